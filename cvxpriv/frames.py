@@ -1,0 +1,235 @@
+"""Data frames and files at the door: symbols, columns, counts.
+
+**One rule for symbols.** Tables come from files, frames and arrays, and the same value may arrive as ``1``, ``1.0`` or
+``"1"``. Every value becomes text, by `symbol`, so that a mechanism designed on one can be applied to the other.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cvxpriv.errors import DataError, suggest
+
+_PLAIN_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_COMPRESSIONS = {".gz", ".bz2", ".xz", ".zip", ".zst"}
+
+MAX_COUNT = 2.0**53
+"""The largest count: whole numbers above it are not exact as floats."""
+
+
+def symbol(value: object) -> str:
+    """The canonical text of a cell's value.
+
+    - A number: the shortest text that gives it back; a whole one has no decimal point. ``1``, ``1.0`` -> ``"1"``.
+    - Text loses the blanks around it. Text that is a plain decimal number is read as that number: ``"1.0"`` -> ``"1"``.
+      Text with a leading zero or an exponent is a code, not a number, and stays: ``"01234"``, ``"1E3"``.
+    - A truth value is ``"True"`` or ``"False"``, not 1 or 0. Anything else is ``str(value)``.
+
+    The rule is idempotent: ``symbol(symbol(v)) == symbol(v)``.
+
+    Examples
+    --------
+    >>> [symbol(v) for v in (1, 1.0, "1", " 1.0 ", 0.5, "0.50", "01", True)]
+    ['1', '1', '1', '1', '0.5', '0.5', '01', 'True']
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, numbers.Real):
+        return _number(float(value))
+    text = str(value).strip()
+    if not _PLAIN_NUMBER.fullmatch(text):
+        return text
+    whole, _, fraction = text.removeprefix("+").partition(".")
+    if not fraction.strip("0"):  # by text, so that long identifiers keep all their digits
+        return "0" if whole == "-0" else whole
+    return _number(float(text)) if math.isfinite(float(text)) else text
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def in_order(symbols: Iterable[str]) -> tuple[str, ...]:
+    """Sort distinct symbols the way a reader would: numbers by value, digits inside text too.
+
+    Examples
+    --------
+    >>> in_order(["10", "9", "-1"]), in_order(["grade 10", "grade 9"])
+    (('-1', '9', '10'), ('grade 9', 'grade 10'))
+    """
+    distinct = set(symbols)
+    if all(_PLAIN_NUMBER.fullmatch(text) for text in distinct):
+        return tuple(sorted(distinct, key=lambda text: (float(text), text)))
+    return tuple(sorted(distinct, key=_natural))
+
+
+def _natural(text: str) -> tuple[list[tuple[bool, int, str]], str]:
+    """Runs of digits before other text, compared by value: by length without leading zeros, then as text."""
+    runs = re.findall(r"([0-9]+)|([^0-9]+)", text)
+    keys = [(not digits, len(digits.lstrip("0")), digits.lstrip("0") or other) for digits, other in runs]
+    return keys, text
+
+
+def require_columns(frame: pd.DataFrame, columns: Sequence[str], argument: str) -> None:
+    """Check that a frame has each of the columns once.
+
+    Raises
+    ------
+    DataError
+        No column asked for, a column asked for twice, unknown, or twice in the frame.
+    """
+    if not columns:
+        raise DataError(f"{argument}=[] names no column: name at least one. {suggest('', frame.columns)}")
+    for column in columns:
+        if columns.count(column) > 1:
+            raise DataError(f"{argument} names column {column!r} {columns.count(column)} times: name it once")
+        found = int((frame.columns == column).sum())
+        if found == 0:
+            raise DataError(f"{argument}={column!r} is no column of the table: {suggest(column, frame.columns)}")
+        if found > 1:
+            raise DataError(f"{argument}={column!r}: the table has {found} columns of that name: rename or drop one")
+
+
+def require_roles(
+    frame: pd.DataFrame, private: Sequence[str], public: Sequence[str], count: str | None, allow_overlap: bool
+) -> None:
+    """Check the columns that a joint table is made of.
+
+    Raises
+    ------
+    DataError
+        As for `require_columns`; a column on both sides without ``allow_overlap``; a count that is one of the others.
+    """
+    require_columns(frame, private, "private")
+    require_columns(frame, public, "public")
+    both = [column for column in private if column in public]
+    if both and not allow_overlap:
+        raise DataError(
+            f"column {both[0]!r} is private and public: take it out of one, or allow_overlap=True"
+            " if the mechanism may see it and should still hide it"
+        )
+    if count is not None and count in (*private, *public):
+        raise DataError(f"count={count!r} is also a private or public column: name the column that holds the counts")
+
+
+def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """A column as numbers into its levels.
+
+    Levels are the column's symbols in order: for a categorical column all its categories in their own order, for any
+    other `in_order`.
+
+    Returns
+    -------
+    codes : array of int, ``(rows,)``
+    levels : tuple of str
+
+    Raises
+    ------
+    DataError
+        The column has missing values.
+    """
+    values = frame[column]
+    raw, uniques = pd.factorize(values)
+    texts = [symbol(value) for value in uniques]
+    blank = np.array([text == "" for text in texts] + [True])  # code -1, a missing value, reads the last entry
+    missing = int(blank[raw].sum())
+    if missing:
+        raise DataError(
+            f"column {column!r} has {missing} missing value{'s' * (missing > 1)} in {len(frame)} rows:"
+            " drop those rows, or fill them with a symbol of their own"
+        )
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        levels = tuple(dict.fromkeys(symbol(value) for value in values.cat.categories))
+    else:
+        levels = in_order(texts)
+    position = {text: i for i, text in enumerate(levels)}
+    lookup = np.array([position[text] for text in texts], dtype=np.int64)
+    return lookup[raw], levels
+
+
+def count_column(frame: pd.DataFrame, column: str | None) -> NDArray[np.int64]:
+    """How many records each row stands for: the column's whole numbers, or one each.
+
+    Raises
+    ------
+    DataError
+        Unknown column, or a count that is missing, no number, negative or not whole.
+    """
+    if column is None:
+        return np.ones(len(frame), dtype=np.int64)
+    require_columns(frame, [column], "count")
+    numeric = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = ~((numeric >= 0) & (numeric <= MAX_COUNT) & (numeric == np.floor(numeric)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"count={column!r}: row {row} (the first is 0) holds {str(frame[column].iloc[row])!r}, expected a whole"
+            f" number from 0 to {MAX_COUNT:g}; leave count out if each row is one record"
+        )
+    return numeric.astype(np.int64)
+
+
+def read_table(
+    path: str | os.PathLike[str], separator: str | None = None, missing: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Read a CSV or TSV file with a header line; every cell as text, so that nothing is guessed from the other rows.
+
+    Parameters
+    ----------
+    path : path
+        The file, UTF-8; it may be compressed (``people.csv.gz``).
+    separator : str, optional
+        By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``.
+    missing : sequence of str, optional
+        The spellings of a missing value. By default those of pandas: an empty cell, NA, NaN, null, None and so on.
+
+    Raises
+    ------
+    DataError
+        No such file, unknown suffix, or a file that is no table.
+    """
+    file = Path(path)
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    suffix = next((s for s in reversed(suffixes) if s not in _COMPRESSIONS), "")
+    if separator is None and suffix not in _SEPARATORS:
+        raise DataError(f"path={str(path)!r} ends in neither of {', '.join(_SEPARATORS)}: rename it or give separator=")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            cells: pd.DataFrame = pd.read_csv(file, **_text_options(separator or _SEPARATORS[suffix], missing))
+    except OSError as error:
+        raise DataError(f"path={str(path)!r} cannot be read ({error.strerror or error}): check the path") from error
+    except (ValueError, pd.errors.ParserWarning) as error:  # ParserError, EmptyDataError, UnicodeDecodeError too
+        raise DataError(
+            f"path={str(path)!r} is no table ({error}): expected UTF-8 text, a header line, as many cells in each line"
+        ) from error
+    frame = cells.iloc[1:].reset_index(drop=True)
+    frame.columns = pd.Index([str(name).strip() for name in cells.iloc[0]])
+    return frame
+
+
+def _text_options(separator: str, missing: Sequence[str] | None) -> dict[str, Any]:
+    """Options of ``pandas.read_csv``. The header is read as a row: pandas would rename a doubled column silently."""
+    return {
+        "sep": separator,
+        "header": None,
+        "dtype": str,
+        "encoding": "utf-8-sig",
+        "skipinitialspace": True,
+        "na_values": None if missing is None else list(missing),
+        "keep_default_na": missing is None,
+    }
