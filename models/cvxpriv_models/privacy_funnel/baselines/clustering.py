@@ -1,0 +1,240 @@
+"""Agglomerative clustering with submodularity (Ding and Sadeghi 2019, "A Submodularity-based Agglomerative Clustering
+Algorithm for the Privacy Funnel", arXiv 1901.06629).
+
+Its abstract gives the outline: start from ``Y = X``; at each step merge not a pair but the **subset** W of released
+symbols that minimises ``I(S;Y) - multiplier I(X;Y)``; the change is a difference of two submodular functions of W, so
+methods for such differences find W; sweep the multiplier for a curve. The rest is reconstructed here:
+
+- The change, with ``h(t) = -t log t``, ``r`` the masses and ``b`` the joint columns of the released symbols, is
+  ``f(W) - g(W)`` with ``f(W) = (1 - multiplier)[h(r(W)) - sum_W h(r_i)]`` and
+  ``g(W) = sum_s [h(b_s(W)) - sum_W h(b_si)]``. Both are submodular for a multiplier in [0, 1]. Above 1 no merge pays.
+- The difference is minimised by the submodular-supermodular procedure: replace g by a modular lower bound that is
+  tight at the current W, minimise exactly, repeat. The change never rises. It starts from the best pairs, so a step is
+  never worse than the best pair merge at this multiplier; the global best subset is not guaranteed.
+- ``f`` minus a modular function is a concave function of a mass plus a modular one: `concave_subset` minimises it with
+  one sort, at any size. `minimum_norm_subset`, for any submodular function, gives the same and can be passed instead.
+- A rate is respected by refusing subsets after whose merging ``I(X;Y) < R``; the next best found takes their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr
+
+from cvxpriv.errors import ModelError
+from cvxpriv.information import FloatArray
+from cvxpriv_models.privacy_funnel.baselines.merging import Clusters, pair_drops
+from cvxpriv_models.privacy_funnel.baselines.outcome import (
+    RATE_SLACK,
+    Baseline,
+    indicator,
+    least_leaking,
+    measured,
+    require_attainable,
+)
+from cvxpriv_models.privacy_funnel.baselines.submodular import Minimiser, by_sorting
+
+IntArray = NDArray[np.int64]
+
+#: A merge that changes the Lagrangian by less than this many nats is rounding.
+LEAST_GAIN = 1e-14
+
+
+def merge_changes(columns: FloatArray, order: IntArray) -> tuple[FloatArray, FloatArray]:
+    """What both informations lose when the growing prefixes of an order are merged.
+
+    Parameters
+    ----------
+    columns : array, ``(|S|, |Y|)``
+        ``P(S, Y)`` of a deterministic mechanism.
+    order : int array
+        Some or all of the columns.
+
+    Returns
+    -------
+    leakage_drop, utility_drop : arrays, one entry for each prefix
+        Nats.
+    """
+    chosen = columns[:, order]
+    mass = chosen.sum(axis=0)
+    utility_drop = np.cumsum(entr(mass)) - entr(np.cumsum(mass))
+    joint_drop = (np.cumsum(entr(chosen), axis=1) - entr(np.cumsum(chosen, axis=1))).sum(axis=0)
+    return utility_drop - joint_drop, utility_drop
+
+
+def improve_subset(columns: FloatArray, start: IntArray, multiplier: float, minimiser: Minimiser) -> IntArray:
+    """Lower the Lagrangian's change over subsets of columns, by the submodular-supermodular procedure.
+
+    Parameters
+    ----------
+    columns : array, ``(|S|, |Y|)``
+        ``P(S, Y)`` of a deterministic mechanism.
+    start : int array
+        The first subset.
+    multiplier : float
+        The price of utility, in [0, 1].
+    minimiser : callable
+        `by_sorting` or `by_minimum_norm`.
+
+    Returns
+    -------
+    int array
+        A subset whose merging changes ``I(S;Y) - multiplier I(X;Y)`` by no more than that of the start; fewer than
+        two columns, where merging nothing is best.
+    """
+    weight = 1.0 - multiplier
+    masses = columns.sum(axis=0)
+    subset, change = start, _change(columns, start, multiplier)
+    while True:
+        order = _nearest_first(columns, subset, multiplier)
+        leakage_drop, utility_drop = merge_changes(columns, order)
+        lower_bound = np.empty(masses.size)
+        lower_bound[order] = np.diff(leakage_drop - utility_drop, prepend=0.0)
+        candidate, _ = minimiser(weight, masses, -weight * entr(masses) - lower_bound)
+        reached = _change(columns, candidate, multiplier)
+        if not reached < change - LEAST_GAIN:
+            return subset
+        subset, change = candidate, reached
+
+
+def agglomerative_curve(
+    p_sx: FloatArray,
+    multipliers: Sequence[float] | None = None,
+    rate: float = 0.0,
+    *,
+    starts: int = 8,
+    minimiser: Minimiser = by_sorting,
+) -> list[Baseline]:
+    """One clustering for each multiplier.
+
+    Parameters
+    ----------
+    p_sx : array, ``(|S|, |X|)``
+        Joint probabilities.
+    multipliers : sequence of float, optional
+        Prices of utility in [0, 1]. By default 0 and 24 quantiles of the leakage drop per utility drop of all pairs.
+    rate : float
+        Least ``I(X;Y)`` in nats, for every point of the curve.
+    starts : int
+        Pairs from which the subset search starts at each merge, best first.
+    minimiser : callable
+        Exact minimiser inside the subset search: `by_sorting` or `by_minimum_norm`.
+
+    Returns
+    -------
+    list of Baseline
+        In the order of the multipliers.
+
+    Raises
+    ------
+    ModelError
+        A multiplier outside [0, 1], fewer than one start, or a rate above ``H(X)``.
+    """
+    require_attainable(rate, p_sx)
+    prices = _default_multipliers(p_sx) if multipliers is None else np.asarray(multipliers, dtype=np.float64)
+    if not ((prices >= 0) & (prices <= 1)).all():
+        raise ModelError(f"multipliers={prices.tolist()}: expected numbers in [0, 1]; above 1 no merge ever pays")
+    if starts < 1:
+        raise ModelError(f"starts={starts}: expected at least 1; leave it out for 8")
+    return [_cluster(p_sx, float(price), rate, starts, minimiser) for price in prices]
+
+
+def agglomerative(
+    p_sx: FloatArray,
+    rate: float,
+    multipliers: Sequence[float] | None = None,
+    *,
+    starts: int = 8,
+    minimiser: Minimiser = by_sorting,
+) -> Baseline:
+    """The clustering of `agglomerative_curve` that leaks least at a rate.
+
+    Parameters
+    ----------
+    p_sx : array, ``(|S|, |X|)``
+        Joint probabilities.
+    rate : float
+        Least ``I(X;Y)`` in nats.
+    multipliers, starts, minimiser
+        As in `agglomerative_curve`.
+
+    Returns
+    -------
+    Baseline
+        A deterministic mechanism; ``iterations`` counts the merges, ``multiplier`` is the price that led to it.
+
+    Raises
+    ------
+    ModelError
+        As in `agglomerative_curve`.
+
+    Examples
+    --------
+    >>> p_sx = np.array([[0.2, 0.2, 0.0, 0.1], [0.0, 0.1, 0.3, 0.1]])
+    >>> round(agglomerative(p_sx, rate=0.6).leakage, 4)
+    0.0201
+    """
+    return least_leaking(agglomerative_curve(p_sx, multipliers, rate, starts=starts, minimiser=minimiser), rate)
+
+
+def _change(columns: FloatArray, subset: IntArray, multiplier: float) -> float:
+    """Change of ``I(S;Y) - multiplier I(X;Y)`` when a subset is merged; 0 when there is nothing to merge."""
+    if subset.size < 2:
+        return 0.0
+    leakage_drop, utility_drop = merge_changes(columns, subset)
+    return float(multiplier * utility_drop[-1] - leakage_drop[-1])
+
+
+def _nearest_first(columns: FloatArray, subset: IntArray, multiplier: float) -> IntArray:
+    """The subset, then the other columns by the change that each would bring if it were merged with the subset.
+
+    The order decides how tight the lower bound is outside the subset: with it the search found the global minimum in
+    399 of 400 random cases, with the plain order of the columns in 330.
+    """
+    rest = np.setdiff1d(np.arange(columns.shape[1]), subset)
+    union = columns[:, subset].sum(axis=1)
+    leakage_drop, utility_drop = pair_drops(np.column_stack([columns[:, rest], union]), rest.size)
+    change = (multiplier * utility_drop - leakage_drop)[:-1]
+    return np.concatenate([subset, rest[np.argsort(change, kind="stable")]])
+
+
+def _cluster(p_sx: FloatArray, multiplier: float, rate: float, starts: int, minimiser: Minimiser) -> Baseline:
+    """Merge the best admissible subset found until none lowers the Lagrangian."""
+    clusters = Clusters(p_sx)
+    merges = 0
+    while (members := _best_merge(clusters, multiplier, rate, starts, minimiser)) is not None:
+        clusters.merge(members)
+        merges += 1
+    return measured("agglomerative", p_sx, indicator(clusters.labels), merges, multiplier=multiplier)
+
+
+def _best_merge(
+    clusters: Clusters, multiplier: float, rate: float, starts: int, minimiser: Minimiser
+) -> IntArray | None:
+    """The admissible subset of clusters with the lowest change that the searches found, if any is below 0."""
+    change = np.where(clusters.admissible(rate), multiplier * clusters.utility_drop - clusters.leakage_drop, np.inf)
+    nearest = np.argsort(change, axis=None, kind="stable")[:starts]
+    pairs = [np.array(np.unravel_index(pair, change.shape)) for pair in nearest if np.isfinite(change.flat[pair])]
+    living = np.flatnonzero(clusters.alive)
+    columns, spare = clusters.columns[:, living], clusters.utility - rate + RATE_SLACK
+    best, lowest = None, -LEAST_GAIN
+    for pair in pairs:
+        inside = np.searchsorted(living, pair)
+        for subset in (inside, improve_subset(columns, inside, multiplier, minimiser)):
+            reached = _change(columns, subset, multiplier)
+            if reached < lowest and merge_changes(columns, subset)[1][-1] <= spare:
+                best, lowest = living[subset], reached
+    return best
+
+
+def _default_multipliers(p_sx: FloatArray) -> FloatArray:
+    """0, and quantiles of the leakage that a pair's merging saves for each nat of utility."""
+    clusters = Clusters(p_sx)
+    pairs = np.isfinite(clusters.leakage_drop) & (clusters.utility_drop > 0)
+    if not pairs.any():
+        return np.zeros(1)
+    ratio = clusters.leakage_drop[pairs] / clusters.utility_drop[pairs]
+    return np.append(0.0, np.clip(np.quantile(ratio, np.linspace(0.0, 1.0, 24)), 0.0, 1.0))

@@ -1,0 +1,129 @@
+"""What a baseline returns, and the choice of the best of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.errors import ModelError
+from cvxpriv.information import FloatArray, entropy, mutual_information
+
+#: How far below the rate a utility may lie by rounding, in nats.
+RATE_SLACK = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """A mechanism that a baseline found.
+
+    Attributes
+    ----------
+    name : str
+        ``greedy``, ``agglomerative`` or ``drs``.
+    mechanism : array, ``(|X|, |Y|)``
+        ``P(Y|X)``, row-stochastic.
+    leakage, utility : float
+        ``I(S;Y)`` and ``I(X;Y)`` of this mechanism, in nats.
+    iterations : int
+        Merges, or iterations of the splitting.
+    converged : bool
+        Whether the method ended by its own rule, not by a limit on its iterations.
+    multiplier : float, optional
+        The price of utility for which the method ran, if it works with one.
+    gap : float
+        Largest violation of ``P(Y|S) = P(X|S) P(Y|X)`` at the end; 0 for the merging methods.
+    """
+
+    name: str
+    mechanism: FloatArray
+    leakage: float
+    utility: float
+    iterations: int
+    converged: bool = True
+    multiplier: float | None = None
+    gap: float = 0.0
+
+
+def measured(
+    name: str,
+    p_sx: FloatArray,
+    mechanism: FloatArray,
+    iterations: int,
+    *,
+    converged: bool = True,
+    multiplier: float | None = None,
+    gap: float = 0.0,
+) -> Baseline:
+    """Give a mechanism its leakage and utility.
+
+    Parameters
+    ----------
+    name : str
+    p_sx : array, ``(|S|, |X|)``
+    mechanism : array, ``(|X|, |Y|)``
+    iterations, converged, multiplier, gap
+        As in `Baseline`.
+
+    Returns
+    -------
+    Baseline
+    """
+    leakage = mutual_information(p_sx @ mechanism)
+    utility = mutual_information(p_sx.sum(axis=0)[:, None] * mechanism)
+    return Baseline(name, mechanism, leakage, utility, iterations, converged, multiplier, gap)
+
+
+def require_attainable(rate: float, p_sx: FloatArray) -> None:
+    """Refuse a rate that no mechanism reaches.
+
+    Raises
+    ------
+    ModelError
+        ``rate`` is not a number, or exceeds ``H(X)`` by more than rounding.
+    """
+    highest = entropy(p_sx.sum(axis=0))
+    if not rate <= highest + RATE_SLACK:
+        raise ModelError(f"rate={rate:.6g} is not at most H(X)={highest:.6g} nats: choose rate <= {highest:.6g}")
+
+
+def least_leaking(candidates: Iterable[Baseline], rate: float) -> Baseline:
+    """The candidate that leaks least among those with ``I(X;Y) >= rate``; of equals, the more useful one.
+
+    Parameters
+    ----------
+    candidates : iterable of Baseline
+        At least one of them reaches the rate.
+    rate : float
+        Nats.
+
+    Returns
+    -------
+    Baseline
+    """
+    feasible = [candidate for candidate in candidates if candidate.utility >= rate - RATE_SLACK]
+    return min(feasible, key=lambda candidate: (candidate.leakage, -candidate.utility))
+
+
+def indicator(labels: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
+    """The deterministic mechanism that releases the cluster of each symbol.
+
+    Parameters
+    ----------
+    labels : int array, ``(|X|,)``
+        The cluster of each symbol, under any numbering.
+
+    Returns
+    -------
+    array, ``(|X|, number of clusters)``
+
+    Examples
+    --------
+    >>> indicator(np.array([2, 0, 2]))
+    array([[0., 1.],
+           [1., 0.],
+           [0., 1.]])
+    """
+    _, column = np.unique(labels, return_inverse=True)
+    return np.eye(int(column.max()) + 1)[column]

@@ -1,0 +1,237 @@
+"""The two steps of the Douglas-Rachford splitting, on a batch of runs at once. `splitting` says what they are for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import entr, wrightomega
+
+from cvxpriv.information import FloatArray
+
+#: Least entry of ``P(Y|X)`` during the iteration; an entry that ends there is returned as 0.
+FLOOR = 1e-10
+#: Largest step size of the q-step; runs on a plateau would double theirs without end.
+LARGEST_STEP = 1e9
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """The data and the constants of the iteration.
+
+    Attributes
+    ----------
+    p_s, p_x : arrays, ``(|S|,)`` and ``(|X|,)``
+        Marginals; ``p_s`` is positive.
+    backward : array, ``(|S|, |X|)``
+        ``P(X|S)``.
+    pull : array, ``(|X|, |S|)``
+        ``P(S|X) / P(S)``, which is the transpose of ``backward`` in the metric of ``p_x``; 0 where ``p_x`` is 0.
+    penalty, relaxation : float
+        c and alpha.
+    inner : int
+        Gradient steps of a q-step.
+    """
+
+    p_s: FloatArray
+    p_x: FloatArray
+    backward: FloatArray
+    pull: FloatArray
+    penalty: float
+    relaxation: float
+    inner: int
+
+
+def split(p_sx: FloatArray, penalty: float, relaxation: float, inner: int) -> Splitting:
+    """Form the conditionals of a joint table, without the private symbols that never occur.
+
+    Parameters
+    ----------
+    p_sx : array, ``(|S|, |X|)``
+    penalty, relaxation, inner
+        As in `Splitting`.
+
+    Returns
+    -------
+    Splitting
+    """
+    table = p_sx[p_sx.sum(axis=1) > 0]
+    p_s, p_x = table.sum(axis=1), table.sum(axis=0)
+    likelihood = np.divide(table, p_x, out=np.zeros_like(table), where=p_x > 0)
+    return Splitting(p_s, p_x, table / p_s[:, None], (likelihood / p_s[:, None]).T, penalty, relaxation, inner)
+
+
+def project_onto_simplex(points: FloatArray, floor: float = 0.0) -> FloatArray:
+    """The nearest points with entries at or above a floor and sum 1.
+
+    Parameters
+    ----------
+    points : array, ``(..., n)``
+    floor : float
+        At most ``1/n``.
+
+    Returns
+    -------
+    array, ``(..., n)``
+
+    Examples
+    --------
+    >>> project_onto_simplex(np.array([0.9, 0.5, -2.0])).round(6)
+    array([0.7, 0.3, 0. ])
+    """
+    size = points.shape[-1]
+    # Constants do not move a row's projection, and entries more than 1 below the largest end at the floor: with both
+    # taken out, the cumulative sums stay exact for points of any size.
+    shifted = np.maximum(points - points.max(axis=-1, keepdims=True), -2.0)
+    descending = -np.sort(-shifted, axis=-1)
+    excess = np.cumsum(descending, axis=-1) - (1.0 - size * floor)
+    counts = np.arange(1, size + 1)
+    support = (descending * counts > excess).sum(axis=-1, keepdims=True)
+    level = np.take_along_axis(excess, support - 1, axis=-1) / support
+    nearest: FloatArray = np.maximum(shifted - level, 0.0) + floor
+    return nearest
+
+
+def private_step(p_s: FloatArray, target: FloatArray, dual: FloatArray, penalty: float) -> FloatArray:
+    """The exact p-step: minimise ``-H(Y|S) + <v, p> + c/2 ||p - Bq||^2`` over row-stochastic p.
+
+    A row satisfies ``P_S(s) (log p + 1) + v + c (p - Bq) + nu = 0``, so ``p = (P_S(s) / c) omega(.)`` with Wright's
+    omega function, the solution of ``w + log w = z``. The row sum is convex and falling in nu: Newton's method from
+    the left of the root climbs to it without overshooting.
+
+    Parameters
+    ----------
+    p_s : array, ``(|S|,)``
+        Positive.
+    target : array, ``(..., |S|, |Y|)``
+        ``B q``.
+    dual : array, ``(..., |S|, |Y|)``
+        v.
+    penalty : float
+        c.
+
+    Returns
+    -------
+    array, ``(..., |S|, |Y|)``
+    """
+    mass = p_s[:, None]
+    linear = np.log(penalty / mass) + (penalty * target - dual) / mass - 1.0
+    # The nu at which the largest entry of the row would be exactly 1.
+    nu = (penalty * (target - 1.0) - dual).max(axis=-1, keepdims=True) - mass
+    for _ in range(60):
+        omega = wrightomega(linear - nu / mass)
+        excess = (mass / penalty) * omega.sum(axis=-1, keepdims=True) - 1.0
+        if np.abs(excess).max() <= 1e-13:
+            break
+        nu = nu + penalty * excess / (omega / (1.0 + omega)).sum(axis=-1, keepdims=True)
+    p = (mass / penalty) * omega
+    result: FloatArray = p / p.sum(axis=-1, keepdims=True)
+    return result
+
+
+def public_value(splitting: Splitting, q: FloatArray, p: FloatArray, dual: FloatArray, beta: FloatArray) -> FloatArray:
+    """``L(p, q, v) - F(p)``: what the q-step lowers.
+
+    Parameters
+    ----------
+    splitting : Splitting
+    q : array, ``(runs, |X|, |Y|)``
+    p, dual : arrays, ``(runs, |S|, |Y|)``
+    beta : array, ``(runs,)``
+
+    Returns
+    -------
+    array, ``(runs,)``
+    """
+    released = entr(splitting.p_x @ q).sum(axis=-1)
+    given_x = entr(q).sum(axis=-1) @ splitting.p_x
+    residual = p - splitting.backward @ q
+    coupling = (residual * (dual + 0.5 * splitting.penalty * residual)).sum(axis=(-2, -1))
+    value: FloatArray = (1.0 - beta) * released + beta * given_x + coupling
+    return value
+
+
+def public_gradient(
+    splitting: Splitting, q: FloatArray, p: FloatArray, dual: FloatArray, beta: FloatArray
+) -> FloatArray:
+    """Gradient of `public_value` divided by ``p_x``, up to a constant in each row.
+
+    Parameters
+    ----------
+    splitting, q, p, dual, beta
+        As in `public_value`; q is positive.
+
+    Returns
+    -------
+    array, ``(runs, |X|, |Y|)``
+    """
+    price = beta[:, None, None]
+    released = np.log(splitting.p_x @ q)[:, None, :]
+    residual = p - splitting.backward @ q
+    tied = splitting.pull @ (dual + splitting.penalty * residual)
+    gradient: FloatArray = -(1.0 - price) * released - price * np.log(q) - tied
+    return gradient
+
+
+def stationarity(splitting: Splitting, q: FloatArray, beta: FloatArray) -> FloatArray:
+    """How far q is from a stationary point of ``I(S;Y) - beta I(X;Y)``: ``max |q - projection(q - gradient)|``.
+
+    It knows neither p nor v nor c: a large penalty, which makes the iteration creep, can't feign convergence.
+
+    Parameters
+    ----------
+    splitting : Splitting
+    q : array, ``(runs, |X|, |Y|)``
+        At or above `FLOOR`.
+    beta : array, ``(runs,)``
+
+    Returns
+    -------
+    array, ``(runs,)``
+    """
+    p = splitting.backward @ q
+    # With p = B q, the gradient of -H(Y|S) stands in for the multiplier's pull, up to a constant in each row.
+    gradient = public_gradient(splitting, q, p, -splitting.p_s[:, None] * np.log(p), beta)
+    residual: FloatArray = np.abs(q - project_onto_simplex(q - gradient, FLOOR)).max(axis=(-2, -1))
+    return residual
+
+
+def public_step(
+    splitting: Splitting, q: FloatArray, p: FloatArray, dual: FloatArray, beta: FloatArray, step: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The q-step: projected gradient steps on `public_value`, which never rises.
+
+    Each run has its own step size. A run keeps its q where no step size lowers the value.
+
+    Parameters
+    ----------
+    splitting, q, p, dual, beta
+        As in `public_value`; q is at or above `FLOOR`.
+    step : array, ``(runs,)``
+        The first step sizes to try.
+
+    Returns
+    -------
+    q : array, ``(runs, |X|, |Y|)``
+    step : array, ``(runs,)``
+        Twice the step sizes that served last.
+    """
+    for _ in range(splitting.inner):
+        gradient = public_gradient(splitting, q, p, dual, beta)
+        value = public_value(splitting, q, p, dual, beta)
+        moved, waiting, trial = q.copy(), np.arange(len(q)), step
+        step = step.copy()
+        for _ in range(25):
+            candidate = project_onto_simplex(q[waiting] - trial[:, None, None] * gradient[waiting], FLOOR)
+            move = candidate - q[waiting]
+            # Sufficient descent: a quarter of what the squared move in the metric of p_x promises.
+            promised = 0.25 * ((move**2).sum(axis=-1) @ splitting.p_x) / trial
+            reached = public_value(splitting, candidate, p[waiting], dual[waiting], beta[waiting])
+            accepted = reached <= value[waiting] - promised
+            moved[waiting[accepted]] = candidate[accepted]
+            step[waiting[accepted]] = np.minimum(2.0 * trial[accepted], LARGEST_STEP)
+            waiting, trial = waiting[~accepted], 0.5 * trial[~accepted]
+            if waiting.size == 0:
+                break
+        q = moved
+    return q, step
