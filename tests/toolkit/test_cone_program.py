@@ -1,0 +1,241 @@
+"""Cone programs read from cvxpy, solved, and judged without their solver."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scs
+
+from cvxpriv.cone_bounds import variable_bounds
+from cvxpriv.cone_program import ConeProgram, ConicSolution, solve_conic
+from cvxpriv.errors import ModelError
+
+TIGHT = {
+    "CLARABEL": {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11},
+    "ECOS": {"abstol": 1e-11, "reltol": 1e-11, "feastol": 1e-11},
+    "SCS": {"eps_abs": 1e-10, "eps_rel": 1e-10, "max_iters": 100_000},
+    "OSQP": {"eps_abs": 1e-10, "eps_rel": 1e-10, "max_iter": 100_000},
+    "HIGHS": {},
+}
+# The loosest of the settings above leaves 1e-10 in the residuals; the rest is conditioning of the small problems.
+SOLVED = 1e-7
+
+
+def linear() -> tuple[cp.Problem, float]:
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Minimize(x[0] + 2 * x[1] + 1), [x >= 0, x[0] + x[1] == 3, x[0] <= 2]), 5.0
+
+
+def bounded_maximum() -> tuple[cp.Problem, float]:
+    v = cp.Variable(3, bounds=[-1, 2], name="v")
+    objective = cp.Maximize(1 - cp.sum_squares(v - np.array([3, 0, -3])))
+    # v0 meets v0 + v1 <= 1.5 with v1 = -.75 : minimise (v0-3)^2 + v1^2 on the line gives v0 = 2.25, cut to 2.
+    return cp.Problem(objective, [v[0] + v[1] <= 1.5]), 1 - (1 + 0.25 + 4)
+
+
+def cone_lengths() -> tuple[cp.Problem, float]:
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Minimize(cp.norm(x - np.array([3, 4]))), [cp.norm(x) <= 1]), 4.0
+
+
+def softmin(cost: float) -> tuple[cp.Problem, float]:
+    x = cp.Variable(2, name="x")
+    objective = cp.Minimize(np.array([0, cost]) @ x - cp.sum(cp.entr(x)))
+    return cp.Problem(objective, [cp.sum(x) == 1, x >= 0]), -float(np.log1p(np.exp(-cost)))
+
+
+def smallest_eigenvalue() -> tuple[cp.Problem, float]:
+    C = np.array([[1.0, 2, 0], [2, 0, 1], [0, 1, -1]])
+    X = cp.Variable((3, 3), PSD=True, name="X")
+    return cp.Problem(cp.Minimize(cp.trace(C @ X)), [cp.trace(X) == 1]), float(np.linalg.eigvalsh(C)[0])
+
+
+def power_mean() -> tuple[cp.Problem, float]:
+    x = cp.Variable(3, name="x")
+    # Maximise x0^.3 x1^.7 on x0 + x1 = 1: x = (.3, .7).
+    return cp.Problem(cp.Maximize(x[2]), [cp.PowCone3D(x[0], x[1], x[2], 0.3), x[0] + x[1] == 1]), 0.3**0.3 * 0.7**0.7
+
+
+CASES = [
+    *((linear, solver) for solver in ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")),
+    *((bounded_maximum, solver) for solver in ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")),
+    *((cone_lengths, solver) for solver in ("CLARABEL", "ECOS", "SCS")),
+    *((lambda: softmin(1.0), solver) for solver in ("CLARABEL", "ECOS", "SCS")),
+    *((smallest_eigenvalue, solver) for solver in ("CLARABEL", "SCS")),
+    *((power_mean, solver) for solver in ("CLARABEL", "SCS")),
+]
+
+
+@pytest.mark.parametrize(("build", "solver"), CASES)
+def test_every_solver_is_read_into_the_same_form(build: object, solver: str) -> None:
+    problem, optimum = build()  # type: ignore[operator]
+    solution = solve_conic(problem, solver, TIGHT[solver])
+    found = solution.residuals
+    assert found is not None
+    assert solution.status == "optimal"
+    assert solution.error == ""
+    # HIGHS solves the quadratic case with its active-set method, which regularises by 1e-7.
+    assert found.largest <= (1e-6 if solver == "HIGHS" else SOLVED), found
+    assert solution.program.user_value(found.objective) == pytest.approx(optimum, abs=2e-6)
+    assert problem.value == pytest.approx(optimum, abs=2e-6)
+    assert all(variable.value is not None for variable in problem.variables())
+    bound = solution.lower_bound
+    assert bound.value is not None, bound.reason
+    least = optimum if isinstance(problem.objective, cp.Minimize) else -optimum
+    # The bound may not exceed the truth by more than rounding, and is as tight as the dual was good.
+    assert least - 3e-6 <= bound.value <= least + 1e-12
+
+
+def test_variable_values_and_duals_are_filled_like_problem_solve() -> None:
+    problem, _ = linear()
+    solution = solve_conic(problem, "CLARABEL", TIGHT["CLARABEL"])
+    # L = x0 + 2 x1 + nu (x0 + x1 - 3) + mu (x0 - 2): nu = -2, mu = 1 at x = (2, 1).
+    np.testing.assert_allclose(problem.variables()[0].value, [2, 1], atol=1e-8)
+    np.testing.assert_allclose(problem.constraints[1].dual_value, -2, atol=1e-8)
+    np.testing.assert_allclose(problem.constraints[2].dual_value, 1, atol=1e-8)
+    assert solution.iterations is not None
+    assert solution.solver_seconds is not None
+
+
+def lie() -> ConicSolution:
+    problem, _ = softmin(10.0)
+    solution = solve_conic(problem, "SCS", {"eps_abs": 1e-12, "eps_rel": 1e-12, "max_iters": 100_000})
+    assert solution.x is not None
+    if abs(solution.x[1] - 4.5e-5) < 1e-6:
+        pytest.skip(f"SCS {scs.__version__} no longer reports the false optimum that 3.3.1 did")
+    return solution
+
+
+def test_false_optimum_of_scs_is_exposed_by_the_dual_cone_alone() -> None:
+    solution = lie()
+    found = solution.residuals
+    assert solution.status == "optimal"
+    assert solution.x is not None
+    assert abs(solution.x[1]) < 1e-15  # the truth is 4.5e-5
+    assert found is not None
+    for condition in ("primal", "dual", "cone", "complementarity", "gap"):
+        assert found.relative[condition] < 1e-11, condition
+    assert found.dual_cone > 1e-5
+    assert (found.worst, found.worst_block) == ("dual_cone", "exp[1]")
+
+
+def test_lower_bound_stays_below_the_truth_even_from_a_lying_dual() -> None:
+    solution, truth = lie(), softmin(10.0)[1]
+    bound, found = solution.lower_bound, solution.residuals
+    assert bound.value is not None
+    assert found is not None
+    assert bound.value <= truth < found.objective - 4e-5
+    assert truth - bound.value < 1e-4
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lower_bound_holds_for_arbitrary_duals(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for build in (linear, bounded_maximum, cone_lengths, lambda: softmin(3.0), smallest_eigenvalue):
+        problem, optimum = build()
+        least = optimum if isinstance(problem.objective, cp.Minimize) else -optimum
+        solution = solve_conic(problem, "CLARABEL")
+        assert solution.x is not None
+        assert solution.z is not None
+        for size in (1e-6, 1e-2, 10.0):
+            z = solution.z + size * rng.standard_normal(solution.z.size)
+            x = solution.x + size * rng.standard_normal(solution.x.size)
+            bound = solution.program.lower_bound(x, z)
+            if bound.value is None:
+                assert "no certificate" in bound.reason
+            else:
+                assert bound.value <= least + 1e-9 * max(1.0, size * size)  # rounding grows with the dual
+
+
+def test_no_certificate_names_the_variable_and_a_known_bound_gives_one() -> None:
+    x = cp.Variable(2, name="free")
+    problem = cp.Problem(cp.Minimize(x[0] + x[1]), [x[0] >= 0])  # unbounded in x[1]: there is no bound to find
+    program = ConeProgram.from_problem(problem, "CLARABEL")
+    bound = program.lower_bound(np.zeros(2), np.ones(1))
+    assert bound.value is None
+    assert "free[1]" in bound.reason
+    known = program.lower_bound(np.zeros(2), np.ones(1), bounds=(np.array([-np.inf, -4]), np.array([np.inf, np.inf])))
+    assert known.value == pytest.approx(-4.0, abs=1e-12)
+
+
+def test_bounds_are_propagated_through_the_rows() -> None:
+    problem, _ = softmin(1.0)
+    program = ConeProgram.from_problem(problem, "CLARABEL")
+    low, high = variable_bounds(program)
+    np.testing.assert_allclose(low[:2], 0, atol=1e-12)
+    np.testing.assert_allclose(high[:2], 1, atol=1e-12)
+    assert np.isinf(low[2:]).all()
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS"])
+def test_infeasibility_certificates_are_checked(solver: str) -> None:
+    x = cp.Variable(2)
+    solution = solve_conic(cp.Problem(cp.Minimize(x[0]), [x >= 0, x[0] + x[1] <= -1]), solver)
+    assert solution.status == "infeasible"
+    proof = solution.certificate
+    assert proof is not None
+    assert proof.holds(1e-6)
+    assert proof.radius > 1e6
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "OSQP", "SCS"])
+def test_unboundedness_certificates_are_checked(solver: str) -> None:
+    x = cp.Variable(2)
+    solution = solve_conic(cp.Problem(cp.Minimize(x[0] - x[1]), [x >= 0]), solver)
+    assert solution.status == "unbounded"
+    assert solution.certificate is not None
+    assert solution.certificate.holds(1e-6)
+
+
+def test_a_forged_certificate_does_not_hold() -> None:
+    x = cp.Variable(2)
+    program = ConeProgram.from_problem(cp.Problem(cp.Minimize(x[0]), [x >= 0, x[0] + x[1] <= 1]), "CLARABEL")
+    from cvxpriv.cone_residuals import infeasibility, unboundedness
+
+    assert not infeasibility(program, np.array([1.0, 1.0, 1.0])).holds()  # b'z = 1 is no contradiction
+    assert not unboundedness(program, np.array([-1.0, 0.0])).holds()  # leaves x >= 0
+    assert not unboundedness(program, np.array([1.0, 0.0])).valid
+
+
+def test_each_perturbation_shows_in_its_own_condition() -> None:
+    problem, _ = cone_lengths()
+    solution = solve_conic(problem, "CLARABEL", TIGHT["CLARABEL"])
+    program = solution.program
+    assert solution.x is not None
+    assert solution.s is not None
+    assert solution.z is not None
+    x, s, z = solution.x, solution.s, solution.z
+
+    def tilted(v: np.ndarray, index: int, amount: float) -> np.ndarray:
+        moved = v.copy()
+        moved[index] += amount
+        return moved
+
+    moved = program.residuals(tilted(x, 0, 1e-3), s, z)
+    assert moved.relative["primal"] > 1e-4
+    assert max(moved.dual, moved.cone, moved.dual_cone) < SOLVED
+    first = program.layout.slices["soc[0]"].start
+    shrunk = program.residuals(x, tilted(s, first, -1e-3), z)
+    assert shrunk.cone > 5e-4
+    assert shrunk.relative["primal"] > 1e-4
+    assert program.residuals(x, s, tilted(z, first, -1e-3)).dual_cone > 5e-4
+    assert program.residuals(x, s, 1.01 * z).relative["dual"] > 1e-3
+
+
+def test_a_solver_that_raises_is_reported_not_raised() -> None:
+    problem, _ = linear()
+    solution = solve_conic(problem, "CLARABEL", {"no_such_option": 1})
+    assert solution.status == "failed"
+    assert "no_such_option" in solution.error
+    assert solution.residuals is None
+    assert solution.lower_bound.value is None
+
+
+def test_unknown_solvers_and_integer_problems_are_refused() -> None:
+    problem, _ = linear()
+    with pytest.raises(ModelError, match="did you mean 'CLARABEL'"):
+        solve_conic(problem, "CLARABELL")
+    count = cp.Variable(integer=True)
+    with pytest.raises(ModelError, match="integer"):
+        solve_conic(cp.Problem(cp.Minimize(count), [count >= 0]), "HIGHS")

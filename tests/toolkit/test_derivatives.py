@@ -1,0 +1,204 @@
+"""Derivatives of expressions: finite differences inside, known intervals and limits at boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from cvxpriv.derivatives import Coordinates, Derivative, DerivativeError, derivative
+
+C = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]])
+M = np.array([[1.0, -2.0, 0.5], [0.3, 1.0, 1.0]])
+
+INSIDE: dict[str, Callable[[cp.Variable, cp.Variable], cp.Expression]] = {
+    "entr": lambda x, y: cp.entr(x),
+    "rel_entr": lambda x, y: cp.rel_entr(x, y),
+    "rel_entr of affine": lambda x, y: cp.rel_entr(cp.abs(M) @ x, 2 * y[:2] + 1),
+    "rel_entr broadcast": lambda x, y: cp.rel_entr(x, cp.sum(y)),
+    "kl_div": lambda x, y: cp.kl_div(x, 3 * y),
+    "log": lambda x, y: cp.log(x + y),
+    "log1p": lambda x, y: cp.log1p(x),
+    "sqrt": lambda x, y: cp.sqrt(x),
+    "inverse": lambda x, y: cp.inv_pos(x),
+    "power 1.5": lambda x, y: cp.power(x, 1.5),
+    "power 3": lambda x, y: cp.power(x, 3),
+    "square of affine": lambda x, y: cp.square(M @ x - y[:2]),
+    "exp": lambda x, y: cp.exp(x - y),
+    "logistic": lambda x, y: cp.logistic(3 * x - 50 * y),
+    "xexp": lambda x, y: cp.xexp(x),
+    "abs": lambda x, y: cp.abs(x - y),
+    "huber": lambda x, y: cp.huber(4 * x - y, 0.5),
+    "maximum": lambda x, y: cp.maximum(x, y, 0.5),
+    "minimum": lambda x, y: cp.minimum(x, 2 * y),
+    "norm1": lambda x, y: cp.norm1(x - y),
+    "norm2": lambda x, y: cp.norm(M @ x),
+    "pnorm 3": lambda x, y: cp.pnorm(x - y, 3),
+    "norm_inf": lambda x, y: cp.norm_inf(x - 3 * y),
+    "max": lambda x, y: cp.max(x + y),
+    "min": lambda x, y: cp.min(x + y),
+    "quad_over_lin": lambda x, y: cp.quad_over_lin(x, cp.sum(y)),
+    "sum_squares": lambda x, y: cp.sum_squares(M @ x),
+    "quad_form": lambda x, y: cp.quad_form(x, C),
+    "geo_mean": lambda x, y: cp.geo_mean(x, [0.2, 0, 0.8]),
+    "log_sum_exp": lambda x, y: cp.log_sum_exp(x - y),
+    "sum_largest": lambda x, y: cp.sum_largest(x + y, 2),
+    "perspective by hand": lambda x, y: cp.sum(cp.multiply(np.arange(3), cp.rel_entr(x, y))) - cp.sum(cp.entr(y)),
+    "nested": lambda x, y: cp.exp(cp.sum_squares(x) - cp.log(y)),
+    "outer product": lambda x, y: cp.vec(cp.reshape(x, (3, 1), order="F") @ np.ones((1, 2)), order="C"),
+    "harmonic_mean": lambda x, y: cp.harmonic_mean(x),
+}
+
+
+@pytest.fixture
+def variables() -> tuple[cp.Variable, cp.Variable]:
+    x, y = cp.Variable(3, name="x"), cp.Variable(3, name="y")
+    x.value, y.value = np.array([0.3, 0.7, 1.9]), np.array([0.4, 1.1, 0.2])
+    return x, y
+
+
+def numeric(expression: cp.Expression, coordinates: Coordinates) -> np.ndarray:
+    """Central differences, entry by entry."""
+    step, columns = 1e-6, []
+    for variable in coordinates.variables:
+        start = variable.value.copy()
+        for k in range(variable.size):
+            ends = []
+            for sign in (1, -1):
+                moved = start.ravel(order="F").copy()
+                moved[k] += sign * step
+                variable.value = moved.reshape(variable.shape, order="F")
+                ends.append(np.asarray(expression.value, dtype=float).ravel(order="F"))
+            columns.append((ends[0] - ends[1]) / (2 * step))
+        variable.value = start
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_inside_the_domain_derivatives_are_finite_differences(
+    name: str, variables: tuple[cp.Variable, cp.Variable]
+) -> None:
+    expression, coordinates = INSIDE[name](*variables), Coordinates(variables)
+    found = derivative(expression, coordinates)
+    assert found.low.size == 0
+    # Central differences of step 1e-6 are good to about 1e-9 relative.
+    np.testing.assert_allclose(found.base.toarray(), numeric(expression, coordinates), rtol=1e-7, atol=1e-8)
+
+
+def at(expression: Callable[[cp.Variable], cp.Expression], *values: float) -> Derivative:
+    x = cp.Variable(len(values), name="x")
+    x.value = np.array(values)
+    return derivative(expression(x), Coordinates([x]))
+
+
+def test_entropy_rises_infinitely_steeply_at_zero() -> None:
+    found = at(cp.entr, 0.0, 1.0)
+    np.testing.assert_array_equal(found.base.toarray(), [[np.inf, 0], [0, -1]])
+
+
+def test_a_zero_weight_on_an_infinite_slope_is_zero() -> None:
+    found = at(lambda x: cp.sum(cp.multiply(np.array([0.0, 1.0]), cp.entr(x))), 0.0, 2.0)
+    np.testing.assert_allclose(found.base.toarray(), [[0, -1 - np.log(2)]], rtol=1e-15)
+
+
+def test_relative_entropy_at_its_boundary() -> None:
+    found = at(lambda x: cp.rel_entr(x[0], x[1]), 0.0, 2.0)
+    np.testing.assert_array_equal(found.base.toarray(), [[-np.inf, 0.0]])
+    # rel_entr(u, 0) at u = 0 is the indicator of {0}: any slope is right.
+    apex = at(lambda x: cp.rel_entr(x[0], 0), 0.0)
+    assert (apex.low[0], apex.high[0]) == (-np.inf, np.inf)
+    both = at(lambda x: cp.rel_entr(x[0], x[1]), 0.0, 0.0)
+    np.testing.assert_array_equal(both.low, [-np.inf, -np.inf])
+    np.testing.assert_array_equal(both.high, [np.inf, 0.0])
+
+
+def test_square_root_logarithm_and_geometric_mean_at_zero() -> None:
+    assert at(cp.sqrt, 0.0).base[0, 0] == np.inf
+    assert at(cp.log, 0.0).base[0, 0] == np.inf
+    np.testing.assert_array_equal(at(cp.geo_mean, 0.0, 2.0).base.toarray(), [[np.inf, 0]])
+
+
+def interval_at(expression: Callable[[cp.Variable], cp.Expression]) -> tuple[float, float]:
+    """The set of slopes of a scalar function of one variable at zero."""
+    found = at(expression, 0.0)
+    ends = found.outer.toarray()[0] * found.inner.toarray()[:, 0]
+    low, high = np.minimum(ends * found.low, ends * found.high), np.maximum(ends * found.low, ends * found.high)
+    slope = found.base.toarray()[0, 0]
+    return float(slope + low.sum()), float(slope + high.sum())
+
+
+@pytest.mark.parametrize(
+    ("expression", "low", "high"),
+    [
+        (lambda x: cp.abs(x[0]), -1, 1),
+        (lambda x: cp.pos(x[0]), 0, 1),
+        (lambda x: cp.neg(x[0]), -1, 0),
+        (lambda x: cp.norm1(3 * x), -3, 3),
+        (lambda x: cp.norm(x), -1, 1),
+        (lambda x: cp.norm_inf(x), -1, 1),
+        (lambda x: cp.maximum(x[0], 2 * x[0]), 1, 2),
+        (lambda x: cp.minimum(x[0], 2 * x[0]), 1, 2),
+        (lambda x: cp.max(cp.hstack([x, 4 * x])), 1, 4),
+        (lambda x: 2 * cp.abs(x[0]) + x[0], -1, 3),
+        (lambda x: cp.maximum(cp.abs(x[0]), -1), -1, 1),
+        (lambda x: cp.exp(cp.abs(x[0])), -1, 1),
+    ],
+)
+def test_kinks_give_the_whole_subdifferential(
+    expression: Callable[[cp.Variable], cp.Expression], low: float, high: float
+) -> None:
+    assert interval_at(expression) == (low, high)
+
+
+def test_a_near_kink_counts_as_one_within_the_tolerance() -> None:
+    x = cp.Variable(1)
+    x.value = np.array([1e-10])
+    assert derivative(cp.norm1(x), Coordinates([x])).low.size == 0
+    assert derivative(cp.norm1(x), Coordinates([x]), kink_tolerance=1e-8).low.size == 1
+
+
+def test_a_floor_makes_every_slope_finite() -> None:
+    x = cp.Variable(2)
+    x.value = np.zeros(2)
+    found = derivative(cp.sum(cp.entr(x)), Coordinates([x]), floor=1e-300)
+    np.testing.assert_allclose(found.base.toarray(), [[300 * np.log(10) - 1] * 2], rtol=1e-15)
+
+
+def test_parameters_and_matrices_are_followed() -> None:
+    X, weight = cp.Variable((2, 3), name="X"), cp.Parameter((2, 3), nonneg=True)
+    X.value, weight.value = np.arange(1.0, 7.0).reshape(2, 3), np.arange(6.0).reshape(2, 3)
+    expression = cp.sum(cp.multiply(weight, cp.rel_entr(X, cp.sum(X, axis=1, keepdims=True) @ np.ones((1, 3)))))
+    coordinates = Coordinates([X])
+    found = derivative(expression, coordinates).base.toarray()
+    np.testing.assert_allclose(found, numeric(expression, coordinates), rtol=1e-7, atol=1e-8)
+    assert coordinates.name(3) == "X[1, 1]"
+
+
+def test_outside_the_domain_or_unknown_is_a_typed_error_that_names_the_atom() -> None:
+    x = cp.Variable(2, name="x")
+    x.value = np.array([-0.5, 1.0])
+    with pytest.raises(DerivativeError, match=r"entr.*0\.5 outside the domain"):
+        derivative(cp.sum(cp.entr(x)), Coordinates([x]))
+    assert derivative(cp.entr(x), Coordinates([x]), domain_tolerance=1.0).base[0, 0] == np.inf
+    S = cp.Variable((2, 2), symmetric=True)
+    S.value = np.zeros((2, 2))
+    with pytest.raises(DerivativeError, match="log_det"):
+        derivative(cp.log_det(S), Coordinates([S]))
+    with pytest.raises(DerivativeError, match="'x' is not among the coordinates"):
+        derivative(x[0], Coordinates([]))
+    y = cp.Variable(name="missing")
+    with pytest.raises(DerivativeError, match="missing"):
+        derivative(cp.exp(y), Coordinates([y]))
+    x.value = np.zeros(2)
+    with pytest.raises(DerivativeError, match="opposite infinite"):
+        derivative(cp.entr(x[0]) - cp.sqrt(x[0]), Coordinates([x]))
+
+
+def test_inexact_sets_are_marked() -> None:
+    assert not at(cp.norm, 0.0, 0.0).exact
+    assert not at(cp.max, 1.0, 1.0, 1.0).exact
+    assert not at(lambda x: cp.pos(cp.abs(x)), 0.0).exact
+    assert at(cp.max, 1.0, 1.0, 0.0).exact
+    assert at(cp.norm1, 0.0, 0.0).exact

@@ -1,0 +1,254 @@
+"""Optimality conditions of cvxpy problems: right answers pass, each fault shows in its own component."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scs
+from scipy.optimize import brentq
+
+from cvxpriv.derivatives import DerivativeError
+from cvxpriv.errors import ModelError
+from cvxpriv.kkt import residuals
+
+ROUNDING = 1e-12  # closed-form answers leave a few units in the last place, times the size of the data
+TIGHT = {"solver": "CLARABEL", "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+SOLVED = 1e-6  # what CLARABEL leaves in points and duals at the settings above: about the root of the gap
+
+
+def softmin(cost: np.ndarray) -> tuple[cp.Problem, cp.Variable, np.ndarray]:
+    """Minimise cost'x - H(x) on the simplex; the answer is the softmin of the cost."""
+    x = cp.Variable(cost.size, name="x")
+    problem = cp.Problem(cp.Minimize(cost @ x - cp.sum(cp.entr(x))), [cp.sum(x) == 1, x >= 0])
+    weights = np.exp(-(cost - cost.min()))
+    return problem, x, weights / weights.sum()
+
+
+def linear_program() -> tuple[cp.Problem, cp.Variable, dict[str, cp.Constraint]]:
+    """Minimise x0 + 2 x1 on x0 + x1 = 3, 0 <= x, x0 <= 2: x = (2, 1), multipliers -2, (0, 0), 1."""
+    x = cp.Variable(2, name="x")
+    names = {"total": x[0] + x[1] == 3, "sign": x >= 0, "cap": x[0] <= 2}
+    problem = cp.Problem(cp.Minimize(x[0] + 2 * x[1]), list(names.values()))
+    x.value = np.array([2.0, 1.0])
+    return problem, x, names
+
+
+def test_known_multipliers_of_a_linear_program_are_found() -> None:
+    problem, _, names = linear_program()
+    found = residuals(problem, names=names)
+    assert found.largest <= ROUNDING
+    assert found.stationarity <= ROUNDING
+    np.testing.assert_allclose(found.multipliers["total"], -2, atol=ROUNDING)
+    np.testing.assert_allclose(found.multipliers["sign"], 0, atol=ROUNDING)
+    np.testing.assert_allclose(found.multipliers["cap"], 1, atol=ROUNDING)
+
+
+def test_each_fault_shows_in_its_own_component() -> None:
+    problem, x, names = linear_program()
+    right = {"total": -2.0, "sign": [0.0, 0.0], "cap": 1.0}
+    assert max(residuals(problem, right, names).largest, residuals(problem, right, names).stationarity) == 0.0
+    wrong_sign = residuals(problem, {"total": -1.0, "sign": [0.0, 1.0], "cap": -0.5}, names)
+    assert (wrong_sign.dual, wrong_sign.worst_constraint) == (0.5, "sign")  # sign's product of 1 is larger still
+    assert wrong_sign.by_constraint["cap"] == (0.0, 0.5, 0.0)
+    slack = residuals(problem, {"total": -3.0, "sign": [1.0, 1.0], "cap": 1.0}, names)
+    assert slack.complementarity == 2.0
+    assert residuals(problem, {**right, "total": -1.75}, names).stationarity == 0.25
+    x.value = np.array([2.5, 1.0])
+    moved = residuals(problem, right, names)
+    assert (moved.primal, moved.stationarity) == (0.5, 0.0)
+    x.value = np.array([1.0, 2.0])  # feasible, not optimal
+    assert residuals(problem, names=names).natural > 0.1
+    assert residuals(problem, names=names).stationarity > 0.1
+
+
+def test_solver_duals_follow_one_sign_convention_for_both_senses() -> None:
+    for objective in (cp.Minimize, cp.Maximize):
+        x = cp.Variable(3, name="x")
+        inside = cp.sum(cp.rel_entr(x, np.array([1.0, 2.0, 3.0])))
+        f = inside if objective is cp.Minimize else -inside
+        problem = cp.Problem(objective(f), [cp.sum(x) == 1, x[0] >= 0.5, 2 * x[1] <= 0.1, cp.square(x[2]) <= 0.1])
+        problem.solve(**TIGHT)
+        found = residuals(problem, "solver")
+        assert found.largest < SOLVED
+        assert found.stationarity < 1e-5  # log x magnifies an error of x by 1/x = 20
+        assert residuals(problem).stationarity < 1e-5
+
+
+def test_false_optimum_of_scs_is_caught_by_stationarity_alone() -> None:
+    problem, x, truth = softmin(np.array([0.0, 10.0]))
+    problem.solve(solver="SCS", eps_abs=1e-12, eps_rel=1e-12, max_iters=100_000)
+    if abs(x.value[1] - truth[1]) < 1e-6:
+        pytest.skip(f"SCS {scs.__version__} no longer reports the false optimum that 3.3.1 did")
+    assert problem.status == "optimal"
+    found = residuals(problem, "solver")
+    assert max(found.primal, found.dual, found.complementarity) < 1e-12
+    assert found.stationarity > 20
+    # In the variable's own units the point is wrong by what is missing in x[1].
+    assert found.natural == pytest.approx(truth[1], rel=1e-3)
+    best = residuals(problem)
+    assert best.stationarity > 20
+    assert (best.natural, best.worst_variable) == (pytest.approx(truth[1], rel=1e-3), "x[1]")
+
+
+@pytest.mark.parametrize("tiny", [0.0, 1e-300, 1e-17, 1e-9])
+def test_a_cell_that_should_hold_mass_but_does_not_has_the_missing_mass_as_natural_residual(tiny: float) -> None:
+    problem, x, truth = softmin(np.array([0.0, 10.0]))
+    x.value = np.array([1.0 - tiny, tiny])
+    assert residuals(problem).natural == pytest.approx(truth[1], rel=2e-2)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_a_tiny_cell_off_by_a_factor_has_a_tiny_natural_residual(factor: float) -> None:
+    problem, x, truth = softmin(np.array([0.0, 0.0, -np.log(1e-9)]))
+    x.value = truth * np.array([1, 1, factor])
+    found = residuals(problem)
+    assert found.natural < 2e-9
+    x.value = truth
+    assert max(residuals(problem).largest, residuals(problem).stationarity) < ROUNDING
+
+
+def test_a_tiny_cell_off_by_a_factor_still_shows_in_the_raw_stationarity() -> None:
+    problem, x, truth = softmin(np.array([0.0, 0.0, -np.log(1e-9)]))
+    x.value = truth * np.array([1, 1, 0.5])
+    # The gradient's error log 2 in one of three cells, less its mean: two thirds of it.
+    assert residuals(problem).stationarity == pytest.approx(2 / 3 * np.log(2), rel=1e-6)
+
+
+def test_kinks_of_the_objective_are_free_within_their_interval() -> None:
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - np.array([3.0, 0.5, -2.0])) + cp.norm1(x)))
+    x.value = np.array([2.0, 0.0, -1.0])  # soft thresholding
+    assert max(residuals(problem).stationarity, residuals(problem).natural) < ROUNDING
+    x.value = np.array([2.0, 1e-7, -1.0])
+    near = residuals(problem)
+    assert near.stationarity > 0.4  # the slope at 1e-7 is 1, not in [-1, 1]
+    assert near.natural == pytest.approx(1e-7, rel=1e-3)  # ... though the answer is 1e-7 away
+    x.value = np.array([2.0, 0.0, -0.5])
+    assert residuals(problem).stationarity == pytest.approx(0.5, abs=ROUNDING)
+
+
+def test_kinks_of_a_constraint_stay_within_its_multiplier() -> None:
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - np.array([3.0, 0.5, -1.0]))), [cp.norm1(x) <= 2])
+    x.value = np.array([2.0, 0.0, 0.0])  # multiplier 1
+    found = residuals(problem)
+    assert max(found.stationarity, found.natural) < 1e-9
+    np.testing.assert_allclose(found.multipliers["constraint[0]"], 1, atol=1e-9)
+    x.value = np.array([1.5, 0.0, -0.5])  # needs 1.5 and .5 at once
+    assert residuals(problem).stationarity > 0.2
+
+
+def test_second_order_exponential_power_and_matrix_constraints_are_judged() -> None:
+    x, t = cp.Variable(3, name="x"), cp.Variable(name="t")
+    X = cp.Variable((3, 3), name="X", symmetric=True)
+    C = np.array([[1.0, 2, 0], [2, 0, 1], [0, 1, -1]])
+    problems = {
+        "soc": cp.Problem(cp.Minimize(cp.sum(x)), [cp.SOC(cp.Constant(2.0), x - 1)]),
+        "soc columns": cp.Problem(
+            cp.Minimize(cp.sum(x)), [cp.SOC(cp.Constant([1.0, 2.0]), cp.vstack([x[:2] - 1, x[1:] + 1]))]
+        ),
+        "exp": cp.Problem(cp.Minimize(t + x[0]), [cp.ExpCone(-x[0], cp.Constant(1.0), t), x[1:] == 0]),
+        "power": cp.Problem(cp.Maximize(x[2]), [cp.PowCone3D(x[0], x[1], x[2], 0.3), x[0] + x[1] == 1]),
+        "psd": cp.Problem(cp.Minimize(cp.trace(C @ X)), [cp.trace(X) == 1, X >> 0]),
+        "psd value": cp.Problem(cp.Maximize(t), [C - t * np.eye(3) >> 0]),
+    }
+    for name, problem in problems.items():
+        problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        for duals in ("solver", None):
+            found = residuals(problem, duals)
+            # A ray fitted at a point with error e is off by about sqrt(e) of the gap.
+            assert max(found.largest, found.stationarity) < 2e-5, (name, duals, found)
+
+
+def test_a_cone_at_its_apex_takes_any_dual() -> None:
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Minimize(2 * x[0] + x[1]), [cp.SOC(x[0], x[1:])])
+    x.value = np.zeros(2)
+    found = residuals(problem)
+    assert max(found.stationarity, found.dual, found.complementarity) < 1e-10  # first-order fit
+    outside = cp.Problem(cp.Minimize(x[0] + 2 * x[1]), [cp.SOC(x[0], x[1:])])
+    assert residuals(outside).stationarity > 0.4  # (1, 2) is at distance 1/sqrt 2 from the cone, split over two entries
+
+
+def test_attributes_of_variables_count_as_constraints() -> None:
+    x = cp.Variable(2, nonneg=True, name="x")
+    y = cp.Variable(2, bounds=[-1, [2, np.inf]], name="y")
+    X = cp.Variable((2, 2), PSD=True, name="X")
+    problem = cp.Problem(cp.Minimize(cp.sum(x) - y[0] + y[1] + cp.trace(X)))
+    x.value, y.value, X.value = np.zeros(2), np.array([2.0, -1.0]), np.zeros((2, 2))
+    for duals in (None, "solver"):
+        found = residuals(problem, duals)
+        assert max(found.largest, found.stationarity) < 1e-9, found
+    y.save_value(np.array([2.0, -1.5]))  # cvxpy itself refuses such a value, a solver's answer may still hold one
+    assert residuals(problem).primal == 0.5
+    assert residuals(problem).worst_constraint == "y >= bound"
+
+
+def test_random_problems_agree_with_a_solver_and_perturbations_do_not() -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        A, b = rng.standard_normal((6, 4)), rng.standard_normal(6)
+        x = cp.Variable(4, name="x")
+        f = cp.sum_squares(A @ x - b) + cp.log_sum_exp(x) + cp.norm(x) + cp.max(x)
+        problem = cp.Problem(cp.Minimize(f), [cp.sum(x) == 1, cp.norm(x, 4) <= 1, x[:2] >= -0.2])
+        problem.solve(**TIGHT)
+        good = residuals(problem, kink_tolerance=1e-6)
+        assert max(good.stationarity, good.largest) < 1e-4
+        x.value = x.value + np.array([1e-2, -1e-2, 0, 0])
+        assert residuals(problem, kink_tolerance=1e-6).stationarity > 1e-3
+
+
+def test_a_large_entropy_problem_is_judged_to_rounding() -> None:
+    """160 x 161 cells, 160 row sums and one coupling constraint; the answer by a root search in its multiplier."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(160))
+    A = p[:, None] * rng.dirichlet(np.full(161, 0.1), 160) + 1e-12
+    log_w = np.log(rng.dirichlet(np.ones(161), 160) + 1e-9)
+    U = cp.Variable((160, 161), name="U")
+    names = {"rows": cp.sum(U, axis=1) == p, "rate": cp.sum(cp.multiply(log_w, U)) >= -4, "sign": U >= 0}
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.rel_entr(U, A))), list(names.values()))
+
+    def tilted(multiplier: float) -> np.ndarray:
+        cells = A * np.exp(multiplier * log_w)
+        return np.asarray(p[:, None] * cells / cells.sum(axis=1, keepdims=True))
+
+    multiplier = brentq(lambda m: (log_w * tilted(m)).sum() + 4, -5, 5, xtol=1e-15)
+    U.value = tilted(multiplier)
+    found = residuals(problem, names=names)
+    assert max(found.largest, found.stationarity) < 1e-10
+    np.testing.assert_allclose(found.multipliers["rate"], multiplier, rtol=1e-9)
+    U.value = tilted(multiplier + 0.1)
+    assert residuals(problem, names=names).natural > 1e-6
+
+
+def test_a_point_just_outside_the_domain_is_judged_and_counted() -> None:
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Minimize(-cp.sum(cp.entr(x))), [cp.sum(x) == 1])
+    x.value = np.array([-1e-7, 1 + 1e-7])
+    found = residuals(problem)
+    assert (found.primal, found.worst_constraint) == (pytest.approx(1e-7), "domain")
+    assert found.natural > 0.3  # the answer is (1/2, 1/2)
+
+
+def test_bad_requests_are_refused_with_the_remedy() -> None:
+    problem, x, names = linear_program()
+    with pytest.raises(ModelError, match="no multiplier"):
+        residuals(problem, "solver", names)
+    with pytest.raises(ModelError, match="did you mean 'total'"):
+        residuals(problem, {"totl": 1.0}, names)
+    with pytest.raises(ModelError, match="has 3 entries, the constraint 2"):
+        residuals(problem, {"sign": [1, 2, 3], "total": 0.0, "cap": 0.0}, names)
+    with pytest.raises(ModelError, match="must be None"):
+        residuals(problem, 3)  # type: ignore[arg-type]
+    x.value = None
+    with pytest.raises(ModelError, match="'x' has no value"):
+        residuals(problem)
+    entropy, y, _ = softmin(np.zeros(2))
+    y.value = np.array([-0.5, 1.5])
+    with pytest.raises(DerivativeError, match="outside the domain"):
+        residuals(entropy)
+    flag = cp.Variable(boolean=True, name="flag")
+    flag.value = 1.0
+    with pytest.raises(ModelError, match="boolean"):
+        residuals(cp.Problem(cp.Minimize(flag)))
