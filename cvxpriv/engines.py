@@ -1,0 +1,166 @@
+"""Engines: who does a block's work.
+
+`dcp` hands the declaration to a solver, `closed_form` runs the exact update, `checked` does both at each step from the
+same state and raises `Disagreement` when they differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+from cvxpriv.block import Block
+from cvxpriv.errors import Disagreement, ModelError, suggest
+from cvxpriv.solvers import fallback_chain
+from cvxpriv.state import Values, single, stack, starts_in
+
+__all__ = ["DCP", "ENGINES", "Checked", "ClosedForm", "Engine", "Outcome", "engine_named"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an engine did with a block.
+
+    Attributes
+    ----------
+    values : mapping of str to ndarray
+        The state entries written, with the leading axis of starts.
+    engine : str
+        Who did the work in the end: `closed_form` becomes `dcp` for a block without an exact update.
+    solver, status : tuple of str
+        One per start; the status names a fallback.
+    objective : tuple of float
+        The declared objective at each start's repaired solution; empty where no declaration was solved.
+    seconds : float
+        For all starts together.
+    """
+
+    values: Values
+    engine: str
+    solver: tuple[str, ...]
+    status: tuple[str, ...]
+    seconds: float
+    objective: tuple[float, ...] = ()
+
+
+class Engine(Protocol):
+    """What the schedule asks of an engine."""
+
+    name: str
+    checks: bool
+
+    def solve(self, block: Block, state: Values) -> Outcome:
+        """Do one block's work at every start of the state."""
+        ...
+
+
+@dataclass(frozen=True)
+class DCP:
+    """Solve each start's declaration along a chain of solvers."""
+
+    solvers: tuple[str, ...] = fallback_chain(None)
+    tolerance: float | None = None
+    name: str = "dcp"
+    checks: bool = False
+
+    def solve(self, block: Block, state: Values) -> Outcome:
+        """See `Engine.solve`; raises SolverFailure when no solver of the chain answers."""
+        begun = time.perf_counter()
+        written, solutions = [], []
+        for start in range(starts_in(state)):
+            values, solution = block.solve(single(state, start), solver=self.solvers, tolerance=self.tolerance)
+            written.append(dict(values))
+            solutions.append(solution)
+        return Outcome(
+            stack(written),
+            "dcp",
+            tuple(solution.solver for solution in solutions),
+            tuple(solution.status for solution in solutions),
+            time.perf_counter() - begun,
+            tuple(solution.objective for solution in solutions),
+        )
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """Run the exact update; a block without one goes to `fallback`, and the outcome says so."""
+
+    fallback: DCP = field(default_factory=DCP)
+    name: str = "closed_form"
+    checks: bool = False
+
+    def solve(self, block: Block, state: Values) -> Outcome:
+        """See `Engine.solve`."""
+        if block.direct is None:
+            return self.fallback.solve(block, state)
+        begun = time.perf_counter()
+        values = block.direct(state)
+        starts = starts_in(state)
+        return Outcome(
+            values, "closed_form", ("closed form",) * starts, ("exact",) * starts, time.perf_counter() - begun
+        )
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Do the work twice from the same state, compare, and go on with the exact update's answer.
+
+    Two answers agree when the declared objectives at both repaired points differ by at most `tolerance` relative to
+    max(1, |objective|). Objectives and not minimisers: a minimiser is only known to about the square root of the gap.
+    """
+
+    dcp: DCP = field(default_factory=DCP)
+    tolerance: float = 1e-7
+    name: str = "checked"
+    checks: bool = True
+
+    def solve(self, block: Block, state: Values) -> Outcome:
+        """See `Engine.solve`; raises Disagreement naming the block, the start and the gap."""
+        solved = self.dcp.solve(block, state)
+        if block.direct is None:
+            return solved
+        exact = ClosedForm(self.dcp).solve(block, state)
+        for start in range(starts_in(state)):
+            view = single(state, start)
+            mine = block.objective({**view, **single(exact.values, start)}, view)
+            theirs = solved.objective[start]
+            gap = abs(mine - theirs) / max(1.0, abs(mine))
+            if not gap <= self.tolerance:
+                raise Disagreement(
+                    f"block {block.name!r}, start {start}: the closed form reaches {mine:.12g}, "
+                    f"{solved.solver[start]} ({solved.status[start]}) {theirs:.12g}; "
+                    f"relative gap {gap:.2e} > {self.tolerance:g}"
+                )
+        return Outcome(exact.values, "checked", solved.solver, solved.status, exact.seconds + solved.seconds, solved.objective)
+
+
+#: Engine names as users write them.
+ENGINES = ("closed_form", "dcp", "checked")
+
+
+def engine_named(
+    name: str | Engine, *, solver: str | Sequence[str] | None = None, tolerance: float | None = None
+) -> Engine:
+    """Return the engine that a user names; an engine object passes through.
+
+    Raises
+    ------
+    ModelError
+        If there is no such engine or solver.
+    """
+    if not isinstance(name, str):
+        return name
+    dcp = DCP(fallback_chain(solver), tolerance)
+    match name:
+        case "dcp":
+            return dcp
+        case "closed_form":
+            return ClosedForm(dcp)
+        case "checked":
+            return Checked(dcp)
+    raise ModelError(f"engine={name!r} is not an engine: {suggest(name, ENGINES)}")
+
+

@@ -1,0 +1,34 @@
+"""The registry of models: whatever the entry-point group `cvxpriv.models` names.
+
+`from cvxpriv.models import PrivacyFunnel` imports the package that brings that model, and only then. Another
+distribution brings its own models by declaring entry points in the same group; the command line finds them there too.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from cvxpriv.errors import suggest
+
+GROUP = "cvxpriv.models"
+
+
+def available() -> dict[str, EntryPoint]:
+    """Return the entry points by model name, none of them imported.
+
+    >>> "PrivacyFunnel" in available()
+    True
+    """
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def __getattr__(name: str) -> Any:
+    points = available()
+    if name in points:
+        return points[name].load()
+    raise AttributeError(f"no model is called {name!r}: {suggest(name, points)}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *available()]

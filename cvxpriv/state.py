@@ -1,0 +1,56 @@
+"""The state of a run: named arrays, each with a leading axis of starts.
+
+Thirty starts of one problem are one state whose arrays have 30 as their first dimension; a single start is a state
+with 1 there. Nothing else holds values while an algorithm runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Values = Mapping[str, Array]
+
+__all__ = ["Array", "Values", "put", "single", "stack", "starts_in", "take"]
+
+
+def starts_in(state: Values) -> int:
+    """Return the number of starts that a state holds.
+
+    >>> starts_in({"u": np.zeros((30, 3, 4))})
+    30
+    """
+    return next(iter(state.values())).shape[0]
+
+
+def take(state: Values, index: npt.NDArray[np.intp]) -> dict[str, Array]:
+    """Return the starts in `index` as a state of their own (a copy, unless `index` is all of them in order)."""
+    if index.size == starts_in(state) and np.array_equal(index, np.arange(index.size)):
+        return dict(state)
+    return {name: array[index] for name, array in state.items()}
+
+
+def put(state: Values, index: npt.NDArray[np.intp], part: Values) -> dict[str, Array]:
+    """Return `state` with the starts in `index` replaced by those of `part`; the arguments stay as they were."""
+    whole = starts_in(state)
+    if index.size == whole and np.array_equal(index, np.arange(whole)):
+        return {**state, **part}
+    result = dict(state)
+    for name, array in part.items():
+        result[name] = result[name].copy() if name in result else np.full((whole, *array.shape[1:]), np.nan)
+        result[name][index] = array
+    return result
+
+
+def single(state: Values, start: int) -> dict[str, Array]:
+    """Return one start without its leading axis: what a block's declaration sees."""
+    return {name: array[start] for name, array in state.items()}
+
+
+def stack(parts: list[dict[str, Any]]) -> dict[str, Array]:
+    """Return the state whose starts are `parts`, each without a leading axis."""
+    return {name: np.stack([np.asarray(part[name], dtype=float) for part in parts]) for name in parts[0]}

@@ -1,0 +1,68 @@
+"""Many independent runs: in order, in parallel, with a bar; the results never depend on how many workers there were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from joblib import Parallel, delayed, effective_n_jobs
+
+from cvxpriv.errors import ModelError
+from cvxpriv.progress import track
+
+__all__ = ["pieces", "sweep"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def sweep(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    n_jobs: int = 1,
+    progress: bool = False,
+    description: str = "runs",
+) -> list[Result]:
+    """Do the same work on every item, in the items' order.
+
+    Parameters
+    ----------
+    work : callable
+        Takes one item. With several workers it must be picklable.
+    items : sequence
+    n_jobs : int
+        Worker processes; -1 is one per core.
+    progress : bool
+        Show a bar on a terminal.
+    description : str
+        The bar's text.
+
+    Raises
+    ------
+    ModelError
+        If `n_jobs` is no number of workers.
+
+    Examples
+    --------
+    >>> sweep(abs, [-1, 2])
+    [1, 2]
+    """
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
+        raise ModelError(f"n_jobs={n_jobs!r} is no number of workers: pass 1, 2, ... or -1 for one per core")
+    if n_jobs == 1 or len(items) < 2:
+        done = (work(item) for item in items)
+    else:
+        done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(item) for item in items)
+    return list(track(done, total=len(items), description=description, shown=progress))
+
+
+def pieces(count: int, n_jobs: int) -> list[range]:
+    """Cut `count` starts into one piece a worker: all of them in one when there is one worker.
+
+    >>> pieces(30, 2)
+    [range(0, 15), range(15, 30)]
+    """
+    parts = max(1, min(count, effective_n_jobs(n_jobs)))
+    edges = [count * part // parts for part in range(parts + 1)]
+    return [range(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]

@@ -1,0 +1,38 @@
+"""The two floors: the toolkit knows no model."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import cvxpriv
+
+TOOLKIT = Path(cvxpriv.__file__).parent
+
+
+def test_the_toolkit_never_imports_a_model() -> None:
+    offenders = [
+        f"{path.name}:{node.lineno}"
+        for path in TOOLKIT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Import) and any(name.name.startswith("cvxpriv_models") for name in node.names))
+        or (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cvxpriv_models"))
+    ]
+    assert offenders == []
+
+
+def test_importing_the_toolkit_loads_no_model_and_no_plotting() -> None:
+    program = "import cvxpriv, sys; print([m for m in ('cvxpriv_models', 'matplotlib', 'jinja2') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_models_are_found_through_their_entry_points() -> None:
+    from cvxpriv import models
+
+    from cvxpriv_models.privacy_funnel import PrivacyFunnel
+
+    assert models.PrivacyFunnel is PrivacyFunnel
+    assert "PrivacyFunnel" in dir(models)

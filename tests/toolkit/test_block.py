@@ -1,0 +1,161 @@
+"""Blocks: declared once, compiled once a solver, honest about what they cannot do."""
+
+from __future__ import annotations
+
+import pickle
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from cvxpriv.block import Block, Declaration, NotDPPWarning
+from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.solvers import Solution
+from cvxpriv.state import Values
+
+TARGET = np.array([0.7, 0.2, 0.1])
+
+
+def declare_projection(_: object) -> Declaration:
+    x, target = cp.Variable(3, name="x"), cp.Parameter(3, name="target")
+    return Declaration(
+        objective=cp.Minimize(cp.sum_squares(x - target)),
+        constraints={"mass": cp.sum(x) == 1, "floor": x >= 0},
+        variables={"x": x},
+        parameters={"target": target},
+        mechanism=cp.reshape(x, (1, 3), order="C"),
+    )
+
+
+def projection(**changes: object) -> Block:
+    """The Euclidean projection of `y` on the simplex, with its answer for a `y` that lies in it."""
+    fields: dict[str, object] = {
+        "name": "projection",
+        "reads": frozenset({"y"}),
+        "writes": frozenset({"x"}),
+        "declare": declare_projection,
+        "parameters": lambda view: {"target": view["y"]},
+        "embed": lambda point, at: {"x": point["x"]},
+        "repair": lambda values, view: {"x": np.maximum(values["x"], 0.0)},
+        "write": lambda solution, view: {"x": solution.values["x"]},
+        "direct": lambda state: {"x": np.array(state["y"])},
+    }
+    return Block(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def test_a_solve_gives_the_state_entries_the_duals_by_name_and_who_answered() -> None:
+    values, solution = projection().solve({"y": TARGET + 0.3})
+    assert values["x"] == pytest.approx(TARGET, abs=1e-8)  # a square's minimiser is as good as the gap's root
+    assert solution.duals["mass"] == pytest.approx(0.6, abs=1e-7)  # 2 * 0.3, sign of L = f + nu (sum x - 1)
+    assert (solution.solver, solution.status) == ("CLARABEL", "optimal")
+
+
+def test_one_problem_is_compiled_for_each_solver_and_kept() -> None:
+    block = projection()
+    assert block.declaration((), "ECOS") is block.declaration((), "ECOS")
+    assert block.declaration((), "ECOS") is not block.declaration((), "SCS")
+
+
+def test_compiled_problems_do_not_pile_up_when_the_structure_changes_at_each_step() -> None:
+    block = projection()
+    for structure in range(3 * Block.KEPT):
+        block.declaration(structure)
+    assert len(block._compiled) == Block.KEPT
+
+
+def test_a_block_that_a_solver_has_touched_can_be_pickled() -> None:
+    block = Block(
+        "p", frozenset({"y"}), frozenset({"x"}), declare_projection, _parameters, _embed, _repair, _write
+    )
+    block.solve({"y": TARGET})
+    again = pickle.loads(pickle.dumps(block))
+    assert again.solve({"y": TARGET})[0]["x"] == pytest.approx(TARGET, abs=1e-8)
+
+
+def _parameters(view: Values) -> Values:
+    return {"target": view["y"]}
+
+
+def _embed(point: Values, at: Values) -> Values:
+    return {"x": point["x"]}
+
+
+def _repair(values: Values, view: Values) -> Values:
+    return values
+
+
+def _write(solution: Solution, view: Values) -> Values:
+    return solution.values
+
+
+def test_values_are_repaired_before_the_objective_is_evaluated() -> None:
+    seen: list[float] = []
+
+    def declare(_: object) -> Declaration:
+        x = cp.Variable(2, name="x")
+        return Declaration(cp.Minimize(-cp.sum(cp.entr(x))), {"mass": cp.sum(x) == 1}, {"x": x})
+
+    def repair(values: Values, view: Values) -> Values:
+        seen.append(float(values["x"].sum()))
+        return {"x": np.array([1.0, 0.0])}
+
+    block = projection(declare=declare, parameters=lambda view: {}, repair=repair)
+    _, solution = block.solve({"y": TARGET})
+    assert seen == [pytest.approx(1.0)]
+    assert solution.objective == 0.0  # the entropy of (1, 0), not of the solver's (1/2, 1/2)
+
+
+def test_a_constraint_joins_the_problem_and_switches_the_exact_update_off() -> None:
+    block = projection().constrain("cap", lambda mechanism: mechanism <= 0.5)
+    values, solution = block.solve({"y": TARGET})
+    assert block.direct is None
+    assert values["x"] == pytest.approx([0.5, 0.3, 0.2], abs=1e-7)  # the projection by hand: nu = 0.1
+    assert solution.duals["cap"].max() == pytest.approx(0.6, abs=1e-6)
+
+
+def test_a_rule_may_return_several_constraints_and_each_gets_a_name() -> None:
+    block = projection().constrain("box", lambda mechanism: [mechanism <= 0.6, mechanism >= 0.1])
+    assert {"box[0]", "box[1]"} <= set(block.declaration().constraints)
+
+
+@pytest.mark.parametrize("returned", [None, 3.0, [True], "x >= 0"])
+def test_a_rule_that_returns_no_constraint_is_refused(returned: object) -> None:
+    block = projection().constrain("mine", lambda mechanism: returned)  # type: ignore[arg-type, return-value]
+    with pytest.raises(ModelError, match="'mine' returned .* not a cvxpy constraint"):
+        block.declaration()
+
+
+def test_a_rule_that_is_not_dcp_is_named_with_its_expression() -> None:
+    block = projection().constrain("hole", lambda mechanism: cp.sum_squares(mechanism) >= 1)
+    with pytest.raises(ModelError, match="block 'projection' is not DCP in hole: 1.0 <= "):
+        block.declaration()
+
+
+def test_a_name_is_taken_once() -> None:
+    block = projection().constrain("cap", lambda mechanism: mechanism <= 0.5)
+    with pytest.raises(ModelError, match="'cap' is already a constraint"):
+        block.constrain("cap", lambda mechanism: mechanism <= 0.4)
+
+
+def test_a_block_without_a_mechanism_cannot_be_constrained() -> None:
+    def declare(_: object) -> Declaration:
+        x = cp.Variable(2, name="x")
+        return Declaration(cp.Minimize(cp.sum_squares(x)), {"mass": cp.sum(x) == 1}, {"x": x})
+
+    with pytest.raises(ModelError, match="has no mechanism to constrain"):
+        projection(declare=declare).constrain("cap", lambda mechanism: mechanism <= 1).declaration()
+
+
+def test_a_problem_that_is_not_dpp_is_compiled_with_a_warning() -> None:
+    def declare(_: object) -> Declaration:
+        x, a = cp.Variable(2, name="x"), cp.Parameter(nonneg=True, name="a")
+        return Declaration(cp.Minimize(cp.sum_squares(x) * cp.exp(a)), {"mass": cp.sum(x) == 1}, {"x": x}, {"a": a})
+
+    with pytest.warns(NotDPPWarning, match="'projection' is not DPP"):
+        projection(declare=declare).declaration()
+
+
+def test_an_infeasible_block_fails_with_every_attempt_listed() -> None:
+    block = projection().constrain("too much", lambda mechanism: mechanism >= 0.9)
+    with pytest.raises(SolverFailure, match="CLARABEL: infeasible; ECOS: infeasible; SCS: infeasible"):
+        block.solve({"y": TARGET})

@@ -1,0 +1,166 @@
+"""The orchestrator, on problems whose answers are known without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cvxpriv.engines import DCP, Checked, ClosedForm, engine_named
+from cvxpriv.errors import Disagreement, ModelError
+from cvxpriv.schedule import Context, Invariant, Loop, Parallel, Sweep, Update, run
+from cvxpriv.state import Values
+from cvxpriv.stopping import AnyOf, Below, Moved, Never
+from tests.toolkit.test_block import TARGET, projection
+
+KEYS = frozenset({"a", "b"})
+
+
+def context(engine: object = None) -> Context:
+    return Context(engine or ClosedForm())  # type: ignore[arg-type]
+
+
+def update(name: str, fn: object) -> Update:
+    return Update(name, fn, KEYS, frozenset({name}))  # type: ignore[arg-type]
+
+
+def start(a: float = 1.0, b: float = 2.0) -> dict[str, np.ndarray]:
+    return {"a": np.array([a]), "b": np.array([b])}
+
+
+A_FROM_B = update("a", lambda view: {"a": 10 * view["b"]})
+B_FROM_A = update("b", lambda view: {"b": view["a"] + 1})
+
+
+def test_a_sweep_is_gauss_seidel_and_a_parallel_is_jacobi() -> None:
+    assert run(Sweep([A_FROM_B, B_FROM_A]), start(), context())["b"] == [21.0]
+    assert run(Parallel([A_FROM_B, B_FROM_A]), start(), context())["b"] == [2.0]
+
+
+def test_a_run_leaves_the_state_it_was_given_alone() -> None:
+    given = start()
+    run(Loop(Sweep([A_FROM_B, B_FROM_A]), Never(), 3, lambda state: {}), given, context())
+    assert (given["a"][0], given["b"][0]) == (1.0, 2.0)
+
+
+def test_parallel_steps_may_not_write_the_same_entry() -> None:
+    with pytest.raises(ModelError, match=r"parallel steps write \['a'\] twice"):
+        Parallel([A_FROM_B, A_FROM_B])
+
+
+def halving(limit: int = 100, **options: object) -> Loop:
+    halve = Update("halve", lambda view: {"a": view["a"] / 2}, frozenset({"a"}), frozenset({"a"}))
+    return Loop(halve, Below("size", 1e-3), limit, lambda state: {"size": np.abs(state["a"])}, **options)  # type: ignore[arg-type]
+
+
+def test_each_start_stops_on_its_own_and_is_left_alone_afterwards() -> None:
+    here = context()
+    done = run(halving(), {"a": np.array([1.0, 1e-3, 100.0])}, here)
+    assert here.reports["loop"].iterations.tolist() == [10, 1, 17]  # the first n with a / 2^n <= 1e-3
+    assert done["a"].tolist() == [1.0 / 2**10, 1e-3 / 2, 100.0 / 2**17]
+
+
+def test_a_loop_that_reaches_its_limit_says_which_starts_did_not_converge() -> None:
+    here = context()
+    run(halving(limit=10), {"a": np.array([1.0, 100.0])}, here)
+    assert here.reports["loop"].converged.tolist() == [True, False]
+
+
+def test_batched_starts_equal_the_same_starts_one_by_one() -> None:
+    values = np.random.default_rng(0).uniform(0.1, 50.0, size=9)
+    together = run(halving(), {"a": values}, context())["a"]
+    apart = [run(halving(), {"a": value[None]}, context())["a"][0] for value in values]
+    assert together.tolist() == apart
+
+
+def test_a_step_that_is_not_accepted_leaves_the_start_where_it_was() -> None:
+    loop = halving(limit=5, accept=lambda before, after: after["a"] > 0.2)
+    assert run(loop, {"a": np.array([1.0])}, context())["a"].tolist() == [0.25]
+
+
+def test_loops_nest() -> None:
+    inner = Loop(Update("grow", lambda view: {"b": view["b"] + 1}, KEYS, frozenset({"b"})), Never(), 3, lambda s: {}, name="inner")
+    outer = Loop(Sweep([inner, A_FROM_B]), Below("a", -1.0), 2, lambda state: {"a": state["a"]}, name="outer")
+    here = context()
+    assert run(outer, start(b=0.0), here)["a"] == [60.0]
+    assert set(here.reports) == {"inner", "outer"}
+
+
+def test_an_accelerator_gets_the_body_as_a_map_and_replaces_one_run_of_it() -> None:
+    def thrice(body: object, state: Values, iteration: int) -> Values:
+        return body(body(body(state)))  # type: ignore[operator]
+
+    here = context()
+    run(halving(accelerate=thrice), {"a": np.array([1.0])}, here)
+    assert here.reports["loop"].iterations.tolist() == [4]  # 2^-12 is the first of 2^-3n below 1e-3
+
+
+def test_a_keyboard_interrupt_returns_what_there_is() -> None:
+    def interrupt(view: Values) -> Values:
+        if view["a"][0] < 0.1:
+            raise KeyboardInterrupt
+        return {"a": view["a"] / 2}
+
+    loop = Loop(Update("halve", interrupt, frozenset({"a"}), frozenset({"a"})), Never(), 99, lambda s: {"a": s["a"]})
+    here = context()
+    assert run(loop, {"a": np.array([1.0])}, here)["a"].tolist() == [0.0625]
+    assert here.interrupted
+
+
+def test_a_callback_sees_every_iteration_and_can_end_the_run() -> None:
+    seen: list[int] = []
+    here = context()
+    here.callback = lambda loop, iteration, measured: seen.append(iteration) or iteration == 4  # type: ignore[func-returns-value]
+    run(halving(), {"a": np.array([1.0])}, here)
+    assert seen == [1, 2, 3, 4]
+
+
+def test_the_checked_engine_asserts_invariants_and_names_what_broke() -> None:
+    rising = Invariant("a never falls", lambda before, after: before["a"] - after["a"], 1e-12)
+    sweep = Sweep([halving().body], invariants=[rising])
+    loop = Loop(sweep, Never(), 3, lambda state: {})
+    run(loop, {"a": np.array([1.0, 1.0])}, context())
+    with pytest.raises(Disagreement, match="'sweep', iteration 1, start 0: a never falls is violated by 5.00e-01"):
+        run(loop, {"a": np.array([1.0, 1.0])}, context(Checked()))
+
+
+def test_history_has_a_row_for_each_block_and_each_iteration_of_each_start() -> None:
+    here = context(DCP())
+    loop = Loop(projection(), Never(), 2, lambda state: {"worst": state["x"].max(axis=1)})
+    run(loop, {"y": np.array([TARGET, TARGET[::-1]]), "x": np.zeros((2, 3))}, here)
+    table = here.history.frame()
+    assert len(table) == 2 * 2 * 2
+    assert set(table["block"]) == {"projection", "loop"}
+    solved = table[table["block"] == "projection"]
+    assert set(solved["solver"]) == {"CLARABEL"}
+    assert len(here.history.frame(start=1)) == 4
+
+
+def test_the_stopping_rules_say_what_their_names_say() -> None:
+    before, after = {"a": np.zeros((2, 3))}, {"a": np.array([[0.0, 0.1, 0.0], [0.0, 0.0, 0.0]])}
+    measured = {"f": np.array([1.0, 3.0])}
+    assert Moved("a", 0.05)(1, before, after, measured).tolist() == [False, True]
+    assert Below("f", 2.0)(1, before, after, measured).tolist() == [True, False]
+    assert AnyOf((Moved("a", 0.05), Below("f", 2.0)))(1, before, after, measured).tolist() == [True, True]
+    assert not Never()(1, before, after, measured).any()
+
+
+def test_the_closed_form_engine_goes_to_a_solver_where_a_block_has_no_exact_update_and_says_so() -> None:
+    block = projection(direct=None)
+    outcome = ClosedForm().solve(block, {"y": TARGET[None]})
+    assert (outcome.engine, outcome.solver) == ("dcp", ("CLARABEL",))
+
+
+def test_the_checked_engine_catches_a_wrong_exact_update() -> None:
+    wrong = projection(direct=lambda state: {"x": np.array([[0.6, 0.3, 0.1]])})
+    with pytest.raises(Disagreement, match="block 'projection', start 0: the closed form reaches 0.02"):
+        Checked().solve(wrong, {"y": TARGET[None]})
+
+
+def test_the_checked_engine_agrees_with_a_right_one() -> None:
+    outcome = Checked().solve(projection(), {"y": TARGET[None]})
+    assert outcome.values["x"].tolist() == [TARGET.tolist()]
+
+
+def test_an_unknown_engine_is_answered_with_the_nearest_name() -> None:
+    with pytest.raises(ModelError, match="did you mean 'closed_form'"):
+        engine_named("closed-form")
