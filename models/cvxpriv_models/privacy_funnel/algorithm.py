@@ -1,0 +1,195 @@
+"""PF Algorithm 1, alternating expectation minimisation (AEM), and its relatives, as schedules.
+
+=========  ======================  ===================================================
+method     blocks of one pass      what it is
+=========  ======================  ===================================================
+aem        q, u, r, w              the paper's Algorithm 1
+merged     q, (u, r), w            u and r solved for together
+ccp        (q, u, r), w            the convex-concave procedure: one convex problem
+=========  ======================  ===================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+from cvxpriv.block import Block, Rule
+from cvxpriv.errors import ModelError, suggest
+from cvxpriv.schedule import Accelerator, Invariant, Loop, Measure, Sweep
+from cvxpriv.state import Array, Values, single, starts_in
+from cvxpriv.stopping import Below
+
+from . import accelerated, closed_form, kkt, measures
+from .blocks import convex_concave, expectation, mapping, mapping_and_marginal, marginal, posterior
+from .problem import Problem
+
+__all__ = ["ACCELERATIONS", "LOOP", "METHODS", "blocks", "measure", "schedule"]
+
+#: The name under which the loop stands in a run's history.
+LOOP = "pass"
+
+Rules = tuple[tuple[str, Rule], ...]
+
+
+def alternating_expectation_minimisation(problem: Problem, rules: Rules = ()) -> Sweep:
+    """One pass of PF Algorithm 1."""
+    q = expectation(problem)
+    u = _constrained(mapping(problem), rules)  # and lambda, the root of G
+    r = marginal(problem)
+    w = posterior(problem)
+    return Sweep([q, u, r, w], fused=_fused(problem), invariants=invariants(problem))
+
+
+def merged(problem: Problem, rules: Rules = ()) -> Sweep:
+    """One pass with u and r in one block."""
+    return Sweep([expectation(problem), _constrained(mapping_and_marginal(problem), rules), posterior(problem)])
+
+
+def convex_concave_procedure(problem: Problem, rules: Rules = ()) -> Sweep:
+    """One pass of the convex-concave procedure: only the rate constraint is replaced by its tangent."""
+    return Sweep([_constrained(convex_concave(problem), rules), posterior(problem)])
+
+
+METHODS: Mapping[str, Callable[[Problem, Rules], Sweep]] = {
+    "aem": alternating_expectation_minimisation,
+    "merged": merged,
+    "ccp": convex_concave_procedure,
+}
+
+#: What may come on top of a pass of `aem`; "none" is the paper, "auto" is the first.
+ACCELERATIONS: Mapping[str, Callable[[Array, Array, float], Accelerator]] = {
+    "interior": accelerated.interior_newton,
+    "squarem": accelerated.squarem,
+    "overrelaxed": accelerated.overrelaxed,
+}
+
+
+def schedule(
+    problem: Problem, method: str, accelerate: str, tol: float, limit: int, rules: Rules = ()
+) -> Loop:
+    """Return the whole algorithm: passes until the KKT residual of PF (1) is at most `tol` nats.
+
+    Raises
+    ------
+    ModelError
+        If there is no such method or acceleration, they do not go together, or `tol` is not positive.
+    """
+    if method not in METHODS:
+        raise ModelError(f"method={method!r} is not a method of the funnel: {suggest(str(method), METHODS)}")
+    if not tol > 0.0:
+        raise ModelError(f"tol={tol!r} is not a residual: pass a number of nats > 0, for example 1e-7")
+    return Loop(
+        METHODS[method](problem, rules),
+        stop=Below("kkt", tol),
+        limit=limit,
+        measure=measure(problem, rules),
+        accelerate=_acceleration(problem, method, accelerate, rules),
+        name=LOOP,
+    )
+
+
+def blocks(problem: Problem, rules: Rules = ()) -> dict[str, Block]:
+    """Return the model's blocks by name; those that design the mechanism carry the rules."""
+    u, u_r, q_u_r = (_constrained(make(problem), rules) for make in (mapping, mapping_and_marginal, convex_concave))
+    every = (expectation(problem), u, marginal(problem), posterior(problem), u_r, q_u_r)
+    return {block.name: block for block in every}
+
+
+def measure(problem: Problem, rules: Rules = ()) -> Measure:
+    """Return the figures of a state: objective I(S;Y), utility I(X;Y), and the KKT residual, in nats, per start."""
+    if rules:
+        block = _constrained(convex_concave(problem), rules)
+        residual = partial(_block_residual, block)
+    else:
+        residual = partial(_problem_residual, problem)
+
+    def figures(state: Values) -> dict[str, Array]:
+        return {
+            "objective": measures.leakage(state["log_u"], problem.p_s_given_x),
+            "utility": measures.utility(state["log_u"]),
+            "kkt": residual(state),
+        }
+
+    return figures
+
+
+def _problem_residual(problem: Problem, state: Values) -> Array:
+    return kkt.residuals(state["log_u"], problem.p_x, problem.p_s_given_x, problem.target, state["lam"]).worst
+
+
+def _block_residual(block: Block, state: Values) -> Array:
+    """With rules there is no closed residual: a point is stationary where the convex-concave step would stay."""
+    views = [single(state, start) for start in range(starts_in(state))]
+    return np.array([block.residual(view, view).largest for view in views])
+
+
+def invariants(problem: Problem) -> tuple[Invariant, ...]:
+    """Return what holds at every pass of Algorithm 1 from a feasible point; `checked` asserts it."""
+
+    def rise(before: Values, after: Values) -> Array:
+        return -measures.descent(dict(before), dict(after), problem.target).drop
+
+    def imbalance(before: Values, after: Values) -> Array:
+        both = measures.descent(dict(before), dict(after), problem.target)
+        return np.abs(both.drop - both.explained)
+
+    def fall_of_g(before: Values, after: Values) -> Array:
+        base = after["phi"] + before["log_r"][:, None, :]
+        gaps = [
+            closed_form.constraint_gap(base, before["log_w"], factor * after["lam"], problem.p_x, problem.target)[0]
+            for factor in (0.0, 0.5, 1.0, 2.0)
+        ]
+        return -np.diff(gaps, axis=0).min(axis=0)
+
+    def violation(before: Values, after: Values) -> Array:
+        u = np.exp(after["log_u"])
+        rows = np.abs(u.sum(axis=2) - problem.p_x).max(axis=1)
+        missing = problem.target - (u * before["log_w"]).sum(axis=(1, 2))
+        return np.maximum(rows, missing)
+
+    return (
+        Invariant("the objective (3) does not rise", rise, 1e-12),
+        Invariant("the descent identity (10)", imbalance, 1e-10),
+        Invariant("G is monotone", fall_of_g, 1e-12),
+        Invariant("the constraints (5b), (5d)", violation, 1e-10),
+    )
+
+
+def initial_state(problem: Problem, log_u: Array) -> dict[str, Array]:
+    """Return the state at mechanisms given as log P(X, Y), (starts, |X|, |Y|), every other block solved for."""
+    return closed_form.complete(log_u, problem.p_s_given_x)
+
+
+def log_joint(problem: Problem, mechanisms: Array) -> Array:
+    """Return log P(X, Y) of mechanisms P(Y|X), (starts, |X|, |Y|); empty cells are at the floor."""
+    joint = problem.p_x[:, None] * mechanisms
+    return np.asarray(np.maximum(np.log(joint, out=np.full_like(joint, -np.inf), where=joint > 0), closed_form.FLOOR))
+
+
+def _fused(problem: Problem) -> Callable[[Values], Values]:
+    return lambda state: closed_form.iteration(dict(state), problem.p_x, problem.p_s_given_x, problem.target)
+
+
+def _acceleration(problem: Problem, method: str, accelerate: str, rules: Rules) -> Accelerator | None:
+    if accelerate not in ("auto", "none", *ACCELERATIONS):
+        known = ("auto", "none", *ACCELERATIONS)
+        raise ModelError(f"accelerate={accelerate!r} is not an acceleration: {suggest(str(accelerate), known)}")
+    if accelerate == "none":
+        return None
+    if method != "aem" or rules:
+        if accelerate == "auto":
+            return None
+        raise ModelError(
+            f"accelerate={accelerate!r} goes with method='aem' and without constraints: pass accelerate='none'"
+        )
+    make = ACCELERATIONS["interior" if accelerate == "auto" else accelerate]
+    return make(problem.p_x, problem.p_s_given_x, problem.target)
+
+
+def _constrained(block: Block, rules: Rules) -> Block:
+    for name, rule in rules:
+        block = block.constrain(name, rule)
+    return block

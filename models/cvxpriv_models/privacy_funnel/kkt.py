@@ -1,0 +1,180 @@
+"""First-order residuals of the privacy funnel: of the whole problem, and of each block of PF Algorithm 1.
+
+The whole problem is ``min I(S;Y) s.t. I(X;Y) >= R`` over u with row sums p. With
+``g = S' log(T / r) - lam log w``, T = S u, the cell-wise derivative of its Lagrangian, a mechanism is stationary iff
+each row's mass sits where g is least:
+
+    stationarity     sum_ij u_ij (g_ij - min_j' g_ij')
+    complementarity  lam |I(X;Y) - R|
+    feasibility      (R - I(X;Y))_+ and the worst row sum.
+
+Measured against the row's *mean* instead of its least, every deterministic mechanism would pass, the identity included.
+Nothing here uses a solver. Shapes are those of :mod:`cvxpriv_models.privacy_funnel.closed_form`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv_models.privacy_funnel import closed_form
+from cvxpriv_models.privacy_funnel.closed_form import Array, State
+
+_TINY = float(np.finfo(np.float64).tiny)
+_SEARCHES = 80
+_BINDING = 1e-12
+
+
+@dataclass(frozen=True)
+class FunnelResiduals:
+    """Residuals of the whole problem, one entry per start, (B,), in nats."""
+
+    stationarity: Array
+    complementarity: Array
+    feasibility: Array
+    lam: Array
+    """The multiplier they are measured with."""
+
+    @property
+    def worst(self) -> Array:
+        """The largest of the three, (B,)."""
+        return np.maximum(np.maximum(self.stationarity, self.complementarity), self.feasibility)
+
+    def of(self, start: int) -> FunnelResiduals:
+        """The residuals of one start, each a scalar array."""
+        parts = (self.stationarity, self.complementarity, self.feasibility, self.lam)
+        return FunnelResiduals(*(np.asarray(part[start]) for part in parts))
+
+
+@dataclass(frozen=True)
+class BlockResiduals:
+    """How far each block of a state is from its own exact update, (B,) each."""
+
+    q: Array
+    """max_ij u_ij |phi - phi*|."""
+    u: Array
+    """max_ij of the mass-weighted row spread of log u - phi - log r - lam log w."""
+    u_rows: Array
+    """max_i |sum_j u_ij - p_i|."""
+    u_slack: Array
+    """lam |sum u log w - R^|, and (R^ - sum u log w)_+ where that is larger."""
+    r: Array
+    """max_j |r_j - sum_i u_ij|."""
+    w: Array
+    """max_ij r_j |w_ij - u_ij / r_j|."""
+
+    @property
+    def worst(self) -> Array:
+        """The largest of them, (B,)."""
+        rest = np.stack([self.q, self.u, self.u_rows, self.u_slack, self.r, self.w])
+        worst: Array = rest.max(axis=0)
+        return worst
+
+
+def lagrangian_slopes(log_u: Array, s: Array) -> tuple[Array, Array]:
+    """``S' log(T / r)`` and ``log w``, (B, M, N): the derivatives of I(S;Y) and I(X;Y) by u up to row constants."""
+    log_w = closed_form.posterior(log_u, closed_form.marginal(log_u))
+    rise: Array = s.T @ np.log(np.maximum(s @ np.exp(log_w), _TINY))
+    return rise, log_w
+
+
+def residuals(log_u: Array, p: Array, s: Array, target: float, lam: Array | None = None) -> FunnelResiduals:
+    """The whole problem's residuals at any mechanism.
+
+    Parameters
+    ----------
+    log_u
+        (B, M, N); cells without mass at ``FLOOR``.
+    p, s, target
+        P(x) (M,), P(s | x) (K, M), and R^ = R + sum p log p.
+    lam
+        The multipliers, (B,). None takes for each start the one with the least residual, by
+        :func:`best_multiplier`; so does a zero where the constraint binds to rounding, since G(0) = 0 there
+        whatever the true multiplier is.
+
+    Returns
+    -------
+    FunnelResiduals
+        All zero only at a first-order point.
+    """
+    u = np.exp(log_u)
+    rise, log_w = lagrangian_slopes(log_u, s)
+    excess = np.sum(u * log_w, axis=(-2, -1)) - target
+    chosen = np.full(len(u), np.nan) if lam is None else np.array(lam, dtype=np.float64)
+    unknown = np.isnan(chosen) | ((chosen == 0.0) & (excess < _BINDING))
+    if unknown.any():
+        chosen[unknown] = best_multiplier(u[unknown], rise[unknown], log_w[unknown], excess[unknown])
+    stationarity, _ = _stationarity(u, rise, log_w, chosen)
+    rows = np.abs(u.sum(axis=-1) - p).max(axis=-1)
+    return FunnelResiduals(stationarity, chosen * np.abs(excess), np.maximum(np.maximum(-excess, 0.0), rows), chosen)
+
+
+def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array:
+    """The ``lam >= 0`` that minimises the larger of stationarity and complementarity, per start, (B,).
+
+    Both are convex and piecewise linear in lam, so tangents at the ends of a bracket meet below the least value;
+    the meeting point is the next end, until value and bound agree.
+    """
+
+    def evaluate(lam: Array) -> tuple[Array, Array]:
+        value, slope = _stationarity(u, rise, log_w, lam)
+        other, steepness = lam * np.abs(excess), np.abs(excess)
+        return np.maximum(value, other), np.where(value >= other, slope, steepness)
+
+    left, right = np.zeros(len(u)), np.ones(len(u))
+    (low, low_slope), (high, high_slope) = evaluate(left), evaluate(right)
+    for _ in range(30):
+        falling = (high_slope < 0.0) & (low_slope < 0.0)
+        if not falling.any():
+            break
+        left, low, low_slope = (np.where(falling, b, a) for a, b in ((left, right), (low, high), (low_slope, high_slope)))
+        right = np.where(falling, 2.0 * right, right)
+        high, high_slope = evaluate(right)
+    at_zero = low_slope >= 0.0
+    best, least = np.where(low <= high, left, right), np.minimum(low, high)
+    for _ in range(_SEARCHES):
+        gap = high_slope - low_slope
+        meet = (low - high + high_slope * right - low_slope * left) / np.where(gap > 0.0, gap, 1.0)
+        middle = np.clip(np.where(gap > 0.0, meet, left), left, right)
+        value, slope = evaluate(middle)
+        best, least = np.where(value < least, middle, best), np.minimum(value, least)
+        if np.all(at_zero | (least - (low + low_slope * (middle - left)) <= 1e-16 + 1e-9 * least)):
+            break
+        down = slope < 0.0
+        left, low, low_slope = (np.where(down, b, a) for a, b in ((left, middle), (low, value), (low_slope, slope)))
+        right, high, high_slope = (np.where(down, a, b) for a, b in ((right, middle), (high, value), (high_slope, slope)))
+    return np.where(at_zero, 0.0, best)
+
+
+def block_residuals(state: State, p: Array, s: Array, target: float) -> BlockResiduals:
+    """How far each block of the state is from the exact update of that block, the others as they stand."""
+    log_u, log_r, log_w, lam = state["log_u"], state["log_r"], state["log_w"], state["lam"]
+    u = np.exp(log_u)
+    mass = u.sum(axis=-2)
+    logits = state["phi"] + log_r[:, None, :] + lam[:, None, None] * log_w
+    shift = np.sum(u * (log_u - logits), axis=-1, keepdims=True) / u.sum(axis=-1, keepdims=True)
+    spread = np.where(u > np.exp(closed_form.FLOOR) * 2.0, u * np.abs(log_u - logits - shift), 0.0)
+    slack = np.sum(u * log_w, axis=(-2, -1)) - target
+    return BlockResiduals(
+        q=_largest(u * np.abs(state["phi"] - closed_form.expectation(log_u, s))),
+        u=_largest(spread),
+        u_rows=np.abs(u.sum(axis=-1) - p).max(axis=-1),
+        u_slack=np.maximum(lam * np.abs(slack), -slack),
+        r=np.abs(np.exp(log_r) - mass).max(axis=-1),
+        w=_largest(np.abs(np.exp(log_w) * mass[:, None, :] - u)),
+    )
+
+
+def _stationarity(u: Array, rise: Array, log_w: Array, lam: Array) -> tuple[Array, Array]:
+    """Stationarity and its slope in lam, (B,) each."""
+    g = rise - lam[:, None, None] * log_w
+    least = g.argmin(axis=-1)[..., None]
+    value = np.sum(u * (g - np.take_along_axis(g, least, axis=-1)), axis=(-2, -1))
+    slope = np.sum(u * (np.take_along_axis(log_w, least, axis=-1) - log_w), axis=(-2, -1))
+    return value, slope
+
+
+def _largest(cells: Array) -> Array:
+    largest: Array = cells.max(axis=(-2, -1))
+    return largest

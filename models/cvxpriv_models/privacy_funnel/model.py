@@ -1,0 +1,288 @@
+"""The model's face: `PrivacyFunnel`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from cvxpriv.block import Block, Rule
+from cvxpriv.distributions import JointTable
+from cvxpriv.engines import Engine, engine_named
+from cvxpriv.errors import ModelError
+from cvxpriv.history import History
+from cvxpriv.mechanism import stochastic_matrix
+from cvxpriv.schedule import Context, Loop, run
+from cvxpriv.state import Array, Values
+from cvxpriv.sweeps import pieces, sweep
+
+from . import algorithm
+from .cells import Cells
+from .problem import Problem
+from .run import FunnelRun, Settings, best_run
+from .starts import feasible_starts
+
+__all__ = ["PrivacyFunnel"]
+
+Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+
+#: How far below the rate a start may lie: what the rows of a mechanism read from a file lose to rounding.
+FEASIBLE = 1e-9
+
+
+class PrivacyFunnel:
+    """Release Y in place of X: as little as possible about S, at least R about X. PF (1).
+
+    Parameters
+    ----------
+    p_sx : JointTable or array, (|S|, |X|)
+        The joint distribution of what is private and what may be released.
+    rate : float
+        The utility asked for, I(X;Y) >= rate.
+    rate_unit : {"fraction", "nats", "bits"}
+        A fraction is one of H(X).
+    size_y : int, optional
+        |Y|; None is |X| + 1, with which the trade-off curve can be reached.
+
+    Raises
+    ------
+    DataError
+        `p_sx` is no joint distribution.
+    ModelError
+        The rate, its unit or `size_y` is out of range.
+
+    Examples
+    --------
+    >>> from cvxpriv.models import PrivacyFunnel
+    >>> funnel = PrivacyFunnel([[0.30, 0.03, 0.13], [0.01, 0.27, 0.02], [0.03, 0.03, 0.18]], rate=0.5)
+    >>> solved = funnel.solve(starts=10, seed=0)
+    >>> solved.converged, solved.mechanism.shape
+    (True, (3, 4))
+    """
+
+    def __init__(
+        self,
+        p_sx: JointTable | ArrayLike,
+        rate: float = 0.8,
+        rate_unit: str = "fraction",
+        size_y: int | None = None,
+    ) -> None:
+        self.problem = Problem.of(p_sx, rate, rate_unit, size_y)
+        self.rules: tuple[tuple[str, Rule], ...] = ()
+
+    def __repr__(self) -> str:
+        size_s, size_x = self.problem.p_s_given_x.shape
+        return f"PrivacyFunnel({size_s} x {size_x} table, rate={self.problem.rate:.6g} nats, |Y|={self.problem.size_y})"
+
+    def at_rate(self, rate: float, rate_unit: str = "fraction") -> PrivacyFunnel:
+        """Return the same funnel at another rate."""
+        other = PrivacyFunnel(self.problem.table, rate, rate_unit, self.problem.size_y)
+        other.rules = self.rules
+        return other
+
+    def constrain(self, name: str, rule: Rule) -> PrivacyFunnel:
+        """Return this funnel with one more constraint on the whole mechanism P(Y|X).
+
+        Parameters
+        ----------
+        name : str
+        rule : callable
+            The mechanism, a cvxpy expression (|X|, |Y|), to a constraint or an iterable of them.
+
+        Raises
+        ------
+        ModelError
+            The name is taken, or what the rule returns is no constraint, or is not DCP.
+
+        Examples
+        --------
+        >>> funnel = PrivacyFunnel([[0.4, 0.1], [0.1, 0.4]], rate=0.2)
+        >>> floored = funnel.constrain("no certainty", lambda mechanism: mechanism >= 0.02)
+        >>> [name for name, _ in floored.rules]
+        ['no certainty']
+        """
+        other = self.at_rate(self.problem.rate, "nats")
+        other.rules = (*self.rules, (name, rule))
+        every_cell = Cells(np.ones((self.problem.p_x.size, self.problem.size_y), dtype=bool))
+        other.blocks()["u"].declaration(every_cell)  # refuses here what is no constraint, or not DCP
+        return other
+
+    def blocks(self) -> dict[str, Block]:
+        """Return every block of the model by name, with the constraints added so far."""
+        return algorithm.blocks(self.problem, self.rules)
+
+    def solve(
+        self,
+        engine: str | Engine = "closed_form",
+        *,
+        method: str | None = None,
+        accelerate: str = "auto",
+        starts: int | None = None,
+        seed: int = 0,
+        init: ArrayLike | None = None,
+        max_iter: int = 500,
+        tol: float = 1e-7,
+        solver: str | Sequence[str] | None = "CLARABEL",
+        n_jobs: int = 1,
+        progress: bool = False,
+        callback: Callback | None = None,
+    ) -> FunnelRun:
+        """Solve from several starts and return the best run.
+
+        Parameters
+        ----------
+        engine : {"closed_form", "dcp", "checked"} or Engine
+            Who does the blocks: exact updates, cvxpy solvers, or both compared at each step.
+        method : {"aem", "merged", "ccp"}, optional
+            Which blocks are alternated (`cvxpriv_models.privacy_funnel.algorithm`); None is "aem", the paper's
+            Algorithm 1, or "ccp" for a funnel with constraints.
+        accelerate : {"auto", "none", "interior", "squarem", "overrelaxed"}
+            What comes on top of a pass of "aem": "none" is the paper; "auto", a feasible Newton step, reaches a
+            stationary point in tens of passes where the paper's iteration takes thousands.
+        starts : int, optional
+            How many; None is 30 with exact updates and 1 where a solver does the work.
+        seed : int
+            Of the starts; start k is the same whatever `starts` and `n_jobs` are.
+        init : array, (|X|, |Y|) or (starts, |X|, |Y|), optional
+            Mechanisms P(Y|X) to start from in place of random ones. A zero stays a zero.
+        max_iter : int
+            Most iterations a start.
+        tol : float
+            The KKT residual, in nats, at which a start has converged.
+        solver : str or sequence of str, optional
+            The first of the fallback chain, or the whole chain.
+        n_jobs : int
+            Processes among which the starts are divided; the result does not depend on it.
+        progress : bool
+            A bar on a terminal.
+        callback : callable, optional
+            `callback(loop, iteration, measured)` after each iteration; returning True ends the run.
+
+        Raises
+        ------
+        ModelError
+            An option is out of range, or `init` does not fit or does not carry the rate.
+        SolverFailure
+            No solver of the chain solved a block.
+        Disagreement
+            The `checked` engine found two answers, or a step that broke an invariant.
+
+        Notes
+        -----
+        A keyboard interrupt returns the best mechanism so far, with `converged` False.
+        """
+        begun = time.perf_counter()
+        _require_counts(starts=starts, max_iter=max_iter)
+        who = engine_named(engine, solver=solver)
+        method = method or ("ccp" if self.rules else "aem")
+        loop = algorithm.schedule(self.problem, method, accelerate, tol, max_iter, self.rules)
+        exact = who.name == "closed_form" and not self.rules and method == "aem"
+        log_u = self._initial(init, (30 if exact else 1) if starts is None else starts, seed)
+        parts = pieces(len(log_u), n_jobs)
+        work = partial(_solve_piece, self.problem, loop, who, callback if n_jobs == 1 else None)
+        done = sweep(
+            work,
+            [log_u[part.start : part.stop] for part in parts],
+            n_jobs=n_jobs,
+            progress=progress,
+            description="starts",
+        )
+        settings = Settings(who.name, method, accelerate, len(log_u), seed, max_iter, tol)
+        return best_run(self.problem, self.rules, done, settings, time.perf_counter() - begun)
+
+    def curve(
+        self, fractions: Iterable[float] | int = 20, *, n_jobs: int = 1, progress: bool = False, **options: object
+    ) -> pd.DataFrame:
+        """Return the privacy-utility trade-off: the least leakage found at each rate.
+
+        A mechanism found at a higher rate serves a lower one too, so the curve never falls as the rate rises; the
+        column `found_at` names the rate at which the mechanism was found.
+
+        Parameters
+        ----------
+        fractions : iterable of float, or int
+            Rates as fractions of H(X); a number n stands for 1/n, 2/n, ..., 1.
+        n_jobs : int
+            Processes among which the rates are divided.
+        progress : bool
+            A bar on a terminal.
+        **options
+            Passed to `solve`.
+
+        Returns
+        -------
+        DataFrame
+            One row per rate: fraction, rate, utility, leakage (nats), kkt, converged, iterations, found_at, seconds.
+        """
+        if isinstance(fractions, int):
+            _require_counts(fractions=fractions)
+            fractions = np.arange(1, fractions + 1) / fractions
+        rates = [float(fraction) for fraction in fractions]
+        funnels = [self.at_rate(rate) for rate in rates]
+        runs = sweep(
+            partial(_solve_funnel, options), funnels, n_jobs=n_jobs, progress=progress, description="rates"
+        )
+        return _lower_envelope(pd.DataFrame([_curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=True)]))
+
+    def _initial(self, init: ArrayLike | None, starts: int, seed: int) -> Array:
+        problem = self.problem
+        if init is None:
+            return feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
+        given = np.array(init, dtype=float)
+        given = given[None] if given.ndim == 2 else given
+        shape = (problem.p_x.size, problem.size_y)
+        if given.ndim != 3 or given.shape[1:] != shape:
+            raise ModelError(f"init has shape {given.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
+        for position, mechanism in enumerate(given):
+            stochastic_matrix(mechanism, f"init[{position}]")
+            if (utility := problem.utility(mechanism)) < problem.rate - FEASIBLE:
+                raise ModelError(
+                    f"init[{position}] has I(X;Y)={utility:.6g} nats, below rate={problem.rate:.6g}: "
+                    "start from a mechanism that carries the rate, or lower the rate"
+                )
+        return algorithm.log_joint(problem, given)
+
+
+def _solve_piece(
+    problem: Problem, loop: Loop, engine: Engine, callback: Callback | None, log_u: Array
+) -> tuple[Values, Context]:
+    context = Context(engine, History(), callback, starts=np.arange(len(log_u)))
+    return run(loop, algorithm.initial_state(problem, log_u), context), context
+
+
+def _solve_funnel(options: Mapping[str, object], funnel: PrivacyFunnel) -> FunnelRun:
+    return funnel.solve(**options)  # type: ignore[arg-type]
+
+
+def _curve_row(fraction: float, solved: FunnelRun) -> dict[str, float]:
+    return {
+        "fraction": fraction,
+        "rate": solved.problem.rate,
+        "utility": solved.utility,
+        "leakage": solved.leakage,
+        "kkt": solved.kkt.worst,
+        "converged": solved.converged,
+        "iterations": solved.iterations,
+        "found_at": fraction,
+        "seconds": solved.seconds,
+    }
+
+
+def _lower_envelope(table: pd.DataFrame) -> pd.DataFrame:
+    """Let each rate use the best mechanism found at it or at a higher one."""
+    table = table.sort_values("fraction", ignore_index=True)
+    for row in range(len(table) - 2, -1, -1):
+        if table.at[row + 1, "leakage"] < table.at[row, "leakage"]:
+            carried = ["utility", "leakage", "kkt", "converged", "iterations", "found_at"]
+            table.loc[row, carried] = table.loc[row + 1, carried]
+    return table
+
+
+def _require_counts(**counts: int | None) -> None:
+    for name, count in counts.items():
+        if count is not None and (isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1):
+            raise ModelError(f"{name}={count!r} is not a whole number >= 1")

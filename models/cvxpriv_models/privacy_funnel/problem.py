@@ -1,0 +1,106 @@
+"""The privacy funnel, PF (1): minimise I(S;Y) over P(Y|X) subject to I(X;Y) >= R."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.distributions import JointTable
+from cvxpriv.errors import ModelError, suggest
+from cvxpriv.information import mutual_information
+from cvxpriv.state import Array
+
+__all__ = ["RATE_UNITS", "Problem"]
+
+RATE_UNITS = ("fraction", "nats", "bits")
+
+#: How far above H(X) a rate may lie and still be H(X): what adding up |X| logarithms in another order can differ by.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The data of PF (1), validated.
+
+    Attributes
+    ----------
+    table : JointTable
+        P(S, X), (|S|, |X|).
+    rate : float
+        R in nats, 0 <= R <= H(X).
+    size_y : int
+        |Y|.
+    """
+
+    table: JointTable
+    rate: float
+    size_y: int
+
+    @property
+    def p_x(self) -> Array:
+        """P(X), (|X|,)."""
+        return self.table.p_x
+
+    @property
+    def p_s_given_x(self) -> Array:
+        """P(S|X), (|S|, |X|), columns sum to 1."""
+        return self.table.p_s_given_x
+
+    @property
+    def target(self) -> float:
+        """R^ = R + sum p log p, the paper's right side of (2d)."""
+        return self.rate - self.table.entropy_x
+
+    @classmethod
+    def of(cls, p_sx: JointTable | ArrayLike, rate: float, rate_unit: str, size_y: int | None) -> Problem:
+        """Validate what a user passes.
+
+        Raises
+        ------
+        DataError
+            The table is no joint distribution.
+        ModelError
+            The rate, its unit or `size_y` is out of range, or `size_y` symbols cannot carry the rate.
+        """
+        table = p_sx if isinstance(p_sx, JointTable) else JointTable.from_array(p_sx)
+        nats = _rate_in_nats(rate, rate_unit, table.entropy_x)
+        symbols = table.p_x.size + 1 if size_y is None else size_y
+        if isinstance(symbols, bool) or not isinstance(symbols, (int, np.integer)) or symbols < 1:
+            raise ModelError(f"size_y={size_y!r} is no alphabet size: pass a whole number >= 1, or None for |X| + 1")
+        most = min(float(np.log(symbols)), table.entropy_x)
+        if nats > most + ROUNDING:
+            raise ModelError(
+                f"size_y={symbols} symbols carry at most {most:.6g} nats, less than rate={nats:.6g} nats: "
+                "raise size_y or lower rate"
+            )
+        return cls(table, nats, int(symbols))
+
+    def joint(self, mechanism: Array) -> Array:
+        """Return P(X, Y), (|X|, |Y|), of a mechanism P(Y|X), (|X|, |Y|)."""
+        return self.p_x[:, None] * mechanism
+
+    def leakage(self, mechanism: Array) -> float:
+        """Return I(S;Y) in nats of a mechanism P(Y|X), (|X|, |Y|): the objective of PF (1)."""
+        return mutual_information(self.p_s_given_x @ self.joint(mechanism))
+
+    def utility(self, mechanism: Array) -> float:
+        """Return I(X;Y) in nats of a mechanism P(Y|X), (|X|, |Y|)."""
+        return mutual_information(self.joint(mechanism))
+
+
+def _rate_in_nats(rate: float, unit: str, entropy_x: float) -> float:
+    if unit not in RATE_UNITS:
+        raise ModelError(f"rate_unit={unit!r} is not a unit: {suggest(str(unit), RATE_UNITS)}")
+    try:
+        number = float(rate)
+    except (TypeError, ValueError):
+        raise ModelError(f"rate={rate!r} is not a number: pass a rate in {unit}") from None
+    nats = number * {"fraction": entropy_x, "nats": 1.0, "bits": float(np.log(2.0))}[unit]
+    if not np.isfinite(nats) or nats < 0.0:
+        raise ModelError(f"rate={rate!r} is not a rate: choose 0 <= rate <= H(X)={entropy_x:.6g} nats")
+    if nats > entropy_x * (1.0 + ROUNDING):
+        remedy = "rate <= 1" if unit == "fraction" else f'rate <= {entropy_x:.6g} nats or rate_unit="fraction"'
+        raise ModelError(f"rate={rate!r} {unit} is {nats:.6g} nats and exceeds H(X)={entropy_x:.6g} nats: choose {remedy}")
+    return min(nats, entropy_x)

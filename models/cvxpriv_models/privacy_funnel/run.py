@@ -1,0 +1,258 @@
+"""What a solve of the funnel returns: `FunnelRun`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.alphabets import Alphabet
+from cvxpriv.block import Block, Rule
+from cvxpriv.distributions import JointTable
+from cvxpriv.errors import DataError
+from cvxpriv.files import PathLike, read_text, write_text
+from cvxpriv.history import History
+from cvxpriv.mechanism import Mechanism, provenance
+from cvxpriv.schedule import Context
+from cvxpriv.state import Array, Values, single
+
+from . import algorithm, closed_form
+from .kkt import FunnelResiduals, residuals
+from .problem import Problem
+
+if TYPE_CHECKING:
+    from cvxpriv.crosscheck import CrossCheck
+
+__all__ = ["FunnelRun", "Settings"]
+
+FORMAT = "cvxpriv run"
+VERSION = 1
+
+#: Two starts whose leakages differ by less are one answer: the converged one is kept.
+SAME_LEAKAGE = 1e-9
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of `PrivacyFunnel.solve` that decide its result."""
+
+    engine: str
+    method: str
+    accelerate: str
+    starts: int
+    seed: int
+    max_iter: int
+    tol: float
+
+
+@dataclass(frozen=True, eq=False)
+class FunnelRun:
+    """The best of a funnel's starts.
+
+    Attributes
+    ----------
+    problem : Problem
+    state : mapping of str to ndarray
+        The final state of the best start, without a leading axis.
+    starts : DataFrame
+        One row per start: leakage, utility (nats), kkt, iterations, converged.
+    start : int
+        Which start is the best.
+    settings : Settings
+    seconds : float
+        Wall time of the whole solve.
+    log : History
+    rules : tuple of (str, Rule)
+    """
+
+    problem: Problem
+    state: Values
+    starts: pd.DataFrame
+    start: int
+    settings: Settings
+    seconds: float
+    log: History = field(default_factory=History, repr=False)
+    rules: tuple[tuple[str, Rule], ...] = ()
+
+    @cached_property
+    def mechanism(self) -> Array:
+        """P(Y|X), (|X|, |Y|), rows sum to 1."""
+        rows = np.exp(self.state["log_u"])
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def leakage(self) -> float:
+        """I(S;Y) in nats."""
+        return self.problem.leakage(self.mechanism)
+
+    @cached_property
+    def utility(self) -> float:
+        """I(X;Y) in nats; at least the rate."""
+        return self.problem.utility(self.mechanism)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the best start's KKT residual is within the tolerance asked for."""
+        return bool(self.starts.at[self.start, "converged"])
+
+    @property
+    def iterations(self) -> int:
+        """Of the best start."""
+        return int(self.starts.at[self.start, "iterations"])
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """The best start, step by step: iteration, block, objective, utility, kkt, seconds, engine, solver, status."""
+        return self.log.frame(self.start)
+
+    @cached_property
+    def kkt(self) -> FunnelResiduals:
+        """The whole problem's residuals at the final point, in nats.
+
+        With user constraints they are those of the problem without them, and not expected to vanish: the residual of
+        the constrained problem stands in `starts`.
+        """
+        problem = self.problem
+        found = residuals(self.state["log_u"][None], problem.p_x, problem.p_s_given_x, problem.target)
+        return found.of(0)
+
+    def blocks(self) -> dict[str, Block]:
+        """The model's blocks, with the constraints added so far."""
+        return algorithm.blocks(self.problem, self.rules)
+
+    def certify(self, solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"), **options: Any) -> CrossCheck:
+        """Solve every block again at the final point by every solver, and judge the answers.
+
+        Parameters
+        ----------
+        solvers : sequence of str, optional
+            None is every installed solver that takes the block's cones.
+        **options
+            Passed to `cvxpriv.crosscheck.crosscheck`.
+        """
+        from cvxpriv.crosscheck import case_of_block, crosscheck
+
+        return crosscheck([case_of_block(block, self.state) for block in self.blocks().values()], solvers, **options)
+
+    def as_mechanism(self) -> Mechanism:
+        """Return the mechanism with its alphabets and figures, ready to be saved and applied to rows."""
+        table = self.problem.table
+        return Mechanism(
+            self.mechanism,
+            inputs=table.public,
+            model="PrivacyFunnel",
+            figures={
+                "leakage": self.leakage,
+                "utility": self.utility,
+                "rate": self.problem.rate,
+                "kkt": float(self.kkt.worst),
+            },
+            private_columns=table.private.columns,
+            origin=provenance(**asdict(self.settings)),
+        )
+
+    def save(self, path: PathLike) -> Path:
+        """Write the run to a JSON file, whole or not at all.
+
+        The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept. A run with
+        user constraints is saved without them: they are code.
+        """
+        table = self.problem.table
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": "PrivacyFunnel",
+            "origin": provenance(),
+            "probabilities": table.probabilities.tolist(),
+            "counts": None if table.counts is None else table.counts.tolist(),
+            "smoothing": table.smoothing,
+            "private": {"columns": table.private.columns, "symbols": table.private.symbols},
+            "public": {"columns": table.public.columns, "symbols": table.public.symbols},
+            "rate": self.problem.rate,
+            "size_y": self.problem.size_y,
+            "state": {name: np.asarray(value).tolist() for name, value in self.state.items()},
+            "starts": self.starts.to_dict(orient="list"),
+            "start": self.start,
+            "settings": asdict(self.settings),
+            "seconds": self.seconds,
+            "constraints": [name for name, _ in self.rules],
+        }
+        return write_text(path, json.dumps(document))
+
+    @classmethod
+    def load(cls, path: PathLike) -> FunnelRun:
+        """Read what `save` wrote; the history is not in it.
+
+        Raises
+        ------
+        DataError
+            No such file, not a saved funnel run, or of another version.
+        """
+        document = _document(path)
+        sides = [
+            Alphabet(tuple(document[side]["columns"]), tuple(map(tuple, document[side]["symbols"])))
+            for side in ("private", "public")
+        ]
+        counts = None if document["counts"] is None else np.array(document["counts"])
+        table = JointTable(np.array(document["probabilities"]), *sides, counts, document["smoothing"])
+        return cls(
+            Problem(table, document["rate"], document["size_y"]),
+            {name: np.array(value) for name, value in document["state"].items()},
+            pd.DataFrame(document["starts"]),
+            document["start"],
+            Settings(**document["settings"]),
+            document["seconds"],
+        )
+
+
+def _document(path: PathLike) -> dict[str, Any]:
+    try:
+        document = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise DataError(f"path={str(path)!r} is not JSON ({error}): pass a file that FunnelRun.save wrote") from error
+    found = (document.get("format"), document.get("version")) if isinstance(document, dict) else None
+    if found != (FORMAT, VERSION):
+        raise DataError(
+            f"path={str(path)!r} holds {found}, expected {(FORMAT, VERSION)}: pass a file that this version's "
+            "FunnelRun.save wrote, or solve again"
+        )
+    return dict(document)
+
+
+def best_run(
+    problem: Problem,
+    rules: tuple[tuple[str, Rule], ...],
+    pieces: Sequence[tuple[Values, Context]],
+    settings: Settings,
+    seconds: float,
+) -> FunnelRun:
+    """Return the run of the best start among those of all pieces.
+
+    The best is the one of least leakage; of several within `SAME_LEAKAGE` of it, a converged one of least residual.
+    """
+    state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
+    state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
+    measured = algorithm.measure(problem, rules)(state)
+    reports = [context.reports[algorithm.LOOP] for _, context in pieces]
+    starts = pd.DataFrame(
+        {
+            "leakage": measured["objective"],
+            "utility": measured["utility"],
+            "kkt": measured["kkt"],
+            "iterations": np.concatenate([report.iterations for report in reports]),
+            "converged": measured["kkt"] <= settings.tol,
+        }
+    )
+    starts.index.name = "start"
+    near = starts[starts["leakage"] <= starts["leakage"].min() + SAME_LEAKAGE]
+    start = int(near["kkt"].idxmin())
+    log = History()
+    for offset, (_, context) in zip(np.cumsum([0, *[r.iterations.size for r in reports]])[:-1], pieces, strict=True):
+        log.extend(context.history, shift=int(offset))
+    return FunnelRun(problem, single(state, start), starts, start, settings, seconds, log, rules)

@@ -1,0 +1,210 @@
+"""Feasible, strictly positive starts for the privacy funnel.
+
+The start that the paper prints, ``u = 1{i = j} / M``, is infeasible unless P(x) is uniform, is a fixed point,
+and gives NaN for N > M (ERRATA PF 1); a plain Dirichlet start rarely leaves a root of G. Here each start is
+
+    u = p [(1 - t) deterministic + t Dirichlet],
+
+with a random deterministic map of entropy at least R and the largest t on a bisection path for which
+I(X;Y) >= R. Feasible starts keep a root of G (or lam = 0) at every later step, since sum_i p_i max_j log w_ij
+is at least I(X;Y) - H(X).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.errors import ModelError
+from cvxpriv_models.privacy_funnel.closed_form import FLOOR, Array
+
+Labels = npt.NDArray[np.int64]
+
+CONCENTRATIONS = (0.1, 1.0)
+"""The Dirichlet parameter of a start is drawn log-uniformly from here: from nearly deterministic to even rows."""
+
+BISECTIONS = 60
+_ROOM = 1e-6
+_ROUNDING = 1e-12
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def child_seeds(seed: int | np.random.SeedSequence, count: int) -> list[np.random.SeedSequence]:
+    """One seed per start; start k gets the same one whatever ``count`` is."""
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    return [np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, k)) for k in range(count)]
+
+
+def feasible_starts(
+    p: Array, rate: float, size_y: int, count: int, seed: int | np.random.SeedSequence = 0
+) -> Array:
+    """Random starts with I(X;Y) >= ``rate``, every cell positive.
+
+    Parameters
+    ----------
+    p
+        P(x) > 0, (M,).
+    rate
+        R in nats, ``0 <= R <= H(X)``.
+    size_y
+        N, the number of released symbols, at least 1.
+    count
+        How many starts.
+    seed
+        Start k depends on the seed and on k alone.
+
+    Returns
+    -------
+    Array
+        log u, (count, M, N), rows of u summing to p. At R = H(X) a start is an injective map with its other cells
+        at ``FLOOR``.
+
+    Raises
+    ------
+    ModelError
+        No deterministic map onto ``size_y`` symbols that reaches the rate was found.
+
+    Examples
+    --------
+    >>> p = np.array([0.5, 0.3, 0.2])
+    >>> log_u = feasible_starts(p, rate=0.6, size_y=4, count=2)
+    >>> log_u.shape, bool(np.allclose(np.exp(log_u).sum(axis=2), p))
+    ((2, 3, 4), True)
+    """
+    return np.stack([_one_start(p, rate, size_y, np.random.default_rng(child)) for child in child_seeds(seed, count)])
+
+
+def entropy_of_map(labels: Labels, p: Array, size_y: int) -> float:
+    """H(Y) = I(X;Y) of the deterministic map x -> labels[x], in nats."""
+    return _entropy(np.bincount(labels, weights=p, minlength=size_y))
+
+
+def deterministic_map(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> Labels:
+    """A random map X -> Y with H(Y) >= ``rate``, (M,): drawn, then its shared symbols split until it fits.
+
+    Some room above the rate is sought too, since a map of entropy R exactly has no feasible neighbours to start from.
+
+    Raises
+    ------
+    ModelError
+        None was found: ``size_y`` symbols are too few for the rate.
+    """
+    labels: Labels = rng.integers(0, size_y, size=len(p))
+    needed = rate + _ROOM
+    if entropy_of_map(labels, p, size_y) >= needed:
+        return labels
+    if size_y >= len(p):
+        return _split_until(labels, p, needed, size_y, rng)
+    labels = _balance(labels, p, needed, size_y)
+    if entropy_of_map(labels, p, size_y) < needed:
+        labels = _balance(_longest_first(p, size_y), p, needed, size_y)
+    reached = entropy_of_map(labels, p, size_y)
+    if reached < rate - _ROUNDING:
+        raise ModelError(
+            f"size_y={size_y} is too small for rate={rate:.6g} nats: the best map found onto {size_y} symbols has "
+            f"I(X;Y)={reached:.6g}; choose size_y={len(p)} or more, or a rate of at most {reached:.6g} nats"
+        )
+    return labels
+
+
+def _one_start(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> Array:
+    labels = deterministic_map(p, rate, size_y, rng)
+    sharp = np.zeros((len(p), size_y))
+    sharp[np.arange(len(p)), labels] = 1.0
+    concentration = float(np.exp(rng.uniform(*np.log(CONCENTRATIONS))))
+    even = np.full((len(p), size_y), 1.0 / size_y)
+    soft = 0.99 * rng.dirichlet(np.full(size_y, concentration), size=len(p)) + 0.01 * even
+    share = _largest_share(p, rate, sharp, soft)
+    rows = (1.0 - share) * sharp + share * soft
+    log_u: Array = np.maximum(np.log(np.maximum(p[:, None] * rows, _TINY)), FLOOR)
+    return log_u
+
+
+def _largest_share(p: Array, rate: float, sharp: Array, soft: Array) -> float:
+    """Bisect t for I(X;Y) >= R: I is convex in t, at least R at t = 0, so the feasible t from 0 on are an interval."""
+    if _information(p, sharp) <= rate + _ROUNDING and rate > 0.0:
+        return 0.0
+    if _information(p, soft) >= rate:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        if _information(p, (1.0 - middle) * sharp + middle * soft) >= rate:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _information(p: Array, rows: Array) -> float:
+    """I(X;Y) of a mechanism, (M, N)."""
+    joint = p[:, None] * rows
+    return _entropy(joint.sum(axis=0)) + _entropy(p) - _entropy(joint.ravel())
+
+
+def _entropy(mass: Array) -> float:
+    positive = mass[mass > 0.0]
+    return float(-(positive @ np.log(positive)))
+
+
+def _split_until(labels: Labels, p: Array, needed: float, size_y: int, rng: np.random.Generator) -> Labels:
+    """Move one x of a shared symbol to an unused one, at random, until the entropy is enough (N >= M: it will be)."""
+    labels = labels.copy()
+    while entropy_of_map(labels, p, size_y) < needed:
+        counts = np.bincount(labels, minlength=size_y)
+        shared = np.flatnonzero(counts[labels] > 1)
+        if not shared.size:
+            break
+        labels[rng.choice(shared)] = rng.choice(np.flatnonzero(counts == 0))
+    return labels
+
+
+def _longest_first(p: Array, size_y: int) -> Labels:
+    """Largest x first, each to the lightest symbol so far."""
+    labels = np.zeros(len(p), dtype=np.int64)
+    mass = np.zeros(size_y)
+    for x in np.argsort(-p, kind="stable"):
+        labels[x] = mass.argmin()
+        mass[labels[x]] += p[x]
+    return labels
+
+
+def _balance(labels: Labels, p: Array, needed: float, size_y: int) -> Labels:
+    """Take the best single move or swap of symbols, again and again, until the entropy is enough or none helps."""
+    labels = labels.copy()
+    mass = np.bincount(labels, weights=p, minlength=size_y)
+    while _entropy(mass) < needed:
+        gain, moves = _best_exchange(labels, p, mass)
+        if gain <= _ROUNDING:
+            break
+        for x, symbol in moves:
+            mass[labels[x]] -= p[x]
+            mass[symbol] += p[x]
+            labels[x] = symbol
+    return labels
+
+
+def _best_exchange(labels: Labels, p: Array, mass: Array) -> tuple[float, list[tuple[int, int]]]:
+    """The move (x to another symbol) or swap (x with x') that raises the entropy of the symbols most."""
+    here = mass[labels]
+    into = mass[None, :]
+    move = _mixing_gain(here[:, None], into, p[:, None])
+    move[np.arange(len(p)), labels] = -np.inf
+    swap = _mixing_gain(here[:, None], here[None, :], p[:, None] - p[None, :])
+    swap[labels[:, None] == labels[None, :]] = -np.inf
+    if move.max() >= swap.max():
+        x, symbol = (int(k) for k in np.unravel_index(int(move.argmax()), move.shape))
+        return float(move[x, symbol]), [(x, symbol)]
+    x, other = (int(k) for k in np.unravel_index(int(swap.argmax()), swap.shape))
+    return float(swap[x, other]), [(x, int(labels[other])), (other, int(labels[x]))]
+
+
+def _mixing_gain(source: Array, sink: Array, moved: Array) -> Array:
+    """Rise of -sum m log m when ``moved`` mass goes from a symbol of mass ``source`` to one of mass ``sink``."""
+
+    def term(mass: Array) -> Array:
+        mass = np.maximum(mass, 0.0)
+        return -mass * np.log(np.maximum(mass, _TINY))
+
+    gain: Array = term(source - moved) + term(sink + moved) - term(source) - term(sink)
+    return gain
