@@ -1,0 +1,59 @@
+# Two commands matter: `make demo` and `make test`. Each makes its own virtual environment first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+JOBS ?= 2
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: help demo test lint format types check check-all bench figures clean
+
+help:            ## what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
+
+demo: $(STAMPS)/demo       ## the main job on a real table; results in out/
+	$(BIN)/cvxpriv demo --out out
+
+test: $(STAMPS)/dev        ## tests and doctests, with the coverage gate
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" --cov --cov-report=term
+
+lint: $(STAMPS)/dev        ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMPS)/dev      ## let ruff rewrite
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMPS)/dev       ## mypy, strict, on both packages
+	$(BIN)/mypy
+
+check: lint types test     ## what continuous integration runs
+
+check-all: lint types      ## everything, the slow tests and the benchmarks' checks too
+	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+
+bench: $(STAMPS)/dev       ## the measurements of benchmarks/
+	$(BIN)/python -m benchmarks
+
+figures: $(STAMPS)/dev     ## the pictures of docs/ and of the examples
+	$(BIN)/python examples/papers/pf_fig1.py --fast --out docs/pictures
+	$(BIN)/python examples/papers/pf_fig2.py --fast --out docs/pictures
+
+clean:           ## results and environments
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "cvxpriv needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	mkdir -p $(STAMPS)
+
+$(STAMPS)/demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[report]"
+	@touch $@
+
+$(STAMPS)/dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	@touch $@ $(STAMPS)/demo
