@@ -51,6 +51,8 @@ class SolverSpec:
         Of the solver itself.
     note : str
         What a user should know before trusting it.
+    main_option : str
+        The option that says how accurate a solution has to be.
     """
 
     name: str
@@ -59,6 +61,11 @@ class SolverSpec:
     options: Callable[[float], dict[str, Any]]
     licence: str
     note: str
+    main_option: str
+
+    def full_options(self, tolerance: float | None, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the whole option set: for a tolerance (None is the table's), with a caller's own on top."""
+        return {**self.options(self.tolerance if tolerance is None else tolerance), **own}
 
 
 def _clarabel(tolerance: float) -> dict[str, Any]:
@@ -107,6 +114,7 @@ SOLVERS: Mapping[str, SolverSpec] = {
             _clarabel,
             "Apache-2.0",
             "interior point; minimisers are only as good as the square root of its gap",
+            "tol_gap_rel",
         ),
         SolverSpec(
             "ECOS",
@@ -115,6 +123,7 @@ SOLVERS: Mapping[str, SolverSpec] = {
             _ecos,
             "GPL-3.0",
             "interior point; the most accurate of the three on small entropy problems",
+            "reltol",
         ),
         SolverSpec(
             "SCS",
@@ -123,6 +132,7 @@ SOLVERS: Mapping[str, SolverSpec] = {
             _scs,
             "MIT",
             "first order; can report a false optimum with exponential cones: read its dual cone distance",
+            "eps_rel",
         ),
         SolverSpec(
             "OSQP",
@@ -131,6 +141,7 @@ SOLVERS: Mapping[str, SolverSpec] = {
             _osqp,
             "Apache-2.0",
             "first order with a polishing step; linear and quadratic problems",
+            "eps_rel",
         ),
         SolverSpec(
             "HIGHS",
@@ -139,6 +150,7 @@ SOLVERS: Mapping[str, SolverSpec] = {
             _highs,
             "MIT",
             "simplex, interior point and active set; linear and quadratic problems",
+            "dual_feasibility_tolerance",
         ),
     )
 }
@@ -292,9 +304,7 @@ def solve(
     second_best: Solution | None = None
     for position, name in enumerate(chain):
         own = options or {} if position == 0 else {}
-        spec = solver_spec(name)
-        asked = spec.tolerance if tolerance is None else tolerance
-        attempt = _try(problem_for(name), name, {**spec.options(asked), **own})
+        attempt = _try(problem_for(name), name, solver_spec(name).full_options(tolerance, own))
         if attempt.status in _SOLVED:
             values, duals, objective = read(name)
             if not np.isfinite(objective):

@@ -48,8 +48,7 @@ def sweep(
     >>> sweep(abs, [-1, 2])
     [1, 2]
     """
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
-        raise ModelError(f"n_jobs={n_jobs!r} is no number of workers: pass 1, 2, ... or -1 for one per core")
+    _require_workers(n_jobs)
     if n_jobs == 1 or len(items) < 2:
         done = (work(item) for item in items)
     else:
@@ -63,6 +62,12 @@ def pieces(count: int, n_jobs: int) -> list[range]:
     >>> pieces(30, 2)
     [range(0, 15), range(15, 30)]
     """
+    _require_workers(n_jobs)
     parts = max(1, min(count, effective_n_jobs(n_jobs)))
     edges = [count * part // parts for part in range(parts + 1)]
     return [range(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def _require_workers(n_jobs: int) -> None:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
+        raise ModelError(f"n_jobs={n_jobs!r} is no number of workers: pass 1, 2, ... or -1 for one per core")

@@ -16,31 +16,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from cvxpriv_models.privacy_funnel import closed_form, interior, kkt, measures
-from cvxpriv_models.privacy_funnel.closed_form import FLOOR, Array, Indices, State
+from cvxpriv_models.privacy_funnel.closed_form import FLOOR, Array, State
+from cvxpriv_models.privacy_funnel.light_columns import settle_light_columns
+from cvxpriv_models.privacy_funnel.line_search import LineSearch, feasible_rows, is_feasible
 
 Body = Callable[[State], State]
 Accelerator = Callable[[Body, State, int], State]
-
-RISE = 1e-14
-"""What I(S;Y) may rise in an accepted step: its own rounding."""
-
-SHORTFALL = 1e-13
-"""What I(X;Y) may fall short of R by."""
 
 _FIRST_DAMPING = 0.03
 _DAMPING = (1e-9, 10.0)
 _NEWTON_BELOW = 1e-2
 _NEAR = 1e-3
-_WEIGHTLESS = 1e-15
-_FREE_PRICE = -1e-9
 _REST = 4
-_HALVINGS = 30
-_DOUBLINGS = 6
 _CHUNK = 4_000_000
-_NEW_MASSES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 
 
 def interior_newton(p: Array, s: Array, target: float) -> Accelerator:
@@ -55,7 +45,7 @@ def interior_newton(p: Array, s: Array, target: float) -> Accelerator:
     >>> accelerate = interior_newton(p, s, target)
     >>> for k in range(40):
     ...     state = accelerate(lambda state: closed_form.iteration(state, p, s, target), state, k)
-    >>> bool(kkt.residuals(state["log_u"], p, s, target).worst.max() < 1e-7)
+    >>> bool(kkt.residuals(state["log_u"], p, s, target).largest.max() < 1e-7)
     True
     """
 
@@ -88,7 +78,7 @@ def polish(state: State, p: Array, s: Array, target: float, tolerance: float = 1
     work = np.arange(len(whole["lam"]))
     for _ in range(limit):
         found = kkt.residuals(whole["log_u"][work], p, s, target, whole["lam"][work])
-        work = work[found.worst > tolerance]
+        work = work[found.largest > tolerance]
         if not work.size:
             break
         part = {key: value[work] for key, value in whole.items()}
@@ -135,11 +125,11 @@ def _advance(state: State, p: Array, s: Array, target: float) -> State:
     lam, damping, rest = state["lam"], state["damping"], state["rest"]
     at = interior.point(np.exp(state["log_u"]), s)
     close = interior.stationarity(at, lam)
-    changed = _light_columns(at, lam, close < _NEAR, p, s, target)
+    changed = settle_light_columns(at, lam, close < _NEAR, p, s, target)
     at = at if changed is None else interior.point(changed, s)
     newton = np.where((rest <= 0.0) & (close < _NEWTON_BELOW), 1.0, 0.0)
     towards = interior.direction(at, lam, damping, newton, p, s, target)
-    search = _LineSearch(at, towards, p, s, target)
+    search = LineSearch(at, towards, p, s, target)
     u, length, moved = search.run(newton)
     moved &= np.isfinite(u).all(axis=(-2, -1))
     u = np.where(moved[:, None, None], u, at.u)
@@ -153,141 +143,6 @@ def _advance(state: State, p: Array, s: Array, target: float) -> State:
         "damping": np.clip(np.where(moved, eased, stiffened), *_DAMPING),
         "rest": np.where(failed, float(_REST), rest - 1.0),
     }
-
-
-class _LineSearch:
-    """Backtracking, and lengthening, along a direction; cells lose at most 99% a step, so that none blocks the rest."""
-
-    def __init__(self, at: interior.Point, towards: interior.Direction, p: Array, s: Array, target: float) -> None:
-        self._at, self._towards = at, towards
-        self._p, self._s, self._target = p, s, target
-        self._before = _value(at.u, s)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            worst = np.min(towards.step / at.u, axis=(-2, -1))
-            self._room = np.minimum(1.0, 0.99 / np.maximum(-worst, 0.99))
-        finite = np.isfinite(towards.step).all(axis=(-2, -1)) & np.isfinite(towards.lift).all(axis=(-2, -1))
-        self._usable = finite & (towards.slope <= RISE)
-
-    def run(self, newton: Array) -> tuple[Array, Array, Array]:
-        """The new u, the accepted length (the last one tried where none was), and whether one was accepted."""
-        best, length = self._at.u.copy(), np.ones(len(newton))
-        value, moved = self._before.copy(), np.zeros(len(newton), dtype=np.bool_)
-        todo = self._usable.copy()
-        for k in range(_HALVINGS):
-            work = np.flatnonzero(todo)
-            if not work.size:
-                break
-            u, reached, feasible = self._trial(work, length[work])
-            wanted = self._before[work] + 1e-4 * length[work] * np.minimum(self._towards.slope[work], 0.0) + RISE
-            good = feasible & (reached <= wanted)
-            won, lost = work[good], work[~good]
-            best[won], value[won], moved[won], todo[won] = u[good], reached[good], True, False
-            shorter = np.where(newton[lost] > 0.0, 0.25, 0.5) * length[lost]
-            length[lost] = np.clip(self._room[lost], 0.1, 0.5) if k == 0 else shorter
-            todo &= (newton == 0.0) | (length >= 0.01 * self._room)
-        self._lengthen(np.flatnonzero(moved & (length == 1.0) & (newton == 0.0)), best, value, length)
-        return best, length, moved
-
-    def _lengthen(self, work: Indices, best: Array, value: Array, length: Array) -> None:
-        """Four times the length while I(S;Y) falls: the convex-concave model is too cautious along a valley."""
-        for k in range(1, _DOUBLINGS + 1):
-            if not work.size:
-                break
-            u, reached, feasible = self._trial(work, np.full(work.size, 4.0**k))
-            good = feasible & (reached < value[work] - RISE)
-            work = work[good]
-            best[work], value[work], length[work] = u[good], reached[good], 4.0**k
-
-    def _trial(self, work: Indices, length: Array) -> tuple[Array, Array, Array]:
-        """u + length d, the slack spent again along -lift: the new u, its value, and whether it is feasible."""
-        old, lift = self._at.u[work], self._towards.lift[work]
-        u = np.maximum(old + length[:, None, None] * self._towards.step[work], 0.01 * old)
-        u = interior.mechanism_of(u, self._p)
-        value, (rate, log_w) = _value(u, self._s), _rate(u)
-        # I(X;Y) is convex: giving up its excess along its tangent at u cannot make it infeasible.
-        gain = np.sum(log_w * lift, axis=(-2, -1))
-        spend = (rate - self._target) / np.where(gain > 0.0, gain, np.inf)
-        spend = np.where((spend > 0.0) & (self._towards.lam[work] > 0.0), spend, 0.0)
-        share = np.max(spend[:, None, None] * lift / u, axis=(-2, -1))
-        spend *= np.minimum(1.0, 0.9 / np.maximum(share, 0.9))
-        spent = interior.mechanism_of(u - spend[:, None, None] * lift, self._p)
-        lower = _value(spent, self._s)
-        better = lower < value
-        u = np.where(better[:, None, None], spent, u)
-        return u, np.where(better, lower, value), _rate(u)[0] >= self._target - SHORTFALL
-
-
-def _light_columns(
-    at: interior.Point, lam: Array, near: npt.NDArray[np.bool_], p: Array, s: Array, target: float
-) -> Array | None:
-    """Columns of almost no mass, where a start is near its end: the useful ones return, the others follow a live one.
-
-    Column j's price is ``sum_i w_ij (g_ij - alpha_i)``: what one unit of mass with posterior w_j adds to the Lagrangian.
-    """
-    light = (at.mass < interior.LIGHT) & near[:, None]
-    if not light.any():
-        return None
-    slopes = at.rise - lam[:, None, None] * at.log_w - interior.row_prices(at, lam)[..., None]
-    price = np.where(light, np.sum(np.exp(at.log_w) * slopes, axis=-2), 0.0)
-    u = at.u.copy()
-    _retire(u, at, light & (at.mass < _WEIGHTLESS) & (price > _FREE_PRICE), p)
-    work = np.flatnonzero(price.min(axis=-1) < _FREE_PRICE)
-    if work.size:
-        u[work] = _revive(u[work], np.exp(at.log_w[work]), price[work].argmin(axis=-1), p, s, target)
-    return u
-
-
-def _retire(u: Array, at: interior.Point, idle: npt.NDArray[np.bool_], p: Array) -> None:
-    """Give each idle column the posterior of the live column nearest to it.
-
-    Its own would get there too, but only as 1/k; its mass is too small to be felt in either information.
-    """
-    for start, column in zip(*np.nonzero(idle), strict=True):
-        posterior = at.log_w[start, :, column, None]
-        distance = np.sum(np.exp(posterior) * (posterior - at.log_w[start]), axis=0)
-        distance[at.mass[start] < interior.LIGHT] = np.inf
-        nearest = int(distance.argmin())
-        u[start, :, column] = at.mass[start, column] * np.exp(at.log_w[start, :, nearest])
-    changed = idle.any(axis=-1)
-    u[changed] = interior.mechanism_of(u[changed], p)
-
-
-def _revive(u: Array, w: Array, column: Indices, p: Array, s: Array, target: float) -> Array:
-    """Mass for one column of each start, as much as lowers I(S;Y) most among a few sizes; none where none does."""
-    everyone = np.arange(len(u))
-    posterior = w[everyone, :, column]
-    result, best = u.copy(), _value(u, s)
-    for mass in _NEW_MASSES:
-        part = np.minimum(mass, 0.5 / np.max(posterior / p, axis=-1))[:, None] * posterior
-        cells = u * (1.0 - part / p)[..., None]
-        cells[everyone, :, column] += part
-        cells = np.exp(_feasible(np.log(cells), p, target))
-        value = _value(cells, s)
-        good = (value < best - RISE) & (_rate(cells)[0] >= target - SHORTFALL)
-        best[good], result[good] = value[good], cells[good]
-    return result
-
-
-def _feasible(log_u: Array, p: Array, target: float) -> Array:
-    """The rows tilted by their own log w until I(X;Y) >= R: the u block with phi + log r replaced by log u."""
-    log_r = closed_form.marginal(log_u)
-    tilted, _ = closed_form.mapping(closed_form.posterior(log_u, log_r), log_r, log_u - log_r[:, None, :], p, target)
-    return tilted
-
-
-def _value(u: Array, s: Array) -> Array:
-    """-H(S|Y): I(S;Y) up to a constant, (B,)."""
-    joint = s @ u
-    mass = u.sum(axis=-2)
-    value: Array = np.sum(joint * np.log(np.maximum(joint / mass[:, None, :], 1e-300)), axis=(-2, -1))
-    return value
-
-
-def _rate(u: Array) -> tuple[Array, Array]:
-    """``sum u log w``, (B,), and log w."""
-    log_w = np.log(u / u.sum(axis=-2)[:, None, :])
-    rate: Array = np.sum(u * log_w, axis=(-2, -1))
-    return rate, log_w
 
 
 def squarem(p: Array, s: Array, target: float) -> Accelerator:
@@ -342,9 +197,9 @@ def _keep_better(safe: State, log_u: Array, p: Array, s: Array, target: float) -
     """The safe state, with ``log_u`` in place of its own where that is feasible and leaks no more."""
     rows = log_u - log_u.max(axis=-1, keepdims=True)
     rows += np.log(p)[:, None] - np.log(np.exp(rows).sum(axis=-1, keepdims=True))
-    tried = _feasible(np.maximum(rows, FLOOR), p, target)
+    tried = feasible_rows(np.maximum(rows, FLOOR), p, target)
     with np.errstate(invalid="ignore"):
         good = measures.conditional_entropy(tried, s) >= measures.conditional_entropy(safe["log_u"], s)
-        good &= _rate(np.exp(tried))[0] >= target - SHORTFALL
+        good &= is_feasible(np.exp(tried), target)
     chosen = np.where(good[:, None, None], tried, safe["log_u"])
     return {**safe, **closed_form.complete(chosen, s, safe["lam"])}

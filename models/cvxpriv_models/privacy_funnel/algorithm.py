@@ -117,7 +117,7 @@ def measure(problem: Problem, rules: Rules = ()) -> Measure:
 
 
 def _problem_residual(problem: Problem, state: Values) -> Array:
-    return kkt.residuals(state["log_u"], problem.p_x, problem.p_s_given_x, problem.target, state["lam"]).worst
+    return kkt.residuals(state["log_u"], problem.p_x, problem.p_s_given_x, problem.target, state["lam"]).largest
 
 
 def _block_residual(block: Block, state: Values) -> Array:

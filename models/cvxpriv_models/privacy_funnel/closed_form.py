@@ -19,7 +19,6 @@ and the next difference of two of them is NaN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +27,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 State = dict[str, Array]
 Indices = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 FLOOR = -700.0
 ROOT_TOLERANCE = 1e-13
@@ -149,13 +149,13 @@ def iteration(state: State, p: Array, s: Array, target: float) -> State:
     return {**state, "log_u": log_u, "phi": phi, "log_r": log_r, "log_w": log_w, "lam": lam}
 
 
-def root_exists(log_w: Array, p: Array, target: float) -> npt.NDArray[np.bool_]:
+def root_exists(log_w: Array, p: Array, target: float) -> Flags:
     """Whether G has a root or is nowhere negative, per start: ``sum_i p_i max_j log w_ij >= R^``.
 
     It holds at every step after a feasible one: a row's largest log w is at least its mean, and the mean
     is I(X;Y) - H(X).
     """
-    reach: npt.NDArray[np.bool_] = log_w.max(axis=-1) @ p >= target - ROOT_TOLERANCE
+    reach: Flags = log_w.max(axis=-1) @ p >= target - ROOT_TOLERANCE
     return reach
 
 
@@ -253,13 +253,15 @@ def _newton(lam: Array, gap: Array, slope: Array, low: Array, high: Array) -> Ar
     inside = (step > low) & (step < np.minimum(high, 4.0 * lam + 1.0))
     if inside.all():
         return step
-    middle = np.where(high < np.inf, 0.5 * (np.maximum(low, 0.0) + np.minimum(high, LARGEST_MULTIPLIER)), 2.0 * lam + 1.0)
+    middle = np.where(
+        high < np.inf, 0.5 * (np.maximum(low, 0.0) + np.minimum(high, LARGEST_MULTIPLIER)), 2.0 * lam + 1.0
+    )
     return np.where(inside, step, middle)
 
 
-def _unsettled(lam: Array, gap: Array) -> npt.NDArray[np.bool_]:
+def _unsettled(lam: Array, gap: Array) -> Flags:
     at_zero = (lam == 0.0) & (gap >= -ROOT_TOLERANCE)
-    unsettled: npt.NDArray[np.bool_] = (np.abs(gap) > ROOT_TOLERANCE) & ~at_zero & (lam < LARGEST_MULTIPLIER)
+    unsettled: Flags = (np.abs(gap) > ROOT_TOLERANCE) & ~at_zero & (lam < LARGEST_MULTIPLIER)
     return unsettled
 
 

@@ -150,10 +150,10 @@ class _ColumnInverse:
 
     def schur(self) -> Array:
         """sum_j H_j^{-1}, (B, M, M)."""
-        count, rows, columns = self._diagonal.shape
+        count, rows, _ = self._diagonal.shape
         spread = np.swapaxes(self._diagonal, 1, 2)[..., None] * self._s.T
         left = np.swapaxes(spread @ self._core, 1, 2).reshape(count, rows, -1)
-        total = -(left @ np.swapaxes(np.swapaxes(spread, 1, 2).reshape(count, rows, -1), 1, 2))
+        total: Array = -(left @ np.swapaxes(np.swapaxes(spread, 1, 2).reshape(count, rows, -1), 1, 2))
         total[:, np.arange(rows), np.arange(rows)] += self._diagonal.sum(axis=-1)
         return total
 
@@ -162,7 +162,8 @@ def _solve_scaled(matrix: Array, right: Array) -> Array:
     """Solve per start, scaled to a unit diagonal and regularised at the level of rounding."""
     scale = 1.0 / np.sqrt(np.maximum(np.abs(np.einsum("bii->bi", matrix)), _TINY))
     scaled = matrix * scale[:, :, None] * scale[:, None, :] + 1e-14 * np.eye(matrix.shape[-1])
-    return _solve_each(scaled, right * scale[..., None]) * scale[..., None]
+    solution: Array = _solve_each(scaled, right * scale[..., None]) * scale[..., None]
+    return solution
 
 
 def _solve_each(matrix: Array, right: Array) -> Array:

@@ -37,7 +37,7 @@ class FunnelResiduals:
     """The multiplier they are measured with."""
 
     @property
-    def worst(self) -> Array:
+    def largest(self) -> Array:
         """The largest of the three, (B,)."""
         return np.maximum(np.maximum(self.stationarity, self.complementarity), self.feasibility)
 
@@ -65,11 +65,11 @@ class BlockResiduals:
     """max_ij r_j |w_ij - u_ij / r_j|."""
 
     @property
-    def worst(self) -> Array:
+    def largest(self) -> Array:
         """The largest of them, (B,)."""
         rest = np.stack([self.q, self.u, self.u_rows, self.u_slack, self.r, self.w])
-        worst: Array = rest.max(axis=0)
-        return worst
+        largest: Array = rest.max(axis=0)
+        return largest
 
 
 def lagrangian_slopes(log_u: Array, s: Array) -> tuple[Array, Array]:
@@ -128,7 +128,9 @@ def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array
         falling = (high_slope < 0.0) & (low_slope < 0.0)
         if not falling.any():
             break
-        left, low, low_slope = (np.where(falling, b, a) for a, b in ((left, right), (low, high), (low_slope, high_slope)))
+        left, low, low_slope = (
+            np.where(falling, b, a) for a, b in ((left, right), (low, high), (low_slope, high_slope))
+        )
         right = np.where(falling, 2.0 * right, right)
         high, high_slope = evaluate(right)
     at_zero = low_slope >= 0.0
@@ -143,7 +145,9 @@ def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array
             break
         down = slope < 0.0
         left, low, low_slope = (np.where(down, b, a) for a, b in ((left, middle), (low, value), (low_slope, slope)))
-        right, high, high_slope = (np.where(down, a, b) for a, b in ((right, middle), (high, value), (high_slope, slope)))
+        right, high, high_slope = (
+            np.where(down, a, b) for a, b in ((right, middle), (high, value), (high_slope, slope))
+        )
     return np.where(at_zero, 0.0, best)
 
 

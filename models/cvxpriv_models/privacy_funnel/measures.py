@@ -38,8 +38,8 @@ def conditional_entropy(log_u: Array, s: Array) -> Array:
     """H(S|Y) of each start, (B,); the paper's objective at the optimal q is its negative (ERRATA PF 3)."""
     joint = s @ np.exp(log_u)
     share = joint / np.maximum(joint.sum(axis=-2, keepdims=True), _TINY)
-    terms: Array = -joint * np.log(np.maximum(share, _TINY))
-    return terms.sum(axis=(-2, -1))
+    value: Array = -np.sum(joint * np.log(np.maximum(share, _TINY)), axis=(-2, -1))
+    return value
 
 
 def relaxed_objective(log_u: Array, log_r: Array, phi: Array) -> Array:

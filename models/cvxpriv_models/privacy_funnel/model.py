@@ -14,6 +14,7 @@ from cvxpriv.block import Block, Rule
 from cvxpriv.distributions import JointTable
 from cvxpriv.engines import Engine, engine_named
 from cvxpriv.errors import ModelError
+from cvxpriv.files import PathLike
 from cvxpriv.history import History
 from cvxpriv.mechanism import stochastic_matrix
 from cvxpriv.schedule import Context, Loop, run
@@ -228,6 +229,11 @@ class PrivacyFunnel:
         )
         return _lower_envelope(pd.DataFrame([_curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=True)]))
 
+    @staticmethod
+    def load_run(path: PathLike) -> FunnelRun:
+        """Read a saved run: what `cvxpriv.load` calls."""
+        return FunnelRun.load(path)
+
     def _initial(self, init: ArrayLike | None, starts: int, seed: int) -> Array:
         problem = self.problem
         if init is None:
@@ -264,7 +270,7 @@ def _curve_row(fraction: float, solved: FunnelRun) -> dict[str, float]:
         "rate": solved.problem.rate,
         "utility": solved.utility,
         "leakage": solved.leakage,
-        "kkt": solved.kkt.worst,
+        "kkt": solved.starts.at[solved.start, "kkt"],
         "converged": solved.converged,
         "iterations": solved.iterations,
         "found_at": fraction,

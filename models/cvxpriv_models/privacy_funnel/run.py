@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -15,10 +14,11 @@ import pandas as pd
 from cvxpriv.alphabets import Alphabet
 from cvxpriv.block import Block, Rule
 from cvxpriv.distributions import JointTable
-from cvxpriv.errors import DataError
-from cvxpriv.files import PathLike, read_text, write_text
+from cvxpriv.files import PathLike
 from cvxpriv.history import History
+from cvxpriv.kkt import Residuals
 from cvxpriv.mechanism import Mechanism, provenance
+from cvxpriv.runs import read_run, write_run
 from cvxpriv.schedule import Context
 from cvxpriv.state import Array, Values, single
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from cvxpriv.crosscheck import CrossCheck
 
 __all__ = ["FunnelRun", "Settings"]
-
-FORMAT = "cvxpriv run"
-VERSION = 1
 
 #: Two starts whose leakages differ by less are one answer: the converged one is kept.
 SAME_LEAKAGE = 1e-9
@@ -112,13 +109,15 @@ class FunnelRun:
         return self.log.frame(self.start)
 
     @cached_property
-    def kkt(self) -> FunnelResiduals:
-        """The whole problem's residuals at the final point, in nats.
+    def kkt(self) -> FunnelResiduals | Residuals:
+        """The whole problem's residuals at the final point; `largest` is the figure that the run was stopped by.
 
-        With user constraints they are those of the problem without them, and not expected to vanish: the residual of
-        the constrained problem stands in `starts`.
+        With user constraints: those of the convex-concave block at its own point, which stays there iff the point is
+        stationary.
         """
         problem = self.problem
+        if self.rules:
+            return self.blocks()["(q, u, r)"].residual(self.state, self.state)
         found = residuals(self.state["log_u"][None], problem.p_x, problem.p_s_given_x, problem.target)
         return found.of(0)
 
@@ -151,7 +150,7 @@ class FunnelRun:
                 "leakage": self.leakage,
                 "utility": self.utility,
                 "rate": self.problem.rate,
-                "kkt": float(self.kkt.worst),
+                "kkt": float(self.kkt.largest),
             },
             private_columns=table.private.columns,
             origin=provenance(**asdict(self.settings)),
@@ -165,10 +164,6 @@ class FunnelRun:
         """
         table = self.problem.table
         document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "model": "PrivacyFunnel",
-            "origin": provenance(),
             "probabilities": table.probabilities.tolist(),
             "counts": None if table.counts is None else table.counts.tolist(),
             "smoothing": table.smoothing,
@@ -183,7 +178,7 @@ class FunnelRun:
             "seconds": self.seconds,
             "constraints": [name for name, _ in self.rules],
         }
-        return write_text(path, json.dumps(document))
+        return write_run(path, "PrivacyFunnel", document)
 
     @classmethod
     def load(cls, path: PathLike) -> FunnelRun:
@@ -194,7 +189,7 @@ class FunnelRun:
         DataError
             No such file, not a saved funnel run, or of another version.
         """
-        document = _document(path)
+        document = read_run(path)
         sides = [
             Alphabet(tuple(document[side]["columns"]), tuple(map(tuple, document[side]["symbols"])))
             for side in ("private", "public")
@@ -209,20 +204,6 @@ class FunnelRun:
             Settings(**document["settings"]),
             document["seconds"],
         )
-
-
-def _document(path: PathLike) -> dict[str, Any]:
-    try:
-        document = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise DataError(f"path={str(path)!r} is not JSON ({error}): pass a file that FunnelRun.save wrote") from error
-    found = (document.get("format"), document.get("version")) if isinstance(document, dict) else None
-    if found != (FORMAT, VERSION):
-        raise DataError(
-            f"path={str(path)!r} holds {found}, expected {(FORMAT, VERSION)}: pass a file that this version's "
-            "FunnelRun.save wrote, or solve again"
-        )
-    return dict(document)
 
 
 def best_run(

@@ -25,6 +25,7 @@ CONCENTRATIONS = (0.1, 1.0)
 
 BISECTIONS = 60
 _ROOM = 1e-6
+_ATTEMPTS = 30
 _ROUNDING = 1e-12
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -35,9 +36,7 @@ def child_seeds(seed: int | np.random.SeedSequence, count: int) -> list[np.rando
     return [np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, k)) for k in range(count)]
 
 
-def feasible_starts(
-    p: Array, rate: float, size_y: int, count: int, seed: int | np.random.SeedSequence = 0
-) -> Array:
+def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int | np.random.SeedSequence = 0) -> Array:
     """Random starts with I(X;Y) >= ``rate``, every cell positive.
 
     Parameters
@@ -76,7 +75,7 @@ def feasible_starts(
 
 def entropy_of_map(labels: Labels, p: Array, size_y: int) -> float:
     """H(Y) = I(X;Y) of the deterministic map x -> labels[x], in nats."""
-    return _entropy(np.bincount(labels, weights=p, minlength=size_y))
+    return _entropy(_masses(labels, p, size_y))
 
 
 def deterministic_map(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> Labels:
@@ -95,9 +94,13 @@ def deterministic_map(p: Array, rate: float, size_y: int, rng: np.random.Generat
         return labels
     if size_y >= len(p):
         return _split_until(labels, p, needed, size_y, rng)
-    labels = _balance(labels, p, needed, size_y)
-    if entropy_of_map(labels, p, size_y) < needed:
-        labels = _balance(_longest_first(p, size_y), p, needed, size_y)
+    first_guesses = [labels, _longest_first(p, size_y), *rng.integers(0, size_y, size=(_ATTEMPTS, len(p)))]
+    for guess in first_guesses:
+        balanced = _balance(guess, p, needed, size_y)
+        if entropy_of_map(balanced, p, size_y) > entropy_of_map(labels, p, size_y):
+            labels = balanced
+        if entropy_of_map(labels, p, size_y) >= needed:
+            return labels
     reached = entropy_of_map(labels, p, size_y)
     if reached < rate - _ROUNDING:
         raise ModelError(
@@ -142,6 +145,11 @@ def _information(p: Array, rows: Array) -> float:
     return _entropy(joint.sum(axis=0)) + _entropy(p) - _entropy(joint.ravel())
 
 
+def _masses(labels: Labels, p: Array, size_y: int) -> Array:
+    """P(y) of a deterministic map."""
+    return np.bincount(labels, weights=p, minlength=size_y).astype(np.float64)
+
+
 def _entropy(mass: Array) -> float:
     positive = mass[mass > 0.0]
     return float(-(positive @ np.log(positive)))
@@ -172,7 +180,7 @@ def _longest_first(p: Array, size_y: int) -> Labels:
 def _balance(labels: Labels, p: Array, needed: float, size_y: int) -> Labels:
     """Take the best single move or swap of symbols, again and again, until the entropy is enough or none helps."""
     labels = labels.copy()
-    mass = np.bincount(labels, weights=p, minlength=size_y)
+    mass = _masses(labels, p, size_y)
     while _entropy(mass) < needed:
         gain, moves = _best_exchange(labels, p, mass)
         if gain <= _ROUNDING:

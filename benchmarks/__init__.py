@@ -1,0 +1,1 @@
+"""Measurements. Every figure is a ratio within one run: machines are shared and noisy."""

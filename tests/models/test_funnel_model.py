@@ -1,0 +1,270 @@
+"""The funnel as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cvxpriv as cpv
+from cvxpriv import datasets
+from cvxpriv.errors import DataError, Disagreement, ModelError, SolverFailure
+from cvxpriv.information import entropy, mutual_information
+from cvxpriv.models import PrivacyFunnel
+from cvxpriv_models.privacy_funnel import closed_form
+
+# PF section V-A: P(S|X), and the two priors of X.
+S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])
+PRIORS = {"uniform": np.full(3, 1 / 3), "skewed": np.array([0.1, 0.3, 0.6])}
+# Least I(S;Y) in nats at R = .1, .2, ..., 1 H(X), lower bound and achievable value within 1e-6 of each other, by
+# subdividing the simplex of posteriors: a linear program from below, one over the vertices from above.
+CERTIFIED = {
+    "uniform": [0.019582, 0.039838, 0.060181, 0.080609, 0.121083, 0.175318, 0.243661, 0.313809, 0.383957, 0.454106],
+    "skewed": [0.008006, 0.022057, 0.038726, 0.074165, 0.118697, 0.164488, 0.210617, 0.256902, 0.310461, 0.367797],
+}
+
+
+def paper(prior: str = "uniform", rate: float = 0.5) -> PrivacyFunnel:
+    return PrivacyFunnel(S_GIVEN_X * PRIORS[prior], rate=rate, size_y=4)
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_the_best_of_thirty_is_the_certified_optimum_at_every_rate(prior: str) -> None:
+    funnel = paper(prior)
+    for fraction, certified in zip(np.arange(1, 11) / 10, CERTIFIED[prior], strict=True):
+        solved = funnel.at_rate(fraction).solve(starts=30, seed=0)
+        assert solved.leakage == pytest.approx(certified, abs=5e-5)
+        assert solved.leakage >= certified - 2e-6  # the certified values are within 1e-6 of the optimum
+        assert solved.utility >= fraction * entropy(PRIORS[prior]) - 1e-12
+        assert solved.kkt.largest <= 1e-7
+
+
+def test_a_stationary_point_is_reached_where_the_paper_crawls() -> None:
+    rng = np.random.default_rng(0)
+    p_sx = rng.dirichlet(np.ones(4), size=16).T * rng.dirichlet(np.ones(16))
+    fast = PrivacyFunnel(p_sx, rate=0.6).solve(starts=5)
+    plain = PrivacyFunnel(p_sx, rate=0.6).solve(starts=5, accelerate="none", max_iter=2000)
+    assert fast.starts["converged"].all()
+    assert not plain.starts["converged"].any()
+    assert fast.leakage <= plain.leakage + 1e-9
+
+
+@pytest.mark.parametrize("accelerate", ["none", "squarem", "overrelaxed", "interior"])
+def test_no_iteration_of_any_acceleration_raises_the_leakage_or_loses_the_rate(accelerate: str) -> None:
+    solved = paper("skewed", 0.7).solve(starts=6, accelerate=accelerate, max_iter=40)
+    for start in range(6):
+        history = solved.log.frame(start)
+        assert history["objective"].diff().max() <= 1e-12
+        assert history["utility"].min() >= solved.problem.rate - 1e-12
+
+
+@pytest.mark.parametrize("method", ["aem", "merged", "ccp"])
+def test_every_method_and_engine_ends_at_a_stationary_point(method: str) -> None:
+    for engine in ("closed_form", "dcp", "checked"):
+        solved = paper().solve(engine, method=method, starts=1, max_iter=60, tol=1e-6)
+        assert solved.converged, (method, engine)
+
+
+def test_the_checked_engine_asserts_the_paper_s_identities_at_every_pass() -> None:
+    solved = paper().solve("checked", accelerate="none", starts=1, max_iter=5)
+    blocks = solved.history[solved.history["block"].isin(["q", "u", "r", "w"])]
+    assert len(blocks) == 5 * 4
+    assert set(blocks["engine"]) == {"checked"}
+
+
+def test_the_checked_engine_catches_a_wrong_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = closed_form.marginal
+    monkeypatch.setattr(closed_form, "marginal", lambda log_u: right(log_u) * 0.9)
+    with pytest.raises(Disagreement, match=r"'sweep', iteration 1, start 0: the (objective|descent)"):
+        paper().solve("checked", accelerate="none", starts=1, max_iter=3)
+
+
+def test_full_disclosure_is_the_only_answer_at_the_entropy_of_x() -> None:
+    for prior in PRIORS:
+        solved = paper(prior, 1.0).solve(starts=3)
+        assert solved.converged
+        assert solved.leakage == pytest.approx(mutual_information(S_GIVEN_X * PRIORS[prior]), abs=1e-9)
+        assert (solved.mechanism.max(axis=1) > 1 - 1e-9).all()
+
+
+def test_nothing_need_leak_at_rate_zero() -> None:
+    assert paper(rate=0.0).solve(starts=3).leakage == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
+    one, two = (paper().solve(starts=7, seed=3, n_jobs=jobs) for jobs in (1, 2))
+    assert np.array_equal(one.mechanism, two.mechanism)
+    assert one.starts.equals(two.starts)
+    assert one.history.drop(columns="seconds").equals(two.history.drop(columns="seconds"))
+
+
+def test_a_start_is_the_same_whatever_their_number() -> None:
+    few, many = paper().solve(starts=3, seed=5), paper().solve(starts=9, seed=5)
+    assert few.starts.equals(many.starts.iloc[:3])
+
+
+def test_the_best_start_is_the_one_that_leaks_least() -> None:
+    solved = paper("skewed", 0.4).solve(starts=20)
+    assert solved.leakage == pytest.approx(solved.starts["leakage"].min(), abs=1e-9)
+    assert solved.starts["leakage"].max() > solved.leakage + 1e-4  # local optima exist: one start is not enough
+
+
+def test_a_callback_ends_a_run_and_the_best_so_far_comes_back() -> None:
+    solved = paper().solve(starts=3, accelerate="none", callback=lambda loop, iteration, measured: iteration == 4)
+    assert (solved.starts["iterations"] == 4).all()
+    assert not solved.converged
+    assert solved.utility >= solved.problem.rate - 1e-12
+
+
+def test_a_run_starts_from_a_mechanism_of_the_user_s() -> None:
+    first = paper().solve(starts=1)
+    again = paper().solve(init=first.mechanism)
+    assert again.iterations <= 2
+    assert again.leakage == pytest.approx(first.leakage, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        (np.eye(3), r"init has shape \(1, 3, 3\), expected \(3, 4\)"),
+        (np.full((3, 4), 0.25), "below rate"),
+        (np.eye(3, 4) * 0.9, "row 0 sums to 0.9"),
+    ],
+)
+def test_a_start_that_does_not_fit_is_refused(init: np.ndarray, message: str) -> None:
+    with pytest.raises((ModelError, DataError), match=message):
+        paper().solve(init=init)
+
+
+class TestCurve:
+    """The trade-off curve."""
+
+    def test_it_never_falls_as_the_rate_rises_and_says_where_each_point_was_found(self) -> None:
+        curve = paper("skewed").curve(12, starts=2)
+        assert (curve["leakage"].diff().dropna() >= 0).all()
+        assert (curve["found_at"] >= curve["fraction"]).all()
+        assert (curve["utility"] >= curve["rate"] - 1e-12).all()
+
+    def test_it_does_not_depend_on_the_number_of_workers(self) -> None:
+        one, two = (paper().curve([0.3, 0.6, 0.9], starts=2, n_jobs=jobs) for jobs in (1, 2))
+        assert one.drop(columns="seconds").equals(two.drop(columns="seconds"))
+
+    @pytest.mark.parametrize("fractions", [0, -3, True])
+    def test_a_number_of_points_that_is_none_is_refused(self, fractions: int) -> None:
+        with pytest.raises(ModelError, match="fractions="):
+            paper().curve(fractions)
+
+
+class TestConstraints:
+    """A user's own constraints on the whole mechanism."""
+
+    def test_they_hold_and_cost_leakage_and_switch_the_closed_form_off(self) -> None:
+        free = paper().solve(starts=3)
+        floored = paper().constrain("floor", lambda mechanism: mechanism >= 0.02).solve(starts=3)
+        assert floored.converged
+        assert floored.mechanism.min() >= 0.02 - 1e-9
+        assert floored.leakage >= free.leakage
+        assert "dcp" in set(floored.history["engine"])
+
+    def test_a_constraint_that_does_not_bind_changes_nothing(self) -> None:
+        free = paper().solve(starts=1, method="ccp")
+        idle = paper().constrain("idle", lambda mechanism: mechanism <= 1.5).solve(starts=1)
+        assert idle.leakage == pytest.approx(free.leakage, abs=1e-7)
+
+    def test_the_residual_of_a_constrained_point_is_not_small_where_it_is_not_stationary(self) -> None:
+        floored = paper().constrain("floor", lambda mechanism: mechanism >= 0.02)
+        early = floored.solve(starts=1, max_iter=1)
+        assert not early.converged
+        assert early.kkt.largest > 1e-4
+
+    def test_an_impossible_constraint_fails_with_the_solvers_words(self) -> None:
+        with pytest.raises(SolverFailure, match="infeasible"):
+            paper(rate=0.9).constrain("blur", lambda mechanism: mechanism >= 0.24).solve(starts=1)
+
+    def test_what_is_no_constraint_or_not_dcp_is_refused_at_once(self) -> None:
+        with pytest.raises(ModelError, match="not a cvxpy constraint"):
+            paper().constrain("mine", lambda mechanism: 1.0)  # type: ignore[arg-type, return-value]
+        with pytest.raises(ModelError, match="not DCP in hole"):
+            paper().constrain("hole", lambda mechanism: mechanism**2 >= 0.1)
+
+
+class TestRun:
+    """What a solve returns."""
+
+    def test_it_survives_saving_and_loading(self, tmp_path: Path) -> None:
+        solved = PrivacyFunnel(datasets.heart_failure(), rate=0.5).solve(starts=2)
+        solved.save(tmp_path / "run.json")
+        again = cpv.load(tmp_path / "run.json")
+        assert np.array_equal(again.mechanism, solved.mechanism)
+        assert again.starts.equals(solved.starts)
+        assert (again.leakage, again.kkt.largest) == (solved.leakage, solved.kkt.largest)
+        assert again.problem.table.public.columns == solved.problem.table.public.columns
+
+    @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "cvxpriv run", "version": 99}'])
+    def test_what_is_no_saved_run_is_refused(self, text: str, tmp_path: Path) -> None:
+        (tmp_path / "run.json").write_text(text)
+        with pytest.raises(DataError, match="run.json"):
+            cpv.load(tmp_path / "run.json")
+
+    def test_its_mechanism_carries_alphabets_figures_and_no_private_table(self) -> None:
+        solved = PrivacyFunnel(datasets.heart_failure(), rate=0.5).solve(starts=2)
+        mechanism = solved.as_mechanism()
+        assert mechanism.inputs.columns == ("anaemia", "high_blood_pressure", "diabetes", "smoking")
+        assert mechanism.private_columns == ("sex", "death")
+        assert mechanism.figures["leakage"] == solved.leakage
+        assert np.array_equal(mechanism.array, solved.mechanism)
+
+    def test_every_block_is_certified_by_every_solver(self) -> None:
+        report = paper().solve(starts=3).certify(("CLARABEL", "ECOS"))
+        assert set(report.table["case"]) == {"q", "u", "r", "w", "(u, r)", "(q, u, r)"}
+        report.raise_if_failed()
+        assert report.best_gap().max() <= 1e-7
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rate": -0.1}, r"rate=-0.1 is not a rate"),
+        ({"rate": float("nan")}, "rate=nan is not a rate"),
+        ({"rate": "half"}, "rate='half' is not a number"),
+        ({"rate": 1.1}, "exceeds H"),
+        ({"rate": 3.2, "rate_unit": "nats"}, r"choose rate <= 1.09861 nats or rate_unit=.fraction."),
+        ({"rate_unit": "nat"}, "did you mean 'nats'"),
+        ({"size_y": 0}, "size_y=0"),
+        ({"size_y": 2.5}, "size_y=2.5"),
+        ({"size_y": 1, "rate": 0.5}, "size_y=1 symbols carry at most 0 nats"),
+    ],
+)
+def test_bad_arguments_are_refused_with_a_remedy(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        PrivacyFunnel(S_GIVEN_X / 3, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "closed"}, "did you mean 'closed_form'"),
+        ({"method": "em"}, "did you mean 'aem'"),
+        ({"accelerate": "squared"}, "did you mean 'squarem'"),
+        ({"accelerate": "squarem", "method": "ccp"}, "goes with method='aem'"),
+        ({"solver": "CLARABELLE"}, "did you mean 'CLARABEL'"),
+        ({"starts": 0}, "starts=0"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"tol": 0.0}, "tol=0.0"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+    ],
+)
+def test_bad_options_are_refused_before_any_solver_starts(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        paper().solve(**options)  # type: ignore[arg-type]
+
+
+def test_a_rate_above_the_entropy_by_rounding_is_the_entropy() -> None:
+    assert paper(rate=1.0 + 1e-15).problem.rate == pytest.approx(np.log(3), abs=1e-15)
+
+
+def test_a_table_that_is_no_distribution_is_refused() -> None:
+    for table in (np.full((2, 2), 0.3), np.array([[0.5, -0.1], [0.3, 0.3]]), np.array([[np.nan, 1.0]])):
+        with pytest.raises(DataError):
+            PrivacyFunnel(table)
