@@ -65,6 +65,7 @@ def one_iteration() -> None:
     def floor() -> None:
         np.log(s @ u)
         s.T @ joint
+        np.log(u, out=out)  # log w
         for _ in range(evaluations):
             np.exp(state["log_u"], out=out)
 

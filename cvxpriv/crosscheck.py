@@ -19,6 +19,7 @@ import pandas as pd
 from cvxpriv.block import Block, Declaration
 from cvxpriv.cone_program import ConicSolution, solve_conic
 from cvxpriv.errors import Disagreement, ModelError
+from cvxpriv.jacobian_sets import DerivativeError
 from cvxpriv.kkt import Residuals, residuals
 from cvxpriv.solvers import installed, solver_spec
 from cvxpriv.state import Values
@@ -257,16 +258,25 @@ def _exact_trial(case: Case) -> _Trial:
 def _trial(case: Case, name: str, tolerance: float | None, own: Mapping[str, Any]) -> _Trial:
     declaration = case.declare()
     spec = solver_spec(name)
-    asked = spec.tolerance if tolerance is None else tolerance
+    full = spec.full_options(tolerance, own)
+    asked = float(full[spec.main_option])
     begun = time.perf_counter()
-    solution = solve_conic(declaration.problem, name, {**spec.options(asked), **own})
+    solution = solve_conic(declaration.problem, name, full)
     seconds = time.perf_counter() - begun
     if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         return _Trial(name, asked, solution, None, float("nan"), None, seconds)
-    measured = residuals(declaration.problem, duals="solver", names=declaration.constraints)
+    measured = _as_written(declaration)
     values = case.repair(declaration.values())
     _place(declaration, values)
     return _Trial(name, asked, solution, values, float(declaration.objective.value), measured, seconds)
+
+
+def _as_written(declaration: Declaration) -> Residuals | None:
+    """Residuals of the problem as written; None where its functions have no derivative, such as log of -1e-5."""
+    try:
+        return residuals(declaration.problem, duals="solver", names=declaration.constraints)
+    except DerivativeError:
+        return None
 
 
 def _place(declaration: Declaration, values: Values) -> None:
@@ -301,6 +311,7 @@ def _row(case: Case, trial: _Trial, reference: _Reference, tolerances: Tolerance
         objective=trial.objective,
         reference=reference.objective,
         residuals=cone,
+        natural=trial.residuals.natural if trial.residuals is not None else 0.0,
         certificate=solution.certificate if solution is not None else None,
         error=solution.error if solution is not None else "",
     )

@@ -44,12 +44,16 @@ class Tolerances:
         Relative residuals and relative distance to the reference up to which an answer agrees.
     overclaim : float
         How many times the tolerance it was asked for a residual may be before `optimal` is a false claim.
+    drift : float
+        How many times the square root of that tolerance the natural residual may be: an honest minimiser is as good as
+        the square root of its gap.
     wrong_objective : float
         Relative distance to the reference from which `optimal` is a false claim, whatever the residuals.
     """
 
     agree: float = 1e-6
     overclaim: float = 100.0
+    drift: float = 30.0
     wrong_objective: float = 1e-4
 
 
@@ -81,6 +85,9 @@ class Evidence:
     reference : float
         The reference's objective; NaN if there is none.
     residuals : ConeResiduals, optional
+        Of the cone program.
+    natural : float
+        Of the problem as written: how far its point is from stationary, in the units of the variables.
     certificate : Certificate, optional
         Of a claim of infeasibility or unboundedness.
     error : str
@@ -92,6 +99,7 @@ class Evidence:
     objective: float
     reference: float
     residuals: ConeResiduals | None = None
+    natural: float = 0.0
     certificate: Certificate | None = None
     error: str = ""
 
@@ -116,6 +124,10 @@ def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
     claims = evidence.status == cp.OPTIMAL
     if claims and largest > max(tolerances.overclaim * evidence.asked, tolerances.agree):
         return Verdict("WRONG", f"claims optimal to {evidence.asked:.0e}, but {what}")
+    if claims and evidence.natural > tolerances.drift * np.sqrt(evidence.asked) + tolerances.agree:
+        return Verdict(
+            "WRONG", f"claims optimal to {evidence.asked:.0e}, but its point is {evidence.natural:.1e} from stationary"
+        )
     known = np.isfinite(evidence.reference)
     if claims and known and evidence.gap > max(tolerances.wrong_objective, tolerances.overclaim * evidence.asked):
         return Verdict("WRONG", f"claims optimal, but its value is {evidence.gap:.1e} (relative) off the reference")

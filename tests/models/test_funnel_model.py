@@ -46,7 +46,7 @@ def test_a_stationary_point_is_reached_where_the_paper_crawls() -> None:
     fast = PrivacyFunnel(p_sx, rate=0.6).solve(starts=5)
     plain = PrivacyFunnel(p_sx, rate=0.6).solve(starts=5, accelerate="none", max_iter=2000)
     assert fast.starts["converged"].all()
-    assert not plain.starts["converged"].any()
+    assert not plain.starts["converged"][:5].any()  # the sixth start, from clustering, begins next to its end
     assert fast.leakage <= plain.leakage + 1e-9
 
 
@@ -101,7 +101,7 @@ def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
 
 def test_a_start_is_the_same_whatever_their_number() -> None:
     few, many = paper().solve(starts=3, seed=5), paper().solve(starts=9, seed=5)
-    assert few.starts.equals(many.starts.iloc[:3])
+    assert few.starts[:3].equals(many.starts[:3])
 
 
 def test_the_best_start_is_the_one_that_leaks_least() -> None:

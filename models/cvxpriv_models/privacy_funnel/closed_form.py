@@ -181,6 +181,7 @@ def _tilt(base: Array, log_w: Array, lam: Array, p: Array, target: float, into: 
     """Evaluate G at ``lam`` with one exp of an M x N array per start, in the buffers of ``into`` if given."""
     logits: Array = np.multiply(log_w, lam[:, None, None], out=None if into is None else into.logits)
     logits += base
+    np.maximum(logits, FLOOR, out=logits)  # an exp that underflows is six times as slow
     with np.errstate(over="ignore", invalid="ignore"):  # see _settle_rows
         weights: Array = np.exp(logits, out=None if into is None else into.weights)
         totals = np.maximum(weights @ np.ones(weights.shape[-1]), _TINY)
@@ -249,7 +250,8 @@ def _settle_rows(tilt: Tilt, base: Array, log_w: Array, lam: Array, p: Array, ta
 
 def _newton(lam: Array, gap: Array, slope: Array, low: Array, high: Array) -> Array:
     """One safeguarded step: Newton where it stays inside (low, high) and above 0, else bisection, else doubling."""
-    step: Array = np.maximum(lam - gap / np.maximum(slope, _TINY), 0.0)
+    with np.errstate(over="ignore"):  # a flat G sends the step to infinity, which is outside
+        step: Array = np.maximum(lam - gap / np.maximum(slope, _TINY), 0.0)
     inside = (step > low) & (step < np.minimum(high, 4.0 * lam + 1.0))
     if inside.all():
         return step

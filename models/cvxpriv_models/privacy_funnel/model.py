@@ -22,10 +22,11 @@ from cvxpriv.state import Array, Values
 from cvxpriv.sweeps import pieces, sweep
 
 from . import algorithm
+from .baselines import agglomerative
 from .cells import Cells
 from .problem import Problem
 from .run import FunnelRun, Settings, best_run
-from .starts import feasible_starts
+from .starts import feasible_starts, softened
 
 __all__ = ["PrivacyFunnel"]
 
@@ -145,7 +146,8 @@ class PrivacyFunnel:
             What comes on top of a pass of "aem": "none" is the paper; "auto", a feasible Newton step, reaches a
             stationary point in tens of passes where the paper's iteration takes thousands.
         starts : int, optional
-            How many; None is 30 with exact updates and 1 where a solver does the work.
+            How many random ones; None is 30 with exact updates and 1 where a solver does the work. With exact updates
+            one more is added, from submodular clustering: on large tables it often ends lowest.
         seed : int
             Of the starts; start k is the same whatever `starts` and `n_jobs` are.
         init : array, (|X|, |Y|) or (starts, |X|, |Y|), optional
@@ -182,7 +184,7 @@ class PrivacyFunnel:
         method = method or ("ccp" if self.rules else "aem")
         loop = algorithm.schedule(self.problem, method, accelerate, tol, max_iter, self.rules)
         exact = who.name == "closed_form" and not self.rules and method == "aem"
-        log_u = self._initial(init, (30 if exact else 1) if starts is None else starts, seed)
+        log_u, origins = self._initial(init, (30 if exact else 1) if starts is None else starts, seed, clustered=exact)
         parts = pieces(len(log_u), n_jobs)
         work = partial(_solve_piece, self.problem, loop, who, callback if n_jobs == 1 else None)
         done = sweep(
@@ -193,7 +195,7 @@ class PrivacyFunnel:
             description="starts",
         )
         settings = Settings(who.name, method, accelerate, len(log_u), seed, max_iter, tol)
-        return best_run(self.problem, self.rules, done, settings, time.perf_counter() - begun)
+        return best_run(self.problem, self.rules, done, origins, settings, time.perf_counter() - begun)
 
     def curve(
         self, fractions: Iterable[float] | int = 20, *, n_jobs: int = 1, progress: bool = False, **options: object
@@ -234,23 +236,37 @@ class PrivacyFunnel:
         """Read a saved run: what `cvxpriv.load` calls."""
         return FunnelRun.load(path)
 
-    def _initial(self, init: ArrayLike | None, starts: int, seed: int) -> Array:
+    def _initial(
+        self, init: ArrayLike | None, starts: int, seed: int, clustered: bool
+    ) -> tuple[Array, Sequence[str]]:
+        """Return log P(X, Y) of every start, (starts, |X|, |Y|), and where each comes from."""
         problem = self.problem
-        if init is None:
-            return feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
-        given = np.array(init, dtype=float)
-        given = given[None] if given.ndim == 2 else given
-        shape = (problem.p_x.size, problem.size_y)
+        if init is not None:
+            log_u = algorithm.log_joint(problem, self._required(np.array(init, dtype=float)))
+            return log_u, ["init"] * len(log_u)
+        log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
+        origins = ["random"] * starts
+        sharp = agglomerative(problem.table.probabilities, problem.rate).mechanism if clustered else None
+        if sharp is not None and sharp.shape[1] <= problem.size_y:
+            padded = np.pad(sharp, ((0, 0), (0, problem.size_y - sharp.shape[1])))
+            log_u = np.concatenate([log_u, softened(problem.p_x, problem.rate, padded)[None]])
+            origins.append("clustering")
+        return log_u, origins
+
+    def _required(self, init: Array) -> Array:
+        """Return a user's starts as (starts, |X|, |Y|), or raise."""
+        given = init[None] if init.ndim == 2 else init
+        shape = (self.problem.p_x.size, self.problem.size_y)
         if given.ndim != 3 or given.shape[1:] != shape:
             raise ModelError(f"init has shape {given.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
         for position, mechanism in enumerate(given):
             stochastic_matrix(mechanism, f"init[{position}]")
-            if (utility := problem.utility(mechanism)) < problem.rate - FEASIBLE:
+            if (utility := self.problem.utility(mechanism)) < self.problem.rate - FEASIBLE:
                 raise ModelError(
-                    f"init[{position}] has I(X;Y)={utility:.6g} nats, below rate={problem.rate:.6g}: "
+                    f"init[{position}] has I(X;Y)={utility:.6g} nats, below rate={self.problem.rate:.6g}: "
                     "start from a mechanism that carries the rate, or lower the rate"
                 )
-        return algorithm.log_joint(problem, given)
+        return given
 
 
 def _solve_piece(

@@ -58,7 +58,7 @@ class FunnelRun:
     state : mapping of str to ndarray
         The final state of the best start, without a leading axis.
     starts : DataFrame
-        One row per start: leakage, utility (nats), kkt, iterations, converged.
+        One row per start: origin (random, clustering or init), leakage, utility (nats), kkt, iterations, converged.
     start : int
         Which start is the best.
     settings : Settings
@@ -210,6 +210,7 @@ def best_run(
     problem: Problem,
     rules: tuple[tuple[str, Rule], ...],
     pieces: Sequence[tuple[Values, Context]],
+    origins: Sequence[str],
     settings: Settings,
     seconds: float,
 ) -> FunnelRun:
@@ -223,6 +224,7 @@ def best_run(
     reports = [context.reports[algorithm.LOOP] for _, context in pieces]
     starts = pd.DataFrame(
         {
+            "origin": origins,
             "leakage": measured["objective"],
             "utility": measured["utility"],
             "kkt": measured["kkt"],

@@ -117,6 +117,30 @@ def _one_start(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> 
     concentration = float(np.exp(rng.uniform(*np.log(CONCENTRATIONS))))
     even = np.full((len(p), size_y), 1.0 / size_y)
     soft = 0.99 * rng.dirichlet(np.full(size_y, concentration), size=len(p)) + 0.01 * even
+    return _blend(p, rate, sharp, soft)
+
+
+def softened(p: Array, rate: float, sharp: Array) -> Array:
+    """A start from a mechanism that has zeros: mixed with the uniform one as far as the rate allows.
+
+    Parameters
+    ----------
+    p
+        P(x) > 0, (M,).
+    rate
+        R in nats.
+    sharp
+        A mechanism P(y | x) with I(X;Y) >= R, (M, N).
+
+    Returns
+    -------
+    Array
+        log u, (M, N).
+    """
+    return _blend(p, rate, sharp, np.full_like(sharp, 1.0 / sharp.shape[1]))
+
+
+def _blend(p: Array, rate: float, sharp: Array, soft: Array) -> Array:
     share = _largest_share(p, rate, sharp, soft)
     rows = (1.0 - share) * sharp + share * soft
     log_u: Array = np.maximum(np.log(np.maximum(p[:, None] * rows, _TINY)), FLOOR)

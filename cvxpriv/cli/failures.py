@@ -1,0 +1,34 @@
+"""Exit codes: what a script can tell from how a command ended."""
+
+from __future__ import annotations
+
+from cvxpriv.errors import CvxprivError, DataError, Disagreement, ModelError, NotConverged, PrivacyError, SolverFailure
+
+__all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_SOLVED", "UNEXPECTED", "exit_code"]
+
+DONE = 0
+UNEXPECTED = 1
+"""An error that is no fault of the input: a bug."""
+BAD_INPUT = 2
+NOT_SOLVED = 3
+"""Not converged, no solver answered, or two answers disagree."""
+INTERRUPTED = 130
+"""By the keyboard; 128 + SIGINT, as shells count."""
+
+_CODES: dict[type[CvxprivError], int] = {
+    DataError: BAD_INPUT,
+    ModelError: BAD_INPUT,
+    PrivacyError: BAD_INPUT,
+    NotConverged: NOT_SOLVED,
+    SolverFailure: NOT_SOLVED,
+    Disagreement: NOT_SOLVED,
+}
+
+
+def exit_code(error: CvxprivError) -> int:
+    """Return the exit code that an error of cvxpriv stands for.
+
+    >>> exit_code(DataError("no such file")), exit_code(NotConverged("500 iterations"))
+    (2, 3)
+    """
+    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), UNEXPECTED)

@@ -1,0 +1,44 @@
+"""Ctrl-C: a solve swallows it and returns its best so far, so somebody has to remember that it was pressed."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import NoReturn
+
+__all__ = ["Interrupt", "watched"]
+
+
+@dataclass
+class Interrupt:
+    """Whether the keyboard interrupted."""
+
+    pressed: bool = False
+
+
+@contextmanager
+def watched() -> Iterator[Interrupt]:
+    """Note each keyboard interrupt while the body runs, and raise it as ever.
+
+    >>> with watched() as interrupt:
+    ...     interrupt.pressed
+    False
+    """
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():  # signals only reach the main thread
+        yield interrupt
+        return
+
+    def note(number: int, frame: FrameType | None) -> NoReturn:
+        interrupt.pressed = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,110 @@
+"""The entry point: `cvxpriv`, its options, its exit codes, and how errors are shown."""
+
+from __future__ import annotations
+
+import os
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import click
+
+from cvxpriv._version import __version__
+from cvxpriv.cli.crosscheck import crosscheck
+from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, UNEXPECTED, exit_code
+from cvxpriv.cli.options import output_options
+from cvxpriv.cli.plugins import COMMANDS, PluginGroup
+from cvxpriv.cli.release import release
+from cvxpriv.cli.terminal import Terminal
+from cvxpriv.errors import CvxprivError
+
+__all__ = ["main"]
+
+
+class Toolkit(PluginGroup):
+    """The root: turns every error into one line and an exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """See `click.Command`; in standalone mode it ends the process with an exit code of `cvxpriv.cli.failures`."""
+        command = partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
+        if not standalone_mode:
+            return command()
+        terminal = Terminal(debug=os.environ.get("CVXPRIV_DEBUG", "0") not in ("", "0"))
+        with warnings.catch_warnings():
+            _show_warnings(terminal)
+            code = _run(partial(command, obj=terminal), terminal)
+        raise SystemExit(code)
+
+
+def _run(command: Callable[[], Any], terminal: Terminal) -> int:
+    try:
+        result = command()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return BAD_INPUT
+    except click.exceptions.Abort:
+        terminal.error("interrupted by the keyboard")
+        return INTERRUPTED
+    except click.ClickException as error:
+        terminal.error(_usage(error))
+        return BAD_INPUT
+    except CvxprivError as error:
+        _trace(terminal)
+        terminal.error(str(error))
+        return exit_code(error)
+    except Exception as error:
+        _trace(terminal)
+        terminal.error(f"unexpected {type(error).__name__}: {error} (a bug: --debug shows where)")
+        return UNEXPECTED
+    return result if isinstance(result, int) else DONE
+
+
+def _usage(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f" (see {context.command_path} --help)" if context is not None else ""
+    return error.format_message().strip().removesuffix(".") + hint
+
+
+def _trace(terminal: Terminal) -> None:
+    if terminal.debug:
+        traceback.print_exc()
+
+
+def _show_warnings(terminal: Terminal) -> None:
+    """Show cvxpriv's own warnings as one line each; those of other packages only with --debug."""
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if category.__module__.startswith("cvxpriv") or terminal.debug:
+            terminal.warn(str(message))
+
+    warnings.simplefilter("default")
+    warnings.showwarning = show
+
+
+@click.group(
+    cls=Toolkit,
+    plugins=COMMANDS,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done; 2 bad input; 3 not converged, solver failure or disagreement; 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="cvxpriv", message="%(prog)s %(version)s")
+@output_options
+def main() -> None:
+    """Design what may be released, and prove it: convex privacy methods whose every step is checked.
+
+    Each command has its own --help. --json and --quiet may stand before or after the command.
+    """
+
+
+main.add_command(release)
+main.add_command(crosscheck)

@@ -1,0 +1,103 @@
+"""`cvxpriv release`: apply a mechanism to rows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from cvxpriv.cli.layout import number, paragraph, table
+from cvxpriv.cli.options import NAMES, output_options
+from cvxpriv.cli.outputs import require_writable
+from cvxpriv.cli.terminal import Terminal
+from cvxpriv.errors import DataError
+from cvxpriv.files import write_text
+from cvxpriv.frames import read_table
+from cvxpriv.mechanism import Mechanism
+from cvxpriv.release import RELEASED
+
+__all__ = ["release"]
+
+
+@click.command(short_help="Apply a mechanism to rows; private columns stay behind.")
+@click.argument("mechanism", metavar="MECHANISM.json")
+@click.argument("rows", metavar="ROWS.csv")
+@click.option("--out", default="released.csv", show_default=True, help="The file to write: .csv, or .tsv for tabs.")
+@click.option("--seed", type=int, help="Make the same draw again; keep it secret.  [default: the system's randomness]")
+@click.option(
+    "--unseen",
+    metavar="[error|drop]",
+    default="error",
+    show_default=True,
+    help="Rows whose X the mechanism does not know.",
+)
+@click.option("--keep", type=NAMES, default=(), help="Columns to pass on beside Y; the figures do not cover them.")
+@click.option("--name", default=RELEASED, show_default=True, help="The new column.")
+@click.option("--separator", metavar="TEXT", help="Between cells.  [default: , for .csv; a tab for .tsv]")
+@click.option("--missing", type=NAMES, help="Spellings of a missing value.  [default: those of pandas]")
+@output_options
+@click.pass_obj
+def release(
+    terminal: Terminal,
+    mechanism: str,
+    rows: str,
+    out: str,
+    seed: int | None,
+    unseen: str,
+    keep: tuple[str, ...],
+    name: str,
+    separator: str | None,
+    missing: tuple[str, ...] | None,
+) -> None:
+    """Draw Y for each row of ROWS.csv by the mechanism in MECHANISM.json.
+
+    Private and public columns never come out; any other only if --keep names it. Each call draws anew: release the
+    same rows once.
+    """
+    _require_own_file(out, mechanism, rows)
+    require_writable(Path(out).absolute().parent)
+    loaded = Mechanism.load(mechanism)
+    frame = read_table(rows, None if separator is None else separator.replace("\\t", "\t"), missing)
+    released = loaded.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)  # type: ignore[arg-type]
+    between = "\t" if Path(out).suffix.lower() in (".tsv", ".tab") else ","
+    path = write_text(out, released.to_csv(index=False, sep=between, lineterminator="\n"))
+    dropped = len(frame) - len(released)
+    terminal.result(
+        {
+            "command": "release",
+            "rows": len(frame),
+            "released": len(released),
+            "dropped": dropped,
+            "columns": list(released.columns),
+            "outputs": released[name].value_counts().to_dict(),
+            "seeded": seed is not None,
+            "files": [path],
+        }
+    )
+    terminal.say(f"Released {len(released):,} of {len(frame):,} rows to {path}")
+    if dropped:
+        terminal.say(f"  {dropped:,} rows were dropped: the mechanism does not know their X")
+    terminal.say(_figures(loaded))
+    terminal.say(
+        paragraph(
+            f"{', '.join(loaded.inputs.columns)} and the private columns stayed behind. The figures speak of one draw "
+            "a row: a second release of the same rows tells more."
+        )
+    )
+
+
+def _require_own_file(out: str, *inputs: str) -> None:
+    for given in inputs:
+        if os.path.exists(out) and os.path.exists(given) and os.path.samefile(out, given):
+            raise DataError(f"--out={out!r} is the file {given!r} that is read: choose another name")
+
+
+def _figures(mechanism: Mechanism) -> str:
+    known = {"leakage": "leakage  I(S;Y)", "utility": "utility  I(X;Y)"}
+    rows = [
+        [text, f"{number(mechanism.figures[figure])} nats"]
+        for figure, text in known.items()
+        if figure in mechanism.figures
+    ]
+    return table([], rows)

@@ -1,0 +1,123 @@
+"""What a command says, and where: results on standard output, everything else on standard error.
+
+==========  ==============================  ==================================
+            standard output                 standard error
+==========  ==============================  ==================================
+plain       tables and sentences            warnings, errors, progress
+--json      one JSON document               warnings, errors
+--quiet     nothing                         errors
+==========  ==============================  ==================================
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+__all__ = ["Terminal", "plain_data"]
+
+Callback = Callable[[str, int, Mapping[str, Any]], "bool | None"]
+
+
+@dataclass
+class Terminal:
+    """Where a command writes to; the options ``--json``, ``--quiet`` and ``--debug`` set it.
+
+    Attributes
+    ----------
+    json : bool
+        One JSON document on standard output and no other text there.
+    quiet : bool
+        Errors only.
+    debug : bool
+        Errors with their traceback, and the warnings of other packages.
+    """
+
+    json: bool = False
+    quiet: bool = False
+    debug: bool = False
+
+    @property
+    def progress(self) -> bool:
+        """Whether long work shows a bar."""
+        return not (self.json or self.quiet) and Console(stderr=True).is_terminal
+
+    def say(self, text: str = "") -> None:
+        """Write text for people to standard output."""
+        if not (self.json or self.quiet):
+            click.echo(text)
+
+    def result(self, document: Mapping[str, Any]) -> None:
+        """Write the machine-readable result, if that is what was asked for."""
+        if self.json and not self.quiet:
+            click.echo(json.dumps(plain_data(document), ensure_ascii=False, allow_nan=False))
+
+    def warn(self, text: str) -> None:
+        """Write one line of warning to standard error."""
+        if not self.quiet:
+            click.echo(f"warning: {_one_line(text)}", err=True)
+
+    def error(self, text: str) -> None:
+        """Write one line of error to standard error."""
+        click.echo(f"error: {_one_line(text)}", err=True)
+
+    @contextmanager
+    def phase(self, description: str) -> Iterator[None]:
+        """Say what is being done while it is, on a terminal."""
+        if not self.progress:
+            yield
+            return
+        with Console(stderr=True).status(description):
+            yield
+
+    @contextmanager
+    def iterations(self, description: str, limit: int, figure: str) -> Iterator[Callback]:
+        """Yield a callback of a solve that moves a bar; the largest of a measured figure stands beside it."""
+        if not self.progress:
+            yield lambda loop, iteration, measured: None
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(description, total=limit)
+
+            def moved(loop: str, iteration: int, measured: Mapping[str, Any]) -> None:
+                worst = float(np.max(measured[figure])) if figure in measured else math.nan
+                left = "" if math.isnan(worst) else f", {figure} {worst:.0e}"
+                bar.update(task, completed=iteration, description=f"{description}{left}")
+
+            yield moved
+
+
+def plain_data(value: Any) -> Any:
+    """Return a value as JSON holds it: numpy numbers become plain ones, a number that is not finite becomes None.
+
+    >>> plain_data({"leakage": np.float64(0.5), "bound": float("nan"), "shape": (2, np.int64(3))})
+    {'leakage': 0.5, 'bound': None, 'shape': [2, 3]}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain_data(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_data(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return plain_data(value.tolist())
+    if isinstance(value, np.generic):
+        return plain_data(value.item())
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,127 @@
+"""Writing files whole: a reader sees the old file or the new one, never half of one.
+
+The text goes to a temporary file in the same folder, to the disk, and then to its name in one rename. Whatever fails
+before the rename leaves the old file as it was and no temporary one behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import TypeAlias
+
+from cvxpriv.errors import DataError
+
+__all__ = ["PathLike", "read_text", "write_bytes", "write_text"]
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+
+def write_bytes(path: PathLike, data: bytes) -> Path:
+    """Write a file whole.
+
+    Missing parent folders are made. A file that stands there is replaced and keeps its permissions; a symbolic link
+    stays a link, and what it points to is replaced.
+
+    Parameters
+    ----------
+    path : path
+    data : bytes
+
+    Returns
+    -------
+    Path
+        The path as given.
+
+    Raises
+    ------
+    DataError
+        The path is a folder or a device, or cannot be written.
+    """
+    try:
+        _replace(Path(os.path.realpath(path)), data, str(path))
+    except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        if isinstance(error, DataError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(
+            f"path={str(path)!r} cannot be written ({reason}): choose a folder that exists or can be made, that"
+            " may be written, and that has room"
+        ) from error
+    return Path(path)
+
+
+def write_text(path: PathLike, text: str) -> Path:
+    """Write a text file whole, in UTF-8, with the line ends as they are.
+
+    Parameters
+    ----------
+    path : path
+    text : str
+
+    Returns
+    -------
+    Path
+        The path as given.
+
+    Raises
+    ------
+    DataError
+        As for `write_bytes`, or a text that UTF-8 cannot hold (half a surrogate pair).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_text(f"{folder}/out/note.txt", "done").read_text()
+    'done'
+    """
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(f"the text for path={str(path)!r} is not valid Unicode ({error}): correct the text") from error
+    return write_bytes(path, data)
+
+
+def read_text(path: PathLike) -> str:
+    """Read a UTF-8 text file.
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, or is not UTF-8 text.
+    """
+    try:
+        return Path(path).read_bytes().decode("utf-8")
+    except OSError as error:
+        raise DataError(f"path={str(path)!r} cannot be read ({error.strerror or error}): check the path") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"path={str(path)!r} is no UTF-8 text ({error}): check that it is the right file") from error
+
+
+def _replace(target: Path, data: bytes, path: str) -> None:
+    # A rename would put a plain file in the place of a device such as /dev/null.
+    if target.exists() and not target.is_file():
+        raise DataError(f"path={path!r} is a folder or a device, expected the name of a file: add a file name")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.parent / f".{target.name[:100]}.{secrets.token_hex(8)}.tmp"
+    try:
+        _write_new(temporary, data)
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    except BaseException:  # also a keyboard interrupt leaves nothing half-written
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """Make a file that did not exist, with the permissions that the user's mask leaves, and see it to the disk."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

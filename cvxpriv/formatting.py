@@ -1,0 +1,66 @@
+"""Numbers and cells as texts for people: four significant digits, an exponent only where it is needed."""
+
+from __future__ import annotations
+
+import math
+import numbers
+
+__all__ = ["DIGITS", "MISSING", "format_cell", "format_number", "is_number"]
+
+DIGITS = 4
+"""Significant digits."""
+MISSING = "–"
+"""What stands for a value that is not known."""
+PLAIN = (1e-4, 1e7)
+"""Between these sizes a number is written without exponent."""
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number; truth values are not."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def format_number(value: float, digits: int = DIGITS) -> str:
+    """A number with a fixed count of significant digits.
+
+    Whole numbers of type int keep all their digits, with commas between thousands.
+
+    Examples
+    --------
+    >>> [format_number(v) for v in (0.5, 12.3456, 0.0001234, 1.234e-7, 32561, 0.0, float("nan"))]
+    ['0.5000', '12.35', '0.0001234', '1.234e-7', '32,561', '0', '–']
+    """
+    if isinstance(value, numbers.Integral):
+        return f"{int(value):,}"
+    number = float(value)
+    if math.isnan(number):
+        return MISSING
+    if math.isinf(number):
+        return "∞" if number > 0 else "-∞"
+    if number == 0:
+        return "0"
+    mantissa, exponent = f"{number:.{digits - 1}e}".split("e")
+    power = int(exponent)
+    # By the rounded value: 9.9996e-5 is written as 0.0001000.
+    if not PLAIN[0] <= abs(float(f"{mantissa}e{exponent}")) < PLAIN[1]:
+        return f"{mantissa}e{power}"
+    return f"{number:,.{max(digits - 1 - power, 0)}f}"
+
+
+def format_cell(value: object, digits: int = DIGITS) -> str:
+    """A cell of a table: a number by `format_number`, a truth value as yes or no, nothing as a dash.
+
+    Examples
+    --------
+    >>> format_cell(None), format_cell(True), format_cell("CLARABEL"), format_cell((1, 0.25))
+    ('–', 'yes', 'CLARABEL', '1, 0.2500')
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return MISSING
+    if isinstance(value, bool) or type(value).__name__ == "bool":
+        return "yes" if value else "no"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(format_cell(part, digits) for part in value)
+    if isinstance(value, numbers.Real):
+        return format_number(float(value) if not isinstance(value, numbers.Integral) else int(value), digits)
+    return str(value)

@@ -1,0 +1,83 @@
+"""`cvxpriv demo`: the whole way on an embedded table, with less effort than a user's."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from cvxpriv_models.privacy_funnel import demo
+
+from cvxpriv.mechanism import Mechanism
+
+from .conftest import Run, one_error_line
+
+
+@pytest.fixture(autouse=True)
+def _little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {name: demo.Effort(3, 3, ("ECOS",), effort.note) for name, effort in demo.EFFORTS.items()}
+    monkeypatch.setattr(demo, "EFFORTS", small)
+
+
+def test_the_demo_writes_curve_mechanism_history_and_report(run: Run) -> None:
+    result = run("demo", "--out", "o")
+    assert result.exit_code == 0, result.stderr
+    names = {"report.html", "curve.png", "curve.csv", "mechanism.json", "history.csv"}
+    assert {path.name for path in Path("o").iterdir()} == names
+    assert Mechanism.load("o/mechanism.json").shape == (16, 17)
+    assert list(pd.read_csv("o/curve.csv")["fraction"]) == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert "Written to o/" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+class Page(HTMLParser):
+    """The headings of a page and whatever it would load from elsewhere."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.headings: list[str] = []
+        self.outside: list[str] = []
+        self._in_heading = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._in_heading = tag == "h2"
+        self.outside += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data: str) -> None:
+        if self._in_heading:
+            self.headings.append(data)
+            self._in_heading = False
+
+
+def test_the_report_has_every_part_and_loads_nothing(run: Run) -> None:
+    run("demo", "--quiet")
+    text = Path("out/report.html").read_text()
+    page = Page(text)
+    for part in ("promises", "curve", "mechanism", "Cross-check", "discloses", "found", "Settings"):
+        assert any(part in heading for heading in page.headings), part
+    assert all(address.startswith(("#", "data:")) for address in page.outside)
+    assert "not themselves differentially private" in text
+    assert "95% low" in text
+
+
+def test_the_demo_speaks_json(run: Run) -> None:
+    result = run("demo", "--json")
+    document = json.loads(result.stdout)
+    assert document["command"] == "demo"
+    assert document["converged"] is True
+    assert document["rate"] == pytest.approx(0.6 * document["entropy_x"])
+    assert set(document["crosscheck"]["verdicts"]) == {"closed form", "ECOS"}
+
+
+def test_an_unknown_table_is_refused(run: Run) -> None:
+    line = one_error_line(run("demo", "--table", "adlt"))
+    assert re.search(r"heart-failure.*adult", line)
+
+
+def test_a_folder_that_cannot_be_made_is_refused(run: Run) -> None:
+    Path("file").touch()
+    assert "is no folder" in one_error_line(run("demo", "--out", "file"))

@@ -1,0 +1,293 @@
+"""`cvxpriv funnel`: the files of a run, its exit codes, and every kind of bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cvxpriv_models.privacy_funnel.model import PrivacyFunnel
+
+from cvxpriv.cli.terminal import Terminal
+from cvxpriv.distributions import JointTable
+from cvxpriv.mechanism import Mechanism
+
+from .conftest import COUNTS, Run, one_error_line
+
+COLUMNS = ("--private", "income", "--public", "age")
+FEW = ("--starts", "3", "--seed", "0")
+#: Everything that takes time left out.
+BARE = (*FEW, "--no-certify", "--no-report", "--bootstrap", "0")
+
+
+def designed(run: Run, table: str, *options: str) -> dict[str, object]:
+    """The JSON result of a design at rate 0.6 that must succeed."""
+    result = run("funnel", table, *COLUMNS, "--rate", "0.6", *BARE, "--json", *options)
+    assert result.exit_code == 0, result.stderr
+    document: dict[str, object] = json.loads(result.stdout)
+    return document
+
+
+def test_a_run_writes_what_it_says_and_nothing_else(run: Run, counts: str) -> None:
+    result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *FEW, "--curve", "2", "--out", "o")
+    assert result.exit_code == 0, result.stderr
+    names = {"report.html", "curve.png", "curve.csv", "history.csv", "mechanism.json"}
+    assert {path.name for path in Path("o").iterdir()} == names
+    assert names == set(re.findall(r"[a-z]+\.[a-z]+", result.stdout.splitlines()[-1]))
+    assert Path("o/curve.png").read_bytes().startswith(b"\x89PNG")
+    assert Path("o/report.html").read_text().rstrip().endswith("</html>")
+    assert result.stderr == ""
+
+
+def test_the_mechanism_file_is_the_one_that_python_designs(run: Run, counts: str) -> None:
+    document = designed(run, counts, "--count", "count")
+    table = JointTable.from_csv(counts, ["income"], ["age"], "count")
+    solved = PrivacyFunnel(table, rate=0.6).solve(starts=3, seed=0)
+    loaded = Mechanism.load("out/mechanism.json")
+    assert np.array_equal(loaded.array, solved.mechanism)
+    assert document["leakage"] == solved.leakage
+    assert loaded.private_columns == ("income",)
+    assert loaded.inputs.columns == ("age",)
+
+
+def test_the_mechanism_file_holds_no_count_and_no_private_symbol(run: Run, counts: str) -> None:
+    designed(run, counts, "--count", "count")
+    text = Path("out/mechanism.json").read_text()
+    assert "low" not in text
+    assert "high" not in text
+    assert "counts" not in text
+
+
+def test_records_and_counts_give_the_same_mechanism(run: Run, counts: str, people: str) -> None:
+    first, second = designed(run, counts, "--count", "count"), designed(run, people)
+    assert first["leakage"] == second["leakage"]
+    assert first["table"] == second["table"]
+
+
+def test_what_is_designed_can_be_released(run: Run, people: str) -> None:
+    designed(run, people)
+    assert run("release", "out/mechanism.json", people, "--out", "released.csv").exit_code == 0
+    assert list(pd.read_csv("released.csv").columns) == ["released"]
+
+
+def test_a_tsv_and_another_separator_are_read(run: Run, counts: str) -> None:
+    expected = designed(run, counts, "--count", "count")["leakage"]
+    text = Path(counts).read_text()
+    Path("t.tsv").write_text(text.replace(",", "\t"))
+    Path("t.csv").write_text(text.replace(",", ";"))
+    assert designed(run, "t.tsv", "--count", "count")["leakage"] == expected
+    assert designed(run, "t.csv", "--count", "count", "--separator", ";")["leakage"] == expected
+
+
+@pytest.mark.parametrize(
+    "options", [["--rate-unit", "bits"], ["--rate-unit", "nats"], ["--size-y", "3"], ["--smoothing", "0.5"]]
+)
+def test_options_reach_the_model(run: Run, counts: str, options: list[str]) -> None:
+    document = designed(run, counts, "--count", "count", *options)
+    smoothing = 0.5 if "--smoothing" in options else 0.0
+    table = JointTable.from_csv(counts, ["income"], ["age"], "count", smoothing)
+    unit = options[1] if "--rate-unit" in options else "fraction"
+    problem = PrivacyFunnel(table, 0.6, unit, 3 if "--size-y" in options else None).problem
+    assert document["rate"] == problem.rate
+    assert document["entropy_x"] == table.entropy_x
+    assert Mechanism.load("out/mechanism.json").shape == (3, problem.size_y)
+
+
+def test_history_has_every_start(run: Run, counts: str) -> None:
+    designed(run, counts, "--count", "count")
+    history = pd.read_csv("out/history.csv")
+    assert set(history["start"]) == {0, 1, 2}
+    assert {"iteration", "block", "objective", "kkt"} <= set(history.columns)
+
+
+def test_json_is_the_only_text_on_standard_output(run: Run, counts: str) -> None:
+    options = (counts, *COLUMNS, "--count", "count", "--rate", "0.6", *FEW, "--no-report", "--curve", "2")
+    before, after = run("--json", "funnel", *options), run("funnel", *options, "--json")
+    first, second = json.loads(before.stdout), json.loads(after.stdout)
+    assert first["mechanism" if "mechanism" in first else "leakage"] == second["leakage"]
+    assert first["unit"] == "nats"
+    assert first["converged"] is True
+    assert len(first["curve"]) == 2
+    assert set(first["crosscheck"]["verdicts"]) == {"closed form", "CLARABEL", "ECOS", "SCS"}
+    assert {row["name"] for row in first["disclosure"]} >= {"leakage", "accuracy_y"}
+    assert first["files"] == ["out/curve.csv", "out/history.csv", "out/mechanism.json"]
+
+
+def test_quiet_says_nothing(run: Run, counts: str) -> None:
+    result = run("--quiet", "funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *BARE)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert Path("out/mechanism.json").exists()
+
+
+def test_the_terminal_text_keeps_to_100_columns_and_says_what_it_does_not_promise(run: Run, counts: str) -> None:
+    options = ("--count", "count", "--rate", "0.6", *FEW, "--no-report", "--curve", "3")
+    result = run("funnel", counts, *COLUMNS, *options)
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    assert "not themselves differentially private" in " ".join(result.stdout.split())
+    assert "60 records" in result.stdout
+
+
+def test_an_embedded_table_goes_by_its_name(run: Run) -> None:
+    result = run("funnel", "heart-failure", "--rate", "0.3", *BARE, "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["table"]["shape"] == [4, 16]
+    assert document["table"]["smoothing"] != "none"
+
+
+def test_a_file_of_that_name_goes_before_the_embedded_table(run: Run, counts: str) -> None:
+    Path("adult").write_text(Path(counts).read_text())
+    assert "ends in neither of" in one_error_line(run("funnel", "adult", *COLUMNS, "--rate", "0.6"))
+    document = designed(run, "adult", "--count", "count", "--separator", ",")
+    assert document["table"]["records"] == 60  # type: ignore[index]
+
+
+def test_a_run_that_does_not_converge_writes_its_files_and_exits_with_3(run: Run, counts: str) -> None:
+    options = ("--count", "count", "--rate", "0.6", "--starts", "2", "--max-iter", "1", "--tol", "1e-15")
+    result = run("funnel", counts, *COLUMNS, *options, "--accelerate", "none", "--bootstrap", "0", "--no-certify")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("error: the best of 2 starts has a KKT residual of")
+    assert result.stderr.count("\n") == 1
+    assert "NOT CONVERGED" in result.stdout
+    assert Path("out/mechanism.json").exists()
+    assert "did NOT converge" in Path("out/report.html").read_text()
+
+
+@contextmanager
+def pressed_at_the_second_iteration(
+    self: Terminal, description: str, limit: int, figure: str
+) -> Iterator[Callable[..., None]]:
+    def press(loop: str, iteration: int, measured: object) -> None:
+        if iteration == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    yield press
+
+
+def test_an_interrupted_solve_writes_the_best_so_far_and_exits_with_130(
+    run: Run, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Terminal, "iterations", pressed_at_the_second_iteration)
+    options = ("--count", "count", "--rate", "0.6", *BARE, "--accelerate", "none", "--tol", "1e-15", "--curve", "3")
+    result = run("funnel", counts, *COLUMNS, *options)
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert {path.name for path in Path("out").iterdir()} == {"history.csv", "mechanism.json"}
+    assert pd.read_csv("out/history.csv")["iteration"].max() <= 2
+
+
+def test_an_interrupt_after_the_solve_keeps_the_mechanism(
+    run: Run, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(PrivacyFunnel, "curve", press)
+    result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *BARE, "--curve", "3")
+    assert result.exit_code == 130
+    assert {path.name for path in Path("out").iterdir()} == {"history.csv", "mechanism.json"}
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_the_solve(
+    run: Run, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("solved before the folder was checked")
+
+    monkeypatch.setattr(PrivacyFunnel, "solve", never)
+    options = ("--count", "count", "--rate", "0.6", "--out", f"{counts}/out")
+    assert "--out='counts.csv/out' is no folder" in one_error_line(run("funnel", counts, *COLUMNS, *options))
+
+
+H_X = float(JointTable.from_array(np.array(list(COUNTS.values())).reshape(2, 3) / 60).entropy_x)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rate", "-0.1"], "rate=-0.1"),
+        (["--rate", "1.01"], "choose rate <= 1"),
+        (["--rate", str(H_X * (1 + 1e-9)), "--rate-unit", "nats"], "exceeds H(X)"),
+        (["--rate", "nan"], "rate=nan"),
+        (["--rate", "much"], "'much' is not a valid float"),
+        (["--rate", "0.6", "--rate-unit", "nat"], "did you mean 'nats'?"),
+        (["--rate", "0.6", "--size-y", "0"], "size_y=0"),
+        (["--rate", "0.9", "--size-y", "2"], "raise size_y or lower rate"),
+        (["--rate", "0.6", "--starts", "0"], "starts=0"),
+        (["--rate", "0.6", "--max-iter", "0"], "max_iter=0"),
+        (["--rate", "0.6", "--tol", "0"], "tol=0"),
+        (["--rate", "0.6", "--jobs", "0"], "n_jobs=0"),
+        (["--rate", "0.6", "--solver", "CLARABLE"], "did you mean 'CLARABEL'?"),
+        (["--rate", "0.6", "--solvers", "ECOS,SCCS"], "did you mean 'SCS'?"),
+        (["--rate", "0.6", "--engine", "closed"], "did you mean 'closed_form'?"),
+        (["--rate", "0.6", "--method", "eam"], "did you mean 'aem'?"),
+        (["--rate", "0.6", "--accelerate", "non"], "did you mean 'none'?"),
+        (["--rate", "0.6", "--smoothing", "-1"], "smoothing=-1"),
+        (["--rate", "0.6", "--smoothing", "1", "--smoothing-on", "count"], "did you mean 'counts'?"),
+        (["--rate", "0.6", "--bootstrap", "-2"], "bootstrap=-2"),
+        (["--rate", "0.6", "--public", "aeg"], "did you mean 'age'?"),
+        (["--rate", "0.6", "--public", "age,income"], "column 'income' is private and public"),
+        (["--rate", "0.6", "--public", "age,age"], "'age' 2 times"),
+        (["--rate", "0.6", "--count", "cuont"], "did you mean 'count'?"),
+        (["--rate", "0.6", "--count", "age"], "count='age'"),
+        ([], "Missing option '--rate'"),
+    ],
+)
+def test_bad_options_are_one_line_and_leave_nothing_behind(
+    run: Run, counts: str, options: list[str], message: str
+) -> None:
+    line = ["funnel", counts, *COLUMNS, "--count", "count", *options]
+    assert message in one_error_line(run(*line))
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("income,age,count\nlow,young,5\nhigh,,4\n", "column 'age' has 1 missing value"),
+        ("income,age,count\nlow,young,5\nhigh,old,NaN\n", "count='count': row 1"),
+        ("income,age,count\nlow,young,5\nhigh,old,-4\n", "'-4'"),
+        ("income,age,count\nlow,young,5\nhigh,old,0.5\n", "'0.5'"),
+        ("income,age,count\nlow,young,0\nhigh,old,0\n", "no records"),
+        ("income,age,count\n", "no records"),
+        ("", "is no table"),
+        ("income,age,age,count\nlow,young,old,5\n", "2 columns of that name"),
+        ("income,age,count\nlow,young,5,6\n", "is no table"),
+    ],
+)
+def test_a_bad_file_is_one_line_and_leaves_nothing_behind(run: Run, text: str, message: str) -> None:
+    Path("bad.csv").write_text(text)
+    line = one_error_line(run("funnel", "bad.csv", *COLUMNS, "--count", "count", "--rate", "0.6"))
+    assert message in line
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["none.csv", *COLUMNS], "path='none.csv' cannot be read"),
+        (["table.xlsx", *COLUMNS], "ends in neither of"),
+        (["counts.csv", "--public", "age"], "--private names no column"),
+        (["counts.csv", "--private", "income"], "--public names no column"),
+        (["counts.csv", "--private", "income,", "--public", "age"], "empty name"),
+        (["heart-failure", *COLUMNS], "is an embedded table"),
+    ],
+)
+def test_a_table_that_is_not_named_right_is_refused(run: Run, counts: str, line: list[str], message: str) -> None:
+    assert message in one_error_line(run("funnel", *line, "--rate", "0.6"))
+
+
+@pytest.mark.parametrize("rate", ["0", "1"])
+def test_the_ends_of_the_curve_are_no_errors(run: Run, counts: str, rate: str) -> None:
+    result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", rate, *BARE, "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    # At rate 0 nothing need be told; at rate 1 all of X is, and with it I(S;X).
+    assert document["leakage"] == pytest.approx(0.0 if rate == "0" else document["information"], abs=1e-6)

@@ -1,0 +1,179 @@
+"""The root command: help, version, modes, exit codes, commands that packages bring."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cvxpriv._version import __version__
+from cvxpriv.cli.failures import exit_code
+from cvxpriv.cli.main import Toolkit
+from cvxpriv.cli.options import output_options
+from cvxpriv.cli.plugins import PluginGroup
+from cvxpriv.cli.terminal import Terminal
+from cvxpriv.errors import (
+    CvxprivError,
+    DataError,
+    Disagreement,
+    ModelError,
+    NotConverged,
+    PrivacyError,
+    SolverFailure,
+)
+
+from .conftest import Run, one_error_line
+
+
+def cvxpriv(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c", "from cvxpriv.cli import main; main(prog_name='cvxpriv')", *arguments]
+    return subprocess.run(program, capture_output=True, text=True, check=False)
+
+
+def failing(error: BaseException) -> Toolkit:
+    """A command line whose one command raises."""
+    root = Toolkit("root", plugins="cvxpriv.no-such-group")
+
+    @root.command()
+    @output_options
+    def fail() -> None:
+        raise error
+
+    return root
+
+
+def test_help_names_the_toolkits_and_the_models_commands(run: Run) -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    for command in ("crosscheck", "demo", "funnel", "release"):
+        assert f"\n  {command} " in result.stdout
+    assert "cannot be loaded" not in result.stdout
+
+
+@pytest.mark.parametrize("command", [["demo"], ["funnel"], ["release"], ["crosscheck"], ["crosscheck", "funnel"]])
+def test_every_command_explains_itself_within_80_columns(run: Run, command: list[str]) -> None:
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_version_is_that_of_the_package() -> None:
+    done = cvxpriv("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"cvxpriv {__version__}\n", "")
+
+
+def test_version_and_release_import_no_model_and_no_cvxpy(run: Run) -> None:
+    program = (
+        "import sys; from cvxpriv.cli import main; main(['--version'], standalone_mode=False); "
+        "sys.exit([m for m in ('cvxpriv_models', 'cvxpy', 'matplotlib', 'jinja2') if m in sys.modules] != [])"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
+def test_an_error_of_a_real_process_is_one_line_on_standard_error() -> None:
+    done = cvxpriv("release", "none.json", "none.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: path='none.json' cannot be read")
+
+
+def test_no_command_shows_the_help_and_is_bad_input(run: Run) -> None:
+    result = run()
+    assert result.exit_code == 2
+    assert "Usage:" in result.stderr
+
+
+def test_an_unknown_command_is_one_line(run: Run) -> None:
+    assert "funel" in one_error_line(run("funel"))
+
+
+def test_an_unknown_option_is_one_line_with_the_nearest_name(run: Run) -> None:
+    assert "--seed" in one_error_line(run("release", "a", "b", "--sed", "1"))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (DataError("x"), 2),
+        (ModelError("x"), 2),
+        (PrivacyError("x"), 2),
+        (NotConverged("x"), 3),
+        (SolverFailure("x"), 3),
+        (Disagreement("x"), 3),
+        (CvxprivError("x"), 1),
+        (click.UsageError("x"), 2),
+        (KeyboardInterrupt(), 130),
+        (click.Abort(), 130),
+        (ZeroDivisionError("x"), 1),
+    ],
+)
+def test_each_kind_of_error_has_its_exit_code(error: BaseException, code: int) -> None:
+    result = CliRunner().invoke(failing(error), ["fail"])
+    assert result.exit_code == code
+    assert "Traceback" not in result.stderr
+    assert result.stderr.strip().splitlines()[-1].startswith("error: ")
+
+
+def test_every_error_of_the_tree_has_an_exit_code() -> None:
+    assert {exit_code(kind("x")) for kind in CvxprivError.__subclasses__()} == {2, 3}
+
+
+def test_a_message_of_several_lines_becomes_one() -> None:
+    result = CliRunner().invoke(failing(DataError("first\n  second")), ["fail"])
+    assert result.stderr == "error: first second\n"
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "fail"], ["fail", "--debug"]])
+def test_debug_shows_the_traceback(arguments: list[str]) -> None:
+    result = CliRunner().invoke(failing(DataError("x")), arguments if arguments[0] == "fail" else ["fail", "--debug"])
+    assert "Traceback" in result.stderr
+
+
+@pytest.mark.parametrize("value", ["1", "yes"])
+def test_debug_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("CVXPRIV_DEBUG", value)
+    assert "Traceback" in CliRunner().invoke(failing(DataError("x")), ["fail"]).stderr
+
+
+@pytest.mark.parametrize("option", ["--json", "--quiet", "--debug"])
+def test_a_mode_may_stand_before_or_after_the_command(option: str) -> None:
+    @click.group(cls=Toolkit, plugins="cvxpriv.no-such-group")
+    @output_options
+    def root() -> None: ...
+
+    @root.command()
+    @output_options
+    @click.pass_obj
+    def show(terminal: Terminal) -> None:
+        click.echo(f"{terminal.json} {terminal.quiet} {terminal.debug}")
+
+    before, after, without = (CliRunner().invoke(root, line).stdout for line in ([option, "show"], ["show", option], ["show"]))
+    assert before == after == " ".join(str(option == name) for name in ("--json", "--quiet", "--debug")) + "\n"
+    assert without == "False False False\n"
+
+
+class Broken(EntryPoint):
+    def load(self) -> object:
+        raise ImportError("no module named gone")
+
+
+def test_a_command_that_cannot_be_loaded_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [Broken("gone", "gone:command", "some.group"), EntryPoint("text", "json:dumps", "some.group")]
+    monkeypatch.setattr("cvxpriv.cli.plugins.entry_points", lambda group: points)
+    root = Toolkit("root", plugins="some.group", commands=[click.Command("here", short_help="works")])
+    listed = CliRunner().invoke(root, ["--help"])
+    assert listed.exit_code == 0
+    assert "works" in listed.stdout
+    assert "no module named gone" in one_error_line(CliRunner().invoke(root, ["gone", "--any", "thing"]))
+    assert "no click command" in one_error_line(CliRunner().invoke(root, ["text"]))
+
+
+def test_an_own_command_stands_before_one_that_a_package_brings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cvxpriv.cli.plugins.entry_points", lambda group: [Broken("here", "gone:command", "some.group")])
+    group = PluginGroup("root", plugins="some.group", commands=[click.Command("here", short_help="works")])
+    assert group.list_commands(click.Context(group)) == ["here"]
+    assert "works" in CliRunner().invoke(group, ["--help"]).stdout
