@@ -9,25 +9,52 @@ closed form, or both at once), alternated by one small orchestrator, and certifi
 Models are found through the entry-point group `cvxpriv.models` (`cvxpriv.models.available()`).
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from cvxpriv._version import __version__
-from cvxpriv.block import Block, Declaration
-from cvxpriv.crosscheck import CrossCheck, crosscheck
-from cvxpriv.distributions import Alphabet, JointTable
-from cvxpriv.engines import DCP, Checked, ClosedForm
-from cvxpriv.errors import (
-    CvxprivError,
-    DataError,
-    Disagreement,
-    ModelError,
-    NotConverged,
-    PrivacyError,
-    SolverFailure,
-)
-from cvxpriv.kkt import Residuals, residuals
-from cvxpriv.mechanism import Mechanism
-from cvxpriv.runs import load
-from cvxpriv.schedule import Context, Invariant, Loop, Parallel, Sweep, Update, run
-from cvxpriv.verdicts import Tolerances, Verdict
+
+if TYPE_CHECKING:
+    from cvxpriv.block import Block, Declaration
+    from cvxpriv.crosscheck import CrossCheck, crosscheck
+    from cvxpriv.distributions import Alphabet, JointTable
+    from cvxpriv.engines import DCP, Checked, ClosedForm
+    from cvxpriv.errors import (
+        CvxprivError,
+        DataError,
+        Disagreement,
+        ModelError,
+        NotConverged,
+        PrivacyError,
+        SolverFailure,
+    )
+    from cvxpriv.kkt import Residuals, residuals
+    from cvxpriv.mechanism import Mechanism
+    from cvxpriv.runs import load
+    from cvxpriv.schedule import Context, Invariant, Loop, Parallel, Sweep, Update, run
+    from cvxpriv.verdicts import Tolerances, Verdict
+
+#: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
+_HOMES = {
+    "block": ("Block", "Declaration"),
+    "crosscheck": ("CrossCheck", "crosscheck"),
+    "distributions": ("Alphabet", "JointTable"),
+    "engines": ("DCP", "Checked", "ClosedForm"),
+    "errors": (
+        "CvxprivError",
+        "DataError",
+        "Disagreement",
+        "ModelError",
+        "NotConverged",
+        "PrivacyError",
+        "SolverFailure",
+    ),
+    "kkt": ("Residuals", "residuals"),
+    "mechanism": ("Mechanism",),
+    "runs": ("load",),
+    "schedule": ("Context", "Invariant", "Loop", "Parallel", "Sweep", "Update", "run"),
+    "verdicts": ("Tolerances", "Verdict"),
+}
 
 __all__ = [
     "DCP",
@@ -61,3 +88,14 @@ __all__ = [
     "residuals",
     "run",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"cvxpriv.{home}"), name)
+    raise AttributeError(f"module 'cvxpriv' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -244,7 +244,9 @@ def _require_dcp(block: str, declaration: Declaration) -> None:
     wrong = [name for name, part in parts.items() if not part.is_dcp()]
     if wrong:
         shown = "; ".join(f"{name}: {parts[name]}" for name in wrong)
-        raise ModelError(f"block {block!r} is not DCP in {shown}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu)")
+        raise ModelError(
+            f"block {block!r} is not DCP in {shown}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu)"
+        )
     if not all(part.is_dcp(dpp=True) for part in parts.values()):
         warnings.warn(
             f"block {block!r} is not DPP and is compiled again at every solve: move nonlinear functions of Parameters "

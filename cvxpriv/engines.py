@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-
 from cvxpriv.block import Block
 from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.solvers import fallback_chain
@@ -49,8 +48,15 @@ class Outcome:
 class Engine(Protocol):
     """What the schedule asks of an engine."""
 
-    name: str
-    checks: bool
+    @property
+    def name(self) -> str:
+        """As a user writes it."""
+        ...
+
+    @property
+    def checks(self) -> bool:
+        """Whether invariants are asserted on the way."""
+        ...
 
     def solve(self, block: Block, state: Values) -> Outcome:
         """Do one block's work at every start of the state."""
@@ -134,7 +140,9 @@ class Checked:
                     f"{solved.solver[start]} ({solved.status[start]}) {theirs:.12g}; "
                     f"relative gap {gap:.2e} > {self.tolerance:g}"
                 )
-        return Outcome(exact.values, "checked", solved.solver, solved.status, exact.seconds + solved.seconds, solved.objective)
+        return Outcome(
+            exact.values, "checked", solved.solver, solved.status, exact.seconds + solved.seconds, solved.objective
+        )
 
 
 #: Engine names as users write them.
@@ -162,5 +170,3 @@ def engine_named(
         case "checked":
             return Checked(dcp)
     raise ModelError(f"engine={name!r} is not an engine: {suggest(name, ENGINES)}")
-
-

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Headline", "Picture", "Report", "Section", "Table", "render", "write"]
 
+SHORT = 16
+"""A column whose texts are no longer than this is not broken into lines."""
 _WORST_FIRST = tuple(name.lower() for name in reversed(VERDICTS))
 """The verdicts that have a colour in the template."""
 _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"<?xml": "image/svg+xml", b"<svg": "image/svg+xml"}
@@ -166,7 +168,7 @@ class Report:
 class _Cell(NamedTuple):
     text: str
     kind: str
-    """``number``, ``text`` or ``verdict``."""
+    """``number``, ``text``, ``short`` (a text that is not broken into lines) or ``verdict``."""
     badge: str = ""
 
 
@@ -239,7 +241,8 @@ def _column(values: list[object], verdicts: bool) -> list[_Cell]:
     if verdicts:
         return [_Cell(text, "verdict", _badge(text)) for text in texts]
     known = [value for value, text in zip(values, texts, strict=True) if text != MISSING]
-    kind = "number" if known and all(map(is_number, known)) else "text"
+    words = "short" if max(map(len, texts), default=0) <= SHORT else "text"
+    kind = "number" if known and all(map(is_number, known)) else words
     return [_Cell(text, kind) for text in texts]
 
 

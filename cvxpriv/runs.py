@@ -28,7 +28,9 @@ def load(path: PathLike) -> Any:
     name = str(read_run(path)["model"])
     known = models.available()
     if name not in known:
-        raise DataError(f"path={str(path)!r} is a run of {name!r}, which is not installed: install the package it is in")
+        raise DataError(
+            f"path={str(path)!r} is a run of {name!r}, which is not installed: install the package it is in"
+        )
     return known[name].load().load_run(path)
 
 

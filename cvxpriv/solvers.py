@@ -32,6 +32,7 @@ __all__ = [
     "solver_spec",
 ]
 
+
 @dataclass(frozen=True)
 class SolverSpec:
     """One row of the solver table.
@@ -227,8 +228,8 @@ class Solution:
     Attributes
     ----------
     values, duals : dict of str to ndarray
-        Repaired variables, and multipliers. L = objective + sum of dual * (lhs - rhs) for a minimisation, and a maximisation
-        of -f has the multipliers of the minimisation of f.
+        Repaired variables, and multipliers. L = objective + sum of dual * (lhs - rhs) for a minimisation, and a
+        maximisation of -f has the multipliers of the minimisation of f.
     objective : float
         At `values`, which are repaired.
     attempts : tuple of Attempt

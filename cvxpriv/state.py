@@ -24,7 +24,7 @@ def starts_in(state: Values) -> int:
     >>> starts_in({"u": np.zeros((30, 3, 4))})
     30
     """
-    return next(iter(state.values())).shape[0]
+    return len(next(iter(state.values())))
 
 
 def take(state: Values, index: npt.NDArray[np.intp]) -> dict[str, Array]:

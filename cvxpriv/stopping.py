@@ -74,4 +74,4 @@ class AnyOf:
         self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]
     ) -> npt.NDArray[np.bool_]:
         """See `Stop`."""
-        return np.any([rule(iteration, before, after, measured) for rule in self.rules], axis=0)
+        return np.asarray(np.any([rule(iteration, before, after, measured) for rule in self.rules], axis=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
@@ -65,7 +66,7 @@ def pieces(count: int, n_jobs: int) -> list[range]:
     _require_workers(n_jobs)
     parts = max(1, min(count, effective_n_jobs(n_jobs)))
     edges = [count * part // parts for part in range(parts + 1)]
-    return [range(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    return [range(low, high) for low, high in pairwise(edges)]
 
 
 def _require_workers(n_jobs: int) -> None:

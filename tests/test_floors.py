@@ -23,16 +23,21 @@ def test_the_toolkit_never_imports_a_model() -> None:
     assert offenders == []
 
 
-def test_importing_the_toolkit_loads_no_model_and_no_plotting() -> None:
-    program = "import cvxpriv, sys; print([m for m in ('cvxpriv_models', 'matplotlib', 'jinja2') if m in sys.modules])"
+def test_importing_the_toolkit_loads_no_model_no_plotting_and_no_solver() -> None:
+    program = "import cvxpriv, sys; print([m for m in ('cvxpriv_models', 'matplotlib', 'cvxpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_models_are_found_through_their_entry_points() -> None:
-    from cvxpriv import models
-
     from cvxpriv_models.privacy_funnel import PrivacyFunnel
+
+    from cvxpriv import models
 
     assert models.PrivacyFunnel is PrivacyFunnel
     assert "PrivacyFunnel" in dir(models)
+
+
+def test_every_public_name_of_the_toolkit_is_there() -> None:
+    assert all(getattr(cvxpriv, name) is not None for name in cvxpriv.__all__)
+    assert set(cvxpriv.__all__) <= set(dir(cvxpriv))

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from cvxpriv_models.privacy_funnel.baselines import Baseline, agglomerative, drs_curve, greedy
 
 from cvxpriv import datasets
 from cvxpriv.distributions import JointTable
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.plots import plot_curve, save_figure
-from cvxpriv_models.privacy_funnel.baselines import Baseline, agglomerative, drs_curve, greedy
 
 
 def curves(table: JointTable, fast: bool) -> dict[str, pd.DataFrame]:

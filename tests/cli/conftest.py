@@ -68,7 +68,7 @@ def mechanism(tmp_path: Path) -> str:
 
 
 def one_error_line(result: Result) -> str:
-    """The message of a result that is bad input and nothing else: one line, no traceback, nothing on standard output."""
+    """The message of a result that is bad input and nothing else: one line, no traceback, no standard output."""
     assert result.exit_code == 2, (result.exit_code, result.stdout, result.stderr)
     assert result.stdout == ""
     lines = result.stderr.splitlines()

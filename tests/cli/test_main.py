@@ -66,10 +66,10 @@ def test_version_is_that_of_the_package() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"cvxpriv {__version__}\n", "")
 
 
-def test_version_and_release_import_no_model_and_no_cvxpy(run: Run) -> None:
+def test_the_toolkits_own_commands_import_no_model_and_no_plotting() -> None:
     program = (
-        "import sys; from cvxpriv.cli import main; main(['--version'], standalone_mode=False); "
-        "sys.exit([m for m in ('cvxpriv_models', 'cvxpy', 'matplotlib', 'jinja2') if m in sys.modules] != [])"
+        "import sys; from cvxpriv.cli import main; main(['release', '--help'], standalone_mode=False); "
+        "sys.exit(any(module in sys.modules for module in ('cvxpriv_models', 'matplotlib')))"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
 
@@ -151,7 +151,9 @@ def test_a_mode_may_stand_before_or_after_the_command(option: str) -> None:
     def show(terminal: Terminal) -> None:
         click.echo(f"{terminal.json} {terminal.quiet} {terminal.debug}")
 
-    before, after, without = (CliRunner().invoke(root, line).stdout for line in ([option, "show"], ["show", option], ["show"]))
+    before, after, without = (
+        CliRunner().invoke(root, line).stdout for line in ([option, "show"], ["show", option], ["show"])
+    )
     assert before == after == " ".join(str(option == name) for name in ("--json", "--quiet", "--debug")) + "\n"
     assert without == "False False False\n"
 
@@ -173,7 +175,9 @@ def test_a_command_that_cannot_be_loaded_hides_no_other(monkeypatch: pytest.Monk
 
 
 def test_an_own_command_stands_before_one_that_a_package_brings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cvxpriv.cli.plugins.entry_points", lambda group: [Broken("here", "gone:command", "some.group")])
+    monkeypatch.setattr(
+        "cvxpriv.cli.plugins.entry_points", lambda group: [Broken("here", "gone:command", "some.group")]
+    )
     group = PluginGroup("root", plugins="some.group", commands=[click.Command("here", short_help="works")])
     assert group.list_commands(click.Context(group)) == ["here"]
     assert "works" in CliRunner().invoke(group, ["--help"]).stdout

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cvxpriv_models.privacy_funnel import closed_form
+from cvxpriv_models.privacy_funnel.starts import feasible_starts
 from scipy.special import rel_entr
 
 from cvxpriv.information import entropy, mutual_information
-from cvxpriv_models.privacy_funnel import closed_form
-from cvxpriv_models.privacy_funnel.starts import feasible_starts
 
 # PF section V-A
 S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])
@@ -154,6 +154,7 @@ def test_the_last_term_of_10_needs_the_slack_of_the_old_constraint() -> None:
         log_u, log_r, old_w = after, closed_form.marginal(after), log_w
         log_w = closed_form.posterior(log_u, log_r)
     assert differed
+
 
 def test_the_slope_of_g_is_a_variance() -> None:
     log_u = feasible_starts(SKEWED, 0.6 * entropy(SKEWED), 4, 1, 2)

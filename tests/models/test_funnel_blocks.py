@@ -5,16 +5,16 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+from cvxpriv_models.privacy_funnel import algorithm, closed_form
+from cvxpriv_models.privacy_funnel.cells import RESOLUTION, Cells
+from cvxpriv_models.privacy_funnel.problem import Problem
+from cvxpriv_models.privacy_funnel.starts import feasible_starts
 
 from cvxpriv import datasets
 from cvxpriv.block import Block
 from cvxpriv.crosscheck import CLOSED_FORM, case_of_block, crosscheck
 from cvxpriv.engines import DCP, ClosedForm
 from cvxpriv.state import Array, single
-from cvxpriv_models.privacy_funnel import algorithm, closed_form
-from cvxpriv_models.privacy_funnel.cells import RESOLUTION, Cells
-from cvxpriv_models.privacy_funnel.problem import Problem
-from cvxpriv_models.privacy_funnel.starts import feasible_starts
 
 CLOSED = ("q", "u", "r", "w")
 SOLVERS = ("CLARABEL", "ECOS")

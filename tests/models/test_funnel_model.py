@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cvxpriv_models.privacy_funnel import closed_form
 
 import cvxpriv as cpv
 from cvxpriv import datasets
 from cvxpriv.errors import DataError, Disagreement, ModelError, SolverFailure
 from cvxpriv.information import entropy, mutual_information
 from cvxpriv.models import PrivacyFunnel
-from cvxpriv_models.privacy_funnel import closed_form
 
 # PF section V-A: P(S|X), and the two priors of X.
 S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])
@@ -46,7 +46,7 @@ def test_a_stationary_point_is_reached_where_the_paper_crawls() -> None:
     fast = PrivacyFunnel(p_sx, rate=0.6).solve(starts=5)
     plain = PrivacyFunnel(p_sx, rate=0.6).solve(starts=5, accelerate="none", max_iter=2000)
     assert fast.starts["converged"].all()
-    assert not plain.starts["converged"][:5].any()  # the sixth start, from clustering, begins next to its end
+    assert not plain.starts["converged"][1:].any()  # the first, from clustering, begins next to its end
     assert fast.leakage <= plain.leakage + 1e-9
 
 
@@ -101,7 +101,8 @@ def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
 
 def test_a_start_is_the_same_whatever_their_number() -> None:
     few, many = paper().solve(starts=3, seed=5), paper().solve(starts=9, seed=5)
-    assert few.starts[:3].equals(many.starts[:3])
+    assert few.starts.equals(many.starts[:3])
+    assert few.starts["origin"].tolist() == ["clustering", "random", "random"]
 
 
 def test_the_best_start_is_the_one_that_leaks_least() -> None:
@@ -121,7 +122,7 @@ def test_a_run_starts_from_a_mechanism_of_the_user_s() -> None:
     first = paper().solve(starts=1)
     again = paper().solve(init=first.mechanism)
     assert again.iterations <= 2
-    assert again.leakage == pytest.approx(first.leakage, abs=1e-9)
+    assert again.leakage == pytest.approx(first.leakage, abs=1e-7)  # the tolerance of both runs
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,7 @@ def test_compiled_problems_do_not_pile_up_when_the_structure_changes_at_each_ste
 
 
 def test_a_block_that_a_solver_has_touched_can_be_pickled() -> None:
-    block = Block(
-        "p", frozenset({"y"}), frozenset({"x"}), declare_projection, _parameters, _embed, _repair, _write
-    )
+    block = Block("p", frozenset({"y"}), frozenset({"x"}), declare_projection, _parameters, _embed, _repair, _write)
     block.solve({"y": TARGET})
     again = pickle.loads(pickle.dumps(block))
     assert again.solve({"y": TARGET})[0]["x"] == pytest.approx(TARGET, abs=1e-8)

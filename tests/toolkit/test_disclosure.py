@@ -110,6 +110,19 @@ def test_the_corrected_interval_undoes_a_bias_that_the_percentile_interval_repea
     assert percentile_interval(replicates, 0.95)[0, 0] > truth + bias
 
 
+def test_the_corrected_interval_reaches_as_far_as_the_basic_and_the_shifted_one() -> None:
+    value = np.array([1.0, 1.0])
+    upward = np.concatenate([np.linspace(0.9, 1.2, 50), np.linspace(1.2, 3.0, 51)])  # skewed upward
+    replicates = np.stack([upward, 2.2 - upward], axis=1)  # and downward
+    low, high = percentile_interval(replicates, 0.9)
+    bias = replicates.mean(axis=0) - value
+    basic, shifted = (2 * value - high, 2 * value - low), (low - 2 * bias, high - 2 * bias)
+    assert (basic[0][0] < shifted[0][0]) != (basic[0][1] < shifted[0][1])  # each of the two is the lower one once
+    found = corrected_interval(value, replicates, 0.9)
+    assert np.array_equal(found[0], np.minimum(basic[0], shifted[0]))
+    assert np.array_equal(found[1], np.maximum(basic[1], shifted[1]))
+
+
 def simulate(same_records: bool, studies: int = 120) -> tuple[float, float]:
     """How often intervals hold the true I(S;Y): by `disclosure`, and by plain percentiles.
 

@@ -78,7 +78,13 @@ def test_a_step_that_is_not_accepted_leaves_the_start_where_it_was() -> None:
 
 
 def test_loops_nest() -> None:
-    inner = Loop(Update("grow", lambda view: {"b": view["b"] + 1}, KEYS, frozenset({"b"})), Never(), 3, lambda s: {}, name="inner")
+    inner = Loop(
+        Update("grow", lambda view: {"b": view["b"] + 1}, KEYS, frozenset({"b"})),
+        Never(),
+        3,
+        lambda s: {},
+        name="inner",
+    )
     outer = Loop(Sweep([inner, A_FROM_B]), Below("a", -1.0), 2, lambda state: {"a": state["a"]}, name="outer")
     here = context()
     assert run(outer, start(b=0.0), here)["a"] == [60.0]

@@ -66,7 +66,12 @@ def test_when_all_fail_the_message_lists_every_attempt() -> None:
 
 def test_clarabel_does_not_keep_the_options_of_the_solve_before() -> None:
     problem, x = entropy_problem()
-    solve(lambda _: problem, reader(x), chain=["CLARABEL"], options={"max_iter": 1, "tol_gap_abs": 1.0, "tol_feas": 1.0, "tol_gap_rel": 1.0})
+    solve(
+        lambda _: problem,
+        reader(x),
+        chain=["CLARABEL"],
+        options={"max_iter": 1, "tol_gap_abs": 1.0, "tol_feas": 1.0, "tol_gap_rel": 1.0},
+    )
     again = solve(lambda _: problem, reader(x), chain=["CLARABEL"])
     assert again.status == "optimal"
     assert again.objective == pytest.approx(-np.log(3), abs=1e-9)

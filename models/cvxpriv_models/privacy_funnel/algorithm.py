@@ -67,9 +67,7 @@ ACCELERATIONS: Mapping[str, Callable[[Array, Array, float], Accelerator]] = {
 }
 
 
-def schedule(
-    problem: Problem, method: str, accelerate: str, tol: float, limit: int, rules: Rules = ()
-) -> Loop:
+def schedule(problem: Problem, method: str, accelerate: str, tol: float, limit: int, rules: Rules = ()) -> Loop:
     """Return the whole algorithm: passes until the KKT residual of PF (1) is at most `tol` nats.
 
     Raises
@@ -142,13 +140,13 @@ def invariants(problem: Problem) -> tuple[Invariant, ...]:
             closed_form.constraint_gap(base, before["log_w"], factor * after["lam"], problem.p_x, problem.target)[0]
             for factor in (0.0, 0.5, 1.0, 2.0)
         ]
-        return -np.diff(gaps, axis=0).min(axis=0)
+        return np.asarray(-np.diff(gaps, axis=0).min(axis=0))
 
     def violation(before: Values, after: Values) -> Array:
         u = np.exp(after["log_u"])
         rows = np.abs(u.sum(axis=2) - problem.p_x).max(axis=1)
         missing = problem.target - (u * before["log_w"]).sum(axis=(1, 2))
-        return np.maximum(rows, missing)
+        return np.asarray(np.maximum(rows, missing))
 
     return (
         Invariant("the objective (3) does not rise", rise, 1e-12),

@@ -9,7 +9,7 @@ that a solver sees. The printed form, with every cell in it, breaks real solvers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
 import cvxpy as cp
 import numpy as np
@@ -53,7 +53,7 @@ def marginal(problem: Problem) -> Block:
     """r block: minimise -sum_ij u_ij log r_j subject to sum_j r_j = 1."""
 
     def weights(view: Values) -> Array:
-        return np.exp(view["log_u"]).sum(axis=0)[:, None]
+        return np.asarray(np.exp(view["log_u"]).sum(axis=0)[:, None])
 
     def write(log_r: Array) -> Values:
         return {"log_r": log_r[:, 0]}
@@ -161,7 +161,10 @@ def mapping(problem: Problem) -> Block:
 
     def parameters(view: Values) -> Values:
         share, alive = prior(view)
-        return {"A": alive.normalised(share[alive.mask], axis=1, to=problem.p_x), **_rate_parameters(problem, view, alive)}
+        return {
+            "A": alive.normalised(share[alive.mask], axis=1, to=problem.p_x),
+            **_rate_parameters(problem, view, alive),
+        }
 
     def write(solution: Solution, view: Values) -> Values:
         log_u = prior(view)[1].log_spread(solution.values["u"])
@@ -318,7 +321,7 @@ def _rate_parameters(problem: Problem, view: Values, alive: Cells) -> Values:
 
 
 def _multiplier(solution: Solution) -> Array:
-    return np.maximum(np.asarray(solution.duals[RATE], dtype=float), 0.0)
+    return np.asarray(np.maximum(np.asarray(solution.duals[RATE], dtype=float), 0.0))
 
 
 def _softmax(exponent: Array) -> Array:

@@ -49,8 +49,12 @@ def solve_options(command: Command) -> Command:
         option("--starts", "Random starts.  [default: 30; 1 where a solver does the work]", type=int),
         option("--seed", "Of the starts.", type=int),
         option("--engine", "Exact updates, solvers, or both compared.", metavar="[closed_form|dcp|checked]"),
-        option("--method", "Which blocks are alternated.", metavar="[aem|merged|ccp]"),
-        option("--accelerate", "none is the paper's iteration.", metavar="[auto|none]"),
+        option("--method", "Which blocks are alternated.  [default: aem]", metavar="[aem|merged|ccp]"),
+        option(
+            "--accelerate",
+            "On top of a pass; none is the paper's iteration.",
+            metavar="[auto|none|interior|squarem|overrelaxed]",
+        ),
         option("--solver", "The first of the fallback chain, or the whole chain.", type=NAMES),
         option("--max-iter", "Most iterations a start.", type=int),
         option("--tol", "The KKT residual to reach, in nats.", type=float),
@@ -206,11 +210,11 @@ def crosscheck_funnel(
             raise click.Abort
         with terminal.phase(f"cross-checking by {', '.join(names)}"):
             check = run.certify(names)
+    found = Study(source, table, solving, run, check=check)
     outputs = Outputs(folder or Path())
     if folder is not None:
         outputs.contents["crosscheck.csv"] = check.table.to_csv(index=False, lineterminator="\n")
     files = outputs.write()
-    found = Study(source, table, solving, run)
     document = {"command": "crosscheck funnel", "converged": run.converged, "kkt": run.kkt.largest}
     terminal.result({**document, **crosscheck_document(check), "files": files})
     terminal.say(paragraph(run.problem.table.description, indent="", hanging="  ") + "\n")

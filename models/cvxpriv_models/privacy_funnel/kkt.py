@@ -41,10 +41,25 @@ class FunnelResiduals:
         """The largest of the three, (B,)."""
         return np.maximum(np.maximum(self.stationarity, self.complementarity), self.feasibility)
 
-    def of(self, start: int) -> FunnelResiduals:
-        """The residuals of one start, each a scalar array."""
+    def of(self, start: int) -> PointResiduals:
+        """The residuals of one start."""
         parts = (self.stationarity, self.complementarity, self.feasibility, self.lam)
-        return FunnelResiduals(*(np.asarray(part[start]) for part in parts))
+        return PointResiduals(*(float(part[start]) for part in parts))
+
+
+@dataclass(frozen=True)
+class PointResiduals:
+    """Residuals of the whole problem at one mechanism, in nats, and the multiplier they are measured with."""
+
+    stationarity: float
+    complementarity: float
+    feasibility: float
+    lam: float
+
+    @property
+    def largest(self) -> float:
+        """The largest of the three."""
+        return max(self.stationarity, self.complementarity, self.feasibility)
 
 
 @dataclass(frozen=True)

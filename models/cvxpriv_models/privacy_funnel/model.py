@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -146,8 +148,8 @@ class PrivacyFunnel:
             What comes on top of a pass of "aem": "none" is the paper; "auto", a feasible Newton step, reaches a
             stationary point in tens of passes where the paper's iteration takes thousands.
         starts : int, optional
-            How many random ones; None is 30 with exact updates and 1 where a solver does the work. With exact updates
-            one more is added, from submodular clustering: on large tables it often ends lowest.
+            How many; None is 30 with exact updates and 1 where a solver does the work. They are random, except that
+            with exact updates the first comes from submodular clustering: on large tables it often ends lowest.
         seed : int
             Of the starts; start k is the same whatever `starts` and `n_jobs` are.
         init : array, (|X|, |Y|) or (starts, |X|, |Y|), optional
@@ -226,19 +228,15 @@ class PrivacyFunnel:
             fractions = np.arange(1, fractions + 1) / fractions
         rates = [float(fraction) for fraction in fractions]
         funnels = [self.at_rate(rate) for rate in rates]
-        runs = sweep(
-            partial(_solve_funnel, options), funnels, n_jobs=n_jobs, progress=progress, description="rates"
-        )
-        return _lower_envelope(pd.DataFrame([_curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=True)]))
+        runs = sweep(partial(_solve_funnel, options), funnels, n_jobs=n_jobs, progress=progress, description="rates")
+        return _lower_envelope([_curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=True)])
 
     @staticmethod
     def load_run(path: PathLike) -> FunnelRun:
         """Read a saved run: what `cvxpriv.load` calls."""
         return FunnelRun.load(path)
 
-    def _initial(
-        self, init: ArrayLike | None, starts: int, seed: int, clustered: bool
-    ) -> tuple[Array, Sequence[str]]:
+    def _initial(self, init: ArrayLike | None, starts: int, seed: int, clustered: bool) -> tuple[Array, Sequence[str]]:
         """Return log P(X, Y) of every start, (starts, |X|, |Y|), and where each comes from."""
         problem = self.problem
         if init is not None:
@@ -249,8 +247,7 @@ class PrivacyFunnel:
         sharp = agglomerative(problem.table.probabilities, problem.rate).mechanism if clustered else None
         if sharp is not None and sharp.shape[1] <= problem.size_y:
             padded = np.pad(sharp, ((0, 0), (0, problem.size_y - sharp.shape[1])))
-            log_u = np.concatenate([log_u, softened(problem.p_x, problem.rate, padded)[None]])
-            origins.append("clustering")
+            log_u[0], origins[0] = softened(problem.p_x, problem.rate, padded), "clustering"
         return log_u, origins
 
     def _required(self, init: Array) -> Array:
@@ -280,7 +277,7 @@ def _solve_funnel(options: Mapping[str, object], funnel: PrivacyFunnel) -> Funne
     return funnel.solve(**options)  # type: ignore[arg-type]
 
 
-def _curve_row(fraction: float, solved: FunnelRun) -> dict[str, float]:
+def _curve_row(fraction: float, solved: FunnelRun) -> dict[str, Any]:
     return {
         "fraction": fraction,
         "rate": solved.problem.rate,
@@ -294,14 +291,14 @@ def _curve_row(fraction: float, solved: FunnelRun) -> dict[str, float]:
     }
 
 
-def _lower_envelope(table: pd.DataFrame) -> pd.DataFrame:
+def _lower_envelope(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Let each rate use the best mechanism found at it or at a higher one."""
-    table = table.sort_values("fraction", ignore_index=True)
-    for row in range(len(table) - 2, -1, -1):
-        if table.at[row + 1, "leakage"] < table.at[row, "leakage"]:
-            carried = ["utility", "leakage", "kkt", "converged", "iterations", "found_at"]
-            table.loc[row, carried] = table.loc[row + 1, carried]
-    return table
+    rows = sorted(rows, key=lambda row: float(row["fraction"]))
+    for here, above in reversed(list(itertools.pairwise(rows))):
+        if above["leakage"] < here["leakage"]:
+            carried = ("utility", "leakage", "kkt", "converged", "iterations", "found_at")
+            here.update({name: above[name] for name in carried})
+    return pd.DataFrame(rows)
 
 
 def _require_counts(**counts: int | None) -> None:

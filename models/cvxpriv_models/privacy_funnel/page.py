@@ -78,8 +78,8 @@ def _not_converged(found: Study) -> str:
 
 def _headlines(found: Study) -> list[Headline]:
     run, table = found.run, found.table
-    leaked = _of(run.leakage, table.information, "I(S;X), the leakage of X")
-    told = _of(run.utility, table.entropy_x, "H(X), all there is")
+    leaked = _of(run.leakage, table.information, "I(S;X), the leakage of X") + _interval(found, "leakage")
+    told = _of(run.utility, table.entropy_x, "H(X), all there is") + _interval(found, "utility")
     heads = [
         Headline("Leakage I(S;Y)", run.leakage, "nats", leaked),
         Headline("Utility I(X;Y)", run.utility, "nats", told),
@@ -94,8 +94,16 @@ def _headlines(found: Study) -> list[Headline]:
     return heads
 
 
+def _interval(found: Study, name: str) -> str:
+    interval = None if found.found is None else found.found.interval(name)
+    if found.found is None or interval is None:
+        return ""
+    low, high = map(format_number, interval)
+    return f"; population {found.found.level:.0%} of the population: {low} to {high}"
+
+
 def _of(value: float, whole: float, name: str) -> str:
-    return f"{value / whole:.1%} of {name}" if whole > 0 else ""
+    return f"{100 * value / whole:.3g}% of {name}" if whole > 0 else ""
 
 
 def _promise(found: Study) -> Section:
@@ -147,7 +155,7 @@ def _crosscheck(found: Study) -> Section | None:
             "residual": rows[list(EXACT)].max(axis=1),
             "natural": rows["natural"],
             "ms": rows["seconds"] * 1e3,
-            "why": rows["reason"],
+            "why it does not agree": rows["reason"].where(rows["verdict"] != "agrees", ""),
         }
     )
     return Section(

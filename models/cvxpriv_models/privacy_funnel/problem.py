@@ -102,5 +102,7 @@ def _rate_in_nats(rate: float, unit: str, entropy_x: float) -> float:
         raise ModelError(f"rate={rate!r} is not a rate: choose 0 <= rate <= H(X)={entropy_x:.6g} nats")
     if nats > entropy_x * (1.0 + ROUNDING):
         remedy = "rate <= 1" if unit == "fraction" else f'rate <= {entropy_x:.6g} nats or rate_unit="fraction"'
-        raise ModelError(f"rate={rate!r} {unit} is {nats:.6g} nats and exceeds H(X)={entropy_x:.6g} nats: choose {remedy}")
+        raise ModelError(
+            f"rate={rate!r} {unit} is {nats:.6g} nats and exceeds H(X)={entropy_x:.6g} nats: choose {remedy}"
+        )
     return min(nats, entropy_x)

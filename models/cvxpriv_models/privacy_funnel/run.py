@@ -23,7 +23,7 @@ from cvxpriv.schedule import Context
 from cvxpriv.state import Array, Values, single
 
 from . import algorithm, closed_form
-from .kkt import FunnelResiduals, residuals
+from .kkt import PointResiduals, residuals
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class FunnelRun:
     @property
     def iterations(self) -> int:
         """Of the best start."""
-        return int(self.starts.at[self.start, "iterations"])
+        return int(self.starts["iterations"].iloc[self.start])
 
     @property
     def history(self) -> pd.DataFrame:
@@ -109,7 +109,7 @@ class FunnelRun:
         return self.log.frame(self.start)
 
     @cached_property
-    def kkt(self) -> FunnelResiduals | Residuals:
+    def kkt(self) -> PointResiduals | Residuals:
         """The whole problem's residuals at the final point; `largest` is the figure that the run was stopped by.
 
         With user constraints: those of the convex-concave block at its own point, which stays there iff the point is
@@ -150,7 +150,7 @@ class FunnelRun:
                 "leakage": self.leakage,
                 "utility": self.utility,
                 "rate": self.problem.rate,
-                "kkt": float(self.kkt.largest),
+                "kkt": self.kkt.largest,
             },
             private_columns=table.private.columns,
             origin=provenance(**asdict(self.settings)),
@@ -190,12 +190,12 @@ class FunnelRun:
             No such file, not a saved funnel run, or of another version.
         """
         document = read_run(path)
-        sides = [
+        private, public = (
             Alphabet(tuple(document[side]["columns"]), tuple(map(tuple, document[side]["symbols"])))
             for side in ("private", "public")
-        ]
+        )
         counts = None if document["counts"] is None else np.array(document["counts"])
-        table = JointTable(np.array(document["probabilities"]), *sides, counts, document["smoothing"])
+        table = JointTable(np.array(document["probabilities"]), private, public, counts, document["smoothing"])
         return cls(
             Problem(table, document["rate"], document["size_y"]),
             {name: np.array(value) for name, value in document["state"].items()},

@@ -27,7 +27,7 @@ class SolveOptions:
     rate_unit: str = "fraction"
     size_y: int | None = None
     engine: str = "closed_form"
-    method: str = "aem"
+    method: str | None = None
     accelerate: str = "auto"
     starts: int | None = None
     seed: int = 0
@@ -94,6 +94,11 @@ class Study:
     curve: pd.DataFrame | None = None
     check: CrossCheck | None = None
     found: Disclosure | None = None
+
+    @property
+    def kkt(self) -> float:
+        """The residual of the best start that `tol` was asked of, in nats."""
+        return float(self.run.starts["kkt"].to_numpy()[self.run.start])
 
     @property
     def unconverged_rates(self) -> int:
