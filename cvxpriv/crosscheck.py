@@ -2,93 +2,34 @@
 
 A verdict rests on what a solver returned, never on what it says of it. The residuals are those of the cone program it
 was given (`cvxpriv.cone_program`), with exact distances to each cone and its dual, and those of the problem as the
-user wrote it (`cvxpriv.kkt`); the objective is compared with a reference that is named.
+user wrote it (`cvxpriv.kkt`); the objective is compared with a reference that is named (`cvxpriv.references`).
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 import pandas as pd
 
-from cvxpriv.block import Block, Declaration
-from cvxpriv.cone_program import ConicSolution, solve_conic
+from cvxpriv.answers import CLAIMED, Answer, claimed_answer, solver_answer
+from cvxpriv.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
+from cvxpriv.contradictions import settle
 from cvxpriv.errors import Disagreement, ModelError
-from cvxpriv.jacobian_sets import DerivativeError
-from cvxpriv.kkt import Residuals, residuals
-from cvxpriv.solvers import installed, solver_spec
+from cvxpriv.files import PathLike
+from cvxpriv.isolation import isolated
+from cvxpriv.problem_checks import capable, solver_names
+from cvxpriv.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
+from cvxpriv.solvers import solver_spec
 from cvxpriv.state import Values
-from cvxpriv.verdicts import Evidence, Tolerances, Verdict, judge, worst_of
+from cvxpriv.verdicts import Evidence, Tolerances, Verdict, judge, judge_claim, worst_of
 
-__all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "crosscheck"]
-
-#: The name under which an exact update stands in the table.
-CLOSED_FORM = "closed form"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One problem to cross-check.
-
-    Attributes
-    ----------
-    name : str
-    declare : callable
-        Returns the declaration, Parameters set. Called once a solver: alternating solvers on one problem recompiles.
-    repair : callable
-        Variables' values to values in the domain; the objective is evaluated there.
-    exact : mapping of str to ndarray, optional
-        Variables' values from a closed form.
-    exact_seconds : float
-        What the closed form took.
-    """
-
-    name: str
-    declare: Callable[[], Declaration]
-    repair: Callable[[Values], Values] = lambda values: values
-    exact: Values | None = None
-    exact_seconds: float = float("nan")
-
-
-def case_of_block(block: Block, view: Values) -> Case:
-    """Return the case that a block poses at one start of the state, with its exact update if it has one."""
-    exact, seconds = None, float("nan")
-    if block.direct is not None:
-        begun = time.perf_counter()
-        written = block.direct({name: np.asarray(value)[None] for name, value in view.items()})
-        seconds = time.perf_counter() - begun
-        exact = block.embed({**view, **{name: value[0] for name, value in written.items()}}, view)
-
-    def declare() -> Declaration:
-        declaration = replace(block).declaration(block.structure(view))  # a copy compiles its own
-        for name, value in block.parameters(view).items():
-            declaration.parameters[name].value = value
-        return declaration
-
-    return Case(block.name, declare, lambda values: block.repair(values, view), exact, seconds)
-
-
-def case_of_problem(name: str, problem: cp.Problem) -> Case:
-    """Return the case of a user's own problem.
-
-    Raises
-    ------
-    ModelError
-        The problem is not DCP, is mixed-integer, or has Parameters without values.
-    """
-    _require_checkable(name, problem)
-    declaration = Declaration(
-        problem.objective,
-        {_label(constraint, index): constraint for index, constraint in enumerate(problem.constraints)},
-        {variable.name(): variable for variable in problem.variables()},
-        {parameter.name(): parameter for parameter in problem.parameters()},
-    )
-    return Case(name, lambda: declaration)
+__all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]
 
 
 @dataclass(frozen=True)
@@ -98,17 +39,31 @@ class CrossCheck:
     Attributes
     ----------
     table : DataFrame
-        One row per case and solver. Columns: case, solver, status, verdict, objective (at the repaired point), gap (to
-        the reference, relative), distance (largest difference of a variable from the reference's), primal,
-        stationarity, natural (of the problem as written), cone, dual_cone, complementarity, duality_gap (relative, of
-        the cone program), bound (certified lower bound of the minimised objective, or NaN), seconds, solver_seconds,
-        iterations, reason.
+        One row per case and answer. Columns:
+
+        - case, solver, status, verdict;
+        - objective (at its point in the domain), gap (to the reference's, relative), distance (largest difference of a
+          variable from the reference's: for a problem with several minimisers it says nothing);
+        - primal, stationarity, natural: of the problem as written, absolute (`cvxpriv.kkt`);
+        - cone, dual, dual_cone, complementarity, duality_gap: of the cone program, relative
+          (`cvxpriv.cone_residuals`);
+        - certificate: how far a claim of infeasibility or unboundedness is from proven;
+        - bound: certified lower bound of a minimum or upper bound of a maximum, or NaN; bound_reason: where it comes
+          from, or why there is none;
+        - seconds (wall time, compilation included), solver_seconds, iterations;
+        - reason: the verdict's, in a sentence.
     references : dict of str to str
         For each case what the reference is, and why.
+    skipped : dict of str to dict of str to str
+        For each case the solvers that do not take its cones, and why.
+    tolerances : Tolerances
+        Where verdicts changed.
     """
 
     table: pd.DataFrame
     references: dict[str, str]
+    skipped: dict[str, dict[str, str]] = field(default_factory=dict)
+    tolerances: Tolerances = field(default_factory=Tolerances)
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -145,28 +100,66 @@ class CrossCheck:
             lines = [f"{row.solver} on {row.case}: {row.verdict}, {row.reason}" for row in bad.itertuples(index=False)]
             raise Disagreement("; ".join(lines))
 
+    def to_html(self, path: PathLike, title: str = "Cross-check") -> Path:
+        """Write the report as one self-contained page: verdicts first, then residuals, objectives, times.
+
+        Raises
+        ------
+        DataError
+            The file cannot be written.
+        ModelError
+            Jinja2 is missing.
+        """
+        from cvxpriv.crosscheck_page import page
+        from cvxpriv.report import write
+
+        return write(page(self, title), path)
+
+    def __str__(self) -> str:
+        from cvxpriv.crosscheck_page import plain_text
+
+        return plain_text(self)
+
 
 def crosscheck(
-    target: cp.Problem | Case | Mapping[str, cp.Problem] | Sequence[Case],
+    target: Target,
     solvers: Sequence[str] | None = None,
     *,
+    reference: ReferenceLike = None,
     tolerances: Tolerances | None = None,
     tolerance: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    answers: Mapping[str, Mapping[Any, Any]] | None = None,
+    at: Values | None = None,
+    isolate: bool = False,
+    time_limit: float | None = None,
 ) -> CrossCheck:
     """Solve each case by each solver and judge the answers.
 
     Parameters
     ----------
-    target : cvxpy.Problem, Case, mapping of names to problems, or sequence of Case
+    target : cvxpy.Problem, function, Block, Case, mapping of names to those, or sequence of cases and blocks
+        A function takes nothing and returns a problem. A problem is solved as a copy, and its variables and
+        constraints keep the values that they had.
     solvers : sequence of str, optional
-        None is every installed solver of the table that takes the problem's cones.
+        None is every installed solver of the table. Those that do not take a problem's cones are skipped, and listed.
+    reference : {"best", "closed form", "accurate"} or mapping of variable to array, optional
+        What answers are compared with; None is the closed form where there is one, else the best answer. See
+        `cvxpriv.references`.
     tolerances : Tolerances, optional
         Where verdicts change.
     tolerance : float, optional
         What every solver is asked for; None is each solver's own (`cvxpriv.solvers`).
     options : mapping of solver to options, optional
         On top of the tolerance set.
+    answers : mapping of name to (mapping of variable to array), optional
+        Solutions from elsewhere, judged beside the solvers'.
+    at : mapping of str to ndarray, optional
+        The state, one start, at which blocks are posed.
+    isolate : bool
+        Solve each by each in a process of its own. What crashes or hangs there is a row with the verdict failed.
+    time_limit : float, optional
+        Seconds for each solve in its process; None is `cvxpriv.isolation.TIME_LIMIT`.
 
     Returns
     -------
@@ -175,7 +168,8 @@ def crosscheck(
     Raises
     ------
     ModelError
-        A problem is not DCP, is mixed-integer, or has Parameters without values; or a solver is unknown.
+        Before any solve: a problem that is not DCP, is mixed-integer or complex, has Parameters without values or NaN
+        in its data, or whose cones no solver takes; an unknown solver; a time limit without `isolate`.
 
     Examples
     --------
@@ -184,194 +178,113 @@ def crosscheck(
     >>> [verdict.verdict for verdict in report.verdicts.values()]
     ['agrees', 'agrees']
     """
-    names = tuple(solver_spec(solver).name for solver in solvers) if solvers is not None else None
+    names = solver_names(solvers)
+    if time_limit is not None and not isolate:
+        raise ModelError(f"time_limit={time_limit!r} needs isolate=True: a solve here cannot be stopped from outside")
+    own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
+    judging = tolerances or Tolerances()
+    task = _Task(tolerance, own, isolate, time_limit)
+    cases = cases_of(target, at)
+    asked = {case.name: capable(case.declare().problem, names) for case in cases}
     rows: list[dict[str, Any]] = []
     references: dict[str, str] = {}
-    for case in _cases(target):
-        trials = _trials(case, names, tolerance, options or {})
-        reference = _reference(case, trials)
-        references[case.name] = reference.why
-        rows += [_row(case, trial, reference, tolerances or Tolerances()) for trial in trials]
-    return CrossCheck(pd.DataFrame(rows), references)
+    for case in cases:
+        with values_kept(case):
+            found = _claimed(case, answers or {}) + [task.answer(case, name) for name in asked[case.name][0]]
+            taken = reference_of(case, found, reference)
+        references[case.name] = taken.why
+        rows += _rows(case, found, taken, judging)
+    skipped = {name: unable for name, (_, unable) in asked.items() if unable and solvers is not None}
+    return CrossCheck(pd.DataFrame(rows), references, skipped, judging)
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """One solver's answer to one case, or the closed form's."""
+class _Task:
+    """How solvers are asked."""
 
-    solver: str
-    asked: float
-    solution: ConicSolution | None
-    values: Values | None
-    objective: float
-    residuals: Residuals | None
-    seconds: float
+    tolerance: float | None
+    options: Mapping[str, Mapping[str, Any]]
+    isolate: bool
+    time_limit: float | None
 
-
-@dataclass(frozen=True)
-class _Reference:
-    objective: float
-    values: Values
-    why: str
-
-
-def _cases(target: cp.Problem | Case | Mapping[str, cp.Problem] | Sequence[Case]) -> list[Case]:
-    if isinstance(target, cp.Problem):
-        return [case_of_problem("problem", target)]
-    if isinstance(target, Case):
-        return [target]
-    if isinstance(target, Mapping):
-        return [case_of_problem(name, problem) for name, problem in target.items()]
-    return list(target)
+    def answer(self, case: Case, solver: str) -> Answer:
+        arguments = (case, solver, self.tolerance, self.options.get(solver, {}))
+        if not self.isolate:
+            return solver_answer(*arguments)
+        ending = isolated(solver_answer, *arguments, time_limit=self.time_limit)
+        if isinstance(ending.value, Answer):
+            return ending.value
+        spec = solver_spec(solver)
+        asked = float(spec.full_options(self.tolerance, self.options.get(solver, {}))[spec.main_option])
+        return Answer(solver, ending.status, asked, seconds=ending.seconds, error=ending.error)
 
 
-def _trials(
-    case: Case, solvers: Sequence[str] | None, tolerance: float | None, options: Mapping[str, Mapping[str, Any]]
-) -> list[_Trial]:
-    trials = [_exact_trial(case)] if case.exact is not None else []
-    for name in solvers if solvers is not None else _capable(case.declare().problem):
-        trials.append(_trial(case, name, tolerance, options.get(name, {})))
-    return trials
+def _claimed(case: Case, answers: Mapping[str, Mapping[Any, Any]]) -> list[Answer]:
+    exact = [] if case.exact is None else [claimed_answer(case, CLOSED_FORM, case.exact, case.exact_seconds)]
+    return exact + [claimed_answer(case, name, values) for name, values in answers.items()]
 
 
-def _capable(problem: cp.Problem) -> tuple[str, ...]:
-    """The installed solvers that take this problem's cones."""
-    capable = []
-    for name in installed():
-        try:
-            problem.get_problem_data(name)
-        except cp.error.SolverError:
-            continue
-        capable.append(name)
-    return tuple(capable)
-
-
-def _exact_trial(case: Case) -> _Trial:
-    declaration = case.declare()
-    _place(declaration, case.exact or {})
-    measured = residuals(declaration.problem, duals=None, names=declaration.constraints)
-    return _Trial(
-        CLOSED_FORM, 0.0, None, case.exact, float(declaration.objective.value), measured, case.exact_seconds
-    )
-
-
-def _trial(case: Case, name: str, tolerance: float | None, own: Mapping[str, Any]) -> _Trial:
-    declaration = case.declare()
-    spec = solver_spec(name)
-    full = spec.full_options(tolerance, own)
-    asked = float(full[spec.main_option])
-    begun = time.perf_counter()
-    solution = solve_conic(declaration.problem, name, full)
-    seconds = time.perf_counter() - begun
-    if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-        return _Trial(name, asked, solution, None, float("nan"), None, seconds)
-    measured = _as_written(declaration)
-    values = case.repair(declaration.values())
-    _place(declaration, values)
-    return _Trial(name, asked, solution, values, float(declaration.objective.value), measured, seconds)
-
-
-def _as_written(declaration: Declaration) -> Residuals | None:
-    """Residuals of the problem as written; None where its functions have no derivative, such as log of -1e-5."""
-    try:
-        return residuals(declaration.problem, duals="solver", names=declaration.constraints)
-    except DerivativeError:
-        return None
-
-
-def _place(declaration: Declaration, values: Values) -> None:
-    for name, value in values.items():
-        declaration.variables[name].value = value
-
-
-def _reference(case: Case, trials: Sequence[_Trial]) -> _Reference:
-    """The closed form if there is one, else the solver with the smallest exact residual."""
-    if case.exact is not None:
-        return _Reference(trials[0].objective, case.exact, "closed form: exact, its residuals are in the table")
-    judged = [
-        (trial.solution.residuals.largest, trial)
-        for trial in trials
-        if trial.values is not None
-        and trial.solution is not None
-        and trial.solution.residuals is not None
-        and np.isfinite(trial.objective)
+def _rows(case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances) -> list[dict[str, Any]]:
+    maximise = isinstance(case.declare().objective, cp.Maximize)
+    evidence = [_evidence(answer, reference) for answer in answers]
+    alone = [
+        judge_claim(seen, tolerances, exact=answer.solver == CLOSED_FORM)
+        if answer.status == CLAIMED
+        else judge(seen, tolerances)
+        for answer, seen in zip(answers, evidence, strict=True)
     ]
-    if not judged:
-        return _Reference(float("nan"), {}, "none: no solver returned a solution")
-    residual, best = min(judged, key=lambda pair: pair[0])
-    return _Reference(best.objective, best.values or {}, f"{best.solver}: smallest exact residual, {residual:.1e}")
+    verdicts = settle(answers, alone, maximise, tolerances)
+    return [
+        _row(case, answer, seen.gap, _distance(answer.values, reference.values), verdict)
+        for answer, seen, verdict in zip(answers, evidence, verdicts, strict=True)
+    ]
 
 
-def _row(case: Case, trial: _Trial, reference: _Reference, tolerances: Tolerances) -> dict[str, Any]:
-    solution = trial.solution
-    cone = solution.residuals if solution is not None else None
-    evidence = Evidence(
-        status=solution.status if solution is not None else "exact",
-        asked=trial.asked,
-        objective=trial.objective,
+def _evidence(answer: Answer, reference: Reference) -> Evidence:
+    return Evidence(
+        status=answer.status,
+        asked=answer.asked,
+        objective=answer.objective,
         reference=reference.objective,
-        residuals=cone,
-        natural=trial.residuals.natural if trial.residuals is not None else 0.0,
-        certificate=solution.certificate if solution is not None else None,
-        error=solution.error if solution is not None else "",
+        residuals=answer.cone,
+        displacement=answer.displacement,
+        missed=answer.missed,
+        certificate=answer.certificate,
+        error=answer.error,
     )
-    verdict = judge(evidence, tolerances) if solution is not None else _judge_exact(trial, tolerances)
-    at_user, relative = trial.residuals, cone.relative if cone is not None else {}
-    nan = float("nan")
+
+
+def _row(case: Case, answer: Answer, gap: float, distance: float, verdict: Verdict) -> dict[str, Any]:
+    written, proof = answer.residuals, answer.certificate
+    relative = answer.cone.relative if answer.cone is not None else {}
+    nan = math.nan
     return {
         "case": case.name,
-        "solver": trial.solver,
-        "status": evidence.status,
+        "solver": answer.solver,
+        "status": "exact" if answer.solver == CLOSED_FORM else answer.status,
         "verdict": verdict.verdict,
-        "objective": trial.objective,
-        "gap": evidence.gap,
-        "distance": _distance(trial.values, reference.values),
-        "primal": at_user.primal if at_user else nan,
-        "stationarity": at_user.stationarity if at_user else nan,
-        "natural": at_user.natural if at_user else nan,
+        "objective": answer.objective,
+        "gap": gap,
+        "distance": distance,
+        "primal": written.primal if written else nan,
+        "stationarity": written.stationarity if written else nan,
+        "natural": written.natural if written else nan,
         "cone": relative.get("cone", nan),
+        "dual": relative.get("dual", nan),
         "dual_cone": relative.get("dual_cone", nan),
         "complementarity": relative.get("complementarity", nan),
         "duality_gap": relative.get("gap", nan),
-        "bound": _bound(solution),
-        "seconds": trial.seconds,
-        "solver_seconds": solution.solver_seconds if solution is not None else nan,
-        "iterations": solution.iterations if solution is not None else None,
+        "certificate": max(proof.equation, proof.membership) if proof else nan,
+        "bound": answer.bound,
+        "bound_reason": answer.bound_reason,
+        "seconds": answer.seconds,
+        "solver_seconds": answer.solver_seconds,
+        "iterations": answer.iterations,
         "reason": verdict.reason,
     }
 
 
-def _judge_exact(trial: _Trial, tolerances: Tolerances) -> Verdict:
-    """A closed form is judged by its own residuals, in the units of the variables."""
-    largest = trial.residuals.largest if trial.residuals is not None else float("inf")
-    if largest <= tolerances.agree:
-        return Verdict("agrees", f"every exact residual is at most {max(largest, 1e-16):.0e}")
-    where = trial.residuals.worst_variable if trial.residuals is not None else "its point"
-    return Verdict("WRONG", f"claims to be exact, but its residual is {largest:.1e} at {where}")
-
-
 def _distance(values: Values | None, reference: Values) -> float:
     if values is None or not reference:
-        return float("nan")
+        return math.nan
     return max(float(np.max(np.abs(values[name] - reference[name]), initial=0.0)) for name in reference)
-
-
-def _bound(solution: ConicSolution | None) -> float:
-    bound = solution.lower_bound.value if solution is not None else None
-    return float("nan") if bound is None else float(bound)
-
-
-def _label(constraint: cp.Constraint, index: int) -> str:
-    return f"[{index}] {constraint}"
-
-
-def _require_checkable(name: str, problem: cp.Problem) -> None:
-    if not problem.is_dcp():
-        parts = [problem.objective, *problem.constraints]
-        shown = "; ".join(str(part) for part in parts if not part.is_dcp())
-        raise ModelError(f"{name} is not DCP in {shown}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu)")
-    if problem.is_mixed_integer():
-        raise ModelError(f"{name} is mixed-integer: cross-checks need duals, which such problems have not")
-    unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
-    if unset:
-        raise ModelError(f"{name} has Parameters without values: set {', '.join(unset)} first")

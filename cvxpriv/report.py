@@ -1,13 +1,16 @@
 """A report: one HTML page that holds everything it shows, for any model.
 
 The page loads nothing, neither scripts nor fonts nor pictures, and its content policy forbids it to: it can be mailed,
-kept and read without a network. It needs Jinja2, which comes with ``pip install "cvxpriv[report]"``; importing this
+kept and read without a network. A page with sortable tables holds one script, and its policy allows that one by its
+hash; without it the tables are read as they are. It needs Jinja2, which comes with ``pip install "cvxpriv[report]"``; importing this
 module does not.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +34,8 @@ SHORT = 16
 """A column whose texts are no longer than this is not broken into lines."""
 _WORST_FIRST = tuple(name.lower() for name in reversed(VERDICTS))
 """The verdicts that have a colour in the template."""
+_COLDEST, _HOTTEST = -12, -2
+"""Decades of the coldest and the hottest shade of a heatmap."""
 _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"<?xml": "image/svg+xml", b"<svg": "image/svg+xml"}
 
 
@@ -124,12 +129,18 @@ class Table:
         Show the index as the first columns.
     verdict : str
         The column with verdicts, if the frame has one of that name: shown first, with badges, counted above the table.
+    sortable : bool
+        A click on a heading sorts by it, a second one the other way, a third one gives back the first order.
+    heat : sequence of str
+        Columns whose cells are shaded by the logarithm of their size, from 1e-12 to 1e-2.
     """
 
     frame: pd.DataFrame
     caption: str = ""
     index: bool = False
     verdict: str = "verdict"
+    sortable: bool = False
+    heat: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -170,6 +181,10 @@ class _Cell(NamedTuple):
     kind: str
     """``number``, ``text``, ``short`` (a text that is not broken into lines) or ``verdict``."""
     badge: str = ""
+    heat: int | None = None
+    """The shade, from 0 to 10."""
+    sort: str = ""
+    """What a sortable table sorts by."""
 
 
 class _Grid(NamedTuple):
@@ -180,6 +195,8 @@ class _Grid(NamedTuple):
     rows: list[list[_Cell]]
     counts: list[tuple[str, str, int]]
     """Verdict, badge and number of rows, worst first."""
+    sortable: bool
+    heated: bool
 
 
 def render(report: Report) -> str:
@@ -202,8 +219,9 @@ def render(report: Report) -> str:
         raise ModelError('reports need Jinja2, which is missing: pip install "cvxpriv[report]"') from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(cell=format_cell, grid=_grid, paragraphs=_paragraphs)
-    source = (resources.files("cvxpriv") / "templates" / "report.html").read_text(encoding="utf-8")
-    page: str = environment.from_string(source).render(report=report)
+    script = _template("sort.js") if any(table.sortable for part in report.sections for table in part.tables) else ""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    page: str = environment.from_string(_template("report.html")).render(report=report, script=script, digest=digest)
     return page
 
 
@@ -220,6 +238,10 @@ def write(report: Report, path: PathLike) -> Path:
     return write_text(path, render(report))
 
 
+def _template(name: str) -> str:
+    return (resources.files("cvxpriv") / "templates" / name).read_text(encoding="utf-8")
+
+
 def _paragraphs(text: str) -> list[str]:
     parts = (" ".join(part.split()) for part in text.replace("\r\n", "\n").split("\n\n"))
     return [part for part in parts if part]
@@ -229,29 +251,49 @@ def _grid(table: Table) -> _Grid:
     frame = table.frame.reset_index(allow_duplicates=True) if table.index else table.frame
     names = list(frame.columns)
     order = sorted(range(len(names)), key=lambda j: names[j] != table.verdict)  # stable: the verdict first
-    columns = [_column(frame.iloc[:, j].tolist(), names[j] == table.verdict) for j in order]
+    columns = [_column(frame.iloc[:, j].tolist(), names[j] == table.verdict, names[j] in table.heat) for j in order]
     kinds = [next((cell.kind for cell in column if cell.text != MISSING), "text") for column in columns]
     headings = [_Cell(format_cell(names[j]), kind) for j, kind in zip(order, kinds, strict=True)]
     rows = [list(row) for row in zip(*columns, strict=True)]
-    return _Grid(table.caption, headings, rows, _counts(columns[0]) if table.verdict in names else [])
+    counts = _counts(columns[0]) if table.verdict in names else []
+    return _Grid(table.caption, headings, rows, counts, table.sortable, bool(set(table.heat) & set(names)))
 
 
-def _column(values: list[object], verdicts: bool) -> list[_Cell]:
+def _column(values: list[object], verdicts: bool, heated: bool) -> list[_Cell]:
     texts = [format_cell(value) for value in values]
     if verdicts:
-        return [_Cell(text, "verdict", _badge(text)) for text in texts]
+        return [_Cell(text, "verdict", _badge(text), sort=str(_rank(_badge(text)))) for text in texts]
     known = [value for value, text in zip(values, texts, strict=True) if text != MISSING]
     words = "short" if max(map(len, texts), default=0) <= SHORT else "text"
-    kind = "number" if known and all(map(is_number, known)) else words
-    return [_Cell(text, kind) for text in texts]
+    if not known or not all(map(is_number, known)):
+        return [_Cell(text, words) for text in texts]
+    sizes = [math.nan if text == MISSING else float(str(value)) for value, text in zip(values, texts, strict=True)]
+    return [
+        _Cell(text, "number", heat=_shade(size) if heated else None, sort="" if math.isnan(size) else repr(size))
+        for text, size in zip(texts, sizes, strict=True)
+    ]
+
+
+def _shade(size: float) -> int | None:
+    """A size by decades: 0 up to the coldest one, 10 from the hottest one on."""
+    if math.isnan(size):
+        return None
+    if math.isinf(size):
+        return _HOTTEST - _COLDEST
+    decade = math.ceil(math.log10(abs(size))) if size else _COLDEST
+    return min(max(decade, _COLDEST), _HOTTEST) - _COLDEST
 
 
 def _badge(verdict: str) -> str:
     return verdict.lower() if verdict.lower() in _WORST_FIRST else "other"
 
 
+def _rank(badge: str) -> int:
+    """0 for the worst verdict; unknown ones last."""
+    return _WORST_FIRST.index(badge) if badge in _WORST_FIRST else len(_WORST_FIRST)
+
+
 def _counts(column: list[_Cell]) -> list[tuple[str, str, int]]:
-    rank = {badge: i for i, badge in enumerate(_WORST_FIRST)}
     found = Counter((cell.text, cell.badge) for cell in column)
-    ordered = sorted(found, key=lambda verdict: (rank.get(verdict[1], len(rank)), verdict[0]))
+    ordered = sorted(found, key=lambda verdict: (_rank(verdict[1]), verdict[0]))
     return [(text, badge, found[text, badge]) for text, badge in ordered]

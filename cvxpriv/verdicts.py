@@ -1,12 +1,15 @@
 """Verdicts: what the evidence says of a solver's claim.
 
 =======  ===============================================================================================
-agrees   claims a solution, and every exact residual and the distance to the reference are within `agree`
+agrees   claims a solution, and every exact residual and the distance to the reference are within tolerance
 loose    claims a solution that is right, but only to fewer digits; or does not claim to be accurate
 WRONG    claims `optimal` where an exact residual is far above what the solver was asked for, or the value is
          no number, or far from the reference; or claims infeasible or unbounded without a valid certificate
 failed   returned no solution
 =======  ===============================================================================================
+
+A solver that claims infeasible or unbounded agrees if its certificate holds. Where solvers contradict each other, see
+`cvxpriv.contradictions`.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import numpy as np
 
 from cvxpriv.cone_residuals import Certificate, ConeResiduals
 
-__all__ = ["VERDICTS", "Evidence", "Tolerances", "Verdict", "judge", "worst_of"]
+__all__ = ["VERDICTS", "Evidence", "Tolerances", "Verdict", "judge", "judge_claim", "worst_of"]
 
 #: From best to worst.
 VERDICTS = ("agrees", "loose", "failed", "WRONG")
@@ -36,22 +39,26 @@ _CONDITIONS = {
 
 @dataclass(frozen=True)
 class Tolerances:
-    """Where verdicts change.
+    """Where verdicts change. All figures are relative.
 
     Attributes
     ----------
     agree : float
-        Relative residuals and relative distance to the reference up to which an answer agrees.
+        Residuals and distance of the value to the reference's up to which an answer agrees.
+    minimiser : float
+        Distance of the point from stationary up to which an answer agrees: minimisers are looser than values.
     overclaim : float
         How many times the tolerance it was asked for a residual may be before `optimal` is a false claim.
     drift : float
-        How many times the square root of that tolerance the natural residual may be: an honest minimiser is as good as
-        the square root of its gap.
+        How many times the square root of that tolerance the point may be from stationary before it is one: an honest
+        minimiser is as good as the square root of its gap.
     wrong_objective : float
-        Relative distance to the reference from which `optimal` is a false claim, whatever the residuals.
+        Distance to the reference, or violation of a constraint as written, from which `optimal` is a false claim
+        whatever the other residuals.
     """
 
     agree: float = 1e-6
+    minimiser: float = 1e-5
     overclaim: float = 100.0
     drift: float = 30.0
     wrong_objective: float = 1e-4
@@ -72,7 +79,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of one solver's answer to one problem.
+    """What is known of one answer to one problem.
 
     Attributes
     ----------
@@ -81,13 +88,15 @@ class Evidence:
     asked : float
         The tolerance it was asked for.
     objective : float
-        At its repaired point; NaN if it has none.
+        At its point in the domain; NaN if it has none.
     reference : float
         The reference's objective; NaN if there is none.
     residuals : ConeResiduals, optional
         Of the cone program.
-    natural : float
-        Of the problem as written: how far its point is from stationary, in the units of the variables.
+    displacement : float
+        How far the point is from stationary, relative.
+    missed : tuple of (float, str)
+        The worst violation of a constraint as written, relative, and the constraint.
     certificate : Certificate, optional
         Of a claim of infeasibility or unboundedness.
     error : str
@@ -99,7 +108,8 @@ class Evidence:
     objective: float
     reference: float
     residuals: ConeResiduals | None = None
-    natural: float = 0.0
+    displacement: float = 0.0
+    missed: tuple[float, str] = (0.0, "")
     certificate: Certificate | None = None
     error: str = ""
 
@@ -108,45 +118,82 @@ class Evidence:
         """Distance to the reference, relative to max(1, |reference|)."""
         return abs(self.objective - self.reference) / max(1.0, abs(self.reference))
 
+    @property
+    def largest(self) -> float:
+        """The largest exact residual of the cone program; 0 where there is no cone program."""
+        return 0.0 if self.residuals is None else self.residuals.largest
+
 
 def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
-    """Return the verdict on one answer."""
+    """Return the verdict on a solver's answer."""
     if evidence.status.startswith(("infeasible", "unbounded")):
         return _judge_certificate(evidence, tolerances)
     if evidence.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or evidence.residuals is None:
         return Verdict("failed", evidence.error or f"ended with status {evidence.status}")
+    claims = evidence.status == cp.OPTIMAL
+    allowed = max(tolerances.overclaim * evidence.asked, tolerances.agree)
+    drift = max(tolerances.drift * np.sqrt(evidence.asked) + tolerances.agree, tolerances.minimiser)
+    value = max(tolerances.wrong_objective, tolerances.overclaim * evidence.asked)
+    far = _findings(evidence, residual=allowed, missed=tolerances.wrong_objective, drift=drift, gap=value)
     if not np.isfinite(evidence.objective):
         what = f"claims {evidence.status} at a point where the objective is {evidence.objective}"
-        return Verdict("WRONG" if evidence.status == cp.OPTIMAL else "failed", what)
-    largest = evidence.residuals.largest
-    where = f"by {largest:.1e} (relative) at {evidence.residuals.worst_block}"
-    what = f"{_CONDITIONS[evidence.residuals.worst]} {where}"
-    claims = evidence.status == cp.OPTIMAL
-    if claims and largest > max(tolerances.overclaim * evidence.asked, tolerances.agree):
-        return Verdict("WRONG", f"claims optimal to {evidence.asked:.0e}, but {what}")
-    if claims and evidence.natural > tolerances.drift * np.sqrt(evidence.asked) + tolerances.agree:
-        return Verdict(
-            "WRONG", f"claims optimal to {evidence.asked:.0e}, but its point is {evidence.natural:.1e} from stationary"
-        )
-    known = np.isfinite(evidence.reference)
-    if claims and known and evidence.gap > max(tolerances.wrong_objective, tolerances.overclaim * evidence.asked):
-        return Verdict("WRONG", f"claims optimal, but its value is {evidence.gap:.1e} (relative) off the reference")
-    if largest > tolerances.agree:
-        return Verdict("loose", what)
-    if known and evidence.gap > tolerances.agree:
-        return Verdict("loose", f"its value is {evidence.gap:.1e} (relative) off the reference")
+        return Verdict("WRONG" if claims else "failed", ", and ".join([what, *far[:1]]))
+    if claims and far:
+        return Verdict("WRONG", f"claims optimal to {evidence.asked:.0e}, but {' and '.join(far[:2])}")
+    agree = tolerances.agree
+    near = _findings(evidence, residual=agree, missed=agree, drift=tolerances.minimiser, gap=agree)
+    if near:
+        return Verdict("loose", " and ".join(near[:2]))
     if not claims:
         return Verdict("loose", "does not claim to be accurate, though every residual is within tolerance")
-    return Verdict("agrees", f"every exact residual is at most {max(largest, 1e-16):.0e}")
+    return Verdict("agrees", f"every exact residual is at most {max(evidence.largest, 1e-16):.0e}")
+
+
+def judge_claim(evidence: Evidence, tolerances: Tolerances, *, exact: bool) -> Verdict:
+    """Return the verdict on an answer that no solver gave.
+
+    Parameters
+    ----------
+    exact : bool
+        It is a closed form: one that is only near is wrong.
+    """
+    if not np.isfinite(evidence.objective):
+        return Verdict("WRONG", f"its objective is {evidence.objective}")
+    agree, wrong = tolerances.agree, tolerances.agree if exact else tolerances.wrong_objective
+    far = _findings(evidence, residual=wrong, missed=wrong, drift=wrong, gap=max(wrong, tolerances.wrong_objective))
+    if far:
+        return Verdict("WRONG", f"{'claims to be exact' if exact else 'is claimed'}, but {' and '.join(far[:2])}")
+    near = _findings(evidence, residual=agree, missed=agree, drift=agree, gap=agree)
+    if near:
+        return Verdict("loose", " and ".join(near[:2]))
+    largest = max(evidence.displacement, evidence.missed[0], 1e-16)
+    return Verdict("agrees", f"every exact residual is at most {largest:.0e}")
+
+
+def _findings(evidence: Evidence, *, residual: float, missed: float, drift: float, gap: float) -> list[str]:
+    """What is above these limits, the most telling first."""
+    found = []
+    if evidence.residuals is not None and evidence.largest > residual:
+        where = f"by {evidence.largest:.1e} (relative) at {evidence.residuals.worst_block}"
+        found.append(f"{_CONDITIONS[evidence.residuals.worst]} {where}")
+    if evidence.missed[0] > missed:
+        found.append(f"its point misses constraint {evidence.missed[1]!r} by {evidence.missed[0]:.1e} (relative)")
+    if evidence.displacement > drift:
+        found.append(f"its point is {evidence.displacement:.1e} (relative) from stationary")
+    if np.isfinite(evidence.reference) and evidence.gap > gap:
+        found.append(f"its value is {evidence.gap:.1e} (relative) off the reference")
+    return found
 
 
 def _judge_certificate(evidence: Evidence, tolerances: Tolerances) -> Verdict:
     certificate = evidence.certificate
     if certificate is None:
         return Verdict("failed", f"claims {evidence.status} and returns no certificate")
-    if certificate.holds(max(tolerances.agree, tolerances.overclaim * evidence.asked)):
-        return Verdict("agrees", f"{evidence.status}: its certificate holds")
     off = max(certificate.equation, certificate.membership)
+    if certificate.holds(max(tolerances.agree, tolerances.overclaim * evidence.asked)):
+        return Verdict("agrees", f"{evidence.status}: its certificate holds to {max(off, 1e-16):.0e}")
+    if not certificate.valid:
+        return Verdict("WRONG", f"claims {evidence.status}, but its certificate has the wrong sign and proves nothing")
     return Verdict("WRONG", f"claims {evidence.status}, but its certificate is off by {off:.1e}")
 
 

@@ -179,9 +179,24 @@ class TestConstraints:
         assert not early.converged
         assert early.kkt.largest > 1e-4
 
-    def test_an_impossible_constraint_fails_with_the_solvers_words(self) -> None:
+    def test_constraints_that_contradict_each_other_fail_with_the_solvers_words(self) -> None:
+        funnel = paper().constrain("high", lambda mechanism: mechanism >= 0.26)
         with pytest.raises(SolverFailure, match="infeasible"):
-            paper(rate=0.9).constrain("blur", lambda mechanism: mechanism >= 0.24).solve(starts=1)
+            funnel.solve(starts=1)
+
+    def test_a_constraint_that_leaves_too_little_to_tell_is_named_with_what_can_be_told(self) -> None:
+        blurred = paper(rate=0.9).constrain("blur", lambda mechanism: mechanism >= 0.24)
+        with pytest.raises(
+            ModelError, match=r"constraints blur: no mechanism .* rate=0.988751 nats .* climbed to 0.00"
+        ):
+            blurred.solve(starts=1)
+
+    def test_a_floor_can_raise_cells_that_were_empty_at_the_start(self) -> None:
+        table = datasets.heart_failure()
+        floored = PrivacyFunnel(table, rate=0.8).constrain("floor", lambda mechanism: mechanism >= 1e-3)
+        solved = floored.solve(starts=1, max_iter=5)
+        assert solved.mechanism.min() >= 1e-3 - 1e-9
+        assert solved.utility >= solved.problem.rate - 1e-7  # the accuracy of the solvers
 
     def test_what_is_no_constraint_or_not_dcp_is_refused_at_once(self) -> None:
         with pytest.raises(ModelError, match="not a cvxpy constraint"):

@@ -23,13 +23,14 @@ from cvxpriv.state import Array, Values, single, starts_in
 from cvxpriv.stopping import Below
 
 from . import accelerated, closed_form, kkt, measures
-from .blocks import convex_concave, expectation, mapping, mapping_and_marginal, marginal, posterior
+from .blocks import convex_concave, expectation, mapping, mapping_and_marginal, marginal, most_telling, posterior
 from .problem import Problem
 
 __all__ = ["ACCELERATIONS", "LOOP", "METHODS", "blocks", "measure", "schedule"]
 
 #: The name under which the loop stands in a run's history.
 LOOP = "pass"
+PHASE_ONE = "phase one"
 
 Rules = tuple[tuple[str, Rule], ...]
 
@@ -37,7 +38,7 @@ Rules = tuple[tuple[str, Rule], ...]
 def alternating_expectation_minimisation(problem: Problem, rules: Rules = ()) -> Sweep:
     """One pass of PF Algorithm 1."""
     q = expectation(problem)
-    u = _constrained(mapping(problem), rules)  # and lambda, the root of G
+    u = _constrained(mapping, problem, rules)  # and lambda, the root of G
     r = marginal(problem)
     w = posterior(problem)
     return Sweep([q, u, r, w], fused=_fused(problem), invariants=invariants(problem))
@@ -45,12 +46,12 @@ def alternating_expectation_minimisation(problem: Problem, rules: Rules = ()) ->
 
 def merged(problem: Problem, rules: Rules = ()) -> Sweep:
     """One pass with u and r in one block."""
-    return Sweep([expectation(problem), _constrained(mapping_and_marginal(problem), rules), posterior(problem)])
+    return Sweep([expectation(problem), _constrained(mapping_and_marginal, problem, rules), posterior(problem)])
 
 
 def convex_concave_procedure(problem: Problem, rules: Rules = ()) -> Sweep:
     """One pass of the convex-concave procedure: only the rate constraint is replaced by its tangent."""
-    return Sweep([_constrained(convex_concave(problem), rules), posterior(problem)])
+    return Sweep([_constrained(convex_concave, problem, rules), posterior(problem)])
 
 
 METHODS: Mapping[str, Callable[[Problem, Rules], Sweep]] = {
@@ -89,9 +90,23 @@ def schedule(problem: Problem, method: str, accelerate: str, tol: float, limit: 
     )
 
 
+def phase_one(problem: Problem, rules: Rules, limit: int = 100) -> Loop:
+    """Return the passes that lead a start into a user's constraints at the rate: I(X;Y) climbs until it is R."""
+    climb = most_telling(problem)
+    for name, rule in rules:
+        climb = climb.constrain(name, rule)
+    return Loop(
+        Sweep([climb, posterior(problem)]),
+        stop=Below("missing", 0.0),
+        limit=limit,
+        measure=lambda state: {"missing": problem.rate - measures.utility(state["log_u"])},
+        name=PHASE_ONE,
+    )
+
+
 def blocks(problem: Problem, rules: Rules = ()) -> dict[str, Block]:
     """Return the model's blocks by name; those that design the mechanism carry the rules."""
-    u, u_r, q_u_r = (_constrained(make(problem), rules) for make in (mapping, mapping_and_marginal, convex_concave))
+    u, u_r, q_u_r = (_constrained(make, problem, rules) for make in (mapping, mapping_and_marginal, convex_concave))
     every = (expectation(problem), u, marginal(problem), posterior(problem), u_r, q_u_r)
     return {block.name: block for block in every}
 
@@ -99,7 +114,7 @@ def blocks(problem: Problem, rules: Rules = ()) -> dict[str, Block]:
 def measure(problem: Problem, rules: Rules = ()) -> Measure:
     """Return the figures of a state: objective I(S;Y), utility I(X;Y), and the KKT residual, in nats, per start."""
     if rules:
-        block = _constrained(convex_concave(problem), rules)
+        block = _constrained(convex_concave, problem, rules)
         residual = partial(_block_residual, block)
     else:
         residual = partial(_problem_residual, problem)
@@ -187,7 +202,8 @@ def _acceleration(problem: Problem, method: str, accelerate: str, rules: Rules) 
     return make(problem.p_x, problem.p_s_given_x, problem.target)
 
 
-def _constrained(block: Block, rules: Rules) -> Block:
+def _constrained(make: Callable[[Problem, bool], Block], problem: Problem, rules: Rules) -> Block:
+    block = make(problem, bool(rules))
     for name, rule in rules:
         block = block.constrain(name, rule)
     return block

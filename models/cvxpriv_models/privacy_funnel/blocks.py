@@ -4,7 +4,8 @@ Every block is one convex subproblem of PF (5): one variable is solved for, the 
 paper's: s = P(S|X), u = P(X,Y), w = P(X|Y), r = P(Y), q = P(X|S,Y), p = P(X).
 
 A solver resolves about nine digits and an AEM point spans three hundred: cells below `RESOLUTION` leave the problem
-that a solver sees. The printed form, with every cell in it, breaks real solvers.
+that a solver sees. The printed form, with every cell in it, breaks real solvers. Only a mechanism that a user
+constrains keeps every cell (`whole`): a floor must be able to raise a cell that was empty.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from . import closed_form
 from .cells import RESOLUTION, Cells
 from .problem import Problem
 
-__all__ = ["convex_concave", "expectation", "mapping", "mapping_and_marginal", "marginal", "posterior"]
+__all__ = ["convex_concave", "expectation", "mapping", "mapping_and_marginal", "marginal", "most_telling", "posterior"]
 
 RATE = "I(X;Y) >= R"
 ROWS = "sum_j u_ij = p_i"
@@ -141,7 +142,7 @@ def _log_likelihood(
     )
 
 
-def mapping(problem: Problem) -> Block:
+def mapping(problem: Problem, whole: bool = False) -> Block:
     """u block: minimise sum_ij u_ij (log u_ij - phi_ij - log r_j) subject to (5b), (5d).
 
     Written as sum rel_entr(u, A), A_ij = p_i softmax_j(phi_ij + log r_j): it differs by a constant, and A is of the
@@ -150,7 +151,7 @@ def mapping(problem: Problem) -> Block:
 
     def prior(view: Values) -> tuple[Array, Cells]:
         share = _softmax(view["phi"] + view["log_r"])
-        return problem.p_x[:, None] * share, Cells(share >= RESOLUTION)
+        return problem.p_x[:, None] * share, Cells((share >= RESOLUTION) | whole)
 
     def declare(alive: Cells) -> Declaration:
         prior_u = cp.Parameter(alive.count, nonneg=True, name="A")
@@ -190,7 +191,7 @@ def mapping(problem: Problem) -> Block:
     )
 
 
-def mapping_and_marginal(problem: Problem) -> Block:
+def mapping_and_marginal(problem: Problem, whole: bool = False) -> Block:
     """(u, r) block: minimise sum_ij u_ij (log u_ij - phi_ij - log r_j) over u and r together.
 
     At its solution r is the column sum of u. There is no closed form: the block has only its DCP form.
@@ -198,7 +199,7 @@ def mapping_and_marginal(problem: Problem) -> Block:
 
     def kernel(view: Values) -> tuple[Array, Cells]:
         exponent = view["phi"] - view["phi"].max(axis=1, keepdims=True)
-        return np.exp(exponent), Cells(_softmax(view["phi"] + view["log_r"]) >= RESOLUTION)
+        return np.exp(exponent), Cells((_softmax(view["phi"] + view["log_r"]) >= RESOLUTION) | whole)
 
     def declare(alive: Cells) -> Declaration:
         scale = cp.Parameter(alive.count, nonneg=True, name="exp(phi)")
@@ -216,7 +217,7 @@ def mapping_and_marginal(problem: Problem) -> Block:
 
     def parameters(view: Values) -> Values:
         scale, alive = kernel(view)
-        return {"exp(phi)": scale[alive.mask], **_rate_parameters(problem, view, alive)}
+        return {"exp(phi)": np.maximum(scale[alive.mask], RESOLUTION**2), **_rate_parameters(problem, view, alive)}
 
     def with_marginal(u: Array, alive: Cells) -> Values:
         return {"u": u, "r": alive.column_sums @ u}
@@ -246,7 +247,7 @@ def mapping_and_marginal(problem: Problem) -> Block:
     )
 
 
-def convex_concave(problem: Problem) -> Block:
+def convex_concave(problem: Problem, whole: bool = False) -> Block:
     """(q, u, r) block: minimise sum_jk T_kj log(T_kj / r_j), T = s u, over q, u and r together: the objective itself.
 
     Only the rate constraint is replaced, by sum u log w >= R^ at the last w: this is the convex-concave procedure.
@@ -257,7 +258,7 @@ def convex_concave(problem: Problem) -> Block:
     def cells(view: Values) -> Cells:
         u = np.exp(view["log_u"])
         columns = u.sum(axis=0) >= RESOLUTION
-        return Cells((u >= RESOLUTION**2) & columns)
+        return Cells((u >= RESOLUTION**2) & columns | whole)
 
     def declare(alive: Cells) -> Declaration:
         u = cp.Variable(alive.count, name="u")
@@ -294,6 +295,43 @@ def convex_concave(problem: Problem) -> Block:
     )
 
 
+def most_telling(problem: Problem) -> Block:
+    """Phase one of a constrained funnel: maximise sum u log w, the tangent of I(X;Y) at the last w, over u.
+
+    I(X;Y) is convex in u, so that no step lowers it: alternated with the w block it climbs towards the rate.
+    """
+
+    def declare(alive: Cells) -> Declaration:
+        log_w = cp.Parameter(alive.count, name="log w")
+        u = cp.Variable(alive.count, name="u")
+        return Declaration(
+            objective=cp.Maximize(log_w @ u),
+            constraints={ROWS: alive.row_sums @ u == problem.p_x, "u_ij >= 0": u >= 0},
+            variables={"u": u},
+            parameters={"log w": log_w},
+            mechanism=alive.expression(u, scale=1.0 / problem.p_x),
+        )
+
+    def cells(view: Values) -> Cells:
+        return Cells(np.ones(view["log_w"].shape, dtype=bool))
+
+    def write(solution: Solution, view: Values) -> Values:
+        log_u = cells(view).log_spread(solution.values["u"])
+        return {"log_u": log_u, "log_r": closed_form.marginal(log_u[None])[0]}
+
+    return Block(
+        name="phase one",
+        reads=frozenset({"log_w"}),
+        writes=frozenset({"log_u", "log_r"}),
+        declare=declare,
+        parameters=lambda view: {"log w": _rate_parameters(problem, view, cells(view))["log w"]},
+        embed=lambda point, at: {"u": np.exp(point["log_u"])[cells(at).mask]},
+        repair=lambda values, at: {"u": cells(at).normalised(values["u"], axis=1, to=problem.p_x)},
+        write=write,
+        structure=cells,
+    )
+
+
 def _joint_declaration(
     problem: Problem,
     alive: Cells,
@@ -317,7 +355,9 @@ def _joint_declaration(
 
 
 def _rate_parameters(problem: Problem, view: Values, alive: Cells) -> Values:
-    return {"log w": view["log_w"][alive.mask], "R^": np.asarray(problem.target)}
+    # Raising a w that no mass follows to 1e-18 leaves sum u log w a lower bound of I(X;Y) - H(X).
+    log_w = np.maximum(view["log_w"][alive.mask], 2.0 * np.log(RESOLUTION))
+    return {"log w": log_w, "R^": np.asarray(problem.target)}
 
 
 def _multiplier(solution: Solution) -> Array:

@@ -20,10 +20,11 @@ from cvxpriv.files import PathLike
 from cvxpriv.history import History
 from cvxpriv.mechanism import stochastic_matrix
 from cvxpriv.schedule import Context, Loop, run
-from cvxpriv.state import Array, Values
+from cvxpriv.state import Array, Values, put
 from cvxpriv.sweeps import pieces, sweep
 
-from . import algorithm
+from . import algorithm, closed_form, measures
+from .algorithm import Rules
 from .baselines import agglomerative
 from .cells import Cells
 from .problem import Problem
@@ -188,7 +189,7 @@ class PrivacyFunnel:
         exact = who.name == "closed_form" and not self.rules and method == "aem"
         log_u, origins = self._initial(init, (30 if exact else 1) if starts is None else starts, seed, clustered=exact)
         parts = pieces(len(log_u), n_jobs)
-        work = partial(_solve_piece, self.problem, loop, who, callback if n_jobs == 1 else None)
+        work = partial(_solve_piece, self.problem, self.rules, loop, who, callback if n_jobs == 1 else None)
         done = sweep(
             work,
             [log_u[part.start : part.stop] for part in parts],
@@ -267,10 +268,33 @@ class PrivacyFunnel:
 
 
 def _solve_piece(
-    problem: Problem, loop: Loop, engine: Engine, callback: Callback | None, log_u: Array
+    problem: Problem, rules: Rules, loop: Loop, engine: Engine, callback: Callback | None, log_u: Array
 ) -> tuple[Values, Context]:
     context = Context(engine, History(), callback, starts=np.arange(len(log_u)))
-    return run(loop, algorithm.initial_state(problem, log_u), context), context
+    state = algorithm.initial_state(problem, log_u)
+    if rules:
+        state = _inside(problem, rules, state, context)
+    return run(loop, state, context), context
+
+
+def _inside(problem: Problem, rules: Rules, state: Values, context: Context) -> Values:
+    """Lead every start into the constraints, at the rate; one that gets stuck begins again from an injective map."""
+    climb = algorithm.phase_one(problem, rules)
+    reached = run(climb, state, context)
+    stuck = np.flatnonzero(~context.reports[climb.name].converged)
+    if stuck.size and problem.size_y >= problem.p_x.size:
+        injective = feasible_starts(problem.p_x, problem.table.entropy_x, problem.size_y, stuck.size)
+        again = run(climb, algorithm.initial_state(problem, injective), context)
+        reached = put(reached, stuck, again)
+        stuck = stuck[~context.reports[climb.name].converged]
+    if stuck.size:
+        told = float(measures.utility(reached["log_u"])[stuck].max())
+        raise ModelError(
+            f"constraints {', '.join(name for name, _ in rules)}: no mechanism that satisfies them and tells "
+            f"rate={problem.rate:.6g} nats was found; I(X;Y) climbed to {told:.6g}: lower rate, relax a constraint, "
+            "or raise size_y"
+        )
+    return {**state, **closed_form.complete(reached["log_u"], problem.p_s_given_x)}
 
 
 def _solve_funnel(options: Mapping[str, object], funnel: PrivacyFunnel) -> FunnelRun:

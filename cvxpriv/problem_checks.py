@@ -1,0 +1,134 @@
+"""What a problem has to be before any solver sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.errors import ModelError
+from cvxpriv.solvers import installed, solver_spec
+
+__all__ = ["capable", "label", "require_checkable", "solver_names"]
+
+SHOWN = 60
+"""A constraint without a label is called by so much of its text."""
+
+
+def label(constraint: cp.Constraint, index: int) -> str:
+    """How messages call a constraint: its own label, else its place and its text.
+
+    >>> label(cp.Variable(name="x") >= 0, 2)
+    '[2] 0.0 <= x'
+    """
+    own = getattr(constraint, "label", None)
+    text = str(own) if own else f"[{index}] {constraint}"
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def solver_names(solvers: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Solvers as the table spells them, each once; None stays None.
+
+    Raises
+    ------
+    ModelError
+        An unknown solver (the nearest name is given), one that is not installed, or none at all.
+    """
+    if solvers is None:
+        return None
+    asked = (solvers,) if isinstance(solvers, str) else tuple(solvers)
+    if not asked:
+        raise ModelError("solvers=() names no solver: name at least one, or pass None for every installed one")
+    return tuple(dict.fromkeys(solver_spec(solver).name for solver in asked))
+
+
+def require_checkable(name: str, problem: cp.Problem) -> None:
+    """Refuse a problem that cannot be cross-checked.
+
+    Raises
+    ------
+    ModelError
+        It is no problem, has no variables, is not DCP (cvxpy's reason is given), is mixed-integer or complex, has
+        Parameters without values (they are named), or NaN in its data (where is said).
+    """
+    if not isinstance(problem, cp.Problem):
+        raise ModelError(
+            f"{name} is a {type(problem).__name__}: expected a cvxpy Problem, or a function that returns one"
+        )
+    if not problem.variables():
+        raise ModelError(f"{name} has no variables: there is nothing to solve")
+    _require_dcp(name, problem)
+    if problem.is_mixed_integer():
+        whole = [v.name() for v in problem.variables() if v.attributes["boolean"] or v.attributes["integer"]]
+        raise ModelError(
+            f"{name} is mixed-integer in {', '.join(whole)}, which is not supported: residuals need multipliers, which "
+            "such problems have not; relax the variable, or fix it at its value"
+        )
+    if any(leaf.is_complex() for leaf in [*problem.variables(), *problem.parameters(), *problem.constants()]):
+        raise ModelError(f"{name} has complex numbers, which are not supported: write real and imaginary parts")
+    unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
+    if unset:
+        raise ModelError(f"{name} has Parameters without values: set the value of {', '.join(unset)} first")
+    for part, leaf in _leaves(problem):
+        if _has_nan(leaf.value):
+            what = f"Parameter {leaf.name()!r}" if isinstance(leaf, cp.Parameter) else "a constant"
+            raise ModelError(f"{name} has NaN in {what} of shape {leaf.shape} in the {part}: correct the data")
+
+
+def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Which of some solvers (None: all installed) take this problem's cones, and why each of the others does not.
+
+    Raises
+    ------
+    ModelError
+        None of them does.
+    """
+    able: list[str] = []
+    unable: dict[str, str] = {}
+    for name in installed() if names is None else names:
+        try:
+            problem.get_problem_data(name)
+        except cp.error.SolverError:
+            unable[name] = f"takes only {', '.join(sorted(solver_spec(name).cones))}"
+        else:
+            able.append(name)
+    if not able:
+        every = ", ".join(f"{name} ({why})" for name, why in unable.items())
+        others = [name for name in installed() if name not in unable]
+        remedy = f"try {', '.join(others)}" if others else "rewrite the problem with other atoms"
+        raise ModelError(f"no solver takes the problem's cones: {every}; {remedy}")
+    return tuple(able), unable
+
+
+def _require_dcp(name: str, problem: cp.Problem) -> None:
+    if problem.is_dcp():
+        return
+    parts = [("objective", problem.objective)]
+    parts += [(f"constraint {label(c, k)}", c) for k, c in enumerate(problem.constraints)]
+    wrong = ", ".join(part for part, expression in parts if not expression.is_dcp())
+    try:
+        problem.get_problem_data("CLARABEL")
+        reason = ""
+    except cp.error.DCPError as error:
+        reason = str(error).removeprefix("Problem does not follow DCP rules. Specifically:").strip()
+    raise ModelError(
+        f"{name} is not DCP in its {wrong}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu). "
+        f"cvxpy says: {reason}"
+    )
+
+
+def _leaves(problem: cp.Problem) -> Iterator[tuple[str, Any]]:
+    parts: list[tuple[str, Any]] = [("objective", problem.objective)]
+    parts += [(f"constraint {label(c, k)}", c) for k, c in enumerate(problem.constraints)]
+    for part, expression in parts:
+        for leaf in [*expression.parameters(), *expression.constants()]:
+            yield part, leaf
+
+
+def _has_nan(value: Any) -> bool:
+    data: Any = sp.csr_array(value).data if sp.issparse(value) else value
+    return bool(np.isnan(np.asarray(data, dtype=float)).any())
