@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from cvxpriv._version import __version__
 
 if TYPE_CHECKING:
-    from cvxpriv.block import Block, Declaration
+    from cvxpriv.block import Block
     from cvxpriv.crosscheck import CrossCheck, crosscheck
+    from cvxpriv.declaration import Declaration
     from cvxpriv.distributions import Alphabet, JointTable
     from cvxpriv.engines import DCP, Checked, ClosedForm
     from cvxpriv.errors import (
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
 #: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
 _HOMES = {
-    "block": ("Block", "Declaration"),
+    "block": ("Block",),
+    "declaration": ("Declaration",),
     "crosscheck": ("CrossCheck", "crosscheck"),
     "distributions": ("Alphabet", "JointTable"),
     "engines": ("DCP", "Checked", "ClosedForm"),

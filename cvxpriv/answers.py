@@ -13,16 +13,17 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.block import Declaration
 from cvxpriv.cases import Case
 from cvxpriv.cone_program import ConicSolution, solve_conic
 from cvxpriv.cone_residuals import Certificate, ConeResiduals
+from cvxpriv.declaration import Declaration
 from cvxpriv.domain import into_domain
 from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.jacobian_sets import DerivativeError
 from cvxpriv.kkt import Residuals, residuals
 from cvxpriv.solvers import solver_spec
 from cvxpriv.state import Values
+from cvxpriv.verdicts import Evidence
 
 __all__ = ["CLAIMED", "Answer", "claimed_answer", "solver_answer"]
 
@@ -113,6 +114,20 @@ class Answer:
         cone = 0.0 if self.cone is None else self.cone.largest
         primal = self.residuals.primal if self.cone is None and self.residuals is not None else 0.0
         return max(cone, primal, self.displacement)
+
+    def evidence(self, reference: float) -> Evidence:
+        """What a verdict on this answer rests on, beside a reference's objective."""
+        return Evidence(
+            status=self.status,
+            asked=self.asked,
+            objective=self.objective,
+            reference=reference,
+            residuals=self.cone,
+            displacement=self.displacement,
+            missed=self.missed,
+            certificate=self.certificate,
+            error=self.error,
+        )
 
 
 def solver_answer(case: Case, solver: str, tolerance: float | None, own: Mapping[str, Any]) -> Answer:

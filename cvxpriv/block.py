@@ -7,68 +7,35 @@ two runs is the engine's choice (`cvxpriv.engines`).
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
-import numpy as np
-
+from cvxpriv.declaration import Declaration, Rule, require_dcp, with_rule
 from cvxpriv.errors import ModelError
-from cvxpriv.solvers import Solution, Solved, fallback_chain, solve
-from cvxpriv.state import Array, Values
+from cvxpriv.fastpath import FastProblem, FastSolution
+from cvxpriv.solvers import Attempt, Solution, Solved, fallback_chain, solve, try_solver
+from cvxpriv.state import Values
 
 if TYPE_CHECKING:
     from cvxpriv.kkt import Residuals
 
-__all__ = ["Block", "Declaration", "NotDPPWarning", "Rule"]
+__all__ = ["Block"]
 
-#: A user's constraint: takes the whole mechanism as a cvxpy expression, returns one constraint or several.
-Rule = Callable[[cp.Expression], "cp.Constraint | Iterable[cp.Constraint]"]
+#: Compiled problems kept; a block whose structure changes at each step must not grow without bound.
+KEPT = 12
+
+NO_FAST_PATH = "no fast path"
 
 
-class NotDPPWarning(UserWarning):
-    """A block is DCP but not DPP: cvxpy compiles it again at every solve."""
+def _make_room(kept: dict[Any, Any]) -> None:
+    """Forget the oldest entry of a full cache."""
+    if len(kept) >= KEPT:
+        del kept[next(iter(kept))]
 
 
 def _one_structure(view: Values) -> Hashable:
     return ()
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """What a block tells cvxpy.
-
-    Attributes
-    ----------
-    objective : cvxpy.Minimize or cvxpy.Maximize
-    constraints : mapping of str to cvxpy.Constraint
-        Named, and explicit: a bound given as a variable's attribute has no multiplier.
-    variables, parameters : mapping of str to cvxpy.Variable, cvxpy.Parameter
-    mechanism : cvxpy.Expression, optional
-        The whole mechanism, row-stochastic, which the rules of `Block.constrain` receive.
-    """
-
-    objective: cp.Minimize | cp.Maximize
-    constraints: Mapping[str, cp.Constraint]
-    variables: Mapping[str, cp.Variable]
-    parameters: Mapping[str, cp.Parameter] = field(default_factory=dict)
-    mechanism: cp.Expression | None = None
-
-    @cached_property
-    def problem(self) -> cp.Problem:
-        """The cvxpy problem; one object, since another would be compiled again."""
-        return cp.Problem(self.objective, list(self.constraints.values()))
-
-    def values(self) -> dict[str, Array]:
-        """Return the variables' current values by name."""
-        return {name: np.array(variable.value, dtype=float) for name, variable in self.variables.items()}
-
-    def duals(self) -> dict[str, Any]:
-        """Return the constraints' multipliers by name (a list for a cone constraint with several)."""
-        return {name: constraint.dual_value for name, constraint in self.constraints.items()}
 
 
 @dataclass(frozen=True)
@@ -116,16 +83,16 @@ class Block:
     direct: Callable[[Values], Values] | None = None
     structure: Callable[[Values], Hashable] = _one_structure
     rules: tuple[tuple[str, Rule], ...] = ()
+    _programs: dict[Hashable, FastProblem | str | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     _compiled: dict[tuple[Hashable, str], Declaration] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
-    #: Compiled problems kept; a block whose structure changes at each step must not grow without bound.
-    KEPT = 12
-
     def __getstate__(self) -> dict[str, Any]:
         # cvxpy problems cannot be pickled once some solvers have touched them: a worker compiles its own.
-        return {**self.__dict__, "_compiled": {}}
+        return {**self.__dict__, "_compiled": {}, "_programs": {}}
 
     def constrain(self, name: str, rule: Rule) -> Block:
         """Return this block with one more constraint on the whole mechanism; its exact update no longer applies.
@@ -150,8 +117,7 @@ class Block:
         """Return the declaration for a structure, made once a solver and checked to be DCP."""
         key = (structure, solver)
         if key not in self._compiled:
-            if len(self._compiled) >= self.KEPT:
-                del self._compiled[next(iter(self._compiled))]
+            _make_room(self._compiled)
             self._compiled[key] = self._declare(structure)
         return self._compiled[key]
 
@@ -162,8 +128,19 @@ class Block:
         solver: str | tuple[str, ...] | None = None,
         tolerance: float | None = None,
         options: Mapping[str, Any] | None = None,
+        fast: bool = True,
     ) -> tuple[Values, Solution]:
         """Solve the DCP form at one start of the state; return the entries written and the repaired solution.
+
+        Parameters
+        ----------
+        view : mapping
+            One start of the state.
+        solver, tolerance, options
+            See `cvxpriv.solvers.solve`.
+        fast : bool
+            From the second solve of a structure on, go from Parameters to the solver's own update, without cvxpy's
+            `solve` (`cvxpriv.fastpath`), where the solver has one. The answers are the same.
 
         Raises
         ------
@@ -171,23 +148,50 @@ class Block:
             If no solver of the fallback chain has an answer.
         """
         structure, parameters = self.structure(view), self.parameters(view)
-        problems: dict[str, Declaration] = {}
+        placed: dict[str, Declaration] = {}
+        answers: dict[str, FastSolution] = {}
 
-        def problem_for(name: str) -> cp.Problem:
-            declaration = problems[name] = self.declaration(structure, name)
+        def attempt(name: str, full: Mapping[str, Any]) -> Attempt:
+            placed[name] = self.declaration(structure, name)
+            program = self._program(structure, name, full) if fast else None
+            if program is not None:
+                answers[name] = answer = program.solve(parameters)
+                return Attempt(name, answer.status, answer.seconds, answer.iterations, answer.message)
             for key, value in parameters.items():
-                declaration.parameters[key].value = value
-            return declaration.problem
+                placed[name].parameters[key].value = value
+            return try_solver(placed[name].problem, name, full)
 
         def read(name: str) -> Solved:
-            declaration = problems[name]
-            values = self.repair(declaration.values(), view)
+            declaration, answer = placed[name], answers.get(name)
+            values = self.repair(declaration.values() if answer is None else answer.values, view)
             for key, value in values.items():
                 declaration.variables[key].value = value
-            return values, declaration.duals(), float(declaration.objective.value)
+            for key, value in parameters.items():
+                declaration.parameters[key].value = value
+            duals = declaration.duals() if answer is None else answer.duals
+            return values, duals, float(declaration.objective.value)
 
-        solution = solve(problem_for, read, chain=fallback_chain(solver), tolerance=tolerance, options=options)
+        solution = solve(attempt, read, chain=fallback_chain(solver), tolerance=tolerance, options=options)
         return self.write(solution, view), solution
+
+    def _program(self, structure: Hashable, solver: str, options: Mapping[str, Any]) -> FastProblem | None:
+        """The fast program of a structure, made at its second solve; None before, and where there is no fast path.
+
+        A structure that is solved once, as pruning makes many, is not worth a second compilation.
+        """
+        key = (structure, solver, tuple(sorted(options.items())))
+        if key not in self._programs:
+            _make_room(self._programs)
+            self._programs[key] = None
+        elif self._programs[key] is None:
+            declaration = self.declaration(structure, solver)
+            names = {kind: getattr(declaration, kind) for kind in ("variables", "parameters", "constraints")}
+            try:
+                self._programs[key] = FastProblem(declaration.problem, solver, options, **names)
+            except ModelError:
+                self._programs[key] = NO_FAST_PATH
+        program = self._programs[key]
+        return program if isinstance(program, FastProblem) else None
 
     def objective(self, point: Values, at: Values) -> float:
         """Return the declared objective at the variables that `point` stands for, Parameters taken from `at`.
@@ -219,38 +223,6 @@ class Block:
     def _declare(self, structure: Hashable) -> Declaration:
         declaration = self.declare(structure)
         for name, rule in self.rules:
-            declaration = _with_rule(declaration, self.name, name, rule)
-        _require_dcp(self.name, declaration)
+            declaration = with_rule(declaration, self.name, name, rule)
+        require_dcp(self.name, declaration)
         return declaration
-
-
-def _with_rule(declaration: Declaration, block: str, name: str, rule: Rule) -> Declaration:
-    if declaration.mechanism is None:
-        raise ModelError(f"block {block!r} has no mechanism to constrain: constrain the block that designs it")
-    returned = rule(declaration.mechanism)
-    several = [returned] if isinstance(returned, cp.Constraint) else returned
-    if not isinstance(several, Iterable) or not all(isinstance(one, cp.Constraint) for one in several):
-        raise ModelError(
-            f"constraint {name!r} returned {type(returned).__name__}, not a cvxpy constraint or a list of them: "
-            "a rule takes the mechanism and returns, for example, mechanism >= 0.01"
-        )
-    several = list(several)
-    labels = [name] if len(several) == 1 else [f"{name}[{index}]" for index in range(len(several))]
-    return replace(declaration, constraints={**declaration.constraints, **dict(zip(labels, several, strict=True))})
-
-
-def _require_dcp(block: str, declaration: Declaration) -> None:
-    parts: dict[str, Any] = {"objective": declaration.objective, **declaration.constraints}
-    wrong = [name for name, part in parts.items() if not part.is_dcp()]
-    if wrong:
-        shown = "; ".join(f"{name}: {parts[name]}" for name in wrong)
-        raise ModelError(
-            f"block {block!r} is not DCP in {shown}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu)"
-        )
-    if not all(part.is_dcp(dpp=True) for part in parts.values()):
-        warnings.warn(
-            f"block {block!r} is not DPP and is compiled again at every solve: move nonlinear functions of Parameters "
-            "into the Parameters' values",
-            NotDPPWarning,
-            stacklevel=4,
-        )

@@ -12,7 +12,8 @@ from typing import TypeAlias
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.block import Block, Declaration
+from cvxpriv.block import Block
+from cvxpriv.declaration import Declaration
 from cvxpriv.errors import ModelError
 from cvxpriv.problem_checks import label, require_checkable
 from cvxpriv.state import Values

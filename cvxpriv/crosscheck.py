@@ -27,7 +27,7 @@ from cvxpriv.problem_checks import capable, solver_names
 from cvxpriv.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
 from cvxpriv.solvers import solver_spec
 from cvxpriv.state import Values
-from cvxpriv.verdicts import Evidence, Tolerances, Verdict, judge, judge_claim, worst_of
+from cvxpriv.verdicts import Tolerances, Verdict, judge, judge_claim, worst_of
 
 __all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]
 
@@ -70,9 +70,7 @@ class CrossCheck:
         """The worst verdict of each solver, with the case it comes from."""
         found: dict[str, Verdict] = {}
         for solver, rows in self.table.groupby("solver", sort=False):
-            verdicts = [
-                Verdict(str(row.verdict), f"{row.case}: {row.reason}") for row in rows.itertuples(index=False)
-            ]
+            verdicts = [Verdict(str(row.verdict), f"{row.case}: {row.reason}") for row in rows.itertuples(index=False)]
             found[str(solver)] = worst_of(verdicts)
         return found
 
@@ -226,7 +224,7 @@ def _claimed(case: Case, answers: Mapping[str, Mapping[Any, Any]]) -> list[Answe
 
 def _rows(case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances) -> list[dict[str, Any]]:
     maximise = isinstance(case.declare().objective, cp.Maximize)
-    evidence = [_evidence(answer, reference) for answer in answers]
+    evidence = [answer.evidence(reference.objective) for answer in answers]
     alone = [
         judge_claim(seen, tolerances, exact=answer.solver == CLOSED_FORM)
         if answer.status == CLAIMED
@@ -238,20 +236,6 @@ def _rows(case: Case, answers: Sequence[Answer], reference: Reference, tolerance
         _row(case, answer, seen.gap, _distance(answer.values, reference.values), verdict)
         for answer, seen, verdict in zip(answers, evidence, verdicts, strict=True)
     ]
-
-
-def _evidence(answer: Answer, reference: Reference) -> Evidence:
-    return Evidence(
-        status=answer.status,
-        asked=answer.asked,
-        objective=answer.objective,
-        reference=reference.objective,
-        residuals=answer.cone,
-        displacement=answer.displacement,
-        missed=answer.missed,
-        certificate=answer.certificate,
-        error=answer.error,
-    )
 
 
 def _row(case: Case, answer: Answer, gap: float, distance: float, verdict: Verdict) -> dict[str, Any]:

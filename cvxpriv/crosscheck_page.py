@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MEASURED", "aligned", "page", "plain_text", "worst_first"]
 
-MEASURED = ("primal", "cone", "dual", "dual_cone", "complementarity", "duality_gap", "natural", "stationarity")
+MEASURED = ("primal", "natural", "stationarity", "cone", "dual", "dual_cone", "complementarity", "duality_gap")
 """The residuals of a table."""
+_HEADINGS = {"complementarity": "slack · dual", "duality_gap": "gap", "dual": "dual equation"}
 _READING = (
     "agrees: every exact residual and the distance to the reference are within tolerance. loose: right, but to fewer "
     "digits, or the solver itself claims no accuracy.",
@@ -93,18 +94,23 @@ def page(check: CrossCheck, title: str) -> Report:
         )
     ]
     summary = (
-        f"{len(table)} answers to {cases} problem{'s' if cases > 1 else ''}, each judged by residuals computed from the "
-        f"problem itself, not by what its solver says.\n\nWorst: {check.worst_offender}."
+        f"{len(table)} answers to {cases} problem{'s' if cases > 1 else ''}, each judged by residuals computed from "
+        f"the problem itself, not by what its solver says.\n\nWorst: {check.worst_offender}."
     )
-    sections = [_verdicts(check), _residuals(check), _values(check), _times(check)]
+    parts = [_verdicts(check), _residuals(check), _certificates(check), _values(check), _times(check)]
+    sections = [part for part in parts if part is not None]
     return Report(title, summary, headlines, sections, {**versions(), **machine()})
 
 
-def _section(title: str, text: str, frame: pd.DataFrame, notes: Sequence[str] = (), heat: Sequence[str] = ()) -> Section:
+def _section(
+    title: str, text: str, frame: pd.DataFrame, notes: Sequence[str] = (), heat: Sequence[str] = ()
+) -> Section:
     from cvxpriv.report import Section, Table
 
-    shown = frame.rename(columns=lambda name: str(name).replace("_", " "))
-    heated = [name.replace("_", " ") for name in heat]
+    headings = {name: _HEADINGS.get(name, name.replace("_", " ")) for name in map(str, frame.columns)}
+    if "gap" in headings:
+        headings["gap"] = "gap to reference"
+    shown, heated = frame.rename(columns=headings), [headings[name] for name in heat]
     return Section(title, text, tables=[Table(shown, sortable=True, heat=heated)], notes=notes)
 
 
@@ -113,16 +119,27 @@ def _verdicts(check: CrossCheck) -> Section:
     return _section("Verdicts", "", rows, notes=_READING)
 
 
-def _residuals(check: CrossCheck) -> Section:
+def _residuals(check: CrossCheck) -> Section | None:
     text = (
         "Of the problem as written, in its own units: primal (worst violated constraint), natural (how far a variable "
         "moves to its own optimum), stationarity (of the Lagrangian's gradient).\n\nOf the cone program that the "
-        "solver was given, relative: distances of slack and dual to their cones, the dual equation, complementarity, "
-        "and the duality gap; certificate, where a solver claims that there is no solution."
+        "solver was given, relative: distances of slack and dual to their cones, the dual equation, complementarity "
+        "(slack · dual), and the gap between primal and dual value."
     )
-    names = [name for name in (*MEASURED, "certificate") if check.table[name].notna().any()]
-    rows = check.table[["case", "solver", "verdict", *names]]
-    return _section("Residuals", text, rows, heat=names)
+    names = [name for name in MEASURED if check.table[name].notna().any()]
+    rows = check.table.loc[check.table[names].notna().any(axis=1), ["case", "solver", *names]]
+    return _section("Residuals", text, rows, heat=names) if len(rows) else None
+
+
+def _certificates(check: CrossCheck) -> Section | None:
+    rows = check.table.loc[
+        check.table["status"].str.startswith(("infeasible", "unbounded")), ["case", "solver", "status", "certificate"]
+    ]
+    text = (
+        "Where a solver claims that there is no solution: how far its certificate, scaled to strength one, is from a "
+        "proof. A dash is a claim without any."
+    )
+    return _section("Certificates", text, rows, heat=["certificate"]) if len(rows) else None
 
 
 def _values(check: CrossCheck) -> Section:
@@ -131,7 +148,8 @@ def _values(check: CrossCheck) -> Section:
         "the reference's, which says nothing where there are several minimisers. bound: what no solver can beat, "
         "certified from its dual."
     )
-    rows = check.table[["case", "solver", "objective", "gap", "distance", "bound", "bound_reason"]].copy()
+    names = ["case", "solver", "objective", "gap", "distance", "bound", "bound_reason"]
+    rows = check.table.loc[check.table["objective"].notna(), names].copy()
     rows["objective"] = [_exactly(value) for value in rows["objective"]]
     rows["bound"] = [_exactly(value) for value in rows["bound"]]
     notes = [f"Reference of {name}: {why}." for name, why in check.references.items()]
@@ -146,7 +164,9 @@ def _values(check: CrossCheck) -> Section:
 def _times(check: CrossCheck) -> Section:
     rows = check.table[["case", "solver", "iterations", "seconds", "solver_seconds"]].copy()
     rows["iterations"] = rows["iterations"].astype("Int64")
-    text = "seconds: wall time of compiling and solving, once, from a cold start. solver seconds: the solver's own clock."
+    text = (
+        "seconds: wall time of compiling and solving once, from a cold start. solver seconds: the solver's own clock."
+    )
     return _section("Time", text, rows)
 
 

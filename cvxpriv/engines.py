@@ -65,10 +65,11 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class DCP:
-    """Solve each start's declaration along a chain of solvers."""
+    """Solve each start's declaration along a chain of solvers; `fast` skips cvxpy's `solve` where it can."""
 
     solvers: tuple[str, ...] = fallback_chain(None)
     tolerance: float | None = None
+    fast: bool = True
     name: str = "dcp"
     checks: bool = False
 
@@ -77,7 +78,9 @@ class DCP:
         begun = time.perf_counter()
         written, solutions = [], []
         for start in range(starts_in(state)):
-            values, solution = block.solve(single(state, start), solver=self.solvers, tolerance=self.tolerance)
+            values, solution = block.solve(
+                single(state, start), solver=self.solvers, tolerance=self.tolerance, fast=self.fast
+            )
             written.append(dict(values))
             solutions.append(solution)
         return Outcome(

@@ -130,5 +130,6 @@ def _leaves(problem: cp.Problem) -> Iterator[tuple[str, Any]]:
 
 
 def _has_nan(value: Any) -> bool:
-    data: Any = sp.csr_array(value).data if sp.issparse(value) else value
-    return bool(np.isnan(np.asarray(data, dtype=float)).any())
+    held = value  # a name that keeps its type Any after the question below
+    dense = held.toarray() if sp.issparse(value) else held
+    return bool(np.isnan(np.asarray(dense, dtype=float)).any())

@@ -18,8 +18,8 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.answers import Answer, claimed_answer, solver_answer
-from cvxpriv.block import Declaration
 from cvxpriv.cases import Case
+from cvxpriv.declaration import Declaration
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.problem_checks import capable
 from cvxpriv.state import Values

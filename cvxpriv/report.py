@@ -2,8 +2,8 @@
 
 The page loads nothing, neither scripts nor fonts nor pictures, and its content policy forbids it to: it can be mailed,
 kept and read without a network. A page with sortable tables holds one script, and its policy allows that one by its
-hash; without it the tables are read as they are. It needs Jinja2, which comes with ``pip install "cvxpriv[report]"``; importing this
-module does not.
+hash; without it the tables are read as they are. It needs Jinja2, which comes with
+``pip install "cvxpriv[report]"``; importing this module does not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pandas as pd
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.files import PathLike, write_text
-from cvxpriv.formatting import MISSING, format_cell, is_number
+from cvxpriv.formatting import DIGITS, MISSING, format_cell, is_number
 from cvxpriv.verdicts import VERDICTS
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ SHORT = 16
 """A column whose texts are no longer than this is not broken into lines."""
 _WORST_FIRST = tuple(name.lower() for name in reversed(VERDICTS))
 """The verdicts that have a colour in the template."""
+HEATED_DIGITS = 2
+"""Significant digits in a heatmap, where the size is the message."""
 _COLDEST, _HOTTEST = -12, -2
 """Decades of the coldest and the hottest shade of a heatmap."""
 _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"<?xml": "image/svg+xml", b"<svg": "image/svg+xml"}
@@ -132,7 +134,7 @@ class Table:
     sortable : bool
         A click on a heading sorts by it, a second one the other way, a third one gives back the first order.
     heat : sequence of str
-        Columns whose cells are shaded by the logarithm of their size, from 1e-12 to 1e-2.
+        Columns whose cells are shaded by the logarithm of their size, from 1e-12 to 1e-2, and cut to two digits.
     """
 
     frame: pd.DataFrame
@@ -260,7 +262,7 @@ def _grid(table: Table) -> _Grid:
 
 
 def _column(values: list[object], verdicts: bool, heated: bool) -> list[_Cell]:
-    texts = [format_cell(value) for value in values]
+    texts = [format_cell(value, HEATED_DIGITS if heated else DIGITS) for value in values]
     if verdicts:
         return [_Cell(text, "verdict", _badge(text), sort=str(_rank(_badge(text)))) for text in texts]
     known = [value for value, text in zip(values, texts, strict=True) if text != MISSING]

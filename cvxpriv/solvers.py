@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import cvxpy as cp
@@ -30,6 +31,7 @@ __all__ = [
     "installed",
     "solve",
     "solver_spec",
+    "try_solver",
 ]
 
 
@@ -160,6 +162,7 @@ SOLVERS: Mapping[str, SolverSpec] = {
 DEFAULT_CHAIN = ("CLARABEL", "ECOS", "SCS")
 
 
+@cache
 def installed() -> tuple[str, ...]:
     """Return the solvers of the table that this machine has, in the table's order."""
     present = set(cp.installed_solvers())
@@ -256,7 +259,7 @@ class Solution:
         return f"{last.status} after {failed}"
 
 
-def _try(problem: cp.Problem, name: str, options: Mapping[str, Any]) -> Attempt:
+def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any]) -> Attempt:
     """Run one solver; whatever it does, an Attempt comes back."""
     begun = time.perf_counter()
     message = ""
@@ -272,7 +275,7 @@ def _try(problem: cp.Problem, name: str, options: Mapping[str, Any]) -> Attempt:
 
 
 def solve(
-    problem_for: Callable[[str], cp.Problem],
+    attempt_by: Callable[[str, Mapping[str, Any]], Attempt],
     read: Callable[[str], Solved],
     *,
     chain: Sequence[str],
@@ -283,8 +286,9 @@ def solve(
 
     Parameters
     ----------
-    problem_for : callable
-        Solver name to the cvxpy problem compiled for it (one problem a solver: alternating recompiles).
+    attempt_by : callable
+        (solver name, full option set) to an Attempt, for example by `try_solver`. Keep one problem a solver:
+        alternating solvers on one problem compiles it again each time.
     read : callable
         Solver name to (values, duals, objective) of that problem, by name: the values repaired, the objective at the
         repaired values. A solver's own value is not asked: CLARABEL calls `optimal` a point a hair outside the domain,
@@ -305,7 +309,7 @@ def solve(
     second_best: Solution | None = None
     for position, name in enumerate(chain):
         own = options or {} if position == 0 else {}
-        attempt = _try(problem_for(name), name, solver_spec(name).full_options(tolerance, own))
+        attempt = attempt_by(name, solver_spec(name).full_options(tolerance, own))
         if attempt.status in _SOLVED:
             values, duals, objective = read(name)
             if not np.isfinite(objective):

@@ -146,7 +146,8 @@ def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
         return Verdict("loose", " and ".join(near[:2]))
     if not claims:
         return Verdict("loose", "does not claim to be accurate, though every residual is within tolerance")
-    return Verdict("agrees", f"every exact residual is at most {max(evidence.largest, 1e-16):.0e}")
+    point = f", and its point {evidence.displacement:.0e} from stationary" if evidence.displacement > agree else ""
+    return Verdict("agrees", f"every exact residual is at most {max(evidence.largest, 1e-16):.0e}{point}")
 
 
 def judge_claim(evidence: Evidence, tolerances: Tolerances, *, exact: bool) -> Verdict:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-import pandas as pd
 
 from cvxpriv.cli.layout import number, paragraph, residual, table
 from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
+from cvxpriv.crosscheck_page import largest_residual, worst_first
 
 if TYPE_CHECKING:
     from cvxpriv.crosscheck import CrossCheck
 
-__all__ = ["EXACT", "crosscheck", "crosscheck_document", "crosscheck_text", "unsound", "worst_first"]
+__all__ = ["crosscheck", "crosscheck_document", "crosscheck_text", "unsound"]
 
-EXACT = ("primal", "cone", "dual_cone", "complementarity", "duality_gap")
-"""The columns of `CrossCheck.table` that are exact relative residuals. The natural residual, in the units of the
-variables, is shown beside them; stationarity, in those of the multipliers, says little without their size."""
-_ORDER = ("WRONG", "failed", "loose", "agrees")
 _REFUSED = ("WRONG", "failed")
 
 
@@ -49,11 +43,6 @@ def unsound(check: CrossCheck) -> list[str]:
     return [f"{row['solver']} on {row['case']}: {row['verdict']}, {row['reason']}" for row in bad]
 
 
-def worst_first(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a cross-check's table, the worst verdicts on top, else in their order."""
-    return rows.sort_values("verdict", key=lambda column: column.map(_ORDER.index), kind="stable")
-
-
 def crosscheck_text(check: CrossCheck) -> str:
     """Return the table for people: verdicts first, then why those that do not agree do not."""
     rows = _records(check)
@@ -63,7 +52,7 @@ def crosscheck_text(check: CrossCheck) -> str:
             str(row["case"]),
             str(row["solver"]),
             residual(row["gap"]),
-            residual(_largest([row[name] for name in EXACT])),
+            residual(largest_residual(row)),
             residual(row["natural"]),
             number(row["seconds"] * 1e3, 2),
         ]
@@ -90,9 +79,3 @@ def crosscheck_document(check: CrossCheck) -> dict[str, object]:
 
 def _records(check: CrossCheck) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in worst_first(check.table).to_dict("records")]
-
-
-def _largest(values: Sequence[float]) -> float:
-    """Return the largest of the numbers that were measured; NaN if none was."""
-    known = [value for value in values if not np.isnan(value)]
-    return max(known, default=float("nan"))

@@ -145,7 +145,9 @@ def test_outside_the_main_thread_nothing_is_watched_and_nothing_breaks() -> None
 def answers() -> CrossCheck:
     """Three answers as `cvxpriv.crosscheck` gives them, one of each kind."""
     nan = float("nan")
-    figures = dict.fromkeys(("stationarity", "natural", "dual_cone", "complementarity", "duality_gap", "bound"), nan)
+    figures = dict.fromkeys(
+        ("stationarity", "natural", "dual", "dual_cone", "complementarity", "duality_gap", "bound", "certificate"), nan
+    )
     rows = [
         {"solver": "closed form", "status": "exact", "verdict": "agrees", "gap": 0.0, "reason": "exact"},
         {"solver": "CLARABEL", "status": "optimal", "verdict": "loose", "gap": 2e-5, "reason": "its value is off"},

@@ -8,7 +8,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.block import Block, Declaration, NotDPPWarning
+from cvxpriv.block import KEPT, Block
+from cvxpriv.declaration import Declaration, NotDPPWarning
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.solvers import Solution
 from cvxpriv.state import Values
@@ -58,9 +59,9 @@ def test_one_problem_is_compiled_for_each_solver_and_kept() -> None:
 
 def test_compiled_problems_do_not_pile_up_when_the_structure_changes_at_each_step() -> None:
     block = projection()
-    for structure in range(3 * Block.KEPT):
+    for structure in range(3 * KEPT):
         block.declaration(structure)
-    assert len(block._compiled) == Block.KEPT
+    assert len(block._compiled) == KEPT
 
 
 def test_a_block_that_a_solver_has_touched_can_be_pickled() -> None:
@@ -151,6 +152,17 @@ def test_a_problem_that_is_not_dpp_is_compiled_with_a_warning() -> None:
 
     with pytest.warns(NotDPPWarning, match="'projection' is not DPP"):
         projection(declare=declare).declaration()
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "SCS"])
+def test_the_fast_path_and_cvxpy_give_the_same_answers(solver: str) -> None:
+    quick, slow = projection(), projection()
+    for shift in (0.3, -0.2, 0.1):
+        view = {"y": TARGET + shift}
+        fast_values, fast = quick.solve(view, solver=(solver,))
+        slow_values, slow_solution = slow.solve(view, solver=(solver,), fast=False)
+        assert fast_values["x"] == pytest.approx(slow_values["x"], abs=1e-9)
+        assert fast.duals["mass"] == pytest.approx(slow_solution.duals["mass"], abs=1e-8)
 
 
 def test_an_infeasible_block_fails_with_every_attempt_listed() -> None:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import cvxpy as cp
 import numpy as np
 import pytest
 
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.solvers import DEFAULT_CHAIN, SOLVERS, Solved, fallback_chain, installed, solve, solver_spec
+from cvxpriv.solvers import (
+    DEFAULT_CHAIN,
+    SOLVERS,
+    Attempt,
+    Solved,
+    fallback_chain,
+    installed,
+    solve,
+    solver_spec,
+    try_solver,
+)
 
 
 def entropy_problem() -> tuple[cp.Problem, cp.Variable]:
     x = cp.Variable(3, name="x")
     return cp.Problem(cp.Minimize(-cp.sum(cp.entr(x))), [cp.sum(x) == 1]), x
+
+
+def by(problem: cp.Problem) -> Callable[[str, Mapping[str, object]], Attempt]:
+    return lambda name, options: try_solver(problem, name, options)
 
 
 def reader(x: cp.Variable, spoil: Callable[[str], float] = lambda name: 0.0) -> Callable[[str], Solved]:
@@ -31,14 +45,14 @@ def test_every_solver_of_the_table_is_installed() -> None:
 @pytest.mark.parametrize("name", ["CLARABEL", "ECOS", "SCS"])
 def test_each_conic_solver_answers_an_entropy_problem_with_its_own_tolerance_set(name: str) -> None:
     problem, x = entropy_problem()
-    solution = solve(lambda _: problem, reader(x), chain=[name])
+    solution = solve(by(problem), reader(x), chain=[name])
     assert (solution.solver, solution.status) == (name, "optimal")
     assert solution.objective == pytest.approx(-np.log(3), abs=1e-6)
 
 
 def test_the_first_solver_that_fails_is_followed_by_the_next_and_the_status_says_so() -> None:
     problem, x = entropy_problem()
-    solution = solve(lambda _: problem, reader(x), chain=["OSQP", "ECOS"])  # OSQP takes no exponential cone
+    solution = solve(by(problem), reader(x), chain=["OSQP", "ECOS"])  # OSQP takes no exponential cone
     assert solution.solver == "ECOS"
     assert solution.status == "optimal after OSQP: solver_error"
 
@@ -46,14 +60,14 @@ def test_the_first_solver_that_fails_is_followed_by_the_next_and_the_status_says
 def test_optimal_with_an_infinite_value_is_a_failure() -> None:
     problem, x = entropy_problem()
     read = reader(x, spoil=lambda name: np.inf if name == "CLARABEL" else 0.0)
-    solution = solve(lambda _: problem, read, chain=DEFAULT_CHAIN)
+    solution = solve(by(problem), read, chain=DEFAULT_CHAIN)
     assert solution.solver == "ECOS"
     assert solution.attempts[0].message == "objective inf at its own point"
 
 
 def test_an_inaccurate_answer_is_used_when_nobody_has_a_better_one() -> None:
     problem, x = entropy_problem()
-    solution = solve(lambda _: problem, reader(x), chain=["SCS", "OSQP"], tolerance=1e-13, options={"max_iters": 5})
+    solution = solve(by(problem), reader(x), chain=["SCS", "OSQP"], tolerance=1e-13, options={"max_iters": 5})
     assert solution.solver == "SCS"
     assert solution.status == "optimal_inaccurate after OSQP: solver_error"
 
@@ -61,18 +75,18 @@ def test_an_inaccurate_answer_is_used_when_nobody_has_a_better_one() -> None:
 def test_when_all_fail_the_message_lists_every_attempt() -> None:
     problem, x = entropy_problem()
     with pytest.raises(SolverFailure, match=r"OSQP: solver_error \(.*\); HIGHS: solver_error"):
-        solve(lambda _: problem, reader(x), chain=["OSQP", "HIGHS"])
+        solve(by(problem), reader(x), chain=["OSQP", "HIGHS"])
 
 
 def test_clarabel_does_not_keep_the_options_of_the_solve_before() -> None:
     problem, x = entropy_problem()
     solve(
-        lambda _: problem,
+        by(problem),
         reader(x),
         chain=["CLARABEL"],
         options={"max_iter": 1, "tol_gap_abs": 1.0, "tol_feas": 1.0, "tol_gap_rel": 1.0},
     )
-    again = solve(lambda _: problem, reader(x), chain=["CLARABEL"])
+    again = solve(by(problem), reader(x), chain=["CLARABEL"])
     assert again.status == "optimal"
     assert again.objective == pytest.approx(-np.log(3), abs=1e-9)
 

@@ -16,7 +16,8 @@ from functools import partial
 
 import numpy as np
 
-from cvxpriv.block import Block, Rule
+from cvxpriv.block import Block
+from cvxpriv.declaration import Rule
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.schedule import Accelerator, Invariant, Loop, Measure, Sweep
 from cvxpriv.state import Array, Values, single, starts_in

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.block import Block, Declaration
+from cvxpriv.block import Block
+from cvxpriv.declaration import Declaration
 from cvxpriv.solvers import Solution
 from cvxpriv.state import Array, Values
 

@@ -181,7 +181,8 @@ def _tilt(base: Array, log_w: Array, lam: Array, p: Array, target: float, into: 
     """Evaluate G at ``lam`` with one exp of an M x N array per start, in the buffers of ``into`` if given."""
     logits: Array = np.multiply(log_w, lam[:, None, None], out=None if into is None else into.logits)
     logits += base
-    np.maximum(logits, FLOOR, out=logits)  # an exp that underflows is six times as slow
+    if logits.min() < FLOOR:
+        np.maximum(logits, FLOOR, out=logits)  # an exp that underflows is six times as slow
     with np.errstate(over="ignore", invalid="ignore"):  # see _settle_rows
         weights: Array = np.exp(logits, out=None if into is None else into.weights)
         totals = np.maximum(weights @ np.ones(weights.shape[-1]), _TINY)
@@ -210,22 +211,21 @@ def _search(base: Array, log_w: Array, p: Array, target: float, lam: Array) -> t
     Rows of ``base`` may be shifted and ``lam`` is moved in place; returns lam and the rows at lam.
     """
     everyone = np.arange(lam.size)
-    tilt = _settle_rows(_tilt(base, log_w, lam, p, target), base, log_w, lam, p, target, everyone)
+    tilt = _settle_rows(_tilt(base, log_w, lam, p, target), base, log_w, lam, p, target)
     low, high = np.full_like(lam, -1.0), np.full_like(lam, np.inf)  # low < 0: nothing known yet
     work = everyone[_unsettled(lam, tilt.gap)]
     for _ in range(ROOT_LIMIT):
         if not work.size:
             break
-        whole = work.size == lam.size
-        part = tilt if whole else Tilt(*(field[work] for field in tilt))
+        some = slice(None) if work.size == lam.size else work  # a slice of all copies nothing
+        part = Tilt(*(field[some] for field in tilt))
         at, gap = lam[work], part.gap
-        low[work] = np.where(gap < 0.0, at, low[work])
-        high[work] = np.where(gap < 0.0, high[work], at)
-        lam[work] = _newton(at, gap, _slope(part, log_w if whole else log_w[work], p), low[work], high[work])
-        tilt = _refresh(tilt, base, log_w, lam, p, target, work)
-        tilt = _settle_rows(tilt, base, log_w, lam, p, target, work)
-        moved = np.abs(lam[work] - at) > 1e-15 * at
-        work = work[moved & _unsettled(lam[work], tilt.gap[work])]
+        low[some] = np.where(gap < 0.0, at, low[some])
+        high[some] = np.where(gap < 0.0, high[some], at)
+        lam[some] = _newton(at, gap, _slope(part, log_w[some], p), low[some], high[some])
+        tilt = _settle_rows(_refresh(tilt, base, log_w, lam, p, target, work), base, log_w, lam, p, target)
+        moved = np.abs(lam[some] - at) > 1e-15 * at
+        work = work[moved & _unsettled(lam[some], tilt.gap[some])]
     return lam, tilt
 
 
@@ -238,12 +238,12 @@ def _refresh(tilt: Tilt, base: Array, log_w: Array, lam: Array, p: Array, target
     return tilt
 
 
-def _settle_rows(tilt: Tilt, base: Array, log_w: Array, lam: Array, p: Array, target: float, work: Indices) -> Tilt:
-    """Shift the starts of ``work`` that have a row near underflow or overflow, and evaluate them again."""
-    totals = tilt.totals[work]
-    lost = work[(totals.min(axis=-1) < 1e-200) | ~(totals.max(axis=-1) < 1e200)]
-    if not lost.size:
+def _settle_rows(tilt: Tilt, base: Array, log_w: Array, lam: Array, p: Array, target: float) -> Tilt:
+    """Shift the starts that have a row near underflow or overflow, and evaluate them again."""
+    totals = tilt.totals
+    if totals.min() >= 1e-200 and totals.max() < 1e200:
         return tilt
+    lost = np.flatnonzero((totals.min(axis=-1) < 1e-200) | ~(totals.max(axis=-1) < 1e200))
     base[lost] = _shifted(base[lost], log_w[lost], lam[lost])
     return _refresh(tilt, base, log_w, lam, p, target, lost)
 
@@ -271,7 +271,8 @@ def _log_rows(tilt: Tilt, p: Array) -> Array:
     """log u = log p + logits - log of the row total, not below ``FLOOR``, in the logits' place."""
     log_u = tilt.logits
     log_u += np.log(p / tilt.totals)[..., None]
-    np.maximum(log_u, FLOOR, out=log_u)
+    if log_u.min() < FLOOR:
+        np.maximum(log_u, FLOOR, out=log_u)
     return log_u
 
 

@@ -33,10 +33,10 @@ class Effort:
 EFFORTS = {
     "heart-failure": Effort(starts=30, curve=20, solvers=SOLVERS),
     "adult": Effort(
-        starts=3,
-        curve=5,
+        starts=2,
+        curve=4,
         solvers=("CLARABEL", "ECOS"),
-        note="10 x 160 cells: 3 starts, 5 rates, and no SCS, which takes a minute for one block of this size",
+        note="10 x 160 cells: 2 starts, 4 rates, and no SCS, which takes a minute for one block of this size",
     ),
 }
 

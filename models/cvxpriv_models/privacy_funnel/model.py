@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.block import Block, Rule
+from cvxpriv.block import Block
+from cvxpriv.declaration import Rule
 from cvxpriv.distributions import JointTable
 from cvxpriv.engines import Engine, engine_named
 from cvxpriv.errors import ModelError
@@ -271,7 +272,7 @@ def _solve_piece(
     problem: Problem, rules: Rules, loop: Loop, engine: Engine, callback: Callback | None, log_u: Array
 ) -> tuple[Values, Context]:
     context = Context(engine, History(), callback, starts=np.arange(len(log_u)))
-    state = algorithm.initial_state(problem, log_u)
+    state: Values = algorithm.initial_state(problem, log_u)
     if rules:
         state = _inside(problem, rules, state, context)
     return run(loop, state, context), context

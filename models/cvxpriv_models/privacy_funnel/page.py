@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from cvxpriv.cli.crosscheck import EXACT, worst_first
+from cvxpriv.crosscheck_page import largest_residual, worst_first
 from cvxpriv.disclosure import STATEMENT
 from cvxpriv.formatting import format_number
 from cvxpriv.plots import plot_curve, plot_history, plot_mechanism
@@ -99,7 +99,7 @@ def _interval(found: Study, name: str) -> str:
     if found.found is None or interval is None:
         return ""
     low, high = map(format_number, interval)
-    return f"; population {found.found.level:.0%} of the population: {low} to {high}"
+    return f"; {found.found.level:.0%} interval {low} to {high}"
 
 
 def _of(value: float, whole: float, name: str) -> str:
@@ -124,11 +124,18 @@ def _curve(found: Study) -> Section | None:
         "Leakage I(S;Y) against utility I(X;Y), with the designed mechanism marked.",
         "Each point is the least leakage found at that utility; the ring is the mechanism of this page.",
     )
-    table = found.curve.rename(columns={"fraction": "rate / H(X)", "found_at": "found at", "kkt": "KKT residual"})
+    table = found.curve.drop(columns=["seconds", "rate"]).rename(
+        columns={"fraction": "rate / H(X)", "found_at": "found at", "kkt": "KKT residual"}
+    )
     notes = ["A mechanism found at a higher rate serves a lower one: 'found at' names the rate it comes from."]
     if found.unconverged_rates:
         notes.append(f"{found.unconverged_rates} rates did not converge: their leakage may be higher than need be.")
-    return Section("The privacy-utility curve", figures=[picture], tables=[Table(table, "Nats.")], notes=notes)
+    return Section(
+        "The privacy-utility curve",
+        figures=[picture],
+        tables=[Table(table, "Utility, leakage and residual in nats.")],
+        notes=notes,
+    )
 
 
 def _mechanism(found: Study) -> Section:
@@ -152,7 +159,7 @@ def _crosscheck(found: Study) -> Section | None:
             "block": rows["case"],
             "solver": rows["solver"],
             "gap": rows["gap"],
-            "residual": rows[list(EXACT)].max(axis=1),
+            "residual": [largest_residual(row) for row in rows.to_dict("records")],
             "natural": rows["natural"],
             "ms": rows["seconds"] * 1e3,
             "why it does not agree": rows["reason"].where(rows["verdict"] != "agrees", ""),
@@ -196,7 +203,9 @@ def _starts(found: Study) -> Section:
     if "objective" in history and history["objective"].notna().any():
         alt = "Objective and KKT residual by iteration, one line for each start."
         figures.append(Picture.of(plot_history(history, best=run.start), alt))
-    return Section("How it was found", figures=figures, tables=[Table(table, f"{shown} Nats.")])
+    return Section(
+        "How it was found", figures=figures, tables=[Table(table, f"{shown} Leakage, utility and residual in nats.")]
+    )
 
 
 def _settings(found: Study) -> Section:

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.alphabets import Alphabet
-from cvxpriv.block import Block, Rule
+from cvxpriv.block import Block
+from cvxpriv.declaration import Rule
 from cvxpriv.distributions import JointTable
 from cvxpriv.files import PathLike
 from cvxpriv.history import History

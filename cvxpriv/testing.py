@@ -1,0 +1,100 @@
+"""The pytest plugin, and the same check for other test runners.
+
+    def test_mine(cvxpriv_crosscheck):
+        cvxpriv_crosscheck(my_problem(), tol=1e-6)
+
+    @pytest.mark.cvxpriv_solvers("CLARABEL", "ECOS")
+    def test_by_these(cvxpriv_crosscheck): ...
+
+    pytest --cvxpriv-solvers=CLARABEL,ECOS,SCS
+
+Solvers named in the call go before those of the marker, these before the option, and the option before every installed
+one. pytest loads this module at its start, in every project where cvxpriv is installed: it imports nothing of weight,
+and a check imports what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from cvxpriv.crosscheck import CrossCheck
+
+__all__ = ["assert_solvers_agree", "cvxpriv_crosscheck"]
+
+MARKER = "cvxpriv_solvers"
+
+
+def assert_solvers_agree(
+    problem: Any, solvers: Sequence[str] | None = None, *, tol: float = 1e-6, **options: Any
+) -> CrossCheck:
+    """Cross-check a problem and raise unless every answer agrees to a tolerance.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem, function that returns one, Case, or mapping of names to those
+    solvers : sequence of str, optional
+        None is every installed solver that takes the problem's cones.
+    tol : float
+        Relative. For residuals and values; minimisers are held to its square root, which is what a value of that
+        accuracy says of them.
+    **options
+        Of `cvxpriv.crosscheck.crosscheck`; with ``tolerances`` of its own, ``tol`` has no effect.
+
+    Raises
+    ------
+    Disagreement
+        With the table of all answers and the reasons.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> x = cp.Variable(2, name="x")
+    >>> problem = cp.Problem(cp.Minimize(cp.sum_squares(x)), [cp.sum(x) == 1])
+    >>> assert_solvers_agree(problem, ["CLARABEL", "ECOS"]).verdicts["ECOS"].verdict
+    'agrees'
+    """
+    from cvxpriv.crosscheck import crosscheck
+    from cvxpriv.errors import Disagreement
+    from cvxpriv.verdicts import Tolerances
+
+    judging = options.pop("tolerances", None) or Tolerances(agree=tol, minimiser=tol**0.5)
+    check = crosscheck(problem, solvers, tolerances=judging, **options)
+    refused = int((check.table["verdict"] != "agrees").sum())
+    if refused:
+        raise Disagreement(f"{refused} of {len(check.table)} answers do not agree to {judging.agree:g}\n{check}")
+    return check
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--cvxpriv-solvers``."""
+    parser.getgroup("cvxpriv", "cross-checks of convex problems").addoption(
+        "--cvxpriv-solvers",
+        metavar="NAMES",
+        help="solvers of the cvxpriv_crosscheck fixture, with commas; default: every installed one",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line("markers", f"{MARKER}(*names): the solvers that cvxpriv_crosscheck asks in this test")
+
+
+@pytest.fixture
+def cvxpriv_crosscheck(request: pytest.FixtureRequest) -> Callable[..., CrossCheck]:
+    """`assert_solvers_agree`, with the solvers of the test's marker or of the command line."""
+    marker = request.node.get_closest_marker(MARKER)
+    named = request.config.getoption("--cvxpriv-solvers")
+    chosen: Sequence[str] | None = None
+    if marker is not None:
+        chosen = marker.args
+    elif named:
+        chosen = [name.strip() for name in named.split(",") if name.strip()]
+
+    def check(problem: Any, tol: float = 1e-6, *, solvers: Sequence[str] | None = None, **options: Any) -> CrossCheck:
+        return assert_solvers_agree(problem, chosen if solvers is None else solvers, tol=tol, **options)
+
+    return check
