@@ -113,12 +113,11 @@ class Alphabet:
             symbols = tuple(itertools.product(*(levels for _, levels in encoded)))
             codes = np.ravel_multi_index(tuple(code for code, _ in encoded), tuple(sizes))
             return cls(tuple(columns), symbols), codes.astype(np.int64)
-        rows = np.column_stack([code for code, _ in encoded])
         seen = np.ones(len(frame), dtype=bool) if occurs is None else occurs
-        cells, inverse = np.unique(rows[seen], axis=0, return_inverse=True)
+        cells, inverse = _distinct_rows([code[seen] for code, _ in encoded])
         symbols = tuple(tuple(encoded[j][1][level] for j, level in enumerate(cell)) for cell in cells)
         codes = np.full(len(frame), -1, dtype=np.int64)
-        codes[seen] = inverse.reshape(-1)
+        codes[seen] = inverse
         return cls(tuple(columns), symbols), codes
 
     def __len__(self) -> int:
@@ -163,10 +162,10 @@ class Alphabet:
         """
         require_columns(frame, self.columns, "column")
         encoded = [encode_column(frame, column) for column in self.columns]
-        cells, inverse = np.unique(np.column_stack([code for code, _ in encoded]), axis=0, return_inverse=True)
+        cells, inverse = _distinct_rows([code for code, _ in encoded])
         texts = (tuple(encoded[j][1][level] for j, level in enumerate(cell)) for cell in cells)
         places = np.array([self._places.get(row, -1) for row in texts], dtype=np.int64)
-        return places[inverse.reshape(-1)]
+        return places[inverse]
 
     def take(self, indices: Sequence[int] | NDArray[np.int64]) -> Alphabet:
         """The alphabet of some of the symbols, in the order given."""
@@ -177,6 +176,22 @@ class Alphabet:
         if len(self.columns) == 1:
             return pd.Index([row[0] for row in self.symbols], name=self.columns[0])
         return pd.MultiIndex.from_tuples(self.symbols, names=self.columns)
+
+
+def _distinct_rows(columns: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct rows of some columns of codes >= 0, in lexicographic order, and the place of each row among them.
+
+    The codes become the digits of one number: numpy sorts numbers ten times as fast as rows.
+    """
+    number, bound = np.zeros(len(columns[0]), dtype=np.int64), 1
+    for codes in columns:
+        radix = int(codes.max(initial=0)) + 1
+        if bound * radix > np.iinfo(np.int64).max:
+            _, number = np.unique(number, return_inverse=True)
+            bound = len(number)
+        number, bound = number * radix + codes, bound * radix
+    _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
+    return np.column_stack(columns)[first], inverse
 
 
 def _row(cells: Sequence[object], size: int) -> tuple[str, ...]:

@@ -19,7 +19,6 @@ from cvxpriv.cone_residuals import Certificate, ConeResiduals
 from cvxpriv.declaration import Declaration
 from cvxpriv.domain import into_domain
 from cvxpriv.errors import DataError, ModelError, suggest
-from cvxpriv.jacobian_sets import DerivativeError
 from cvxpriv.kkt import Residuals, residuals
 from cvxpriv.solvers import solver_spec
 from cvxpriv.state import Values
@@ -72,7 +71,7 @@ class Answer:
         Wall time with compilation, and the solver's own clock.
     iterations : int or None
     error : str
-        What was raised.
+        What was raised, or what could not be measured.
     """
 
     solver: str
@@ -173,7 +172,11 @@ def solver_answer(case: Case, solver: str, tolerance: float | None, own: Mapping
         return Answer(**known)
     measured = _as_written(declaration, "solver")
     missed = _missed(declaration, measured)
-    values, objective, moved = _repaired(case, declaration, raw)
+    try:
+        values, objective, moved = _repaired(case, declaration, raw)
+    except Exception as error:  # atoms of cvxpy raise what they like: perspective an AssertionError where s is near 0
+        values, objective, moved = raw, solution.program.user_value(solution.program.value(solution.x)), 0.0
+        known["error"] = f"its objective cannot be evaluated at its point ({error}): the value is the cone program's"
     return Answer(**known, values=values, objective=objective, moved=moved, residuals=measured, missed=missed)
 
 
@@ -244,7 +247,7 @@ def _as_written(declaration: Declaration, duals: Any) -> Residuals | None:
     """Residuals of the problem as written; None where its functions have no derivative, such as log of -1e-5."""
     try:
         return residuals(declaration.problem, duals=duals, names=declaration.constraints)
-    except (DerivativeError, ModelError, np.linalg.LinAlgError):
+    except Exception:  # atoms of cvxpy raise what they like; without these residuals the cone program's still judge
         return None
 
 

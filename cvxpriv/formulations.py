@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from cvxpriv.files import PathLike
 from cvxpriv.formatting import format_cell
 from cvxpriv.problem_checks import capable, solver_names
 from cvxpriv.references import accurate_answer
-from cvxpriv.verdicts import Tolerances, judge
+from cvxpriv.verdicts import Evidence, Tolerances, Verdict, judge
 
 __all__ = ["Formulations", "compare_formulations"]
 
@@ -191,7 +191,8 @@ def _reference(cases: Sequence[Case], answers: Mapping[tuple[str, str], Answer])
 def _rows(case: Case, answers: Sequence[Answer], reference: float, tolerances: Tolerances) -> list[dict[str, Any]]:
     evidence = [answer.evidence(reference) for answer in answers]
     maximise = isinstance(case.declare().objective, cp.Maximize)
-    verdicts = settle(answers, [judge(seen, tolerances) for seen in evidence], maximise, tolerances)
+    alone = [_judged(answer, seen, tolerances) for answer, seen in zip(answers, evidence, strict=True)]
+    verdicts = settle(answers, alone, maximise, tolerances)
     return [
         {
             "formulation": case.name,
@@ -209,6 +210,15 @@ def _rows(case: Case, answers: Sequence[Answer], reference: float, tolerances: T
         }
         for answer, seen, verdict in zip(answers, evidence, verdicts, strict=True)
     ]
+
+
+def _judged(answer: Answer, evidence: Evidence, tolerances: Tolerances) -> Verdict:
+    """A solver's verdict; where only the value is off, the formulation is to blame and not its solver."""
+    blind = judge(replace(evidence, reference=float("nan")), tolerances)
+    if blind.verdict in ("agrees", "loose") and evidence.gap > tolerances.wrong_objective:
+        what = f"solves its own problem (exact residual {answer.quality:.0e}), but its value is {evidence.gap:.1e} (relative)"
+        return Verdict("WRONG", f"{what} off the reference: it is not the same problem")
+    return judge(evidence, tolerances)
 
 
 def _size(case: Case, solver: str) -> dict[str, Any]:

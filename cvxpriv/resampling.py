@@ -14,7 +14,7 @@ cells a 95% percentile interval held the true I(S;X) in none of 400 simulated st
 
 **Measured**, 95% intervals. Populations like the heart failure table, 3x3 and 2x2 tables, 100 to 3000 records, and a
 mechanism that does not depend on them: corrected intervals held the true I(S;Y) in 93-100% of 400 studies, I(X;Y) in
-93-99%, I(S;X) in 92-100%, accuracies in 83-96%. Funnel mechanisms designed on the records: ``same_records=True`` held
+93-99%, I(S;X) in 92-100%, accuracies in 81-97%. Funnel mechanisms designed on the records: ``same_records=True`` held
 I(S;Y) in 98-100% of 60 studies, I(X;Y) in 90-98%, the accuracy from Y in 95-100%; ``same_records=False`` held I(S;Y)
 in 0-90%. Where much of the population lies in cells that show no record (10 x 160 cells), no resampling sees them: the
 true I(S;X) was held in 12-22% of studies, I(S;Y) still in 93-98%; `cvxpriv.disclosure` says so in its notes.

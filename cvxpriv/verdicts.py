@@ -100,7 +100,7 @@ class Evidence:
     certificate : Certificate, optional
         Of a claim of infeasibility or unboundedness.
     error : str
-        What it raised.
+        What it raised, or what could not be measured.
     """
 
     status: str
@@ -134,7 +134,7 @@ def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
     allowed = max(tolerances.overclaim * evidence.asked, tolerances.agree)
     drift = max(tolerances.drift * np.sqrt(evidence.asked) + tolerances.agree, tolerances.minimiser)
     value = max(tolerances.wrong_objective, tolerances.overclaim * evidence.asked)
-    far = _findings(evidence, residual=allowed, missed=tolerances.wrong_objective, drift=drift, gap=value)
+    far = _findings(evidence, residual=allowed, missed=value, drift=drift, gap=value)
     if not np.isfinite(evidence.objective):
         what = f"claims {evidence.status} at a point where the objective is {evidence.objective}"
         return Verdict("WRONG" if claims else "failed", ", and ".join([what, *far[:1]]))
@@ -144,6 +144,8 @@ def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
     near = _findings(evidence, residual=agree, missed=agree, drift=tolerances.minimiser, gap=agree)
     if near:
         return Verdict("loose", " and ".join(near[:2]))
+    if evidence.error:
+        return Verdict("loose", evidence.error)
     if not claims:
         return Verdict("loose", "does not claim to be accurate, though every residual is within tolerance")
     point = f", and its point {evidence.displacement:.0e} from stationary" if evidence.displacement > agree else ""

@@ -195,6 +195,33 @@ def test_an_interrupt_after_the_solve_keeps_the_mechanism(
     assert {path.name for path in Path("out").iterdir()} == {"history.csv", "mechanism.json"}
 
 
+def test_an_interrupted_curve_keeps_the_rates_that_were_finished(
+    run: Run, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    curve = PrivacyFunnel.curve
+
+    def press_at_the_third(self: PrivacyFunnel, fractions: list[float], **options: object) -> pd.DataFrame:
+        if fractions[0] > 0.5:
+            signal.raise_signal(signal.SIGINT)
+        return curve(self, fractions, **options)
+
+    monkeypatch.setattr(PrivacyFunnel, "curve", press_at_the_third)
+    result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *BARE, "--curve", "4")
+    assert result.exit_code == 130
+    assert list(pd.read_csv("out/curve.csv")["fraction"]) == [0.25, 0.5]
+
+
+def test_the_curve_is_that_of_python_however_many_processes(run: Run, counts: str) -> None:
+    table = JointTable.from_csv(counts, ["income"], ["age"], "count")
+    expected = PrivacyFunnel(table).curve(4, starts=3)
+    for jobs in ("1", "2"):
+        designed(run, counts, "--count", "count", "--curve", "4", "--jobs", jobs)
+        found = pd.read_csv("out/curve.csv")
+        columns = ["fraction", "utility", "leakage", "found_at"]
+        # BLAS may add in another order in another process.
+        assert np.allclose(found[columns], expected[columns], rtol=0, atol=1e-12)
+
+
 def test_a_folder_that_cannot_be_written_is_found_before_the_solve(
     run: Run, counts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -388,3 +388,13 @@ def test_a_table_describes_itself_and_shows_as_a_frame():
     )
     assert table.records is None
     assert table.to_frame().loc["no", "b"] == 0.25
+
+
+def test_many_wide_columns_are_told_apart_although_their_product_overflows() -> None:
+    # Twelve columns of 100 values span 1e24 symbols: more than a 64-bit number can count.
+    values = np.random.default_rng(0).integers(0, 100, size=(500, 12))
+    frame = pd.DataFrame(values, columns=[f"c{j}" for j in range(12)])
+    alphabet, codes = Alphabet.from_frame(frame, list(frame.columns))
+    assert len(alphabet) == len(np.unique(values, axis=0))
+    assert [alphabet.symbols[code] for code in codes] == [tuple(map(str, row)) for row in values]
+    assert alphabet.codes(frame).tolist() == codes.tolist()

@@ -9,7 +9,7 @@ from cvxpriv.cli.layout import number, paragraph, residual, table
 from cvxpriv.disclosure import STATEMENT
 
 from .run import FunnelRun
-from .study import Study
+from .study import Study, exact_zero
 
 __all__ = ["findings", "reported"]
 
@@ -47,15 +47,16 @@ def _heading(found: Study) -> str:
 
 def _figures(found: Study) -> str:
     run, data = found.run, found.table
+    leakage = exact_zero(run.leakage)
     rows = [
         ["utility", "I(X;Y)", f"{number(run.utility)} nats", _share(run.utility, data.entropy_x, "H(X)")],
-        ["leakage", "I(S;Y)", f"{number(run.leakage)} nats", _share(run.leakage, data.information, "I(S;X)")],
+        ["leakage", "I(S;Y)", f"{number(leakage)} nats", _share(leakage, data.information, "I(S;X)")],
     ]
     if found.found is not None:
         for row in (0, 1):
             name = ("utility", "leakage")[row]
             if (interval := found.found.interval(name)) is not None:
-                rows[row].append(f"{found.found.level:.0%} {number(interval[0])} .. {number(interval[1])}")
+                rows[row].append(f"{found.found.level:.0%}: {number(interval[0])} to {number(interval[1])}")
         guesses = [f"{found.found.value(f'accuracy_{what}'):.1%}" for what in ("nothing", "y", "x")]
         rows.append(["S guessed", "", guesses[1], f"from Y; {guesses[0]} from nothing, {guesses[2]} from X"])
     verdict = "" if run.converged else "  NOT CONVERGED"
@@ -77,7 +78,7 @@ def _curve(found: Study) -> str:
     columns = [
         figures["fraction"].map("{:.3f}".format),
         figures["utility"].map(number),
-        figures["leakage"].map(number),
+        figures["leakage"].map(exact_zero).map(number),
         figures["kkt"].map(residual),
         figures["converged"].map({True: "", False: "no"}),
     ]

@@ -32,7 +32,7 @@ from .problem import Problem
 from .run import FunnelRun, Settings, best_run
 from .starts import feasible_starts, softened
 
-__all__ = ["PrivacyFunnel"]
+__all__ = ["PrivacyFunnel", "lower_envelope"]
 
 Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 
@@ -231,7 +231,7 @@ class PrivacyFunnel:
         rates = [float(fraction) for fraction in fractions]
         funnels = [self.at_rate(rate) for rate in rates]
         runs = sweep(partial(_solve_funnel, options), funnels, n_jobs=n_jobs, progress=progress, description="rates")
-        return _lower_envelope([_curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=True)])
+        return lower_envelope([_curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=True)])
 
     @staticmethod
     def load_run(path: PathLike) -> FunnelRun:
@@ -316,7 +316,7 @@ def _curve_row(fraction: float, solved: FunnelRun) -> dict[str, Any]:
     }
 
 
-def _lower_envelope(rows: list[dict[str, Any]]) -> pd.DataFrame:
+def lower_envelope(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Let each rate use the best mechanism found at it or at a higher one."""
     rows = sorted(rows, key=lambda row: float(row["fraction"]))
     for here, above in reversed(list(itertools.pairwise(rows))):

@@ -14,7 +14,7 @@ from cvxpriv.plots import plot_curve, plot_history, plot_mechanism
 from cvxpriv.provenance import machine, versions
 from cvxpriv.report import Headline, Picture, Report, Section, Table, render
 
-from .study import Study
+from .study import Study, exact_zero
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,10 +78,11 @@ def _not_converged(found: Study) -> str:
 
 def _headlines(found: Study) -> list[Headline]:
     run, table = found.run, found.table
-    leaked = _of(run.leakage, table.information, "I(S;X), the leakage of X") + _interval(found, "leakage")
+    leakage = exact_zero(run.leakage)
+    leaked = _of(leakage, table.information, "I(S;X), the leakage of X") + _interval(found, "leakage")
     told = _of(run.utility, table.entropy_x, "H(X), all there is") + _interval(found, "utility")
     heads = [
-        Headline("Leakage I(S;Y)", run.leakage, "nats", leaked),
+        Headline("Leakage I(S;Y)", leakage, "nats", leaked),
         Headline("Utility I(X;Y)", run.utility, "nats", told),
     ]
     if found.found is not None:
@@ -124,7 +125,8 @@ def _curve(found: Study) -> Section | None:
         "Leakage I(S;Y) against utility I(X;Y), with the designed mechanism marked.",
         "Each point is the least leakage found at that utility; the ring is the mechanism of this page.",
     )
-    table = found.curve.drop(columns=["seconds", "rate"]).rename(
+    table = found.curve.assign(leakage=found.curve["leakage"].map(exact_zero))
+    table = table.drop(columns=["seconds", "rate"]).rename(
         columns={"fraction": "rate / H(X)", "found_at": "found at", "kkt": "KKT residual"}
     )
     notes = ["A mechanism found at a higher rate serves a lower one: 'found at' names the rate it comes from."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict, dataclass
 
 import pandas as pd
@@ -12,11 +13,15 @@ from cvxpriv.crosscheck import CrossCheck
 from cvxpriv.disclosure import Disclosure, disclosure
 from cvxpriv.distributions import JointTable
 from cvxpriv.errors import NotConverged
+from cvxpriv.progress import track
 
-from .model import PrivacyFunnel
+from .model import PrivacyFunnel, lower_envelope
 from .run import FunnelRun
 
-__all__ = ["Extras", "SolveOptions", "Study", "solved", "study"]
+__all__ = ["Extras", "SolveOptions", "Study", "exact_zero", "solved", "study"]
+
+ROUNDING = 1e-12
+"""What sums of a few thousand terms of size at most 1 may be off, in nats."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,7 @@ class Study:
         run, tol = self.run, self.options.tol
         if not run.converged:
             raise NotConverged(
-                f"the best of {run.settings.starts} starts has a KKT residual of {run.kkt.largest:.1e} nats after "
+                f"{_starts(run)} has a KKT residual of {run.kkt.largest:.1e} nats after "
                 f"{run.iterations} iterations, above tol={tol:g}: raise --max-iter or --starts, or allow a larger --tol"
             )
         if self.curve is not None and self.unconverged_rates:
@@ -152,6 +157,19 @@ class Study:
             "disclosure": None if self.found is None else self.found.frame.reset_index().to_dict(orient="records"),
             "curve": None if self.curve is None else self.curve.astype(object).to_dict(orient="records"),
         }
+
+
+def exact_zero(value: float) -> float:
+    """Return 0 for an information that is only rounding, at most `ROUNDING` nats.
+
+    >>> exact_zero(3e-17), exact_zero(0.25)
+    (0.0, 0.25)
+    """
+    return 0.0 if abs(value) <= ROUNDING else value
+
+
+def _starts(run: FunnelRun) -> str:
+    return f"the best of {run.settings.starts} starts" if run.settings.starts > 1 else "the only start"
 
 
 def study(terminal: Terminal, source: str, table: JointTable, options: SolveOptions, extras: Extras) -> Study:
@@ -203,11 +221,15 @@ def _curve(
     terminal: Terminal, funnel: PrivacyFunnel, options: SolveOptions, rates: int, interrupt: Interrupt
 ) -> pd.DataFrame | None:
     """Return the curve; after an interrupt only the rates that were finished."""
-    keywords = dict(options.keywords)
-    if options.jobs == 1:
-        # A solve swallows the interrupt: without this the next rate would begin.
-        keywords["callback"] = lambda *_: interrupt.pressed
-    curve = funnel.curve(rates, n_jobs=options.jobs, progress=terminal.progress, **keywords)
-    if interrupt.pressed:
-        curve = curve[curve["converged"].astype(bool)].reset_index(drop=True)
-    return curve if len(curve) else None
+    if options.jobs != 1:
+        return funnel.curve(rates, n_jobs=options.jobs, progress=terminal.progress, **options.keywords)
+    fractions = [rate / rates for rate in range(1, rates + 1)]
+    points: list[pd.DataFrame] = []
+    keywords = {**options.keywords, "callback": lambda *_: interrupt.pressed}
+    with contextlib.suppress(KeyboardInterrupt):
+        for fraction in track(fractions, total=rates, description="rates", shown=terminal.progress):
+            points.append(funnel.curve([fraction], **keywords))
+            if interrupt.pressed:  # the solve swallowed it and returned its best so far: no point of the curve
+                points.pop()
+                break
+    return lower_envelope(pd.concat(points, ignore_index=True)) if points else None
