@@ -38,8 +38,9 @@ bench: $(STAMPS)/dev       ## the measurements of benchmarks/
 	$(BIN)/python -m benchmarks
 
 figures: $(STAMPS)/dev     ## the pictures of docs/ and of the examples
-	$(BIN)/python examples/papers/pf_fig1.py --fast --out docs/pictures
-	$(BIN)/python examples/papers/pf_fig2.py --fast --out docs/pictures
+	$(BIN)/python examples/papers/pf_fig1.py --out docs/pictures
+	$(BIN)/python examples/papers/pf_fig2.py --table heart-failure --out docs/pictures
+	$(BIN)/python examples/papers/pf_fig2.py --table adult --fast --out docs/pictures
 
 clean:           ## results and environments
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -44,17 +44,22 @@ def into_domain(problem: cp.Problem, room: float = ROOM) -> float:
     if rows is None:
         return 0.0
     J, values = rows
-    if values.max(initial=-np.inf) <= 0.0 and np.isfinite(problem.objective.value):
+    if values.max(initial=-np.inf) <= 0.0 and _is_number(problem):
         return 0.0
     if not values.max(initial=-np.inf) <= room:
         return 0.0
     for margin in MARGINS:
         moved = _inside(J, values, start, margin)
         _place(coordinates, moved)
-        if np.isfinite(problem.objective.value) and np.abs(moved - start).max(initial=0.0) <= 10.0 * room:
+        if _is_number(problem) and np.abs(moved - start).max(initial=0.0) <= 10.0 * room:
             return float(np.abs(moved - start).max(initial=0.0))
     _place(coordinates, start)
     return 0.0
+
+
+def _is_number(problem: cp.Problem) -> bool:
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(problem.objective.value))
 
 
 def _rows(problem: cp.Problem, coordinates: Coordinates) -> tuple[sp.csr_array, Array] | None:

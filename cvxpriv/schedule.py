@@ -94,8 +94,24 @@ class Invariant:
     tolerance: float
 
 
+class _Several:
+    """What several steps read and write together."""
+
+    steps: Sequence[AnyStep]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """State entries that any step reads."""
+        return frozenset().union(*(step.reads for step in self.steps))
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """State entries that any step writes."""
+        return frozenset().union(*(step.writes for step in self.steps))
+
+
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(_Several):
     """Steps one after the other, each seeing what the earlier ones wrote (Gauss-Seidel).
 
     Attributes
@@ -114,19 +130,9 @@ class Sweep:
     invariants: Sequence[Invariant] = ()
     name: str = "sweep"
 
-    @property
-    def reads(self) -> frozenset[str]:
-        """State entries that any step reads."""
-        return frozenset().union(*(step.reads for step in self.steps))
-
-    @property
-    def writes(self) -> frozenset[str]:
-        """State entries that any step writes."""
-        return frozenset().union(*(step.writes for step in self.steps))
-
 
 @dataclass(frozen=True)
-class Parallel:
+class Parallel(_Several):
     """Steps that all see one snapshot (Jacobi); no two may write the same entry."""
 
     steps: Sequence[AnyStep]
@@ -138,16 +144,6 @@ class Parallel:
             if both := seen & step.writes:
                 raise ModelError(f"parallel steps write {sorted(both)} twice: make them a Sweep, or let one write it")
             seen |= step.writes
-
-    @property
-    def reads(self) -> frozenset[str]:
-        """State entries that any step reads."""
-        return frozenset().union(*(step.reads for step in self.steps))
-
-    @property
-    def writes(self) -> frozenset[str]:
-        """State entries that any step writes."""
-        return frozenset().union(*(step.writes for step in self.steps))
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def _findings(evidence: Evidence, *, residual: float, missed: float, drift: floa
         found.append(f"its point misses constraint {evidence.missed[1]!r} by {evidence.missed[0]:.1e} (relative)")
     if evidence.displacement > drift:
         found.append(f"its point is {evidence.displacement:.1e} (relative) from stationary")
-    if np.isfinite(evidence.reference) and evidence.gap > gap:
+    if np.isfinite([evidence.reference, evidence.objective]).all() and evidence.gap > gap:
         found.append(f"its value is {evidence.gap:.1e} (relative) off the reference")
     return found
 

@@ -10,12 +10,11 @@ multiplier, not for a rate, so its points lie where they lie.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from cvxpriv_models.privacy_funnel.baselines import Baseline, drs_curve, greedy
+from cvxpriv_models.privacy_funnel.baselines import as_frame, drs_curve, greedy
 
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.plots import plot_curve, save_figure
@@ -34,14 +33,9 @@ def curves(p_sx: np.ndarray, fast: bool) -> dict[str, pd.DataFrame]:
     merging = [greedy(p_sx, fraction * entropy_x) for fraction in fractions]
     return {
         "AEM": funnel.curve(fractions, starts=10 if fast else 30),
-        "DRS": frame(splitting),
-        "greedy merging": frame(merging),
+        "DRS": as_frame(splitting),
+        "greedy merging": as_frame(merging),
     }
-
-
-def frame(results: Iterable[Baseline]) -> pd.DataFrame:
-    """Return the points of a baseline."""
-    return pd.DataFrame([(result.utility, result.leakage) for result in results], columns=["utility", "leakage"])
 
 
 def main() -> None:

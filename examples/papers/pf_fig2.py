@@ -2,6 +2,7 @@
 
     python examples/papers/pf_fig2.py --out out/       # both tables, both readings of the smoothing
     python examples/papers/pf_fig2.py --fast           # fewer rates and trials
+    python examples/papers/pf_fig2.py --table adult    # one of the two
 
 Heart failure: S = sex, death; X = anaemia, high blood pressure, diabetes, smoking (4 x 16). Adult: S = age, income;
 X = age, sex, education (10 x 160). The paper adds "a perturbation of 1e-3 to each entry" and does not say of what:
@@ -12,12 +13,11 @@ are drawn, with the paper's AEM and DRS, greedy merging, and submodular clusteri
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from cvxpriv_models.privacy_funnel.baselines import Baseline, agglomerative, drs_curve, greedy
+from cvxpriv_models.privacy_funnel.baselines import agglomerative, as_frame, drs_curve, greedy
 
 from cvxpriv import datasets
 from cvxpriv.distributions import JointTable
@@ -35,15 +35,10 @@ def curves(table: JointTable, fast: bool) -> dict[str, pd.DataFrame]:
     drs_options = {"starts": 2, "max_iter": 100 if fast else 500}
     return {
         "AEM": PrivacyFunnel(table).curve(fractions, starts=starts),
-        "DRS": frame(drs_curve(p_sx, betas=np.geomspace(0.02, 2.0, 8 if fast else 24), **drs_options)),
-        "greedy merging": frame(greedy(p_sx, rate) for rate in rates),
-        "submodular clustering": frame(agglomerative(p_sx, rate) for rate in (rates[1::2] if fast else rates)),
+        "DRS": as_frame(drs_curve(p_sx, betas=np.geomspace(0.02, 2.0, 8 if fast else 24), **drs_options)),
+        "greedy merging": as_frame(greedy(p_sx, rate) for rate in rates),
+        "submodular clustering": as_frame(agglomerative(p_sx, rate) for rate in (rates[1::2] if fast else rates)),
     }
-
-
-def frame(results: Iterable[Baseline]) -> pd.DataFrame:
-    """Return the points of a baseline."""
-    return pd.DataFrame([(result.utility, result.leakage) for result in results], columns=["utility", "leakage"])
 
 
 def main() -> None:
@@ -51,8 +46,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fast", action="store_true", help="fewer rates and trials")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the pictures")
+    parser.add_argument("--table", choices=["heart-failure", "adult"], action="append", help="both by default")
     options = parser.parse_args()
-    for name in ("heart-failure", "adult"):
+    for name in options.table or ("heart-failure", "adult"):
         for reading in ("counts", "probabilities"):
             table = datasets.joint_table(name, smoothing=1e-3, smoothing_on=reading)
             found = curves(table, options.fast)

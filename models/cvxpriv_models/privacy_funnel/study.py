@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -221,15 +222,16 @@ def _curve(
     terminal: Terminal, funnel: PrivacyFunnel, options: SolveOptions, rates: int, interrupt: Interrupt
 ) -> pd.DataFrame | None:
     """Return the curve; after an interrupt only the rates that were finished."""
+    keywords: dict[str, Any] = dict(options.keywords)
     if options.jobs != 1:
-        return funnel.curve(rates, n_jobs=options.jobs, progress=terminal.progress, **options.keywords)
+        return funnel.curve(rates, n_jobs=options.jobs, progress=terminal.progress, **keywords)
+    keywords["callback"] = lambda *_: interrupt.pressed
+    points: list[dict[str, Any]] = []
     fractions = [rate / rates for rate in range(1, rates + 1)]
-    points: list[pd.DataFrame] = []
-    keywords = {**options.keywords, "callback": lambda *_: interrupt.pressed}
     with contextlib.suppress(KeyboardInterrupt):
         for fraction in track(fractions, total=rates, description="rates", shown=terminal.progress):
-            points.append(funnel.curve([fraction], **keywords))
+            point = funnel.curve([fraction], **keywords).to_dict("records")[0]
             if interrupt.pressed:  # the solve swallowed it and returned its best so far: no point of the curve
-                points.pop()
                 break
-    return lower_envelope(pd.concat(points, ignore_index=True)) if points else None
+            points.append({str(name): value for name, value in point.items()})
+    return lower_envelope(points) if points else None

@@ -6,7 +6,7 @@ alternates. None of them knows blocks, schedules or solvers: a baseline shares n
 
 from cvxpriv_models.privacy_funnel.baselines.clustering import agglomerative, agglomerative_curve
 from cvxpriv_models.privacy_funnel.baselines.merging import greedy
-from cvxpriv_models.privacy_funnel.baselines.outcome import Baseline
+from cvxpriv_models.privacy_funnel.baselines.outcome import Baseline, as_frame
 from cvxpriv_models.privacy_funnel.baselines.splitting import drs, drs_curve
 
-__all__ = ["Baseline", "agglomerative", "agglomerative_curve", "drs", "drs_curve", "greedy"]
+__all__ = ["Baseline", "agglomerative", "agglomerative_curve", "as_frame", "drs", "drs_curve", "greedy"]

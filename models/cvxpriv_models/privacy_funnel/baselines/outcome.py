@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from cvxpriv.errors import ModelError
 from cvxpriv.information import FloatArray, entropy, mutual_information
@@ -127,3 +128,8 @@ def indicator(labels: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
     """
     _, column = np.unique(labels, return_inverse=True)
     return np.eye(int(column.max()) + 1)[column]
+
+
+def as_frame(found: Iterable[Baseline]) -> pd.DataFrame:
+    """Points of a trade-off curve: utility and leakage in nats, one row per result."""
+    return pd.DataFrame([(result.utility, result.leakage) for result in found], columns=["utility", "leakage"])
