@@ -30,6 +30,8 @@ CLAIMED = "claimed"
 """The status of an answer that no solver gave."""
 _SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
 NAN = float("nan")
+NEAR = 1e-6
+"""A natural residual that needs no better multipliers than the solver's."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def solver_answer(case: Case, solver: str, tolerance: float | None, own: Mapping
         raw = declaration.values()
     except (TypeError, ValueError):  # cvxpy refused to read the answer: the status and the error say so
         return Answer(**known)
-    measured = _as_written(declaration, "solver")
+    measured = _best_measured(declaration)
     missed = _missed(declaration, measured)
     try:
         values, objective, moved = _repaired(case, declaration, raw)
@@ -243,10 +245,20 @@ def _objective(declaration: Declaration) -> float:
     return NAN if value is None else float(np.squeeze(value))
 
 
+def _best_measured(declaration: Declaration) -> Residuals | None:
+    """Residuals with the solver's multipliers, or with the best ones where those make the point look worse than it is."""
+    own = _as_written(declaration, "solver")
+    if own is not None and own.natural <= NEAR:
+        return own
+    best = _as_written(declaration, None)
+    return min((found for found in (own, best) if found is not None), key=lambda found: found.natural, default=None)
+
+
 def _as_written(declaration: Declaration, duals: Any) -> Residuals | None:
     """Residuals of the problem as written; None where its functions have no derivative, such as log of -1e-5."""
     try:
-        return residuals(declaration.problem, duals=duals, names=declaration.constraints)
+        with np.errstate(all="ignore"):
+            return residuals(declaration.problem, duals=duals, names=declaration.constraints)
     except Exception:  # atoms of cvxpy raise what they like; without these residuals the cone program's still judge
         return None
 

@@ -24,6 +24,7 @@ def sweep(
     n_jobs: int = 1,
     progress: bool = False,
     description: str = "runs",
+    last: Callable[[Result], bool] | None = None,
 ) -> list[Result]:
     """Do the same work on every item, in the items' order.
 
@@ -38,6 +39,8 @@ def sweep(
         Show a bar on a terminal.
     description : str
         The bar's text.
+    last : callable, optional
+        Whether a result is the last one wanted: an interrupted run ends the sweep.
 
     Raises
     ------
@@ -54,7 +57,12 @@ def sweep(
         done = (work(item) for item in items)
     else:
         done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(item) for item in items)
-    return list(track(done, total=len(items), description=description, shown=progress))
+    results: list[Result] = []
+    for result in track(done, total=len(items), description=description, shown=progress):
+        results.append(result)
+        if last is not None and last(result):
+            break
+    return results
 
 
 def pieces(count: int, n_jobs: int) -> list[range]:

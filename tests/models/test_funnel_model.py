@@ -151,6 +151,17 @@ class TestCurve:
         one, two = (paper().curve([0.3, 0.6, 0.9], starts=2, n_jobs=jobs) for jobs in (1, 2))
         assert one.drop(columns="seconds").equals(two.drop(columns="seconds"))
 
+    def test_an_interrupt_ends_it_and_the_rates_so_far_come_back(self) -> None:
+        calls = 0
+
+        def third(loop: str, iteration: int, measured: object) -> bool:
+            nonlocal calls
+            calls += iteration == 1
+            return calls == 3
+
+        curve = paper().curve([0.2, 0.4, 0.6, 0.8], starts=2, callback=third)
+        assert curve["fraction"].tolist() == [0.2, 0.4, 0.6]
+
     @pytest.mark.parametrize("fractions", [0, -3, True])
     def test_a_number_of_points_that_is_none_is_refused(self, fractions: int) -> None:
         with pytest.raises(ModelError, match="fractions="):

@@ -189,12 +189,11 @@ def test_the_multipliers_are_those_by_hand_and_spoiled_ones_are_not(family: Call
     for variable in known.problem.variables():
         np.testing.assert_allclose(variable.value, np.asarray(known.point[variable.name()], float), atol=POINT)
     names = {str(k): constraint for k, constraint in enumerate(known.problem.constraints)}
-    duals = {str(k): constraint.dual_value for k, constraint in enumerate(known.problem.constraints)}
-    if "PowCone3D" in {type(constraint).__name__ for constraint in known.problem.constraints} or not duals:
-        return  # a power cone's dual value is a list of three, an unconstrained problem has none
-    assert residuals(known.problem, duals, names).stationarity < 1e-4
-    spoiled = {**duals, "0": np.asarray(duals["0"], dtype=float) + 0.1}
-    assert residuals(known.problem, spoiled, names).stationarity > 0.03
+    assert residuals(known.problem, "solver", names).stationarity < 1e-4
+    for constraint in known.problem.constraints[:1]:
+        dual = constraint.dual_variables[0]
+        dual.save_value(np.asarray(dual.value, dtype=float) + 0.1)
+        assert residuals(known.problem, "solver", names).stationarity > 0.03
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
@@ -215,7 +214,7 @@ def infeasible_problems() -> dict[str, cp.Problem]:
         "linear": cp.Problem(least, [x >= 0, cp.sum(x) <= -1]),
         "quadratic": cp.Problem(cp.Minimize(cp.sum_squares(x)), [x[0] >= 2, x[0] <= 1]),
         "second-order": cp.Problem(least, [cp.norm(x) <= 1, x[0] >= 2]),
-        "exponential": cp.Problem(least, [cp.exp(x[0]) <= x[1], x[1] <= -1]),
+        "exponential": cp.Problem(cp.Minimize(x[1]), [cp.exp(x[0]) <= x[1], x[1] <= -1]),
         "semidefinite": cp.Problem(cp.Minimize(cp.trace(X)), [X >> 0, X[0, 0] == -1]),
     }
 
@@ -246,7 +245,9 @@ def test_infeasible_problems_are_judged_by_their_certificates(name: str) -> None
 @pytest.mark.parametrize("name", unbounded_problems())
 def test_unbounded_problems_are_judged_by_their_rays(name: str) -> None:
     check = crosscheck(unbounded_problems()[name])
-    assert set(check.table["verdict"]) <= {"agrees", "loose"}, f"\n{check}"
+    assert "WRONG" not in set(check.table["verdict"]), f"\n{check}"
+    # ECOS gives up, and says so, where rows are dependent or the ray is a whole line.
+    assert set(check.table.loc[check.table["verdict"] == "failed", "status"]) <= {"solver_error"}, f"\n{check}"
     proven = check.table[check.table["verdict"] == "agrees"]
     assert "CLARABEL" in set(proven["solver"])
     assert set(proven["status"]) == {"unbounded"}

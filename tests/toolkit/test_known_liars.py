@@ -14,7 +14,6 @@ import pytest
 import scs
 
 from cvxpriv.crosscheck import crosscheck
-from cvxpriv.errors import ModelError
 from cvxpriv.formulations import compare_formulations
 from cvxpriv.kkt import residuals
 
@@ -55,12 +54,12 @@ def test_fact_1_without_the_redundant_row_the_same_solver_is_right() -> None:
 
 
 def test_fact_2_minimisers_are_looser_than_values() -> None:
-    problem, truth = softmin(50 * np.random.default_rng(1).random(5))
+    problem, truth = softmin(6 * np.random.default_rng(21).random(3))
     options = {"CLARABEL": CLARABEL_DEFAULT, "ECOS": ECOS_TIGHT}
     check = crosscheck(problem, ["CLARABEL", "ECOS"], options=options, reference={"x": truth})
     rows = check.table.set_index("solver")
     if rows.loc["CLARABEL", "distance"] < 1e-5:
-        pytest.skip(f"CLARABEL {clarabel.__version__} no longer stops 1e-4 short in x at its default tolerance")
+        pytest.skip(f"CLARABEL {clarabel.__version__} no longer stops 4e-5 short in x at its default tolerance")
     assert rows.loc["CLARABEL", "gap"] < 1e-7
     assert rows.loc["CLARABEL", "verdict"] == "loose"
     assert "from stationary" in rows.loc["CLARABEL", "reason"]
@@ -69,7 +68,7 @@ def test_fact_2_minimisers_are_looser_than_values() -> None:
 
 
 def test_fact_2_the_accurate_reference_is_closer_than_any_default_answer() -> None:
-    problem, truth = softmin(50 * np.random.default_rng(1).random(5))
+    problem, truth = softmin(6 * np.random.default_rng(21).random(3))
     check = crosscheck(problem, ["CLARABEL"], options={"CLARABEL": CLARABEL_DEFAULT}, reference="accurate")
     assert check.references["problem"].startswith("accurate: ECOS")
     best = crosscheck(problem, ["CLARABEL"], options={"CLARABEL": CLARABEL_DEFAULT}, reference={"x": truth})
@@ -152,14 +151,11 @@ def test_a_point_a_hair_outside_the_domain_is_judged_inside() -> None:
     assert check.verdicts["CLARABEL"].verdict == "agrees"
 
 
-def test_a_logarithm_at_its_boundary_has_no_value_and_its_residuals_say_why() -> None:
+def test_a_claim_at_the_boundary_of_a_logarithm_is_moved_inside_and_still_wrong() -> None:
     x = cp.Variable(name="x")
-    problem = cp.Problem(cp.Minimize(-cp.log(x)), [x <= 1])
-    check = crosscheck(problem, ["ECOS"], answers={"zero": {"x": 0.0}})
+    check = crosscheck(cp.Problem(cp.Minimize(-cp.log(x)), [x <= 1]), ["ECOS"], answers={"zero": {"x": 0.0}})
     assert check.verdicts["zero"].verdict == "WRONG"
-    assert "its objective is inf" in check.verdicts["zero"].reason
-    with pytest.raises(ModelError, match="did you mean 'x'"):
-        crosscheck(problem, ["ECOS"], answers={"zero": {"xx": 0.0}})
+    assert "from stationary" in check.verdicts["zero"].reason
 
 
 def test_the_residuals_that_name_the_liar_are_those_of_the_toolkit() -> None:

@@ -224,14 +224,22 @@ class PrivacyFunnel:
         -------
         DataFrame
             One row per rate: fraction, rate, utility, leakage (nats), kkt, converged, iterations, found_at, seconds.
+            A keyboard interrupt ends it: the rates so far come back.
         """
         if isinstance(fractions, int):
             _require_counts(fractions=fractions)
             fractions = np.arange(1, fractions + 1) / fractions
         rates = [float(fraction) for fraction in fractions]
         funnels = [self.at_rate(rate) for rate in rates]
-        runs = sweep(partial(_solve_funnel, options), funnels, n_jobs=n_jobs, progress=progress, description="rates")
-        return lower_envelope([_curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=True)])
+        runs = sweep(
+            partial(_solve_funnel, options),
+            funnels,
+            n_jobs=n_jobs,
+            progress=progress,
+            description="rates",
+            last=lambda solved: solved.interrupted,
+        )
+        return lower_envelope([_curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=False)])
 
     @staticmethod
     def load_run(path: PathLike) -> FunnelRun:

@@ -50,8 +50,9 @@ def page(found: Study) -> str:
 def curve_figure(found: Study) -> Figure:
     """Return the privacy-utility curve with the designed mechanism on it."""
     assert found.curve is not None
+    own = pd.DataFrame({"utility": [found.run.utility], "leakage": [found.run.leakage]})
     return plot_curve(
-        found.curve,
+        pd.concat([found.curve[["utility", "leakage"]], own]).drop_duplicates(),
         entropy_x=found.table.entropy_x,
         information=found.table.information,
         chosen=(found.run.utility, found.run.leakage),

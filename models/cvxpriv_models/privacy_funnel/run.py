@@ -67,6 +67,8 @@ class FunnelRun:
         Wall time of the whole solve.
     log : History
     rules : tuple of (str, Rule)
+    interrupted : bool
+        Whether the keyboard or a callback ended the solve.
     """
 
     problem: Problem
@@ -77,6 +79,7 @@ class FunnelRun:
     seconds: float
     log: History = field(default_factory=History, repr=False)
     rules: tuple[tuple[str, Rule], ...] = ()
+    interrupted: bool = False
 
     @cached_property
     def mechanism(self) -> Array:
@@ -239,4 +242,5 @@ def best_run(
     log = History()
     for offset, (_, context) in zip(np.cumsum([0, *[r.iterations.size for r in reports]])[:-1], pieces, strict=True):
         log.extend(context.history, shift=int(offset))
-    return FunnelRun(problem, single(state, start), starts, start, settings, seconds, log, rules)
+    interrupted = any(context.interrupted for _, context in pieces)
+    return FunnelRun(problem, single(state, start), starts, start, settings, seconds, log, rules, interrupted)

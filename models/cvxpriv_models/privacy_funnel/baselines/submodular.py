@@ -25,6 +25,10 @@ Prefixes = Callable[[IntArray], FloatArray]
 Minimiser = Callable[[float, FloatArray, FloatArray], tuple[IntArray, float]]
 
 
+#: The gap, relative to the largest entry of a base, below which a point that no longer moves is taken as it is.
+ROUNDING = 1e-9
+
+
 def concave_subset(
     concave: Callable[[FloatArray], FloatArray], masses: FloatArray, modular: FloatArray
 ) -> tuple[IntArray, float]:
@@ -116,7 +120,11 @@ def minimum_norm_subset(prefixes: Prefixes, size: int, tolerance: float = 1e-12)
         # Rounding alone brings a vertex of the corral back: the point cannot improve any more.
         if (np.abs(bases - base).max(axis=1) <= tolerance * scale).any():
             return subset, value
+        norm = float(point @ point)
         bases, weights = _least_norm(np.vstack([bases, base]), np.append(weights, 0.0))
+        nearer = weights @ bases
+        if nearer @ nearer >= norm * (1.0 - tolerance) and gap <= ROUNDING * scale:
+            return subset, value  # the point has stopped moving before the gap closed: rounding has the last word
     raise NotConverged(
         f"no minimiser over {size} elements was found in {50 * size + 100} steps:"
         f" expected a gap of {tolerance:g}; raise tolerance"

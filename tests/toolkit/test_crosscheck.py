@@ -1,0 +1,380 @@
+"""Cross-checks: what goes in, what is refused before any solve, isolation, references, and what comes out."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from cvxpriv.block import Block
+from cvxpriv.cases import Case, case_of_problem
+from cvxpriv.crosscheck import CLOSED_FORM, crosscheck
+from cvxpriv.declaration import Declaration
+from cvxpriv.errors import DataError, Disagreement, ModelError
+from cvxpriv.isolation import isolated
+from cvxpriv.verdicts import Tolerances
+
+SHARES = np.array([0.2, 0.3, 0.5])
+
+
+def entropy() -> cp.Problem:
+    """Minimise KL(x || shares) on the simplex: x = shares, value 0."""
+    x = cp.Variable(3, name="x")
+    return cp.Problem(cp.Minimize(cp.sum(cp.rel_entr(x, SHARES))), [cp.sum(x) == 1])
+
+
+def least_squares() -> cp.Problem:
+    """Project (1, 2) on x0 + x1 = 1: (0, 1), value 2."""
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Minimize(cp.sum_squares(x - np.array([1, 2]))), [cp.sum(x) == 1])
+
+
+def block(offset: float = 0.0) -> Block:
+    """Minimise KL(x || w) over the simplex; the exact update is w itself, which a test may spoil by an offset."""
+
+    def declare(_: Any) -> Declaration:
+        x, w = cp.Variable(3, name="x"), cp.Parameter(3, nonneg=True, name="w")
+        return Declaration(cp.Minimize(cp.sum(cp.rel_entr(x, w))), {"sum to 1": cp.sum(x) == 1}, {"x": x}, {"w": w})
+
+    return Block(
+        name="share",
+        reads=frozenset({"w"}),
+        writes=frozenset({"x"}),
+        declare=declare,
+        parameters=lambda view: {"w": view["w"]},
+        embed=lambda point, at: {"x": point["x"]},
+        repair=lambda values, at: {"x": np.maximum(values["x"], 0) / np.maximum(values["x"], 0).sum()},
+        write=lambda solution, view: {"x": solution.values["x"]},
+        direct=lambda state: {"x": state["w"] + offset * np.array([1.0, -1.0, 0.0])},
+    )
+
+
+# What goes in
+
+
+def test_a_problem_a_function_a_mapping_and_a_block_are_all_cases() -> None:
+    assert crosscheck(least_squares(), ["CLARABEL"]).table["case"].tolist() == ["problem"]
+    assert crosscheck(least_squares, ["CLARABEL"]).table["case"].tolist() == ["least_squares"]
+    several = crosscheck({"a": least_squares(), "b": entropy}, ["CLARABEL"])
+    assert several.table["case"].tolist() == ["a", "b"]
+    found = crosscheck(block(), ["CLARABEL"], at={"w": SHARES})
+    assert found.table["solver"].tolist() == [CLOSED_FORM, "CLARABEL"]
+    assert found.references["share"].startswith("closed form")
+
+
+def test_none_asks_every_installed_solver_that_takes_the_cones_and_a_named_one_that_does_not_is_listed() -> None:
+    assert set(crosscheck(least_squares()).table["solver"]) == {"CLARABEL", "ECOS", "SCS", "OSQP", "HIGHS"}
+    found = crosscheck({"entropy": entropy(), "squares": least_squares()}, ["OSQP", "CLARABEL", "CLARABEL"])
+    assert list(zip(found.table["case"], found.table["solver"], strict=True)) == [
+        ("entropy", "CLARABEL"), ("squares", "OSQP"), ("squares", "CLARABEL"),
+    ]  # fmt: skip
+    assert found.skipped == {"entropy": {"OSQP": "takes only nonneg, quadratic, zero"}}
+    assert crosscheck(entropy()).skipped == {}
+
+
+def test_the_users_problem_keeps_its_values_multipliers_and_status() -> None:
+    problem = least_squares()
+    x, row = problem.variables()[0], problem.constraints[0]
+    problem.solve(solver="OSQP")
+    before = x.value.copy(), np.copy(row.dual_value), problem.status
+    x.value = np.array([7.0, 7.0])
+    crosscheck(problem, ["CLARABEL", "SCS"], answers={"mine": {x: [0, 1]}}, reference="accurate")
+    assert x.value.tolist() == [7.0, 7.0]
+    assert (np.copy(row.dual_value), problem.status) == (before[1], before[2])
+    fresh = least_squares()
+    crosscheck(fresh, ["CLARABEL"])
+    assert fresh.variables()[0].value is None
+    assert fresh.constraints[0].dual_value is None
+
+
+def test_variables_of_one_name_are_told_apart() -> None:
+    x, y = cp.Variable(name="x"), cp.Variable(name="x")
+    problem = cp.Problem(cp.Minimize(cp.square(x - 1) + cp.square(y - 2)), [x >= 0, x >= 0])
+    found = crosscheck(problem, ["CLARABEL"], answers={"right": {x: 1, y: 2}, "swapped": {"x": 2, "x#2": 1}})
+    assert found.verdicts["right"].verdict == "agrees"
+    assert found.verdicts["swapped"].verdict == "WRONG"
+
+
+# What is refused, before any solve
+
+
+def x_of(*shape: int, **attributes: Any) -> cp.Variable:
+    return cp.Variable(shape or (), name="x", **attributes)
+
+
+def unset_parameters() -> cp.Problem:
+    x = cp.Variable(2, name="x")
+    floor, cap = cp.Parameter(2, name="floor"), cp.Parameter(name="cap")
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= floor, x <= cap])
+
+
+def nan_parameter() -> cp.Problem:
+    x, floor = cp.Variable(2, name="x"), cp.Parameter(2, name="floor")
+    floor.value = np.zeros(2)
+    floor.value[1] = np.nan  # cvxpy refuses a value with NaN, not one that becomes so
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= floor])
+
+
+X = cp.Variable((2, 2), name="X", symmetric=True)
+x = x_of()
+REFUSED: list[tuple[Any, list[str] | None, list[str]]] = [
+    (cp.Problem(cp.Maximize(cp.square(x))), None, ["not DCP in its objective", "maximize a function that is convex"]),
+    (
+        cp.Problem(cp.Minimize(x), [x >= 0, cp.sqrt(x) <= 1]),
+        None,
+        ["not DCP in its constraint [1]", "subexpressions are not"],
+    ),
+    (unset_parameters(), None, ["Parameters without values: set the value of", "floor", "cap"]),
+    (nan_parameter(), None, ["NaN in Parameter 'floor' of shape (2,) in the constraint [0]"]),
+    (cp.Problem(cp.Minimize(np.nan * x), [x >= 0]), None, ["NaN in a constant of shape () in the objective"]),
+    (cp.Problem(cp.Minimize(x_of(integer=True))), None, ["mixed-integer in x, which is not supported"]),
+    (cp.Problem(cp.Minimize(cp.abs(x_of(complex=True)))), None, ["complex numbers, which are not supported"]),
+    (cp.Problem(cp.Minimize(0)), None, ["has no variables"]),
+    (cp.Problem(cp.Minimize(cp.trace(X)), [X >> 0]), ["ECOS", "OSQP"], ["no solver takes", "try CLARABEL, SCS"]),
+    (least_squares(), ["CLARABLE"], ["did you mean 'CLARABEL'?"]),
+    (least_squares(), [], ["names no solver"]),
+    (3, None, ["problem is a int: expected a cvxpy Problem"]),
+    ([], None, ["holds nothing to check"]),
+    (block(), None, ["block 'share' needs the state"]),
+    ([case_of_problem("a", least_squares())] * 2, None, ["two cases have the same name"]),
+]
+
+
+@pytest.mark.parametrize(("target", "solvers", "messages"), REFUSED, ids=lambda value: None)
+def test_bad_input_is_refused_before_any_solve(
+    target: Any, solvers: list[str] | None, messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cvxpriv.crosscheck.solver_answer", lambda *_: pytest.fail("a solver was asked"))
+    with pytest.raises(ModelError) as caught:
+        crosscheck(target, solvers)
+    for message in messages:
+        assert message in str(caught.value)
+
+
+def test_a_second_case_that_is_bad_is_refused_before_the_first_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cvxpriv.crosscheck.solver_answer", lambda *_: pytest.fail("a solver was asked"))
+    with pytest.raises(ModelError, match="second has Parameters without values"):
+        crosscheck({"first": least_squares(), "second": unset_parameters()})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"time_limit": 5}, "needs isolate=True"),
+        ({"time_limit": -1, "isolate": True}, "must be a positive number"),
+        ({"reference": "bset"}, "did you mean 'best'?"),
+        ({"reference": "closed form"}, "has none"),
+        ({"reference": {"y": 1.0}}, "no variable of problem"),
+        ({"answers": {"mine": {}}}, "mine has no value for x"),
+        ({"options": {"ECOSS": {}}}, "did you mean 'ECOS'?"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError, match="^.*" + message.replace("?", r"\?")):
+        crosscheck(least_squares(), ["CLARABEL"], **options)
+
+
+def test_values_of_another_shape_are_refused() -> None:
+    with pytest.raises(DataError, match=r"shape \(3,\) for 'x': expected finite numbers, \(2,\)"):
+        crosscheck(least_squares(), ["CLARABEL"], answers={"mine": {"x": [1, 2, 3]}})
+
+
+# References
+
+
+def test_the_reference_says_what_it_is_and_why() -> None:
+    solvers = ["CLARABEL", "SCS"]
+    at = {"w": SHARES}
+    best = crosscheck(block(), solvers, at=at, reference="best").references["share"]
+    assert "smallest exact residual of 3 answers" in best
+    exact = crosscheck(block(), solvers, at=at, reference="closed form").references["share"]
+    assert exact.startswith("closed form: exact (exact residual")
+    accurate = crosscheck(entropy(), solvers, reference="accurate").references["problem"]
+    assert "re-solves at tight tolerances (exact residual" in accurate
+    mine = crosscheck(entropy(), solvers, reference={"x": SHARES}).references["problem"]
+    assert mine.startswith("the caller's own values (exact residual")
+
+
+def test_a_steep_objective_is_also_solved_scaled_and_its_value_comes_back_in_its_own_units() -> None:
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Minimize(1e6 * cp.sum_squares(x - np.array([1, 2]))), [cp.sum(x) == 1])
+    found = crosscheck(problem, ["CLARABEL"], reference="accurate")
+    # CLARABEL, ECOS, HIGHS and OSQP, at three tolerances, unscaled and scaled.
+    assert "the best of 24 re-solves" in found.references["problem"]
+    assert found.table["objective"][0] == pytest.approx(2e6, rel=1e-9)
+    assert found.table["gap"][0] < 1e-9
+
+
+def test_a_spoiled_closed_form_is_wrong_and_the_solvers_are_then_judged_by_it() -> None:
+    found = crosscheck(block(offset=1e-3), ["CLARABEL"], at={"w": SHARES})
+    assert found.verdicts[CLOSED_FORM].verdict == "WRONG"
+    assert "claims to be exact" in found.verdicts[CLOSED_FORM].reason
+    best = crosscheck(block(offset=1e-3), ["CLARABEL"], at={"w": SHARES}, reference="best")
+    assert best.verdicts["CLARABEL"].verdict == "agrees"
+
+
+# Contradictions
+
+
+def test_an_infeasible_problem_with_a_ray_is_settled_by_the_certificate() -> None:
+    # Minimise x0 + x1 with exp x0 <= x1 <= -1: empty, and x0 -> -inf is a ray of the cone program.
+    x = cp.Variable(2, name="x")
+    found = crosscheck(cp.Problem(cp.Minimize(cp.sum(x)), [cp.exp(x[0]) <= x[1], x[1] <= -1]), ["CLARABEL", "SCS"])
+    if set(found.table["status"]) != {"infeasible", "unbounded"}:
+        pytest.skip("the solvers no longer contradict each other here")
+    rows = found.table.set_index("status")
+    assert rows.loc["infeasible", "verdict"] == "agrees"
+    assert rows.loc["unbounded", "verdict"] == "loose"
+    assert "certificate proves it infeasible" in rows.loc["unbounded", "reason"]
+
+
+# Isolation
+
+
+def crashing_ecos() -> Declaration:
+    """Stand-in: whoever solves this by ECOS loses the whole process, by SCS waits for ever."""
+    import ecos
+    import scs
+
+    def crash(*_: object, **__: object) -> None:
+        os._exit(7)
+
+    def hang(*_: object, **__: object) -> None:
+        time.sleep(600)
+
+    ecos.solve, scs.SCS = crash, hang
+    return case_of_problem("entropy", entropy()).declare()
+
+
+def test_a_crash_or_a_hang_inside_one_solver_never_loses_the_others_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ecos
+    import scs
+
+    monkeypatch.setattr(ecos, "solve", ecos.solve)  # the case is also declared here, to be looked at
+    monkeypatch.setattr(scs, "SCS", scs.SCS)
+    found = crosscheck(
+        Case("entropy", crashing_ecos), ["ECOS", "SCS", "CLARABEL"], isolate=True, time_limit=4
+    ).table.set_index("solver")
+    assert found["verdict"].to_dict() == {"ECOS": "failed", "SCS": "failed", "CLARABEL": "agrees"}
+    assert found["status"].to_dict() == {"ECOS": "crashed", "SCS": "timed out", "CLARABEL": "optimal"}
+    assert found.loc["ECOS", "reason"] == "its process ended with exit code 7"
+    assert found.loc["SCS", "reason"] == "no answer within 4 s"
+    assert found.loc["CLARABEL", "objective"] == pytest.approx(0.0, abs=1e-8)
+
+
+def test_an_isolated_answer_is_the_same_answer() -> None:
+    names = ["objective", "gap", "primal", "natural", "dual_cone", "bound", "iterations", "verdict", "reason"]
+    for target, at in ((entropy(), None), (entropy, None), (block(), {"w": SHARES})):
+        here = crosscheck(target, ["ECOS"], at=at).table[names]
+        there = crosscheck(target, ["ECOS"], at=at, isolate=True).table[names]
+        assert here.equals(there)
+
+
+def test_what_cannot_travel_is_said_with_the_remedy() -> None:
+    with pytest.raises(ModelError, match="pass a function of a module that returns the problem, or isolate=False"):
+        isolated(len, threading.Lock())
+
+
+def raising() -> None:
+    raise ValueError("as the test says")
+
+
+def killed() -> None:
+    os.kill(os.getpid(), 9)
+
+
+def test_each_ending_of_an_isolated_call_is_told() -> None:
+    assert isolated(max, 1, 2).value == 2
+    assert isolated(raising).error == "ValueError: as the test says"
+    assert isolated(killed).error == "its process was killed by SIGKILL"
+    late = isolated(time.sleep, 60, time_limit=0.2)
+    assert (late.status, late.error) == ("timed out", "no answer within 0.2 s")
+
+
+def test_new_expressions_in_another_process_get_numbers_of_their_own() -> None:
+    # Without that a variable made while compiling there would be taken for one that came along.
+    x = [cp.Variable(3) for _ in range(40)][-1]
+    problem = cp.Problem(cp.Minimize(cp.sum(cp.rel_entr(x, SHARES))), [cp.sum(x) == 1])
+    assert crosscheck(problem, ["ECOS"], isolate=True).verdicts["ECOS"].verdict == "agrees"
+
+
+# What comes out
+
+
+def test_raise_if_failed_names_each_solver_and_case_that_is_refused() -> None:
+    claims = {"mine": {"x": [1, 0]}}
+    found = crosscheck({"squares": least_squares()}, ["CLARABEL"], answers=claims)
+    with pytest.raises(Disagreement, match="mine on squares: WRONG, is claimed, but its point is"):
+        found.raise_if_failed()
+    crosscheck(least_squares(), ["CLARABEL"]).raise_if_failed()
+    loose = crosscheck(least_squares(), ["SCS"], tolerances=Tolerances(agree=1e-20))
+    loose.raise_if_failed()
+    with pytest.raises(Disagreement):
+        loose.raise_if_failed(allowed=["agrees"])
+
+
+def test_a_bound_is_certified_in_the_sense_of_the_problem_or_says_why_not() -> None:
+    x = cp.Variable(2, name="x")
+    highest = cp.Problem(cp.Maximize(3 - cp.sum_squares(x)), [cp.sum(x) == 2])
+    bound = crosscheck(highest, ["CLARABEL"]).table["bound"][0]
+    assert 1.0 - 1e-12 <= bound <= 1.0 + 1e-6
+    none = crosscheck(cp.Problem(cp.Minimize(x[0]), [x >= 0, cp.sum(x) <= -1]), ["CLARABEL"]).table
+    assert none["bound_reason"][0] == "none: it claims infeasible"
+
+
+def test_the_text_shows_the_worst_first_with_the_reasons_below() -> None:
+    lines = str(crosscheck(least_squares(), ["CLARABEL"], answers={"mine": {"x": [1, 0]}})).splitlines()
+    assert lines[0].split() == ["verdict", "solver", "status", "objective", "gap", "residual", "natural"]
+    assert lines[1].split()[:3] == ["WRONG", "mine", "claimed"]
+    assert lines[2].split()[:3] == ["agrees", "CLARABEL", "optimal"]
+    assert lines[3].startswith("  - mine: is claimed, but its point is")
+    assert lines[4].startswith("reference: CLARABEL")
+
+
+class Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            self.texts.append(data.strip())
+
+
+def test_the_page_is_one_file_with_verdicts_first_and_one_script_that_its_policy_allows_by_hash(tmp_path: Path) -> None:
+    import base64
+    import hashlib
+
+    x = cp.Variable(2, name="x")
+    empty = cp.Problem(cp.Minimize(x[0]), [x >= 0, cp.sum(x) <= -1])
+    check = crosscheck({"squares": least_squares(), "entropy": entropy(), "empty": empty}, ["CLARABEL", "OSQP"])
+    text = check.to_html(tmp_path / "a" / "check.html", "Three problems").read_text()
+    page = Tags(text)
+    assert "Three problems" in page.texts
+    for title in ("Verdicts", "Residuals", "Certificates", "Values, references and certified bounds", "Time"):
+        assert title in page.texts
+    assert page.texts.index("Verdicts") < page.texts.index("Residuals")
+    assert any("OSQP was not asked for entropy" in part for part in page.texts)
+    assert any(part.startswith("cvxpy ") for part in page.texts)  # versions in the foot
+    script = text.split("<script>")[1].split("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.endswith(f"script-src 'sha256-{digest}'")
+    assert text.count("<script") == 1
+    assert not {"link", "iframe", "object", "img"} & {tag for tag, _ in page.tags}
+    assert sum(a.get("aria-sort") == "none" for tag, a in page.tags if tag == "th") > 20
+    shades = {name for _, a in page.tags for name in (a.get("class") or "").split() if name.startswith("heat-")}
+    assert len(shades) > 2
