@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     )
     from cvxpriv.kkt import Residuals, residuals
     from cvxpriv.mechanism import Mechanism
+    from cvxpriv.running import run
     from cvxpriv.runs import load
-    from cvxpriv.schedule import Context, Invariant, Loop, Parallel, Sweep, Update, run
+    from cvxpriv.schedule import Context, Invariant, Loop, Parallel, Sweep, Update
     from cvxpriv.verdicts import Tolerances, Verdict
 
 #: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
@@ -54,7 +55,8 @@ _HOMES = {
     "kkt": ("Residuals", "residuals"),
     "mechanism": ("Mechanism",),
     "runs": ("load",),
-    "schedule": ("Context", "Invariant", "Loop", "Parallel", "Sweep", "Update", "run"),
+    "schedule": ("Context", "Invariant", "Loop", "Parallel", "Sweep", "Update"),
+    "running": ("run",),
     "verdicts": ("Tolerances", "Verdict"),
 }
 

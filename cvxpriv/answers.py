@@ -177,7 +177,8 @@ def solver_answer(case: Case, solver: str, tolerance: float | None, own: Mapping
     try:
         values, objective, moved = _repaired(case, declaration, raw)
     except Exception as error:  # atoms of cvxpy raise what they like: perspective an AssertionError where s is near 0
-        values, objective, moved = raw, solution.program.user_value(solution.program.value(solution.x)), 0.0
+        value = NAN if solution.x is None else solution.program.value(solution.x)
+        values, objective, moved = raw, solution.program.user_value(value), 0.0
         known["error"] = f"its objective cannot be evaluated at its point ({error}): the value is the cone program's"
     return Answer(**known, values=values, objective=objective, moved=moved, residuals=measured, missed=missed)
 
@@ -246,7 +247,7 @@ def _objective(declaration: Declaration) -> float:
 
 
 def _best_measured(declaration: Declaration) -> Residuals | None:
-    """Residuals with the solver's multipliers, or with the best ones where those make the point look worse than it is."""
+    """Residuals with the solver's multipliers, or with the best ones where those make the point look worse."""
     own = _as_written(declaration, "solver")
     if own is not None and own.natural <= NEAR:
         return own

@@ -11,10 +11,11 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from cvxpriv.attempts import Attempt, Solution, Solved, solve, try_solver
 from cvxpriv.declaration import Declaration, Rule, require_dcp, with_rule
 from cvxpriv.errors import ModelError
 from cvxpriv.fastpath import FastProblem, FastSolution
-from cvxpriv.solvers import Attempt, Solution, Solved, fallback_chain, solve, try_solver
+from cvxpriv.solvers import fallback_chain
 from cvxpriv.state import Values
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Block:
         view : mapping
             One start of the state.
         solver, tolerance, options
-            See `cvxpriv.solvers.solve`.
+            See `cvxpriv.attempts.solve`.
         fast : bool
             From the second solve of a structure on, go from Parameters to the solver's own update, without cvxpy's
             `solve` (`cvxpriv.fastpath`), where the solver has one. The answers are the same.

@@ -60,7 +60,7 @@ def cases_of(target: Target, at: Values | None = None) -> list[Case]:
         Nothing to check, two cases of one name, a block without a state, or a problem that cannot be checked.
     """
     if isinstance(target, Mapping):
-        cases = [_case(one, str(name), at) for name, one in target.items()]
+        cases = [replace(_case(one, str(name), at), name=str(name)) for name, one in target.items()]
     elif isinstance(target, Iterable) and not isinstance(target, cp.Problem):
         cases = [_case(one, f"problem[{k}]", at) for k, one in enumerate(target)]
     else:

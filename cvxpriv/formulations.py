@@ -80,6 +80,8 @@ class Formulations:
 
         def section(title: str, names: Sequence[str], text: str = "", heat: Sequence[str] = ()) -> Section:
             frame = self.table[["formulation", "solver", *names]].rename(columns=lambda name: name.replace("_", " "))
+            if "value" in names:
+                frame["value"] = [f"{value:.10g}" for value in frame["value"]]
             return Section(title, text, tables=[Table(frame, sortable=True, heat=heat)])
 
         summary = f"{self.table['formulation'].nunique()} ways of writing one problem. Reference: {self.why}."
@@ -216,8 +218,8 @@ def _judged(answer: Answer, evidence: Evidence, tolerances: Tolerances) -> Verdi
     """A solver's verdict; where only the value is off, the formulation is to blame and not its solver."""
     blind = judge(replace(evidence, reference=float("nan")), tolerances)
     if blind.verdict in ("agrees", "loose") and evidence.gap > tolerances.wrong_objective:
-        what = f"solves its own problem (exact residual {answer.quality:.0e}), but its value is {evidence.gap:.1e} (relative)"
-        return Verdict("WRONG", f"{what} off the reference: it is not the same problem")
+        what = f"solves its own problem (exact residual {answer.quality:.0e}), but its value is {evidence.gap:.1e}"
+        return Verdict("WRONG", f"{what} (relative) off the reference: it is not the same problem")
     return judge(evidence, tolerances)
 
 

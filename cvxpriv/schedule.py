@@ -1,4 +1,4 @@
-"""The orchestrator: steps over a state, in sweeps and loops.
+"""The schedule: steps over a state, in sweeps and loops, declared here and run by `cvxpriv.running.run`.
 
 An algorithm is written as the paper writes it::
 
@@ -11,7 +11,6 @@ until its own stopping rule holds, and leaves finished starts alone.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,9 +19,9 @@ import numpy.typing as npt
 
 from cvxpriv.block import Block
 from cvxpriv.engines import Engine
-from cvxpriv.errors import Disagreement, ModelError
+from cvxpriv.errors import ModelError
 from cvxpriv.history import History
-from cvxpriv.state import Array, Values, put, starts_in, take
+from cvxpriv.state import Array, Values
 from cvxpriv.stopping import Stop
 
 __all__ = ["Context", "Invariant", "Loop", "LoopReport", "Parallel", "Sweep", "Update"]
@@ -194,108 +193,3 @@ class Loop:
 
 
 AnyStep = Block | Update | Sweep | Parallel | Loop
-
-
-def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
-    """Run a step and return the whole next state; the given one stays as it was.
-
-    Raises
-    ------
-    SolverFailure, Disagreement
-        From the engine.
-    """
-    match step:
-        case Block():
-            return _run_block(step, state, context)
-        case Update():
-            return {**state, **step.fn({name: state[name] for name in step.reads})}
-        case Sweep():
-            return _run_sweep(step, state, context)
-        case Parallel():
-            after = dict(state)
-            for part in step.steps:
-                done = run(part, state, context)
-                after.update({name: done[name] for name in part.writes})
-            return after
-        case Loop():
-            return _run_loop(step, state, context)
-
-
-def _run_block(block: Block, state: Values, context: Context) -> dict[str, Array]:
-    outcome = context.engine.solve(block, {name: state[name] for name in block.reads})
-    context.history.block(context.iteration, block.name, context.starts, outcome)
-    return {**state, **outcome.values}
-
-
-def _run_sweep(sweep: Sweep, state: Values, context: Context) -> dict[str, Array]:
-    exact = context.engine.name == "closed_form"
-    if exact and sweep.fused is not None and _all_exact(sweep):
-        return {**state, **sweep.fused(state)}
-    after = dict(state)
-    for step in sweep.steps:
-        after = run(step, after, context)
-    if context.engine.checks:
-        _assert_invariants(sweep, state, after, context)
-    return after
-
-
-def _all_exact(sweep: Sweep) -> bool:
-    """Whether every block of a sweep has its exact update; one with a user's constraint has not."""
-    return all(step.direct is not None for step in sweep.steps if isinstance(step, Block))
-
-
-def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
-    outer_starts, outer_iteration = context.starts, context.iteration
-    count = starts_in(state)
-    if outer_starts.size != count:
-        outer_starts = np.arange(count)
-    iterations = np.zeros(count, dtype=np.intp)
-    converged = np.zeros(count, dtype=bool)
-    active = np.arange(count)
-    current = dict(state)
-    try:
-        for iteration in range(1, loop.limit + 1):
-            context.iteration, context.starts = iteration, outer_starts[active]
-            begun = time.perf_counter()
-            before = take(current, active)
-            after = _one_iteration(loop, before, context)
-            measured = loop.measure(after)
-            current = put(current, active, after)
-            iterations[active] = iteration
-            context.history.iteration(loop.name, context, measured, time.perf_counter() - begun)
-            finished = loop.stop(iteration, before, after, measured)
-            converged[active[finished]] = True
-            active = active[~finished]
-            if context.callback is not None and context.callback(loop.name, iteration, measured):
-                context.interrupted = True
-            if active.size == 0 or context.interrupted:
-                break
-    except KeyboardInterrupt:
-        context.interrupted = True
-    finally:
-        context.iteration, context.starts = outer_iteration, outer_starts
-    context.reports[loop.name] = LoopReport(iterations, converged)
-    return current
-
-
-def _one_iteration(loop: Loop, before: dict[str, Array], context: Context) -> dict[str, Array]:
-    if loop.accelerate is None:
-        after = run(loop.body, before, context)
-    else:
-        after = dict(loop.accelerate(lambda state: run(loop.body, state, context), before, context.iteration))
-    if loop.accept is not None:
-        taken = loop.accept(before, after)
-        if not taken.all():
-            after = put(before, np.flatnonzero(taken), take(after, np.flatnonzero(taken)))
-    return after
-
-
-def _assert_invariants(sweep: Sweep, before: Values, after: Values, context: Context) -> None:
-    for invariant in sweep.invariants:
-        violation = invariant.violation(before, after)
-        worst = int(np.argmax(violation))
-        if not violation[worst] <= invariant.tolerance:
-            raise Disagreement(
-                f"{sweep.name!r}, iteration {context.iteration}, start {context.starts[worst]}: {invariant.name} is "
-                f"violated by {violation[worst]:.2e} > {invariant.tolerance:g}"
-            )

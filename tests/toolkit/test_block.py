@@ -8,10 +8,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from cvxpriv.attempts import Solution
 from cvxpriv.block import KEPT, Block
 from cvxpriv.declaration import Declaration, NotDPPWarning
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.solvers import Solution
 from cvxpriv.state import Values
 
 TARGET = np.array([0.7, 0.2, 0.1])

@@ -7,7 +7,8 @@ import pytest
 
 from cvxpriv.engines import DCP, Checked, ClosedForm, engine_named
 from cvxpriv.errors import Disagreement, ModelError
-from cvxpriv.schedule import Context, Invariant, Loop, Parallel, Sweep, Update, run
+from cvxpriv.running import run
+from cvxpriv.schedule import Context, Invariant, Loop, Parallel, Sweep, Update
 from cvxpriv.state import Values
 from cvxpriv.stopping import AnyOf, Below, Moved, Never
 from tests.toolkit.test_block import TARGET, projection

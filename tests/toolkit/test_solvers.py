@@ -8,18 +8,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from cvxpriv.attempts import Attempt, Solved, solve, try_solver
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.solvers import (
-    DEFAULT_CHAIN,
-    SOLVERS,
-    Attempt,
-    Solved,
-    fallback_chain,
-    installed,
-    solve,
-    solver_spec,
-    try_solver,
-)
+from cvxpriv.solvers import DEFAULT_CHAIN, SOLVERS, fallback_chain, installed, solver_spec
 
 
 def entropy_problem() -> tuple[cp.Problem, cp.Variable]:

@@ -24,7 +24,8 @@ from cvxpriv.state import Array, Values, single, starts_in
 from cvxpriv.stopping import Below
 
 from . import accelerated, closed_form, kkt, measures
-from .blocks import convex_concave, expectation, mapping, mapping_and_marginal, marginal, most_telling, posterior
+from .blocks import expectation, mapping, marginal, posterior
+from .larger_blocks import convex_concave, mapping_and_marginal, most_telling
 from .problem import Problem
 
 __all__ = ["ACCELERATIONS", "LOOP", "METHODS", "blocks", "measure", "schedule"]

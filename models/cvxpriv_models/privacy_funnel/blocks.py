@@ -15,19 +15,17 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 
+from cvxpriv.attempts import Solution
 from cvxpriv.block import Block
 from cvxpriv.declaration import Declaration
-from cvxpriv.solvers import Solution
 from cvxpriv.state import Array, Values
 
 from . import closed_form
 from .cells import RESOLUTION, Cells
+from .joint import joint_declaration, multiplier, rate_parameters, softmax
 from .problem import Problem
 
-__all__ = ["convex_concave", "expectation", "mapping", "mapping_and_marginal", "marginal", "most_telling", "posterior"]
-
-RATE = "I(X;Y) >= R"
-ROWS = "sum_j u_ij = p_i"
+__all__ = ["expectation", "mapping", "marginal", "posterior"]
 
 
 def expectation(problem: Problem) -> Block:
@@ -151,13 +149,13 @@ def mapping(problem: Problem, whole: bool = False) -> Block:
     """
 
     def prior(view: Values) -> tuple[Array, Cells]:
-        share = _softmax(view["phi"] + view["log_r"])
+        share = softmax(view["phi"] + view["log_r"])
         return problem.p_x[:, None] * share, Cells((share >= RESOLUTION) | whole)
 
     def declare(alive: Cells) -> Declaration:
         prior_u = cp.Parameter(alive.count, nonneg=True, name="A")
         u = cp.Variable(alive.count, name="u")
-        return _joint_declaration(
+        return joint_declaration(
             problem, alive, u, objective=cp.sum(cp.rel_entr(u, prior_u)), parameters={"A": prior_u}
         )
 
@@ -165,12 +163,12 @@ def mapping(problem: Problem, whole: bool = False) -> Block:
         share, alive = prior(view)
         return {
             "A": alive.normalised(share[alive.mask], axis=1, to=problem.p_x),
-            **_rate_parameters(problem, view, alive),
+            **rate_parameters(problem, view, alive),
         }
 
     def write(solution: Solution, view: Values) -> Values:
         log_u = prior(view)[1].log_spread(solution.values["u"])
-        return {"log_u": log_u, "lam": _multiplier(solution)}
+        return {"log_u": log_u, "lam": multiplier(solution)}
 
     def direct(state: Values) -> Values:
         log_u, lam = closed_form.mapping(
@@ -190,181 +188,3 @@ def mapping(problem: Problem, whole: bool = False) -> Block:
         structure=lambda view: prior(view)[1],
         direct=direct,
     )
-
-
-def mapping_and_marginal(problem: Problem, whole: bool = False) -> Block:
-    """(u, r) block: minimise sum_ij u_ij (log u_ij - phi_ij - log r_j) over u and r together.
-
-    At its solution r is the column sum of u. There is no closed form: the block has only its DCP form.
-    """
-
-    def kernel(view: Values) -> tuple[Array, Cells]:
-        exponent = view["phi"] - view["phi"].max(axis=1, keepdims=True)
-        return np.exp(exponent), Cells((_softmax(view["phi"] + view["log_r"]) >= RESOLUTION) | whole)
-
-    def declare(alive: Cells) -> Declaration:
-        scale = cp.Parameter(alive.count, nonneg=True, name="exp(phi)")
-        u = cp.Variable(alive.count, name="u")
-        r = cp.Variable(alive.columns.size, name="r")
-        return _joint_declaration(
-            problem,
-            alive,
-            u,
-            objective=cp.sum(cp.rel_entr(u, cp.multiply(scale, alive.column_sums.T @ r))),
-            parameters={"exp(phi)": scale},
-            constraints={"sum_j r_j = 1": cp.sum(r) == 1},
-            variables={"r": r},
-        )
-
-    def parameters(view: Values) -> Values:
-        scale, alive = kernel(view)
-        return {"exp(phi)": np.maximum(scale[alive.mask], RESOLUTION**2), **_rate_parameters(problem, view, alive)}
-
-    def with_marginal(u: Array, alive: Cells) -> Values:
-        return {"u": u, "r": alive.column_sums @ u}
-
-    def repair(values: Values, view: Values) -> Values:
-        alive = kernel(view)[1]
-        return with_marginal(alive.normalised(values["u"], axis=1, to=problem.p_x), alive)
-
-    def write(solution: Solution, view: Values) -> Values:
-        log_u = kernel(view)[1].log_spread(solution.values["u"])
-        return {"log_u": log_u, "log_r": closed_form.marginal(log_u[None])[0], "lam": _multiplier(solution)}
-
-    def embed(point: Values, at: Values) -> Values:
-        alive = kernel(at)[1]
-        return with_marginal(np.exp(point["log_u"])[alive.mask], alive)
-
-    return Block(
-        name="(u, r)",
-        reads=frozenset({"phi", "log_r", "log_w", "lam"}),
-        writes=frozenset({"log_u", "log_r", "lam"}),
-        declare=declare,
-        parameters=parameters,
-        embed=embed,
-        repair=repair,
-        write=write,
-        structure=lambda view: kernel(view)[1],
-    )
-
-
-def convex_concave(problem: Problem, whole: bool = False) -> Block:
-    """(q, u, r) block: minimise sum_jk T_kj log(T_kj / r_j), T = s u, over q, u and r together: the objective itself.
-
-    Only the rate constraint is replaced, by sum u log w >= R^ at the last w: this is the convex-concave procedure.
-    Columns of less than `RESOLUTION` stay empty. There is no closed form.
-    """
-    s = problem.p_s_given_x
-
-    def cells(view: Values) -> Cells:
-        u = np.exp(view["log_u"])
-        columns = u.sum(axis=0) >= RESOLUTION
-        return Cells((u >= RESOLUTION**2) & columns | whole)
-
-    def declare(alive: Cells) -> Declaration:
-        u = cp.Variable(alive.count, name="u")
-        r = alive.column_sums @ u
-        joint = cp.vstack([alive.weighted_column_sums(row) @ u for row in s if row.any()])
-        ones = np.ones((joint.shape[0], 1))
-        return _joint_declaration(
-            problem,
-            alive,
-            u,
-            objective=cp.sum(cp.rel_entr(joint, ones @ cp.reshape(r, (1, alive.columns.size), order="C"))),
-            constraints={"u_ij >= 0": u >= 0},  # the objective's domain is s u >= 0, which is more
-        )
-
-    def write(solution: Solution, view: Values) -> Values:
-        log_u = cells(view).log_spread(solution.values["u"])
-        return {
-            "log_u": log_u,
-            "phi": closed_form.expectation(log_u[None], s)[0],
-            "log_r": closed_form.marginal(log_u[None])[0],
-            "lam": _multiplier(solution),
-        }
-
-    return Block(
-        name="(q, u, r)",
-        reads=frozenset({"log_u", "log_w", "lam"}),
-        writes=frozenset({"log_u", "phi", "log_r", "lam"}),
-        declare=declare,
-        parameters=lambda view: _rate_parameters(problem, view, cells(view)),
-        embed=lambda point, at: {"u": np.exp(point["log_u"])[cells(at).mask]},
-        repair=lambda values, at: {"u": cells(at).normalised(values["u"], axis=1, to=problem.p_x)},
-        write=write,
-        structure=cells,
-    )
-
-
-def most_telling(problem: Problem) -> Block:
-    """Phase one of a constrained funnel: maximise sum u log w, the tangent of I(X;Y) at the last w, over u.
-
-    I(X;Y) is convex in u, so that no step lowers it: alternated with the w block it climbs towards the rate.
-    """
-
-    def declare(alive: Cells) -> Declaration:
-        log_w = cp.Parameter(alive.count, name="log w")
-        u = cp.Variable(alive.count, name="u")
-        return Declaration(
-            objective=cp.Maximize(log_w @ u),
-            constraints={ROWS: alive.row_sums @ u == problem.p_x, "u_ij >= 0": u >= 0},
-            variables={"u": u},
-            parameters={"log w": log_w},
-            mechanism=alive.expression(u, scale=1.0 / problem.p_x),
-        )
-
-    def cells(view: Values) -> Cells:
-        return Cells(np.ones(view["log_w"].shape, dtype=bool))
-
-    def write(solution: Solution, view: Values) -> Values:
-        log_u = cells(view).log_spread(solution.values["u"])
-        return {"log_u": log_u, "log_r": closed_form.marginal(log_u[None])[0]}
-
-    return Block(
-        name="phase one",
-        reads=frozenset({"log_w"}),
-        writes=frozenset({"log_u", "log_r"}),
-        declare=declare,
-        parameters=lambda view: {"log w": _rate_parameters(problem, view, cells(view))["log w"]},
-        embed=lambda point, at: {"u": np.exp(point["log_u"])[cells(at).mask]},
-        repair=lambda values, at: {"u": cells(at).normalised(values["u"], axis=1, to=problem.p_x)},
-        write=write,
-        structure=cells,
-    )
-
-
-def _joint_declaration(
-    problem: Problem,
-    alive: Cells,
-    u: cp.Variable,
-    *,
-    objective: cp.Expression,
-    parameters: dict[str, cp.Parameter] | None = None,
-    constraints: dict[str, cp.Constraint] | None = None,
-    variables: dict[str, cp.Variable] | None = None,
-) -> Declaration:
-    """Declare a problem in u: its rows sum to p, (5b), it carries the rate, (5d), and its rules see P(Y|X)."""
-    log_w = cp.Parameter(alive.count, name="log w")
-    needed = cp.Parameter(name="R^")
-    return Declaration(
-        objective=cp.Minimize(objective),
-        constraints={ROWS: alive.row_sums @ u == problem.p_x, RATE: log_w @ u >= needed, **(constraints or {})},
-        variables={"u": u, **(variables or {})},
-        parameters={"log w": log_w, "R^": needed, **(parameters or {})},
-        mechanism=alive.expression(u, scale=1.0 / problem.p_x),
-    )
-
-
-def _rate_parameters(problem: Problem, view: Values, alive: Cells) -> Values:
-    # Raising a w that no mass follows to 1e-18 leaves sum u log w a lower bound of I(X;Y) - H(X).
-    log_w = np.maximum(view["log_w"][alive.mask], 2.0 * np.log(RESOLUTION))
-    return {"log w": log_w, "R^": np.asarray(problem.target)}
-
-
-def _multiplier(solution: Solution) -> Array:
-    return np.asarray(np.maximum(np.asarray(solution.duals[RATE], dtype=float), 0.0))
-
-
-def _softmax(exponent: Array) -> Array:
-    weights = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,23 +16,20 @@ from cvxpriv.distributions import JointTable
 from cvxpriv.engines import Engine, engine_named
 from cvxpriv.errors import ModelError
 from cvxpriv.files import PathLike
-from cvxpriv.history import History
 from cvxpriv.mechanism import stochastic_matrix
-from cvxpriv.schedule import Context, Loop, run
-from cvxpriv.state import Array, Values, put
+from cvxpriv.state import Array
 from cvxpriv.sweeps import pieces, sweep
 
-from . import algorithm, closed_form, measures
-from .algorithm import Rules
+from . import algorithm
 from .baselines import agglomerative
 from .cells import Cells
+from .curve import curve_row, lower_envelope
 from .problem import Problem
 from .run import FunnelRun, Settings, best_run
+from .solving import Callback, solve_starts
 from .starts import feasible_starts, softened
 
-__all__ = ["PrivacyFunnel", "lower_envelope"]
-
-Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+__all__ = ["PrivacyFunnel"]
 
 #: How far below the rate a start may lie: what the rows of a mechanism read from a file lose to rounding.
 FEASIBLE = 1e-9
@@ -190,7 +185,7 @@ class PrivacyFunnel:
         exact = who.name == "closed_form" and not self.rules and method == "aem"
         log_u, origins = self._initial(init, (30 if exact else 1) if starts is None else starts, seed, clustered=exact)
         parts = pieces(len(log_u), n_jobs)
-        work = partial(_solve_piece, self.problem, self.rules, loop, who, callback if n_jobs == 1 else None)
+        work = partial(solve_starts, self.problem, self.rules, loop, who, callback if n_jobs == 1 else None)
         done = sweep(
             work,
             [log_u[part.start : part.stop] for part in parts],
@@ -239,7 +234,7 @@ class PrivacyFunnel:
             description="rates",
             last=lambda solved: solved.interrupted,
         )
-        return lower_envelope([_curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=False)])
+        return lower_envelope([curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=False)])
 
     @staticmethod
     def load_run(path: PathLike) -> FunnelRun:
@@ -276,62 +271,8 @@ class PrivacyFunnel:
         return given
 
 
-def _solve_piece(
-    problem: Problem, rules: Rules, loop: Loop, engine: Engine, callback: Callback | None, log_u: Array
-) -> tuple[Values, Context]:
-    context = Context(engine, History(), callback, starts=np.arange(len(log_u)))
-    state: Values = algorithm.initial_state(problem, log_u)
-    if rules:
-        state = _inside(problem, rules, state, context)
-    return run(loop, state, context), context
-
-
-def _inside(problem: Problem, rules: Rules, state: Values, context: Context) -> Values:
-    """Lead every start into the constraints, at the rate; one that gets stuck begins again from an injective map."""
-    climb = algorithm.phase_one(problem, rules)
-    reached = run(climb, state, context)
-    stuck = np.flatnonzero(~context.reports[climb.name].converged)
-    if stuck.size and problem.size_y >= problem.p_x.size:
-        injective = feasible_starts(problem.p_x, problem.table.entropy_x, problem.size_y, stuck.size)
-        again = run(climb, algorithm.initial_state(problem, injective), context)
-        reached = put(reached, stuck, again)
-        stuck = stuck[~context.reports[climb.name].converged]
-    if stuck.size:
-        told = float(measures.utility(reached["log_u"])[stuck].max())
-        raise ModelError(
-            f"constraints {', '.join(name for name, _ in rules)}: no mechanism that satisfies them and tells "
-            f"rate={problem.rate:.6g} nats was found; I(X;Y) climbed to {told:.6g}: lower rate, relax a constraint, "
-            "or raise size_y"
-        )
-    return {**state, **closed_form.complete(reached["log_u"], problem.p_s_given_x)}
-
-
 def _solve_funnel(options: Mapping[str, object], funnel: PrivacyFunnel) -> FunnelRun:
     return funnel.solve(**options)  # type: ignore[arg-type]
-
-
-def _curve_row(fraction: float, solved: FunnelRun) -> dict[str, Any]:
-    return {
-        "fraction": fraction,
-        "rate": solved.problem.rate,
-        "utility": solved.utility,
-        "leakage": solved.leakage,
-        "kkt": solved.starts.at[solved.start, "kkt"],
-        "converged": solved.converged,
-        "iterations": solved.iterations,
-        "found_at": fraction,
-        "seconds": solved.seconds,
-    }
-
-
-def lower_envelope(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Let each rate use the best mechanism found at it or at a higher one."""
-    rows = sorted(rows, key=lambda row: float(row["fraction"]))
-    for here, above in reversed(list(itertools.pairwise(rows))):
-        if above["leakage"] < here["leakage"]:
-            carried = ("utility", "leakage", "kkt", "converged", "iterations", "found_at")
-            here.update({name: above[name] for name in carried})
-    return pd.DataFrame(rows)
 
 
 def _require_counts(**counts: int | None) -> None:

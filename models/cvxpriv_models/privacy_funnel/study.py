@@ -16,7 +16,8 @@ from cvxpriv.distributions import JointTable
 from cvxpriv.errors import NotConverged
 from cvxpriv.progress import track
 
-from .model import PrivacyFunnel, lower_envelope
+from .curve import lower_envelope
+from .model import PrivacyFunnel
 from .run import FunnelRun
 
 __all__ = ["Extras", "SolveOptions", "Study", "exact_zero", "solved", "study"]

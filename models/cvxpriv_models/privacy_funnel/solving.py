@@ -1,0 +1,60 @@
+"""From starts to final states: the algorithm's run, after a first phase where a user's constraints ask for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from cvxpriv.engines import Engine
+from cvxpriv.errors import ModelError
+from cvxpriv.history import History
+from cvxpriv.running import run
+from cvxpriv.schedule import Context, Loop
+from cvxpriv.state import Array, Values, put
+
+from . import algorithm, closed_form, measures
+from .algorithm import Rules
+from .problem import Problem
+from .starts import feasible_starts
+
+__all__ = ["Callback", "solve_starts"]
+
+Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+
+
+def solve_starts(
+    problem: Problem, rules: Rules, loop: Loop, engine: Engine, callback: Callback | None, log_u: Array
+) -> tuple[Values, Context]:
+    """Run the algorithm from starts given as log P(X, Y), (starts, |X|, |Y|); return the final state and its context.
+
+    Raises
+    ------
+    ModelError
+        With rules: no mechanism that satisfies them at the rate was found.
+    """
+    context = Context(engine, History(), callback, starts=np.arange(len(log_u)))
+    state: Values = algorithm.initial_state(problem, log_u)
+    if rules:
+        state = _inside(problem, rules, state, context)
+    return run(loop, state, context), context
+
+
+def _inside(problem: Problem, rules: Rules, state: Values, context: Context) -> Values:
+    """Lead every start into the constraints, at the rate; one that gets stuck begins again from an injective map."""
+    climb = algorithm.phase_one(problem, rules)
+    reached = run(climb, state, context)
+    stuck = np.flatnonzero(~context.reports[climb.name].converged)
+    if stuck.size and problem.size_y >= problem.p_x.size:
+        injective = feasible_starts(problem.p_x, problem.table.entropy_x, problem.size_y, stuck.size)
+        again = run(climb, algorithm.initial_state(problem, injective), context)
+        reached = put(reached, stuck, again)
+        stuck = stuck[~context.reports[climb.name].converged]
+    if stuck.size:
+        told = float(measures.utility(reached["log_u"])[stuck].max())
+        raise ModelError(
+            f"constraints {', '.join(name for name, _ in rules)}: no mechanism that satisfies them and tells "
+            f"rate={problem.rate:.6g} nats was found; I(X;Y) climbed to {told:.6g}: lower rate, relax a constraint, "
+            "or raise size_y"
+        )
+    return {**state, **closed_form.complete(reached["log_u"], problem.p_s_given_x)}
