@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 import time
 from html.parser import HTMLParser
@@ -18,7 +19,7 @@ from cvxpriv.cases import Case, case_of_problem
 from cvxpriv.crosscheck import CLOSED_FORM, crosscheck
 from cvxpriv.declaration import Declaration
 from cvxpriv.errors import DataError, Disagreement, ModelError
-from cvxpriv.isolation import isolated
+from cvxpriv.isolation import isolated, work
 from cvxpriv.verdicts import Tolerances
 
 SHARES = np.array([0.2, 0.3, 0.5])
@@ -286,6 +287,10 @@ def raising() -> None:
     raise ValueError("as the test says")
 
 
+def raising_two(first: int, second: int) -> None:
+    raise ValueError(f"{first}, {second}")
+
+
 def killed() -> None:
     os.kill(os.getpid(), 9)
 
@@ -296,6 +301,15 @@ def test_each_ending_of_an_isolated_call_is_told() -> None:
     assert isolated(killed).error == "its process was killed by SIGKILL"
     late = isolated(time.sleep, 60, time_limit=0.2)
     assert (late.status, late.error) == ("timed out", "no answer within 0.2 s")
+
+
+def test_what_the_child_does(tmp_path: Path) -> None:
+    request, begun, answer = (tmp_path / name for name in ("request", "begun", "answer"))
+    for function, ending in ((max, ("returned", 2, "")), (raising_two, ("raised", None, "ValueError: 1, 2"))):
+        request.write_bytes(pickle.dumps((1, pickle.dumps((function, (1, 2))))))
+        work(str(request), str(begun), str(answer))
+        assert begun.exists()
+        assert pickle.loads(answer.read_bytes()) == ending
 
 
 def test_new_expressions_in_another_process_get_numbers_of_their_own() -> None:

@@ -1,0 +1,65 @@
+"""Points a hair outside the domain are moved into it, and no others."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from cvxpriv.domain import ROOM, into_domain
+
+
+def moved(objective: cp.Expression, **values: object) -> tuple[float, float]:
+    """The move and the objective afterwards."""
+    problem = cp.Problem(cp.Minimize(objective))
+    for variable in problem.variables():
+        variable.save_value(np.asarray(values[variable.name()], dtype=float))
+    step = into_domain(problem)
+    with np.errstate(all="ignore"):
+        return step, float(problem.objective.value)
+
+
+x, y, t = cp.Variable(2, name="x"), cp.Variable(name="y"), cp.Variable(name="t", nonneg=True)
+
+
+def test_an_entropy_at_minus_a_billionth_is_evaluated_at_zero() -> None:
+    assert moved(-cp.sum(cp.entr(x)), x=[-1e-9, 1.0]) == (1e-9, 0.0)
+
+
+def test_a_logarithm_is_evaluated_just_inside() -> None:
+    step, value = moved(-cp.log(y), y=-1e-9)
+    assert step == pytest.approx(1e-9, rel=1e-5)
+    assert value == pytest.approx(-np.log(1e-15))
+
+
+def test_a_bound_given_as_an_attribute_is_part_of_the_domain() -> None:
+    step, value = moved(-cp.sqrt(t), t=-1e-9)
+    assert (step, value) == (1e-9, 0.0)
+
+
+def test_an_argument_of_several_variables_is_met_by_the_shortest_move() -> None:
+    # 1 - x0 - x1 = -2e-9: the nearest point takes half of it from each.
+    step, value = moved(-cp.entr(1 - cp.sum(x)) - cp.sum(cp.entr(x)), x=[0.25, 0.75 + 2e-9])
+    assert step == pytest.approx(1e-9, rel=1e-5)
+    assert value == pytest.approx(0.25 * np.log(0.25) + 0.75 * np.log(0.75), abs=1e-7)
+
+
+@pytest.mark.parametrize("point", [[-10 * ROOM, 1.0], [-0.5, 1.5]])
+def test_a_point_further_outside_stays_where_it_is(point: list[float]) -> None:
+    assert moved(-cp.sum(cp.entr(x)), x=point) == (0.0, np.inf)
+
+
+@pytest.mark.parametrize("point", [[0.0, 1.0], [0.5, 0.5]])
+def test_a_point_inside_stays_where_it_is(point: list[float]) -> None:
+    assert moved(-cp.sum(cp.entr(x)), x=point)[0] == 0.0
+
+
+def test_where_nothing_helps_the_point_stays() -> None:
+    # The denominator is zero where the numerator is not: no small step gives a number of any use.
+    step, value = moved(cp.quad_over_lin(x, y), x=[1.0, 1.0], y=-1e-30)
+    assert step in (0.0, pytest.approx(1e-15), pytest.approx(1e-9))
+    assert value > 1e8 or not np.isfinite(value)
+
+
+def test_an_objective_without_a_domain_needs_no_move() -> None:
+    assert moved(cp.sum_squares(x), x=[1.0, -1.0]) == (0.0, 2.0)
