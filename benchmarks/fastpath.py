@@ -17,7 +17,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.fastpath import FastProblem
+from cvxpriv.fastpath.problem import FastProblem
 from cvxpriv.solvers import solver_spec
 
 SIZE, ROUNDS, LONG = 11, 300, 10_000

@@ -17,7 +17,7 @@ from cvxpriv_models.privacy_funnel.problem import Problem
 from cvxpriv_models.privacy_funnel.starts import feasible_starts
 
 from cvxpriv import datasets
-from cvxpriv.crosscheck import case_of_block, crosscheck
+from cvxpriv.crosschecks.check import case_of_block, crosscheck
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.state import single
 

@@ -16,7 +16,16 @@ from cvxpriv._version import __version__
 
 if TYPE_CHECKING:
     from cvxpriv.block import Block
-    from cvxpriv.crosscheck import CrossCheck, crosscheck
+    from cvxpriv.crosschecks import (
+        Case,
+        CrossCheck,
+        Formulations,
+        Tolerances,
+        Verdict,
+        case_of_block,
+        compare_formulations,
+        crosscheck,
+    )
     from cvxpriv.declaration import Declaration
     from cvxpriv.distributions import Alphabet, JointTable
     from cvxpriv.engines import DCP, Checked, ClosedForm
@@ -34,13 +43,22 @@ if TYPE_CHECKING:
     from cvxpriv.running import run
     from cvxpriv.runs import load
     from cvxpriv.schedule import Context, Invariant, Loop, Parallel, Sweep, Update
-    from cvxpriv.verdicts import Tolerances, Verdict
+    from cvxpriv.testing import assert_solvers_agree
 
 #: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
 _HOMES = {
     "block": ("Block",),
+    "crosschecks": (
+        "Case",
+        "CrossCheck",
+        "Formulations",
+        "Tolerances",
+        "Verdict",
+        "case_of_block",
+        "compare_formulations",
+        "crosscheck",
+    ),
     "declaration": ("Declaration",),
-    "crosscheck": ("CrossCheck", "crosscheck"),
     "distributions": ("Alphabet", "JointTable"),
     "engines": ("DCP", "Checked", "ClosedForm"),
     "errors": (
@@ -54,16 +72,17 @@ _HOMES = {
     ),
     "kkt": ("Residuals", "residuals"),
     "mechanism": ("Mechanism",),
+    "running": ("run",),
     "runs": ("load",),
     "schedule": ("Context", "Invariant", "Loop", "Parallel", "Sweep", "Update"),
-    "running": ("run",),
-    "verdicts": ("Tolerances", "Verdict"),
+    "testing": ("assert_solvers_agree",),
 }
 
 __all__ = [
     "DCP",
     "Alphabet",
     "Block",
+    "Case",
     "Checked",
     "ClosedForm",
     "Context",
@@ -72,6 +91,7 @@ __all__ = [
     "DataError",
     "Declaration",
     "Disagreement",
+    "Formulations",
     "Invariant",
     "JointTable",
     "Loop",
@@ -87,6 +107,9 @@ __all__ = [
     "Update",
     "Verdict",
     "__version__",
+    "assert_solvers_agree",
+    "case_of_block",
+    "compare_formulations",
     "crosscheck",
     "load",
     "residuals",

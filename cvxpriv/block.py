@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cvxpriv.attempts import Attempt, Solution, Solved, solve, try_solver
 from cvxpriv.declaration import Declaration, Rule, require_dcp, with_rule
 from cvxpriv.errors import ModelError
-from cvxpriv.fastpath import FastProblem, FastSolution
+from cvxpriv.fastpath.problem import FastProblem, FastSolution
 from cvxpriv.solvers import fallback_chain
 from cvxpriv.state import Values
 

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.alphabets import Alphabet
-from cvxpriv.arrays import (
+from cvxpriv.errors import DataError
+from cvxpriv.information import FloatArray, entropy, mutual_information
+from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.arrays import (
     IntArray,
     Labels,
     count_matrix,
@@ -24,9 +26,7 @@ from cvxpriv.arrays import (
     smoothed,
     without_empty,
 )
-from cvxpriv.errors import DataError
-from cvxpriv.frames import count_column, read_table, require_roles
-from cvxpriv.information import FloatArray, entropy, mutual_information
+from cvxpriv.tables.frames import count_column, read_table, require_roles
 
 __all__ = ["Alphabet", "JointTable"]
 
@@ -180,8 +180,8 @@ class JointTable:
         """A table from a data frame of records, or of counts.
 
         Several columns make a product alphabet: the first varies slowest, and the values of each are sorted (numbers by
-        value; a categorical column keeps its own order). Values become text by `cvxpriv.frames.symbol`: 1, 1.0 and "1"
-        are one symbol.
+        value; a categorical column keeps its own order). Values become text by `cvxpriv.tables.frames.symbol`: 1,
+        1.0 and "1" are one symbol.
 
         Parameters
         ----------
@@ -243,7 +243,8 @@ class JointTable:
     ) -> JointTable:
         """A table from a CSV or TSV file of records, or of counts.
 
-        `cvxpriv.frames.read_table` says what ``path``, ``separator`` and ``missing`` may be; `from_frame` the rest.
+        `cvxpriv.tables.frames.read_table` says what ``path``, ``separator`` and ``missing`` may be; `from_frame` the
+        rest.
 
         Raises
         ------

@@ -17,14 +17,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.alphabets import Alphabet
-from cvxpriv.arrays import SUM_TOLERANCE, nonnegative_matrix, read_only
 from cvxpriv.errors import DataError
 from cvxpriv.files import PathLike, read_text, write_text
 from cvxpriv.information import FloatArray
 from cvxpriv.mechanism_file import Fields, dump, parse
 from cvxpriv.provenance import versions
 from cvxpriv.release import RELEASED, Unseen, release
+from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix, read_only
 
 __all__ = ["Fact", "Mechanism", "provenance", "stochastic_matrix"]
 

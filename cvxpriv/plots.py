@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.alphabets import Alphabet
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.mechanism import stochastic_matrix
 from cvxpriv.pictures import GREY, blank, image, save_figure, styled
+from cvxpriv.tables.alphabets import Alphabet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,8 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError, suggest
-from cvxpriv.frames import require_columns, symbol
 from cvxpriv.information import FloatArray
+from cvxpriv.tables.frames import require_columns, symbol
 
 if TYPE_CHECKING:
     from cvxpriv.mechanism import Mechanism
@@ -57,7 +57,7 @@ def release(
     ----------
     mechanism : Mechanism
     frame : DataFrame
-        One record per row. Values are matched by `cvxpriv.frames.symbol`: 1, 1.0 and "1" are one symbol.
+        One record per row. Values are matched by `cvxpriv.tables.frames.symbol`: 1, 1.0 and "1" are one symbol.
     seed : int, optional
         By default the noise comes from the operating system's secure random source. A seed makes the same draw again
         and again, warns (`SeededNoiseWarning`), and must be kept secret.

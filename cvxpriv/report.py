@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
+from cvxpriv.crosschecks.verdicts import VERDICTS
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.files import PathLike, write_text
 from cvxpriv.formatting import DIGITS, MISSING, format_cell, is_number
-from cvxpriv.verdicts import VERDICTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,8 +26,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cvxpriv.arrays import IntArray
 from cvxpriv.information import FloatArray
+from cvxpriv.tables.arrays import IntArray
 
 __all__ = ["corrected_interval", "percentile_interval", "resampled_tables"]
 

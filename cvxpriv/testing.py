@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from cvxpriv.crosscheck import CrossCheck
+    from cvxpriv.crosschecks.check import CrossCheck
 
 __all__ = ["assert_solvers_agree", "cvxpriv_crosscheck"]
 
@@ -42,7 +42,7 @@ def assert_solvers_agree(
         Relative. For residuals and values; minimisers are held to its square root, which is what a value of that
         accuracy says of them.
     **options
-        Of `cvxpriv.crosscheck.crosscheck`; with ``tolerances`` of its own, ``tol`` has no effect.
+        Of `cvxpriv.crosschecks.check.crosscheck`; with ``tolerances`` of its own, ``tol`` has no effect.
 
     Raises
     ------
@@ -57,9 +57,9 @@ def assert_solvers_agree(
     >>> assert_solvers_agree(problem, ["CLARABEL", "ECOS"]).verdicts["ECOS"].verdict
     'agrees'
     """
-    from cvxpriv.crosscheck import crosscheck
+    from cvxpriv.crosschecks.check import crosscheck
+    from cvxpriv.crosschecks.verdicts import Tolerances
     from cvxpriv.errors import Disagreement
-    from cvxpriv.verdicts import Tolerances
 
     judging = options.pop("tolerances", None) or Tolerances(agree=tol, minimiser=tol**0.5)
     check = crosscheck(problem, solvers, tolerances=judging, **options)

@@ -21,9 +21,9 @@ from cvxpriv_models.privacy_funnel import blocks, larger_blocks
 from cvxpriv_models.privacy_funnel.problem import Problem
 
 from cvxpriv import datasets
-from cvxpriv.crosscheck import Case, case_of_block
+from cvxpriv.crosschecks.check import Case, case_of_block
+from cvxpriv.crosschecks.formulations import compare_formulations
 from cvxpriv.declaration import Declaration
-from cvxpriv.formulations import compare_formulations
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.state import Values
 

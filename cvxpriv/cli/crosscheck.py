@@ -8,10 +8,10 @@ import click
 
 from cvxpriv.cli.layout import number, paragraph, residual, table
 from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
-from cvxpriv.crosscheck_page import largest_residual, worst_first
+from cvxpriv.crosschecks.page import largest_residual, worst_first
 
 if TYPE_CHECKING:
-    from cvxpriv.crosscheck import CrossCheck
+    from cvxpriv.crosschecks.check import CrossCheck
 
 __all__ = ["crosscheck", "crosscheck_document", "crosscheck_text", "unsound"]
 

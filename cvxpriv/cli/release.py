@@ -13,9 +13,9 @@ from cvxpriv.cli.outputs import require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
 from cvxpriv.files import write_text
-from cvxpriv.frames import read_table
 from cvxpriv.mechanism import Mechanism
 from cvxpriv.release import RELEASED
+from cvxpriv.tables.frames import read_table
 
 __all__ = ["release"]
 

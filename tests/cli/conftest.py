@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cvxpriv.alphabets import Alphabet
 from cvxpriv.cli import main
 from cvxpriv.mechanism import Mechanism
+from cvxpriv.tables.alphabets import Alphabet
 
 Run = Callable[..., Result]
 

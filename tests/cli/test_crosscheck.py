@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from cvxpriv_models.privacy_funnel.run import FunnelRun
 
-from cvxpriv.crosscheck import CrossCheck
+from cvxpriv.crosschecks.check import CrossCheck
 
 from .conftest import Run, one_error_line
 

@@ -19,7 +19,7 @@ from cvxpriv.cli.layout import WIDTH, number, paragraph, residual, table
 from cvxpriv.cli.options import NAMES
 from cvxpriv.cli.outputs import Outputs, require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal, plain_data
-from cvxpriv.crosscheck import CrossCheck
+from cvxpriv.crosschecks.check import CrossCheck
 from cvxpriv.errors import DataError, ModelError
 
 
@@ -143,7 +143,7 @@ def test_outside_the_main_thread_nothing_is_watched_and_nothing_breaks() -> None
 
 
 def answers() -> CrossCheck:
-    """Three answers as `cvxpriv.crosscheck` gives them, one of each kind."""
+    """Three answers as `cvxpriv.crosschecks.check` gives them, one of each kind."""
     nan = float("nan")
     figures = dict.fromkeys(
         ("stationarity", "natural", "dual", "dual_cone", "complementarity", "duality_gap", "bound", "certificate"), nan

@@ -12,7 +12,7 @@ from cvxpriv_models.privacy_funnel.starts import feasible_starts
 
 from cvxpriv import datasets
 from cvxpriv.block import Block
-from cvxpriv.crosscheck import CLOSED_FORM, case_of_block, crosscheck
+from cvxpriv.crosschecks.check import CLOSED_FORM, case_of_block, crosscheck
 from cvxpriv.engines import DCP, ClosedForm
 from cvxpriv.state import Array, single
 

@@ -13,8 +13,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.cone_program import solve_conic
-from cvxpriv.crosscheck import crosscheck
+from cvxpriv.conic.program import solve_conic
+from cvxpriv.crosschecks.check import crosscheck
 from cvxpriv.kkt import residuals
 
 TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cvxpriv.builders import builder_named
-from cvxpriv.crosscheck import crosscheck
+from cvxpriv.crosschecks.builders import builder_named
+from cvxpriv.crosschecks.check import crosscheck
 from cvxpriv.errors import DataError, ModelError
 
 FILE = """

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scs
 
-from cvxpriv.cone_bounds import variable_bounds
-from cvxpriv.cone_program import ConeProgram, ConicSolution, solve_conic
+from cvxpriv.conic.bounds import variable_bounds
+from cvxpriv.conic.program import ConeProgram, ConicSolution, solve_conic
 from cvxpriv.errors import ModelError
 
 TIGHT = {
@@ -191,7 +191,7 @@ def test_unboundedness_certificates_are_checked(solver: str) -> None:
 def test_a_forged_certificate_does_not_hold() -> None:
     x = cp.Variable(2)
     program = ConeProgram.from_problem(cp.Problem(cp.Minimize(x[0]), [x >= 0, x[0] + x[1] <= 1]), "CLARABEL")
-    from cvxpriv.cone_residuals import infeasibility, unboundedness
+    from cvxpriv.conic.residuals import infeasibility, unboundedness
 
     assert not infeasibility(program, np.array([1.0, 1.0, 1.0])).holds()  # b'z = 1 is no contradiction
     assert not unboundedness(program, np.array([-1.0, 0.0])).holds()  # leaves x >= 0

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from cvxpriv import cones
-from cvxpriv.cones import ConeLayout
+from cvxpriv.conic import cones
+from cvxpriv.conic.cones import ConeLayout
 from cvxpriv.errors import ModelError
 
 MANY = 10_000

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from cvxpriv.block import Block
-from cvxpriv.cases import Case, case_of_problem
-from cvxpriv.crosscheck import CLOSED_FORM, crosscheck
+from cvxpriv.crosschecks.cases import Case, case_of_problem
+from cvxpriv.crosschecks.check import CLOSED_FORM, crosscheck
+from cvxpriv.crosschecks.isolation import isolated, work
+from cvxpriv.crosschecks.verdicts import Tolerances
 from cvxpriv.declaration import Declaration
 from cvxpriv.errors import DataError, Disagreement, ModelError
-from cvxpriv.isolation import isolated, work
-from cvxpriv.verdicts import Tolerances
 
 SHARES = np.array([0.2, 0.3, 0.5])
 
@@ -152,7 +152,7 @@ REFUSED: list[tuple[Any, list[str] | None, list[str]]] = [
 def test_bad_input_is_refused_before_any_solve(
     target: Any, solvers: list[str] | None, messages: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cvxpriv.crosscheck.solver_answer", lambda *_: pytest.fail("a solver was asked"))
+    monkeypatch.setattr("cvxpriv.crosschecks.check.solver_answer", lambda *_: pytest.fail("a solver was asked"))
     with pytest.raises(ModelError) as caught:
         crosscheck(target, solvers)
     for message in messages:
@@ -160,7 +160,7 @@ def test_bad_input_is_refused_before_any_solve(
 
 
 def test_a_second_case_that_is_bad_is_refused_before_the_first_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cvxpriv.crosscheck.solver_answer", lambda *_: pytest.fail("a solver was asked"))
+    monkeypatch.setattr("cvxpriv.crosschecks.check.solver_answer", lambda *_: pytest.fail("a solver was asked"))
     with pytest.raises(ModelError, match="second has Parameters without values"):
         crosscheck({"first": least_squares(), "second": unset_parameters()})
 

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.derivatives import Coordinates, Derivative, DerivativeError, derivative
+from cvxpriv.kkt.derivatives import Coordinates, Derivative, DerivativeError, derivative
 
 C = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]])
 M = np.array([[1.0, -2.0, 0.5], [0.3, 1.0, 1.0]])

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.fastpath import FastProblem, NotFast, supported
-from cvxpriv.fastpath_solvers import Scs
+from cvxpriv.fastpath.problem import FastProblem, NotFast, supported
+from cvxpriv.fastpath.solvers import Scs
 
 Draw = Callable[[np.random.Generator], dict[str, Any]]
 

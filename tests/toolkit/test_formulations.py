@@ -8,8 +8,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from cvxpriv.crosschecks.formulations import compare_formulations
 from cvxpriv.errors import ModelError
-from cvxpriv.formulations import compare_formulations
 
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])
 VALUE = -np.log(2.0)  # of KL(x || 2 shares) on the simplex, at x = shares

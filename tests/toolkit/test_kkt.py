@@ -8,9 +8,9 @@ import pytest
 import scs
 from scipy.optimize import brentq
 
-from cvxpriv.derivatives import DerivativeError
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import residuals
+from cvxpriv.kkt.derivatives import DerivativeError
 
 ROUNDING = 1e-12  # closed-form answers leave a few units in the last place, times the size of the data
 TIGHT = {"solver": "CLARABEL", "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}

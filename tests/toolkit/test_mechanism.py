@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from cvxpriv import release as release_module
-from cvxpriv.alphabets import Alphabet
 from cvxpriv.distributions import JointTable
 from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.mechanism import Mechanism, provenance, stochastic_matrix
 from cvxpriv.release import SeededNoiseWarning, draw, uniforms
+from cvxpriv.tables.alphabets import Alphabet
 
 MATRIX = [[0.5, 0.5, 0.0], [0.1, 0.2, 0.7], [1 / 3, 1 / 3, 1 / 3], [0.0, 0.0, 1.0]]
 INPUTS = Alphabet(("age", "sex"), (("30", "F"), ("30", "M"), ("40.5", "F"), ("40.5", "M")))

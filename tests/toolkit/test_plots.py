@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cvxpriv.alphabets import Alphabet
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.plots import image, plot_curve, plot_history, plot_mechanism, save_figure
+from cvxpriv.tables.alphabets import Alphabet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cvxpriv.answers import Answer
-from cvxpriv.cone_residuals import CONDITIONS, Certificate, ConeResiduals
-from cvxpriv.contradictions import settle
-from cvxpriv.verdicts import Evidence, Tolerances, Verdict, judge, judge_claim, worst_of
+from cvxpriv.conic.residuals import CONDITIONS, Certificate, ConeResiduals
+from cvxpriv.crosschecks.answers import Answer
+from cvxpriv.crosschecks.contradictions import settle
+from cvxpriv.crosschecks.verdicts import Evidence, Tolerances, Verdict, judge, judge_claim, worst_of
 
 TOLERANCES = Tolerances()
 

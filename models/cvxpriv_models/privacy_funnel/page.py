@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from cvxpriv.crosscheck_page import largest_residual, worst_first
+from cvxpriv.crosschecks.page import largest_residual, worst_first
 from cvxpriv.disclosure import STATEMENT
 from cvxpriv.formatting import format_number
 from cvxpriv.plots import plot_curve, plot_history, plot_mechanism

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cvxpriv.alphabets import Alphabet
 from cvxpriv.block import Block
 from cvxpriv.declaration import Rule
 from cvxpriv.distributions import JointTable
@@ -22,13 +21,14 @@ from cvxpriv.mechanism import Mechanism, provenance
 from cvxpriv.runs import read_run, write_run
 from cvxpriv.schedule import Context
 from cvxpriv.state import Array, Values, single
+from cvxpriv.tables.alphabets import Alphabet
 
 from . import algorithm, closed_form
 from .kkt import PointResiduals, residuals
 from .problem import Problem
 
 if TYPE_CHECKING:
-    from cvxpriv.crosscheck import CrossCheck
+    from cvxpriv.crosschecks.check import CrossCheck
 
 __all__ = ["FunnelRun", "Settings"]
 
@@ -137,9 +137,9 @@ class FunnelRun:
         solvers : sequence of str, optional
             None is every installed solver that takes the block's cones.
         **options
-            Passed to `cvxpriv.crosscheck.crosscheck`.
+            Passed to `cvxpriv.crosschecks.check.crosscheck`.
         """
-        from cvxpriv.crosscheck import case_of_block, crosscheck
+        from cvxpriv.crosschecks.check import case_of_block, crosscheck
 
         return crosscheck([case_of_block(block, self.state) for block in self.blocks().values()], solvers, **options)
 

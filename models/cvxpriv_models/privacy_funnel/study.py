@@ -10,7 +10,7 @@ import pandas as pd
 
 from cvxpriv.cli.interrupts import Interrupt, watched
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.crosscheck import CrossCheck
+from cvxpriv.crosschecks.check import CrossCheck
 from cvxpriv.disclosure import Disclosure, disclosure
 from cvxpriv.distributions import JointTable
 from cvxpriv.errors import NotConverged

@@ -1,0 +1,1 @@
+"""Cone programs as solvers see them: projections on cones, raw answers, exact residuals, certified bounds."""

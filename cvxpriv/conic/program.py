@@ -1,0 +1,210 @@
+"""Cone programs as solvers see them, uniform whatever the solver, and their raw solutions.
+
+minimise 1/2 x'Px + c'x + d   subject to   A x + s = b,  s in K;        dual: z in K*, Px + A'z + c = 0
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.conic.bounds import LowerBound, lower_bound
+from cvxpriv.conic.cones import ConeLayout
+from cvxpriv.conic.cones._types import Array
+from cvxpriv.conic.data import extract
+from cvxpriv.conic.residuals import Certificate, ConeResiduals, cone_residuals, infeasibility, unboundedness
+
+
+@dataclass(frozen=True, eq=False)
+class ConeProgram:
+    """``minimise 1/2 x'Px + c'x + d`` over ``A x + s = b``, ``s`` in the cone of ``layout``.
+
+    Parameters
+    ----------
+    P : sparse (n, n)
+        Symmetric, both triangles.
+    c, d : array (n,), float
+        Linear part and constant of the objective.
+    A, b : sparse (m, n), array (m,)
+        Rows in the order of ``layout``.
+    layout : ConeLayout
+    maximise : bool
+        Whether the user's problem is a maximisation: its value is then the negative of the program's.
+    columns : tuple of (str, int)
+        Name and size of the variables behind the columns, for messages.
+    """
+
+    P: sp.csc_array
+    c: Array
+    d: float
+    A: sp.csc_array
+    b: Array
+    layout: ConeLayout
+    maximise: bool = False
+    columns: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def from_problem(cls, problem: cp.Problem, solver: str, options: Mapping[str, object] | None = None) -> ConeProgram:
+        """The cone program that cvxpy hands to ``solver`` for ``problem``.
+
+        Raises
+        ------
+        ModelError
+            If the solver is not one that this module reads, or the problem is mixed-integer.
+        """
+        return cls(**extract(problem, solver, options or {}).fields)
+
+    def value(self, x: Array) -> float:
+        """Primal objective of the minimisation."""
+        return float(0.5 * x @ (self.P @ x) + self.c @ x + self.d)
+
+    def dual_value(self, x: Array, z: Array) -> float:
+        """Dual objective; a bound only if ``z`` is dual feasible at ``x``."""
+        return float(-0.5 * x @ (self.P @ x) - self.b @ z + self.d)
+
+    def user_value(self, value: float) -> float:
+        """A value of the minimisation in the sense of the user's problem."""
+        return -value if self.maximise else value
+
+    def column_name(self, index: int) -> str:
+        """The variable and entry behind a column, such as ``x[2]``."""
+        for name, size in self.columns:
+            if index < size:
+                return f"{name}[{index}]"
+            index -= size
+        return f"column[{index}]"
+
+    def residuals(self, x: Array, s: Array, z: Array) -> ConeResiduals:
+        """Every optimality condition at a primal-dual point; see `cvxpriv.conic.residuals`."""
+        return cone_residuals(self, x, s, z)
+
+    def lower_bound(self, x: Array, z: Array, bounds: tuple[Array, Array] | None = None) -> LowerBound:
+        """A lower bound on the minimisation that holds whatever ``x`` and ``z`` are; see `cvxpriv.conic.bounds`."""
+        return lower_bound(self, x, z, bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class ConicSolution:
+    """What a solver returned, unaltered, in the terms of ``program``.
+
+    Parameters
+    ----------
+    x, s, z : array or None
+        Point, slack and dual; a certificate where the status is infeasible or unbounded. None where there is none.
+    status : str
+        cvxpy's status, or ``"failed"`` if the solver raised.
+    iterations : int or None
+    solver_seconds : float or None
+        The solver's own clock; None if it keeps none.
+    seconds : float
+        Wall time of the call.
+    error : str
+        What was raised, or ``""``.
+    raw : object
+        The solver's own answer.
+    """
+
+    program: ConeProgram
+    x: Array | None
+    s: Array | None
+    z: Array | None
+    status: str
+    iterations: int | None
+    solver_seconds: float | None
+    seconds: float
+    error: str = ""
+    raw: object = field(default=None, repr=False)
+
+    @property
+    def residuals(self) -> ConeResiduals | None:
+        """Residuals of the point, or None if the solver returned no primal-dual point."""
+        if self.x is None or self.s is None or self.z is None:
+            return None
+        return self.program.residuals(self.x, self.s, self.z)
+
+    @property
+    def lower_bound(self) -> LowerBound:
+        """Certified lower bound of the minimisation from the returned dual."""
+        if self.z is None:
+            return LowerBound(None, "no certificate: the solver returned no dual")
+        x = np.zeros(self.program.c.size) if self.x is None else self.x
+        return self.program.lower_bound(x, self.z)
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The solver's proof of infeasibility or unboundedness, checked; None where it claims neither."""
+        if self.status.startswith("infeasible") and self.z is not None:
+            return infeasibility(self.program, self.z)
+        if self.status.startswith("unbounded") and self.x is not None:
+            return unboundedness(self.program, self.x)
+        return None
+
+
+def solve_conic(
+    problem: cp.Problem,
+    solver: str,
+    options: Mapping[str, object] | None = None,
+    *,
+    verbose: bool = False,
+) -> ConicSolution:
+    """Solve through cvxpy's own chain, from a cold start, and keep the raw solution.
+
+    The problem's variables and constraints receive their values and duals as with ``problem.solve``. Whatever the
+    solver or cvxpy raises is stored as ``error`` and loses nothing that the solver returned before.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem
+    solver : str
+        ``"CLARABEL"``, ``"SCS"``, ``"ECOS"``, ``"OSQP"`` or ``"HIGHS"``.
+    options : mapping
+        Passed on to the solver as they are.
+
+    Raises
+    ------
+    ModelError
+        If the solver is not one that this module reads, or the problem is mixed-integer.
+    """
+    compiled = extract(problem, solver, options or {})
+    program = ConeProgram(**compiled.fields)
+    start = time.perf_counter()
+    try:
+        raw = compiled.chain.solve_via_data(problem, compiled.data, False, verbose, dict(options or {}))
+    except Exception as error:  # a solver may raise anything; the caller still wants the other solvers' rows
+        seconds = time.perf_counter() - start
+        return ConicSolution(program, None, None, None, "failed", None, None, seconds, _describe(error))
+    seconds = time.perf_counter() - start
+    try:
+        x, s, z = compiled.read(raw)
+        inverted = compiled.chain.solver.invert(raw, compiled.inverse[-1])
+    except Exception as error:  # an answer that cvxpy cannot read must not hide the answer
+        return ConicSolution(program, None, None, None, "failed", None, None, seconds, _describe(error), raw)
+    refusal = ""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says so
+            problem.unpack_results(raw, compiled.chain, compiled.inverse)
+    except Exception as error:  # cvxpy raises where the solver's status is a failure; status and point are kept
+        refusal = _describe(error)
+    return ConicSolution(
+        program=program,
+        x=x,
+        s=s,
+        z=z,
+        status=str(inverted.status),
+        iterations=inverted.attr.get("num_iters"),
+        solver_seconds=inverted.attr.get("solve_time"),
+        seconds=seconds,
+        error=refusal,
+        raw=raw,
+    )
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

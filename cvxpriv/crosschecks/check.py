@@ -1,0 +1,275 @@
+"""Cross-checks: one convex problem, every solver, exact residuals, a verdict for each.
+
+A verdict rests on what a solver returned, never on what it says of it. The residuals are those of the cone program it
+was given (`cvxpriv.conic.program`), with exact distances to each cone and its dual, and those of the problem as the
+user wrote it (`cvxpriv.kkt`); the objective is compared with a reference that is named
+(`cvxpriv.crosschecks.references`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+
+from cvxpriv.crosschecks.answers import CLAIMED, Answer, claimed_answer, solver_answer
+from cvxpriv.crosschecks.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
+from cvxpriv.crosschecks.contradictions import settle
+from cvxpriv.crosschecks.isolation import isolated
+from cvxpriv.crosschecks.problem_checks import capable, solver_names
+from cvxpriv.crosschecks.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
+from cvxpriv.crosschecks.verdicts import Tolerances, Verdict, judge, judge_claim, worst_of
+from cvxpriv.errors import Disagreement, ModelError
+from cvxpriv.files import PathLike
+from cvxpriv.solvers import solver_spec
+from cvxpriv.state import Values
+
+__all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]
+
+
+@dataclass(frozen=True)
+class CrossCheck:
+    """The evidence, solver by solver and case by case.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per case and answer. Columns:
+
+        - case, solver, status, verdict;
+        - objective (at its point in the domain), gap (to the reference's, relative), distance (largest difference of a
+          variable from the reference's: for a problem with several minimisers it says nothing);
+        - primal, stationarity, natural: of the problem as written, absolute (`cvxpriv.kkt`);
+        - cone, dual, dual_cone, complementarity, duality_gap: of the cone program, relative
+          (`cvxpriv.conic.residuals`);
+        - certificate: how far a claim of infeasibility or unboundedness is from proven;
+        - bound: certified lower bound of a minimum or upper bound of a maximum, or NaN; bound_reason: where it comes
+          from, or why there is none;
+        - seconds (wall time, compilation included), solver_seconds, iterations;
+        - reason: the verdict's, in a sentence.
+    references : dict of str to str
+        For each case what the reference is, and why.
+    skipped : dict of str to dict of str to str
+        For each case the solvers that do not take its cones, and why.
+    tolerances : Tolerances
+        Where verdicts changed.
+    """
+
+    table: pd.DataFrame
+    references: dict[str, str]
+    skipped: dict[str, dict[str, str]] = field(default_factory=dict)
+    tolerances: Tolerances = field(default_factory=Tolerances)
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """The worst verdict of each solver, with the case it comes from."""
+        found: dict[str, Verdict] = {}
+        for solver, rows in self.table.groupby("solver", sort=False):
+            verdicts = [Verdict(str(row.verdict), f"{row.case}: {row.reason}") for row in rows.itertuples(index=False)]
+            found[str(solver)] = worst_of(verdicts)
+        return found
+
+    @property
+    def worst_offender(self) -> str:
+        """The worst answer of all, in one sentence."""
+        solver, verdict = max(self.verdicts.items(), key=lambda item: item[1].rank)
+        return f"{solver} {verdict.verdict}: {verdict.reason}"
+
+    def best_gap(self) -> pd.Series:
+        """Return, per case, the smallest gap to the reference among the solvers."""
+        solvers = self.table[self.table["solver"] != CLOSED_FORM]
+        return solvers.groupby("case", sort=False)["gap"].min()
+
+    def raise_if_failed(self, *, allowed: Sequence[str] = ("agrees", "loose")) -> None:
+        """Raise unless every verdict is among `allowed`.
+
+        Raises
+        ------
+        Disagreement
+            Naming each solver and case that is not.
+        """
+        bad = self.table[~self.table["verdict"].isin(allowed)]
+        if len(bad):
+            lines = [f"{row.solver} on {row.case}: {row.verdict}, {row.reason}" for row in bad.itertuples(index=False)]
+            raise Disagreement("; ".join(lines))
+
+    def to_html(self, path: PathLike, title: str = "Cross-check") -> Path:
+        """Write the report as one self-contained page: verdicts first, then residuals, objectives, times.
+
+        Raises
+        ------
+        DataError
+            The file cannot be written.
+        ModelError
+            Jinja2 is missing.
+        """
+        from cvxpriv.crosschecks.page import page
+        from cvxpriv.report import write
+
+        return write(page(self, title), path)
+
+    def __str__(self) -> str:
+        from cvxpriv.crosschecks.page import plain_text
+
+        return plain_text(self)
+
+
+def crosscheck(
+    target: Target,
+    solvers: Sequence[str] | None = None,
+    *,
+    reference: ReferenceLike = None,
+    tolerances: Tolerances | None = None,
+    tolerance: float | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    answers: Mapping[str, Mapping[Any, Any]] | None = None,
+    at: Values | None = None,
+    isolate: bool = False,
+    time_limit: float | None = None,
+) -> CrossCheck:
+    """Solve each case by each solver and judge the answers.
+
+    Parameters
+    ----------
+    target : cvxpy.Problem, function, Block, Case, mapping of names to those, or sequence of cases and blocks
+        A function takes nothing and returns a problem. A problem is solved as a copy, and its variables and
+        constraints keep the values that they had.
+    solvers : sequence of str, optional
+        None is every installed solver of the table. Those that do not take a problem's cones are skipped, and listed.
+    reference : {"best", "closed form", "accurate"} or mapping of variable to array, optional
+        What answers are compared with; None is the closed form where there is one, else the best answer. See
+        `cvxpriv.crosschecks.references`.
+    tolerances : Tolerances, optional
+        Where verdicts change.
+    tolerance : float, optional
+        What every solver is asked for; None is each solver's own (`cvxpriv.solvers`).
+    options : mapping of solver to options, optional
+        On top of the tolerance set.
+    answers : mapping of name to (mapping of variable to array), optional
+        Solutions from elsewhere, judged beside the solvers'.
+    at : mapping of str to ndarray, optional
+        The state, one start, at which blocks are posed.
+    isolate : bool
+        Solve each by each in a process of its own. What crashes or hangs there is a row with the verdict failed.
+    time_limit : float, optional
+        Seconds for each solve in its process; None is `cvxpriv.crosschecks.isolation.TIME_LIMIT`.
+
+    Returns
+    -------
+    CrossCheck
+
+    Raises
+    ------
+    ModelError
+        Before any solve: a problem that is not DCP, is mixed-integer or complex, has Parameters without values or NaN
+        in its data, or whose cones no solver takes; an unknown solver; a time limit without `isolate`.
+
+    Examples
+    --------
+    >>> x = cp.Variable(2, name="x")
+    >>> report = crosscheck(cp.Problem(cp.Minimize(cp.sum_squares(x)), [cp.sum(x) == 1]), ["CLARABEL", "OSQP"])
+    >>> [verdict.verdict for verdict in report.verdicts.values()]
+    ['agrees', 'agrees']
+    """
+    names = solver_names(solvers)
+    if time_limit is not None and not isolate:
+        raise ModelError(f"time_limit={time_limit!r} needs isolate=True: a solve here cannot be stopped from outside")
+    own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
+    judging = tolerances or Tolerances()
+    task = _Task(tolerance, own, isolate, time_limit)
+    cases = cases_of(target, at)
+    asked = {case.name: capable(case.declare().problem, names) for case in cases}
+    rows: list[dict[str, Any]] = []
+    references: dict[str, str] = {}
+    for case in cases:
+        with values_kept(case):
+            found = _claimed(case, answers or {}) + [task.answer(case, name) for name in asked[case.name][0]]
+            taken = reference_of(case, found, reference)
+        references[case.name] = taken.why
+        rows += _rows(case, found, taken, judging)
+    skipped = {name: unable for name, (_, unable) in asked.items() if unable and solvers is not None}
+    return CrossCheck(pd.DataFrame(rows), references, skipped, judging)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """How solvers are asked."""
+
+    tolerance: float | None
+    options: Mapping[str, Mapping[str, Any]]
+    isolate: bool
+    time_limit: float | None
+
+    def answer(self, case: Case, solver: str) -> Answer:
+        arguments = (case, solver, self.tolerance, self.options.get(solver, {}))
+        if not self.isolate:
+            return solver_answer(*arguments)
+        ending = isolated(solver_answer, *arguments, time_limit=self.time_limit)
+        if isinstance(ending.value, Answer):
+            return ending.value
+        spec = solver_spec(solver)
+        asked = float(spec.full_options(self.tolerance, self.options.get(solver, {}))[spec.main_option])
+        return Answer(solver, ending.status, asked, seconds=ending.seconds, error=ending.error)
+
+
+def _claimed(case: Case, answers: Mapping[str, Mapping[Any, Any]]) -> list[Answer]:
+    exact = [] if case.exact is None else [claimed_answer(case, CLOSED_FORM, case.exact, case.exact_seconds)]
+    return exact + [claimed_answer(case, name, values) for name, values in answers.items()]
+
+
+def _rows(case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances) -> list[dict[str, Any]]:
+    maximise = isinstance(case.declare().objective, cp.Maximize)
+    evidence = [answer.evidence(reference.objective) for answer in answers]
+    alone = [
+        judge_claim(seen, tolerances, exact=answer.solver == CLOSED_FORM)
+        if answer.status == CLAIMED
+        else judge(seen, tolerances)
+        for answer, seen in zip(answers, evidence, strict=True)
+    ]
+    verdicts = settle(answers, alone, maximise, tolerances)
+    return [
+        _row(case, answer, seen.gap, _distance(answer.values, reference.values), verdict)
+        for answer, seen, verdict in zip(answers, evidence, verdicts, strict=True)
+    ]
+
+
+def _row(case: Case, answer: Answer, gap: float, distance: float, verdict: Verdict) -> dict[str, Any]:
+    written, proof = answer.residuals, answer.certificate
+    relative = answer.cone.relative if answer.cone is not None else {}
+    nan = math.nan
+    return {
+        "case": case.name,
+        "solver": answer.solver,
+        "status": "exact" if answer.solver == CLOSED_FORM else answer.status,
+        "verdict": verdict.verdict,
+        "objective": answer.objective,
+        "gap": gap,
+        "distance": distance,
+        "primal": written.primal if written else nan,
+        "stationarity": written.stationarity if written else nan,
+        "natural": written.natural if written else nan,
+        "cone": relative.get("cone", nan),
+        "dual": relative.get("dual", nan),
+        "dual_cone": relative.get("dual_cone", nan),
+        "complementarity": relative.get("complementarity", nan),
+        "duality_gap": relative.get("gap", nan),
+        "certificate": max(proof.equation, proof.membership) if proof else nan,
+        "bound": answer.bound,
+        "bound_reason": answer.bound_reason,
+        "seconds": answer.seconds,
+        "solver_seconds": answer.solver_seconds,
+        "iterations": answer.iterations,
+        "reason": verdict.reason,
+    }
+
+
+def _distance(values: Values | None, reference: Values) -> float:
+    if values is None or not reference:
+        return math.nan
+    return max(float(np.max(np.abs(values[name] - reference[name]), initial=0.0)) for name in reference)

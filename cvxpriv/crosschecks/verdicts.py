@@ -1,0 +1,205 @@
+"""Verdicts: what the evidence says of a solver's claim.
+
+=======  ===============================================================================================
+agrees   claims a solution, and every exact residual and the distance to the reference are within tolerance
+loose    claims a solution that is right, but only to fewer digits; or does not claim to be accurate
+WRONG    claims `optimal` where an exact residual is far above what the solver was asked for, or the value is
+         no number, or far from the reference; or claims infeasible or unbounded without a valid certificate
+failed   returned no solution
+=======  ===============================================================================================
+
+A solver that claims infeasible or unbounded agrees if its certificate holds. Where solvers contradict each other, see
+`cvxpriv.crosschecks.contradictions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.conic.residuals import Certificate, ConeResiduals
+
+__all__ = ["VERDICTS", "Evidence", "Tolerances", "Verdict", "judge", "judge_claim", "worst_of"]
+
+#: From best to worst.
+VERDICTS = ("agrees", "loose", "failed", "WRONG")
+
+_CONDITIONS = {
+    "primal": "its point misses the constraints",
+    "dual": "its multipliers do not make the Lagrangian stationary",
+    "cone": "its slack lies outside the cone",
+    "dual_cone": "its dual lies outside the dual cone",
+    "complementarity": "slack and dual are not complementary",
+    "gap": "its primal and dual values differ",
+}
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """Where verdicts change. All figures are relative.
+
+    Attributes
+    ----------
+    agree : float
+        Residuals and distance of the value to the reference's up to which an answer agrees.
+    minimiser : float
+        Distance of the point from stationary up to which an answer agrees: minimisers are looser than values.
+    overclaim : float
+        How many times the tolerance it was asked for a residual may be before `optimal` is a false claim.
+    drift : float
+        How many times the square root of that tolerance the point may be from stationary before it is one: an honest
+        minimiser is as good as the square root of its gap.
+    wrong_objective : float
+        Distance to the reference, or violation of a constraint as written, from which `optimal` is a false claim
+        whatever the other residuals.
+    """
+
+    agree: float = 1e-6
+    minimiser: float = 1e-5
+    overclaim: float = 100.0
+    drift: float = 30.0
+    wrong_objective: float = 1e-4
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One word and one sentence."""
+
+    verdict: str
+    reason: str
+
+    @property
+    def rank(self) -> int:
+        """0 for the best verdict."""
+        return VERDICTS.index(self.verdict)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of one answer to one problem.
+
+    Attributes
+    ----------
+    status : str
+        The solver's own.
+    asked : float
+        The tolerance it was asked for.
+    objective : float
+        At its point in the domain; NaN if it has none.
+    reference : float
+        The reference's objective; NaN if there is none.
+    residuals : ConeResiduals, optional
+        Of the cone program.
+    displacement : float
+        How far the point is from stationary, relative.
+    missed : tuple of (float, str)
+        The worst violation of a constraint as written, relative, and the constraint.
+    certificate : Certificate, optional
+        Of a claim of infeasibility or unboundedness.
+    error : str
+        What it raised, or what could not be measured.
+    """
+
+    status: str
+    asked: float
+    objective: float
+    reference: float
+    residuals: ConeResiduals | None = None
+    displacement: float = 0.0
+    missed: tuple[float, str] = (0.0, "")
+    certificate: Certificate | None = None
+    error: str = ""
+
+    @property
+    def gap(self) -> float:
+        """Distance to the reference, relative to max(1, |reference|)."""
+        return abs(self.objective - self.reference) / max(1.0, abs(self.reference))
+
+    @property
+    def largest(self) -> float:
+        """The largest exact residual of the cone program; 0 where there is no cone program."""
+        return 0.0 if self.residuals is None else self.residuals.largest
+
+
+def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
+    """Return the verdict on a solver's answer."""
+    if evidence.status.startswith(("infeasible", "unbounded")):
+        return _judge_certificate(evidence, tolerances)
+    if evidence.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or evidence.residuals is None:
+        return Verdict("failed", evidence.error or f"ended with status {evidence.status}")
+    claims = evidence.status == cp.OPTIMAL
+    allowed = max(tolerances.overclaim * evidence.asked, tolerances.agree)
+    drift = max(tolerances.drift * np.sqrt(evidence.asked) + tolerances.agree, tolerances.minimiser)
+    value = max(tolerances.wrong_objective, tolerances.overclaim * evidence.asked)
+    far = _findings(evidence, residual=allowed, missed=value, drift=drift, gap=value)
+    if not np.isfinite(evidence.objective):
+        what = f"claims {evidence.status} at a point where the objective is {evidence.objective}"
+        return Verdict("WRONG" if claims else "failed", ", and ".join([what, *far[:1]]))
+    if claims and far:
+        return Verdict("WRONG", f"claims optimal to {evidence.asked:.0e}, but {' and '.join(far[:2])}")
+    agree = tolerances.agree
+    near = _findings(evidence, residual=agree, missed=agree, drift=tolerances.minimiser, gap=agree)
+    if near:
+        return Verdict("loose", " and ".join(near[:2]))
+    if evidence.error:
+        return Verdict("loose", evidence.error)
+    if not claims:
+        return Verdict("loose", "does not claim to be accurate, though every residual is within tolerance")
+    point = f", and its point {evidence.displacement:.0e} from stationary" if evidence.displacement > agree else ""
+    return Verdict("agrees", f"every exact residual is at most {max(evidence.largest, 1e-16):.0e}{point}")
+
+
+def judge_claim(evidence: Evidence, tolerances: Tolerances, *, exact: bool) -> Verdict:
+    """Return the verdict on an answer that no solver gave.
+
+    Parameters
+    ----------
+    exact : bool
+        It is a closed form: one that is only near is wrong.
+    """
+    if not np.isfinite(evidence.objective):
+        return Verdict("WRONG", f"its objective is {evidence.objective}")
+    agree, wrong = tolerances.agree, tolerances.agree if exact else tolerances.wrong_objective
+    far = _findings(evidence, residual=wrong, missed=wrong, drift=wrong, gap=max(wrong, tolerances.wrong_objective))
+    if far:
+        return Verdict("WRONG", f"{'claims to be exact' if exact else 'is claimed'}, but {' and '.join(far[:2])}")
+    near = _findings(evidence, residual=agree, missed=agree, drift=agree, gap=agree)
+    if near:
+        return Verdict("loose", " and ".join(near[:2]))
+    largest = max(evidence.displacement, evidence.missed[0], 1e-16)
+    return Verdict("agrees", f"every exact residual is at most {largest:.0e}")
+
+
+def _findings(evidence: Evidence, *, residual: float, missed: float, drift: float, gap: float) -> list[str]:
+    """What is above these limits, the most telling first."""
+    found = []
+    if evidence.residuals is not None and evidence.largest > residual:
+        where = f"by {evidence.largest:.1e} (relative) at {evidence.residuals.worst_block}"
+        found.append(f"{_CONDITIONS[evidence.residuals.worst]} {where}")
+    if evidence.missed[0] > missed:
+        found.append(f"its point misses constraint {evidence.missed[1]!r} by {evidence.missed[0]:.1e} (relative)")
+    if evidence.displacement > drift:
+        found.append(f"its point is {evidence.displacement:.1e} (relative) from stationary")
+    if np.isfinite([evidence.reference, evidence.objective]).all() and evidence.gap > gap:
+        found.append(f"its value is {evidence.gap:.1e} (relative) off the reference")
+    return found
+
+
+def _judge_certificate(evidence: Evidence, tolerances: Tolerances) -> Verdict:
+    certificate = evidence.certificate
+    if certificate is None:
+        return Verdict("failed", f"claims {evidence.status} and returns no certificate")
+    off = max(certificate.equation, certificate.membership)
+    if certificate.holds(max(tolerances.agree, tolerances.overclaim * evidence.asked)):
+        return Verdict("agrees", f"{evidence.status}: its certificate holds to {max(off, 1e-16):.0e}")
+    if not certificate.valid:
+        return Verdict("WRONG", f"claims {evidence.status}, but its certificate has the wrong sign and proves nothing")
+    return Verdict("WRONG", f"claims {evidence.status}, but its certificate is off by {off:.1e}")
+
+
+def worst_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the worst of several verdicts; the first of equals."""
+    return max(verdicts, key=lambda verdict: verdict.rank)

@@ -1,0 +1,159 @@
+"""Derivatives of scalar functions, elementwise, as closed intervals, at and beyond the boundary of their domain.
+
+A rule maps argument values to one ``(low, high)`` pair of arrays for each argument: equal where the function is
+differentiable, a proper interval at a kink, and equal infinities where a one-sided slope is infinite (``entr`` at 0).
+Left of its domain a function is taken as at the boundary; whether that is allowed is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.atoms.elementwise.power import Power
+
+from cvxpriv.conic.cones._types import Array
+
+Interval = tuple[Array, Array]
+Floor = float | Array
+Rule = Callable[[cp.Expression, Sequence[Array], Floor], list[Interval]]
+
+
+def _point(values: Array) -> Interval:
+    return values, values
+
+
+def _above(x: Array, floor: Floor) -> Array:
+    """The argument of a function whose domain is x >= 0, lifted to ``floor``."""
+    return np.maximum(np.maximum(x, 0.0), floor)
+
+
+def _entr(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    return [_point(-np.log(_above(args[0], floor)) - 1.0)]
+
+
+def _log(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    return [_point(1.0 / _above(args[0], floor))]
+
+
+def _log1p(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    return [_point(1.0 / _above(1.0 + args[0], floor))]
+
+
+def _relative_entropy(x: Array, y: Array, floor: Floor) -> tuple[Interval, Interval]:
+    """``x log(x/y)``: slopes -inf and 0 at x = 0 < y; at x = y = 0 any pair with the second at most 0 bounds them."""
+    u, v = _above(x, floor), _above(y, floor)
+    apex = (x <= 0) & (y <= 0)
+    log_ratio = np.where(apex, 0.0, np.log(u) - np.log(v))
+    slope = np.where(apex, 0.0, -np.where(u == 0, 0.0, u / v))
+    return (
+        (np.where(apex, -np.inf, log_ratio + 1.0), np.where(apex, np.inf, log_ratio + 1.0)),
+        (np.where(apex, -np.inf, slope), slope),
+    )
+
+
+def _rel_entr(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    return list(_relative_entropy(args[0], args[1], floor))
+
+
+def _kl_div(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    first, second = _relative_entropy(args[0], args[1], floor)
+    return [(first[0] - 1.0, first[1] - 1.0), (second[0] + 1.0, second[1] + 1.0)]
+
+
+def _power(atom: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    """``x^p``; for p > 1 other than even integers, cvxpy's power is zero left of zero; 0 < p < 1 is steep at zero."""
+    x, p = args[0], float(atom.p.value)
+    if p == 0.0:
+        return [_point(np.zeros_like(x))]
+    if p == 1.0:
+        return [_point(np.ones_like(x))]
+    if p > 1.0:
+        even = p == int(p) and int(p) % 2 == 0
+        return [_point(p * np.power(x if even else np.maximum(x, 0.0), p - 1.0))]
+    return [_point(p * np.power(_above(x, floor), p - 1.0))]
+
+
+def _exp(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    return [_point(np.exp(args[0]))]
+
+
+def _logistic(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    x = args[0]
+    tail = np.exp(-np.abs(x))
+    return [_point(np.where(x >= 0, 1.0, tail) / (1.0 + tail))]
+
+
+def _xexp(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    return [_point((1.0 + args[0]) * np.exp(args[0]))]
+
+
+def _abs(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    x = args[0]
+    return [(np.where(x > 0, 1.0, -1.0), np.where(x < 0, -1.0, 1.0))]
+
+
+def _huber(atom: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    bend = float(atom.M.value)
+    return [_point(2.0 * np.clip(args[0], -bend, bend))]
+
+
+def _extreme(args: Sequence[Array], sign: float) -> list[Interval]:
+    """Slopes of the largest (sign 1) or smallest argument: 1 where it stands alone, [0, 1] where it is tied."""
+    shape = np.broadcast_shapes(*(np.shape(x) for x in args))
+    stacked = sign * np.stack([np.broadcast_to(x, shape) for x in args])
+    top = stacked == stacked.max(axis=0)
+    alone = top & (top.sum(axis=0) == 1)
+    return [(alone[k].astype(float), top[k].astype(float)) for k in range(len(args))]
+
+
+def _maximum(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    return _extreme(args, 1.0)
+
+
+def _minimum(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
+    return _extreme(args, -1.0)
+
+
+ELEMENTWISE: dict[type, Rule] = {
+    cp.entr: _entr,
+    cp.log: _log,
+    cp.log1p: _log1p,
+    cp.rel_entr: _rel_entr,
+    cp.kl_div: _kl_div,
+    Power: _power,
+    cp.exp: _exp,
+    cp.logistic: _logistic,
+    cp.xexp: _xexp,
+    cp.abs: _abs,
+    cp.huber: _huber,
+    cp.maximum: _maximum,
+    cp.minimum: _minimum,
+}
+
+
+def elementwise_rule(atom: cp.Expression) -> Rule | None:
+    """The rule of an elementwise atom, or None."""
+    rule = ELEMENTWISE.get(type(atom))
+    if rule is None and isinstance(atom, Power):
+        return _power
+    return rule
+
+
+def domain_shortfall(atom: cp.Expression, args: Sequence[Array]) -> float:
+    """How far the arguments lie outside the atom's domain, 0 inside."""
+    kind = type(atom)
+    if kind in (cp.entr, cp.log, cp.rel_entr, cp.kl_div):
+        values = list(args)
+    elif kind is cp.log1p:
+        values = [1.0 + args[0]]
+    elif isinstance(atom, Power) and _needs_nonnegative(float(atom.p.value)):
+        values = [args[0]]
+    else:
+        return 0.0
+    return max(0.0, *(float(-np.min(value, initial=0.0)) for value in values))
+
+
+def _needs_nonnegative(p: float) -> bool:
+    return p not in (0.0, 1.0) and not (p > 1.0 and p == int(p) and int(p) % 2 == 0)

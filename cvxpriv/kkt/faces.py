@@ -1,0 +1,108 @@
+"""Which multipliers of a cone constraint are complementary to its value: rays of the dual cone, and smaller cones.
+
+For ``s`` inside a cone the multiplier is zero. On the smooth part of the boundary it is a multiple of one ray; on a
+face of a few rays; at the apex any point of the dual cone; for a singular matrix any semidefinite one on its kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.conic.cones import ConeLayout, matrices_from_triangles, triangle_indices
+from cvxpriv.conic.cones._types import Array
+
+SQRT2 = float(np.sqrt(2.0))
+
+
+def dual_face(layout: ConeLayout, s: Array, tolerance: float) -> tuple[sp.csc_array, sp.csc_array, ConeLayout]:
+    """Complementary multipliers of ``s``, up to ``tolerance``.
+
+    Returns
+    -------
+    rays : sparse (m, k)
+        Multipliers are nonnegative combinations of these columns ...
+    faces : sparse (m, l)
+        ... plus ``faces @ z`` with ``z`` in the dual cone of the third result.
+    layout : ConeLayout
+    """
+    rays: list[tuple[slice, Array]] = []
+    blocks: dict[str, list[tuple[slice, Array, object]]] = {"soc": [], "psd": [], "exp": [], "power": []}
+    for name, place in layout.slices.items():
+        kind, number = name.rstrip("]").split("[")
+        value = s[place]
+        if kind == "psd":
+            face = _kernel(value, layout.psd[int(number)], layout, tolerance)
+            if face is not None:
+                blocks["psd"].append((place, face[0], face[1]))
+        elif np.abs(value).max(initial=0.0) <= tolerance:
+            shape = {"soc": value.size, "exp": None, "power": layout.power[int(number)] if kind == "power" else None}
+            blocks[kind].append((place, np.eye(value.size), shape[kind]))
+        else:
+            alpha = np.array(layout.power[int(number)]) if kind == "power" else np.zeros(0)
+            rays += [(place, ray) for ray in _rays(kind, value, alpha, tolerance)]
+    smaller = ConeLayout(
+        soc=tuple(int(str(size)) for _, _, size in blocks["soc"]),
+        psd=tuple(int(str(order)) for _, _, order in blocks["psd"]),
+        exp=len(blocks["exp"]),
+        power=tuple(shape for _, _, shape in blocks["power"]),  # type: ignore[misc]
+    )
+    faces = [(place, columns) for kind in ("soc", "psd", "exp", "power") for place, columns, _ in blocks[kind]]
+    return _columns([(p, r[:, None]) for p, r in rays], layout.size), _columns(faces, layout.size), smaller
+
+
+def _columns(parts: list[tuple[slice, Array]], size: int) -> sp.csc_array:
+    """Dense blocks set at their rows, side by side."""
+    stacked: list[Any] = [sp.csc_array((size, 0))]
+    for place, block in parts:
+        above, below = place.start, size - place.stop
+        width = block.shape[1]
+        pieces: list[Any] = [sp.csc_array((above, width)), sp.csc_array(block), sp.csc_array((below, width))]
+        stacked.append(sp.csc_array(sp.vstack(pieces)))
+    return sp.csc_array(sp.hstack(stacked))
+
+
+def _kernel(value: Array, order: int, layout: ConeLayout, tolerance: float) -> tuple[Array, int] | None:
+    """Map from a small matrix's triangle to ``V Z V'``, ``V`` the near-kernel of the matrix, and its order."""
+    eigenvalues, vectors = np.linalg.eigh(matrices_from_triangles(value[None], order, layout.triangle)[0])
+    V = vectors[:, eigenvalues <= tolerance]
+    if V.shape[1] == 0:
+        return None
+    small = V.shape[1]
+    rows, columns = triangle_indices(order, layout.triangle)
+    factor = np.where(rows == columns, 1.0, SQRT2)
+    size = small * (small + 1) // 2
+    units = matrices_from_triangles(np.eye(size), small, "lower")
+    image = np.einsum("ia,kab,jb->kij", V, units, V)
+    return (image[:, rows, columns] * factor).T, small
+
+
+def _rays(kind: str, s: Array, alpha: Array, tolerance: float) -> list[Array]:
+    """Unit normals, pointing inwards, at a boundary point other than the apex."""
+    rays: list[Array] = []
+    if kind == "soc":
+        norm = float(np.linalg.norm(s[1:]))
+        if s[0] - norm <= tolerance:
+            rays = [np.concatenate([[1.0], -s[1:] / max(norm, tolerance)])]
+    elif kind == "exp":
+        x, y, z = s
+        if y <= tolerance:
+            # On the face y = 0 the multiplier is (0, v, w), with w = 0 where z > 0.
+            rays = [np.array([0.0, 1.0, 0.0]), *([np.array([0.0, 0.0, 1.0])] if z <= tolerance else [])]
+        else:
+            rho = x / y
+            if z - y * np.exp(min(rho, 700.0)) <= tolerance * max(1.0, abs(z)):
+                normal = np.array([-1.0, rho - 1.0, np.exp(min(-rho, 700.0))])
+                rays = [normal]
+    elif kind == "power":
+        x, z = s[:-1], s[-1]
+        zero = x <= tolerance
+        if zero.any():
+            rays = [np.eye(s.size)[k] for k in np.flatnonzero(zero)]
+        else:
+            mean = float(np.exp((alpha * np.log(x)).sum()))
+            if mean - abs(z) <= tolerance:
+                rays = [np.append(alpha * mean / x, -np.sign(z))]
+    return [ray / np.linalg.norm(ray) for ray in rays]

@@ -1,0 +1,121 @@
+"""Sets of Jacobians: one matrix plus a bounded multiple of a rank-one matrix for each kink.
+
+An expression of m entries in n variable entries has the generalised Jacobian::
+
+    { base + sum_k t_k outer_k inner_k' :  low_k <= t_k <= high_k }
+
+Entries of ``base`` may be infinite where a one-sided derivative is (``entr`` at zero); they are never NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.conic.cones._types import Array
+from cvxpriv.errors import ModelError
+
+
+class DerivativeError(ModelError):
+    """An expression has no known derivative at the point; the message names the atom and the remedy."""
+
+
+@dataclass(frozen=True, eq=False)
+class Derivative:
+    """The set of generalised Jacobians described in `cvxpriv.kkt.jacobian_sets`.
+
+    Parameters
+    ----------
+    base : sparse (m, n)
+    outer, inner : sparse (m, K), sparse (K, n)
+    low, high : array (K,)
+    exact : bool
+        False where the set is only known to contain the generalised Jacobian (ties of three or more, balls replaced by
+        boxes, products of kinks), or where another atom's single subgradient was taken.
+    """
+
+    base: sp.csr_array
+    outer: sp.csr_array
+    inner: sp.csr_array
+    low: Array
+    high: Array
+    exact: bool = True
+
+    @classmethod
+    def smooth(cls, base: Any, exact: bool = True) -> Derivative:
+        """A single Jacobian."""
+        base = clean(base)
+        m, n = base.shape
+        return cls(base, sp.csr_array((m, 0)), sp.csr_array((0, n)), np.zeros(0), np.zeros(0), exact)
+
+
+def clean(matrix: Any) -> sp.csr_array:
+    """Compressed rows without stored zeros, so that zero times infinity never arises in a product."""
+    cleaned = sp.csr_array(matrix, dtype=float)
+    cleaned.sum_duplicates()
+    cleaned.eliminate_zeros()
+    return cleaned
+
+
+def compose(local: Derivative, inner: Derivative) -> Derivative:
+    """Chain rule for sets of Jacobians."""
+    base = local.base @ inner.base
+    outer = [local.base @ inner.outer, local.outer]
+    rows = [inner.inner, local.inner @ inner.base]
+    low, high = [inner.low, local.low], [inner.high, local.high]
+    cross = sp.coo_array(local.inner @ inner.outer)
+    cross.eliminate_zeros()
+    exact = local.exact and inner.exact and cross.nnz == 0
+    if cross.nnz:
+        k, j = cross.coords
+        outer.append(sp.csr_array(local.outer[:, k] @ sp.diags_array(cross.data)))
+        rows.append(sp.csr_array(inner.inner[j]))
+        with np.errstate(invalid="ignore"):
+            ends = np.stack([a[k] * b[j] for a in (local.low, local.high) for b in (inner.low, inner.high)])
+        ends = np.where(np.isnan(ends), 0.0, ends)
+        low.append(ends.min(axis=0))
+        high.append(ends.max(axis=0))
+    return _pruned(base, sp.hstack(outer), sp.vstack(rows), np.concatenate(low), np.concatenate(high), exact)
+
+
+def _pruned(base: Any, outer: Any, inner: Any, low: Array, high: Array, exact: bool) -> Derivative:
+    """Drop kinks that do not depend on the variables, or that nothing depends on."""
+    outer, inner = clean(outer), clean(inner)
+    used = (np.diff(inner.indptr) > 0) & (np.diff(sp.csc_array(outer).indptr) > 0)
+    kept = np.flatnonzero(used)
+    return Derivative(clean(base), outer[:, kept], inner[kept], low[kept], high[kept], exact)
+
+
+def add(a: Derivative, b: Derivative) -> Derivative:
+    """Sum of two sets of Jacobians whose kinks are independent."""
+    return Derivative(
+        clean(a.base + b.base),
+        sp.csr_array(sp.hstack([a.outer, b.outer])),
+        sp.csr_array(sp.vstack([a.inner, b.inner])),
+        np.concatenate([a.low, b.low]),
+        np.concatenate([a.high, b.high]),
+        a.exact and b.exact,
+    )
+
+
+def broadcast_rows(shape: tuple[int, ...], target: tuple[int, ...]) -> np.ndarray:
+    """For each entry of ``target`` (column-major) the entry of ``shape`` that it reads."""
+    size = int(np.prod(shape, dtype=int))
+    return np.broadcast_to(np.arange(size).reshape(shape, order="F"), target).ravel(order="F")
+
+
+def intervals(
+    m: int, n: int, rows: np.ndarray, columns: np.ndarray, low: Array, high: Array, exact: bool = True
+) -> Derivative:
+    """A Jacobian given entry by entry as intervals."""
+    proper = low != high
+    sure = ~proper
+    base = sp.coo_array((low[sure], (rows[sure], columns[sure])), shape=(m, n))
+    k = np.flatnonzero(proper)
+    ones, count = np.ones(k.size), np.arange(k.size)
+    outer = sp.coo_array((ones, (rows[k], count)), shape=(m, k.size))
+    inner = sp.coo_array((ones, (count, columns[k])), shape=(k.size, n))
+    return Derivative(clean(base), clean(outer), clean(inner), low[k], high[k], exact)

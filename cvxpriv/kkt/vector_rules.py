@@ -1,0 +1,177 @@
+"""Generalised Jacobians of atoms that mix the entries of their argument: norms, extremes, quadratics, means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from cvxpy.atoms.geo_mean import GeoMean
+from cvxpy.atoms.norm1 import norm1
+from cvxpy.atoms.norm_inf import norm_inf
+from cvxpy.atoms.pnorm import Pnorm
+
+from cvxpriv.conic.cones._types import Array
+from cvxpriv.kkt.jacobian_sets import Derivative, DerivativeError, broadcast_rows, intervals
+
+
+def groups(atom: cp.Expression, shape: tuple[int, ...]) -> np.ndarray:
+    """For each entry of an axis atom's argument (column-major), the entry of the result that it goes into."""
+    axis = atom.axis
+    if axis is None:
+        return np.zeros(int(np.prod(shape, dtype=int)), dtype=int)
+    axes = tuple(a % len(shape) for a in np.atleast_1d(axis))
+    kept = tuple(1 if k in axes else size for k, size in enumerate(shape))
+    return broadcast_rows(kept, shape)
+
+
+def _flat(value: Array) -> Array:
+    return np.asarray(value, dtype=float).ravel(order="F")
+
+
+def _norm1(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+    x = _flat(values[0])
+    low, high = np.where(x > kink, 1.0, -1.0), np.where(x < -kink, -1.0, 1.0)
+    return [intervals(atom.size, x.size, groups(atom, values[0].shape), np.arange(x.size), low, high)]
+
+
+def _pnorm(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative] | None:
+    """Euclidean and other p-norms; at zero the dual ball is replaced by its box, which is exact in one dimension."""
+    p = float(atom.p)
+    if p <= 1.0:
+        return None
+    x, group = _flat(values[0]), groups(atom, values[0].shape)
+    largest = np.zeros(atom.size)
+    np.maximum.at(largest, group, np.abs(x))
+    zero = largest <= kink
+    scaled = np.abs(x) / np.where(zero, 1.0, largest)[group]
+    norm = np.bincount(group, scaled**p, minlength=atom.size) ** (1.0 / p)
+    slope = np.sign(x) * (scaled / np.where(zero, 1.0, norm)[group]) ** (p - 1.0)
+    low, high = np.where(zero[group], -1.0, slope), np.where(zero[group], 1.0, slope)
+    exact = not (zero.any() and np.bincount(group)[zero].max() > 1)
+    return [intervals(atom.size, x.size, group, np.arange(x.size), low, high, exact)]
+
+
+def _tied(m: int, group: np.ndarray, score: Array, sign: Array, kink: float) -> Derivative:
+    """The entry of largest score in each group, times its sign; ties mix by one weight in [0, 1] for each rival."""
+    top = np.full(m, -np.inf)
+    np.maximum.at(top, group, score)
+    tied = np.flatnonzero(score >= top[group] - kink)
+    leaders, first = np.unique(group[tied], return_index=True)
+    leader = np.zeros(m, dtype=int)
+    leader[leaders] = tied[first]
+    rivals = np.setdiff1d(tied, leader[leaders])
+    shape = (m, score.size)
+    base = sp.coo_array((sign[leader[leaders]], (leaders, leader[leaders])), shape=shape)
+    count = np.arange(rivals.size)
+    outer = sp.coo_array((np.ones(rivals.size), (group[rivals], count)), shape=(m, rivals.size))
+    swap = sp.coo_array((sign[rivals], (count, rivals)), shape=(rivals.size, score.size))
+    back = leader[group[rivals]]
+    swap = swap - sp.coo_array((sign[back], (count, back)), shape=(rivals.size, score.size))
+    exact = not rivals.size or int(np.bincount(group[rivals]).max()) == 1
+    return Derivative(
+        sp.csr_array(base), sp.csr_array(outer), sp.csr_array(swap), np.zeros(rivals.size), np.ones(rivals.size), exact
+    )
+
+
+def _max(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+    x = _flat(values[0])
+    return [_tied(atom.size, groups(atom, values[0].shape), x, np.ones(x.size), kink)]
+
+
+def _min(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+    x = _flat(values[0])
+    return [_tied(atom.size, groups(atom, values[0].shape), -x, np.ones(x.size), kink)]
+
+
+def _norm_inf(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+    x, group = _flat(values[0]), groups(atom, values[0].shape)
+    top = np.zeros(atom.size)
+    np.maximum.at(top, group, np.abs(x))
+    if (top > kink).all():
+        return [_tied(atom.size, group, np.abs(x), np.sign(x), kink)]
+    exact = x.size == 1
+    ones = np.ones(x.size)
+    return [intervals(atom.size, x.size, group, np.arange(x.size), -ones, ones, exact)]
+
+
+def _quad_over_lin(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+    x, y = _flat(values[0]), float(_flat(values[1])[0])
+    group = groups(atom, values[0].shape)
+    squares = np.bincount(group, x * x, minlength=atom.size)
+    entries, every, first = np.arange(x.size), np.arange(atom.size), np.zeros(atom.size, dtype=int)
+    if y > 0:
+        slope, fall = 2.0 * x / y, -squares / (y * y)
+        return [
+            intervals(atom.size, x.size, group, entries, slope, slope),
+            intervals(atom.size, 1, every, first, fall, fall),
+        ]
+    if y < 0 or squares.any():
+        raise DerivativeError(
+            f"atom 'quad_over_lin': the denominator is {y:.3g}; it must be positive: repair the point"
+        )
+    endless = np.full(x.size, np.inf)
+    return [
+        intervals(atom.size, x.size, group, entries, -endless, endless, False),
+        intervals(atom.size, 1, every, first, np.full(atom.size, -np.inf), np.zeros(atom.size), False),
+    ]
+
+
+def _geo_mean(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative] | None:
+    """``prod x_i^w_i``: steep in a single zero factor; with several zeros the slopes fill the nonnegative box."""
+    if atom.axis is not None:
+        return None
+    x = np.maximum(_flat(values[0]), floor)
+    if x.min(initial=0.0) < 0:
+        raise DerivativeError(
+            f"atom 'geo_mean': an argument is {x.min():.3g}; it must not be negative: repair the point"
+        )
+    weights = np.zeros(x.size)
+    weights[np.flatnonzero(atom._keep)] = [float(w) for w in atom.w]
+    zero = (x == 0) & (weights > 0)
+    high = np.zeros(x.size)
+    if not zero.any():
+        mean = np.exp((weights[weights > 0] * np.log(x[weights > 0])).sum())
+        high[weights > 0] = mean * weights[weights > 0] / x[weights > 0]
+    else:
+        high[zero] = np.inf
+    alone = zero.sum() <= 1
+    low = high if alone else np.zeros(x.size)
+    return [intervals(1, x.size, np.zeros(x.size, dtype=int), np.arange(x.size), low, high, bool(alone))]
+
+
+def _quad_form(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+    """``x'Px`` with a constant ``P``, of which cvxpy's own derivative covers the first argument only."""
+    x, P = _flat(values[0]), values[1]
+    return [Derivative.smooth(((P + P.T) @ x)[None]), Derivative.smooth(sp.csr_array((1, P.size)))]
+
+
+RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[Derivative] | None]] = {
+    norm1: _norm1,
+    Pnorm: _pnorm,
+    norm_inf: _norm_inf,
+    cp.max: _max,
+    cp.min: _min,
+    cp.quad_over_lin: _quad_over_lin,
+    GeoMean: _geo_mean,
+    cp.QuadForm: _quad_form,
+}
+
+
+def vector_rule(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative] | None:
+    """The rule of an atom, or None if there is none or it does not cover the case."""
+    for kind, rule in RULES.items():
+        if isinstance(atom, kind):
+            return rule(atom, values, kink, floor)
+    return None
+
+
+def extreme_of_stacked(atom: cp.Expression, values: Sequence[Array], kink: float) -> Derivative:
+    """``maximum`` and ``minimum`` as a function of all arguments' entries, broadcast and stacked one after the other.
+
+    One function of one stack, since a tie mixes two arguments' Jacobians by a single weight.
+    """
+    sign = 1.0 if isinstance(atom, cp.maximum) else -1.0
+    score = np.concatenate([sign * _flat(np.broadcast_to(value, atom.shape)) for value in values])
+    return _tied(atom.size, np.tile(np.arange(atom.size), len(values)), score, np.ones(score.size), kink)

@@ -1,0 +1,157 @@
+"""Arrays at the door: tables of probabilities or counts, checked, smoothed and named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cvxpriv.errors import DataError, suggest
+from cvxpriv.information import FloatArray
+from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.frames import MAX_COUNT, symbol
+
+IntArray: TypeAlias = NDArray[np.int64]
+Labels: TypeAlias = Alphabet | Sequence[object]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+SUM_TOLERANCE = 1e-9
+"""How far from 1 the sum of a table of probabilities may be."""
+SMOOTHING_ON = ("counts", "probabilities")
+"""What smoothing may be added to."""
+
+
+def nonnegative_matrix(values: ArrayLike, argument: str) -> FloatArray:
+    """A copy as a matrix of finite numbers >= 0, neither side empty.
+
+    Raises
+    ------
+    DataError
+        Anything else.
+    """
+    try:
+        matrix = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{argument} is no array of numbers ({error}): expected |S| rows of |X| numbers") from error
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise DataError(f"{argument} has shape {matrix.shape}: expected (|S|, |X|), neither of them 0")
+    for wrong, expected in ((~np.isfinite(matrix), "finite numbers"), (matrix < 0, "numbers >= 0")):
+        if wrong.any():
+            raise DataError(f"{_first(matrix, wrong, argument)}: expected {expected}; correct the table")
+    return matrix
+
+
+def probability_matrix(values: ArrayLike, argument: str) -> FloatArray:
+    """A copy as a table of joint probabilities, normalised to rounding.
+
+    Raises
+    ------
+    DataError
+        Not a matrix of numbers >= 0, or its sum differs from 1 by more than `SUM_TOLERANCE`.
+    """
+    matrix = nonnegative_matrix(values, argument)
+    with np.errstate(over="ignore"):  # a sum of inf is refused below
+        total = float(matrix.sum())
+    if total == 0:
+        raise DataError(f"{argument} is all zero: expected a table that sums to 1; check where it comes from")
+    if not abs(total - 1.0) <= SUM_TOLERANCE:
+        raise DataError(
+            f"{argument} sums to {total:.12g}, expected 1 within {SUM_TOLERANCE:g}:"
+            " divide the table by its sum, or use JointTable.from_counts for counts"
+        )
+    return matrix / total
+
+
+def count_matrix(values: ArrayLike, argument: str) -> IntArray:
+    """A copy as a table of counts, not all zero.
+
+    Raises
+    ------
+    DataError
+        Not a matrix of whole numbers >= 0, or all zero.
+    """
+    matrix = nonnegative_matrix(values, argument)
+    wrong = (matrix != np.floor(matrix)) | (matrix > MAX_COUNT)
+    if wrong.any():
+        raise DataError(
+            f"{_first(matrix, wrong, argument)}: expected whole numbers up to {MAX_COUNT:g};"
+            " probabilities go to JointTable.from_array"
+        )
+    if not matrix.any():
+        raise DataError(f"{argument} is all zero: expected at least one record; check where it comes from")
+    return matrix.astype(np.int64)
+
+
+def smoothed(counts: IntArray, smoothing: float, smoothing_on: str) -> tuple[FloatArray, str]:
+    """Joint probabilities from counts, and in words what was added.
+
+    Raises
+    ------
+    DataError
+        A negative or infinite ``smoothing``, or an unknown ``smoothing_on``.
+    """
+    if not (np.isfinite(smoothing) and smoothing >= 0):
+        raise DataError(f"smoothing={smoothing!r}: expected a finite number >= 0; 0 leaves the counts as they are")
+    if smoothing_on not in SMOOTHING_ON:
+        raise DataError(f"smoothing_on={smoothing_on!r}: {suggest(smoothing_on, SMOOTHING_ON)}")
+    empirical = counts / counts.sum()
+    if smoothing == 0:
+        return empirical, "none"
+    raised = (counts if smoothing_on == "counts" else empirical) + smoothing
+    what = "count" if smoothing_on == "counts" else "empirical probability"
+    return raised / raised.sum(), f"{smoothing:g} added to each {what}, then normalised"
+
+
+def named(shape: tuple[int, ...], private: Labels | None, public: Labels | None) -> tuple[Alphabet, Alphabet]:
+    """The alphabets of a table's rows and columns from labels: column S or X, ``0, 1, ...`` without labels."""
+    rows, columns = _alphabet("S", shape[0], private), _alphabet("X", shape[1], public)
+    require_match(shape, rows, columns)
+    return rows, columns
+
+
+def _alphabet(column: str, size: int, labels: Labels | None) -> Alphabet:
+    if labels is None:
+        return Alphabet.numbered(column, size)
+    return labels if isinstance(labels, Alphabet) else Alphabet((column,), tuple((symbol(x),) for x in labels))
+
+
+def require_match(shape: tuple[int, ...], private: Alphabet, public: Alphabet) -> None:
+    """Raise `DataError` unless a table has one row per private and one column per public symbol."""
+    if shape != (len(private), len(public)):
+        raise DataError(
+            f"the table has shape {shape}, its alphabets have sizes {(len(private), len(public))}:"
+            " give one private symbol or label per row and one public per column"
+        )
+
+
+def require_mass(probabilities: FloatArray, public: Alphabet) -> None:
+    """Raise `DataError` if a public symbol has probability zero: nothing can be conditioned on it."""
+    empty = np.flatnonzero(probabilities.sum(axis=0) == 0)
+    if empty.size:
+        names = "; ".join(public.label(int(x)) for x in empty[:3]) + ("; ..." if empty.size > 3 else "")
+        raise DataError(
+            f"{empty.size} of {len(public)} public symbols have probability 0 ({names}): leave them out"
+            " (drop_empty=True; from a frame, keep_unseen=False), or give smoothing > 0 with counts"
+        )
+
+
+def without_empty(
+    table: NDArray[Scalar], private: Alphabet, public: Alphabet
+) -> tuple[NDArray[Scalar], Alphabet, Alphabet]:
+    """A table and its alphabets without the rows and columns that are all zero."""
+    rows, columns = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
+    return table[np.ix_(rows, columns)], private.take(rows), public.take(columns)
+
+
+def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The same array, closed to writing."""
+    array.setflags(write=False)
+    return array
+
+
+def _first(matrix: FloatArray, wrong: NDArray[np.bool_], argument: str) -> str:
+    s, x = map(int, np.argwhere(wrong)[0])
+    others = int(wrong.sum()) - 1
+    return f"{argument}[{s}, {x}]={matrix[s, x]:g}" + (f" (and {others} more)" if others else "")
