@@ -1,31 +1,76 @@
-"""`cvxpriv crosscheck`: every block by every solver, and how the verdicts are shown."""
+"""`cvxpriv crosscheck`: any problem, or every block of a model, by every solver, and how the verdicts are shown."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from cvxpriv import models
 from cvxpriv.cli.layout import number, paragraph, residual, table
+from cvxpriv.cli.options import NAMES, output_options
+from cvxpriv.cli.outputs import Outputs, require_writable
 from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
+from cvxpriv.cli.terminal import Terminal, solvers_silent
 from cvxpriv.crosschecks.page import largest_residual, worst_first
+from cvxpriv.errors import Disagreement, ModelError
 
 if TYPE_CHECKING:
+    from cvxpriv.crosschecks.cases import Case, Target
     from cvxpriv.crosschecks.check import CrossCheck
 
 __all__ = ["crosscheck", "crosscheck_document", "crosscheck_text", "unsound"]
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 _REFUSED = ("WRONG", "failed")
 
 
+class Crosschecks(PluginGroup):
+    """Cross-checks by name, and of any problem by the place of the function that builds it."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """See `click.Group`; a name with a colon is ``file.py:function`` or ``module:function``."""
+        known = super().get_command(ctx, cmd_name)
+        if known is not None or ":" not in cmd_name:
+            return known
+        return problem_command(cmd_name)
+
+
+def check_options(command: Command) -> Command:
+    """Give a command the options of a cross-check that is not a model's."""
+    for option in (
+        click.option("--out", metavar="FOLDER", help="Write crosscheck.csv and crosscheck.html there."),
+        click.option("--time-limit", type=float, metavar="SECONDS", help="For each solve, with --isolate."),
+        click.option("--isolate", is_flag=True, help="Each solve in a process of its own: a crash loses no other row."),
+        click.option("--tolerance", type=float, help="What every solver is asked for.  [default: each solver's own]"),
+        click.option("--solvers", type=NAMES, help="Who cross-checks.  [default: every installed solver]"),
+    ):
+        command = option(command)
+    return command
+
+
 @click.group(
-    cls=PluginGroup,
+    cls=Crosschecks,
     plugins=CROSSCHECKS,
-    short_help="Solve every block of a model by every solver, and judge the answers.",
+    invoke_without_command=True,
+    subcommand_metavar="[--all | MODEL | my_problem.py:build] [ARGS]...",
+    short_help="Solve a problem, or every block of a model, by every solver, and judge the answers.",
     epilog="Exit code 3 when a verdict is WRONG or failed; agrees and loose are fine.",
 )
-def crosscheck() -> None:
-    """Solve every block of a model at its answer by every solver, and judge each by exact residuals.
+@click.option("everything", "--all", is_flag=True, help="Every block of every installed model.")
+@check_options
+@output_options
+@click.pass_context
+def crosscheck(context: click.Context, /, everything: bool, **options: Any) -> None:
+    """Solve by every solver, and judge each answer by exact residuals.
+
+    \b
+    crosscheck --all                  every block of every installed model
+    crosscheck funnel --table ...     every block of one model, at its answer
+    crosscheck my_problem.py:build    a function of yours that returns a cvxpy problem
 
     \b
     agrees  right, and every exact residual is small
@@ -35,6 +80,69 @@ def crosscheck() -> None:
 
     A cross-check is there to be relied on, so one WRONG or failed verdict makes it exit with 3.
     """
+    if context.invoked_subcommand is not None:
+        given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value]
+        if everything or given:
+            raise click.UsageError(f"{', '.join([*(['--all'] * everything), *given])}: give it after what is checked")
+        return
+    if not everything:
+        raise click.UsageError("nothing to check: give --all, the name of a model, or my_problem.py:build")
+    _check(context.obj, "crosscheck --all", _cases_of_models(), **options)
+
+
+def problem_command(place: str) -> click.Command:
+    """Return the command that cross-checks the problem that a function at `place` builds."""
+
+    @click.command(place, short_help="A function of yours that returns a cvxpy problem.")
+    @check_options
+    @output_options
+    @click.pass_obj
+    def check_problem(terminal: Terminal, /, **options: Any) -> None:
+        """Solve the problem by every solver, and judge each answer."""
+        from cvxpriv.crosschecks.builders import builder_named
+
+        _check(terminal, f"crosscheck {place}", builder_named(place), **options)
+
+    return check_problem
+
+
+def _cases_of_models() -> list[Case]:
+    cases = [case for point in models.available().values() for case in point.load().example_cases()]
+    if not cases:
+        raise ModelError("--all: no model is installed that brings cases; install one, or check a problem of your own")
+    return cases
+
+
+def _check(
+    terminal: Terminal,
+    command: str,
+    target: Target,
+    *,
+    solvers: tuple[str, ...] | None,
+    tolerance: float | None,
+    isolate: bool,
+    time_limit: float | None,
+    out: str | None,
+) -> None:
+    """Cross-check, show, write, and raise where a verdict is WRONG or failed."""
+    from cvxpriv.crosschecks import crosscheck as cross_check
+
+    folder = None if out is None else require_writable(out)
+    with terminal.phase("cross-checking"), solvers_silent():
+        check = cross_check(target, solvers, tolerance=tolerance, isolate=isolate, time_limit=time_limit)
+    outputs = Outputs(folder or Path())
+    if folder is not None:
+        outputs.contents["crosscheck.csv"] = check.table.to_csv(index=False, lineterminator="\n")
+        outputs.contents["crosscheck.html"] = check.to_html
+    files = outputs.write()
+    terminal.result({"command": command, **crosscheck_document(check), "files": files})
+    terminal.say(crosscheck_text(check))
+    for case, why in check.references.items():
+        terminal.say(paragraph(f"reference of {case}: {why}", indent="  ", hanging="    "))
+    for file in files:
+        terminal.say(f"Written to {file}")
+    if bad := unsound(check):
+        raise Disagreement(f"{len(bad)} of {len(check.table)} answers are refused: {'; '.join(bad)}")
 
 
 def unsound(check: CrossCheck) -> list[str]:

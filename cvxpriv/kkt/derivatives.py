@@ -1,8 +1,8 @@
 """Exact derivatives of cvxpy expressions at a point, also where cvxpy's own ``.grad`` is None.
 
 The walk goes down the expression and multiplies sets of Jacobians (`cvxpriv.kkt.jacobian_sets`). Affine pieces use
-cvxpy's own derivative, which is exact; the atoms with rules of their own are right at kinks and boundaries too; others fall
-back to cvxpy's subgradient, or to an error that names the atom.
+cvxpy's own derivative, which is exact; the atoms with rules of their own are right at kinks and boundaries too; others
+fall back to cvxpy's subgradient, or to an error that names the atom.
 """
 
 from __future__ import annotations

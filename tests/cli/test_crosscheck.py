@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -74,3 +76,77 @@ def test_bad_input_is_one_line(run: Run, counts: str, options: list[str], messag
 
 def test_the_table_is_asked_for(run: Run) -> None:
     assert "--table" in one_error_line(run("crosscheck", "funnel", "--rate", "0.6"))
+
+
+PROBLEMS = """
+import cvxpy as cp
+import numpy as np
+
+
+def lie():
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Minimize(np.array([0, 10.0]) @ x - cp.sum(cp.entr(x))), [cp.sum(x) == 1, x >= 0])
+
+
+def corner():
+    x = cp.Variable(3, name="x")
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1])
+
+
+def hole():
+    x = cp.Variable(name="x")
+    return cp.Problem(cp.Minimize(cp.sqrt(x)))
+"""
+
+
+@pytest.fixture
+def problems(tmp_path: Path) -> str:
+    path = tmp_path / "problems.py"
+    path.write_text(PROBLEMS)
+    return str(path)
+
+
+def test_a_problem_of_one_s_own_is_judged_by_every_solver_that_takes_it() -> None:
+    Path("problems.py").write_text(PROBLEMS)
+    done = subprocess.run(
+        [sys.executable, "-m", "cvxpriv", "crosscheck", "problems.py:corner", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    document = json.loads(done.stdout)  # a whole process: nothing that a solver prints may spoil it
+    assert document["verdicts"] == dict.fromkeys(("CLARABEL", "ECOS", "SCS", "OSQP", "HIGHS"), "agrees")
+
+
+def test_a_lying_solver_is_caught_and_the_exit_code_says_so(run: Run, problems: str) -> None:
+    result = run("crosscheck", f"{problems}:lie", "--tolerance", "1e-12", "--solvers", "ECOS,SCS", "--out", "o")
+    if result.exit_code == 0:
+        pytest.skip("this version of SCS no longer reports the false optimum")
+    assert result.exit_code == 3
+    assert "SCS on lie: WRONG, claims optimal to 1e-12, but its dual lies outside the dual cone" in result.stderr
+    assert {path.name for path in Path("o").iterdir()} == {"crosscheck.csv", "crosscheck.html"}
+
+
+def test_all_means_every_block_of_every_model(run: Run) -> None:
+    result = run("crosscheck", "--all", "--solvers", "CLARABEL", "--json")
+    assert result.exit_code == 0, result.stderr
+    blocks = {answer["case"] for answer in json.loads(result.stdout)["answers"]}
+    assert blocks == {f"funnel {name}" for name in ("q", "u", "r", "w", "(u, r)", "(q, u, r)")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing to check: give --all"),
+        (("{}:lye",), "has no function 'lye': did you mean 'lie'"),
+        (("{}:hole",), "is not DCP"),
+        (("nowhere.py:lie",), "nowhere.py"),
+        (("--all", "{}:lie"), "--all: give it after what is checked"),
+        (("{}:lie", "--solvers", "CLARABELLE"), "did you mean 'CLARABEL'"),
+        (("{}:lie", "--time-limit", "3"), "time_limit"),
+        (("funel",), "funel"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(run: Run, problems: str, arguments: tuple[str, ...], message: str) -> None:
+    result = run("crosscheck", *(argument.format(problems) for argument in arguments))
+    assert message in one_error_line(result)

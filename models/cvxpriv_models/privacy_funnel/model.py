@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from cvxpriv import datasets
 from cvxpriv.block import Block
+from cvxpriv.crosschecks.cases import Case, case_of_block
 from cvxpriv.declaration import Rule
 from cvxpriv.distributions import JointTable
 from cvxpriv.engines import Engine, engine_named
@@ -235,6 +238,13 @@ class PrivacyFunnel:
             last=lambda solved: solved.interrupted,
         )
         return lower_envelope([curve_row(rate, solved) for rate, solved in zip(rates, runs, strict=False)])
+
+    @staticmethod
+    def example_cases() -> list[Case]:
+        """Return every block at an answer on the heart failure table: what `cvxpriv crosscheck --all` checks."""
+        solved = PrivacyFunnel(datasets.heart_failure(), rate=0.6).solve(starts=3)
+        cases = [case_of_block(block, solved.state) for block in solved.blocks().values()]
+        return [replace(case, name=f"funnel {case.name}") for case in cases]
 
     @staticmethod
     def load_run(path: PathLike) -> FunnelRun:
