@@ -56,7 +56,7 @@ def check_options(command: Command) -> Command:
     cls=Crosschecks,
     plugins=CROSSCHECKS,
     invoke_without_command=True,
-    subcommand_metavar="[--all | MODEL | my_problem.py:build] [ARGS]...",
+    subcommand_metavar="[MODEL | FILE.py:FUNCTION] [ARGS]...",
     short_help="Solve a problem, or every block of a model, by every solver, and judge the answers.",
     epilog="Exit code 3 when a verdict is WRONG or failed; agrees and loose are fine.",
 )
