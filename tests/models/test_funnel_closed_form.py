@@ -32,7 +32,7 @@ def passes(p, s, rate, size_y, count, number, seed=0):
 
 
 def q_tensor(log_u, s):
-    """q_ijk = s_ki u_ij / sum_i' s_ki' u_i'j by the paper's formula (ERRATA PF 2), one start, (M, N, K)."""
+    """q_ijk = s_ki u_ij / sum_i' s_ki' u_i'j by the paper's formula (docs/errata.md), one start, (M, N, K)."""
     weights = s.T[:, None, :] * np.exp(log_u)[:, :, None]
     return weights / weights.sum(axis=0, keepdims=True)
 
@@ -179,7 +179,7 @@ def test_relaxed_objective_at_the_optimal_q_is_leakage_less_the_entropy_of_s():
     value = measures.relaxed_objective(fresh["log_u"], fresh["log_r"], fresh["phi"])
     np.testing.assert_allclose(value + entropy(s @ p), measures.leakage(state["log_u"], s), atol=EXACT)
     np.testing.assert_allclose(value, -measures.conditional_entropy(state["log_u"], s), atol=EXACT)
-    # PF Lemma 2 says f~ >= 0 (ERRATA PF 3).
+    # PF Lemma 2 says f~ >= 0 (docs/errata.md).
     assert value.max() < -0.1
 
 

@@ -7,7 +7,7 @@ raises I(S;Y). States carry a leading axis of starts; every start moves on its o
 ============  ===================================================================================================
 interior      the default: a feasible Newton step per pass (``interior.py``); superlinear near strict optima
 squarem       squared extrapolation of two passes
-overrelaxed   the u block's gradient step lengthened beyond 1 (ERRATA PF 7), adapted per start
+overrelaxed   the u block's gradient step lengthened beyond 1, adapted per start
 ============  ===================================================================================================
 """
 
@@ -172,7 +172,7 @@ def overrelaxed(p: Array, s: Array, target: float, growth: float = 1.5) -> Accel
     """The u block with its gradient step lengthened: ``log u + step (phi + log r - log u) + lam log w``.
 
     Step 1 is PF Algorithm 1; 1/eta, eta the contraction coefficient of P(s|x), is the largest that is always
-    monotone (ERRATA PF 7). Each start's step, the key "step" of the state, grows by ``growth`` when the pass lowers
+    monotone. Each start's step, the key "step" of the state, grows by ``growth`` when the pass lowers
     I(S;Y) and is halved when it does not; a pass that does not is replaced by the body's.
     """
 

@@ -78,7 +78,7 @@ def mapping(
 ) -> tuple[Array, Array]:
     """u block, PF Algorithm 1: ``u_ij = p_i softmax_j(phi + log r + lam log w)``, ``lam >= 0`` from G(lam) = 0.
 
-    The box in the paper drops r from the denominator (ERRATA PF 2). The constraint holds at the returned u with
+    The box in the paper drops r from the denominator (docs/errata.md). The constraint holds at the returned u with
     log w as given, so I(X;Y) >= R holds too.
 
     Parameters
@@ -160,7 +160,7 @@ def root_exists(log_w: Array, p: Array, target: float) -> Flags:
 
 
 def constraint_gap(base: Array, log_w: Array, lam: Array, p: Array, target: float) -> tuple[Array, Array]:
-    """G and its slope at ``lam``: ``sum_i p_i E_i[log w] - R^`` and ``sum_i p_i Var_i(log w)`` (ERRATA PF 4).
+    """G and its slope at ``lam``: ``sum_i p_i E_i[log w] - R^`` and ``sum_i p_i Var_i(log w)`` (docs/errata.md).
 
     Row i's weights are ``exp(base + lam log w)``, base = phi + log r, (B, M, N). Both returned arrays are (B,).
     """

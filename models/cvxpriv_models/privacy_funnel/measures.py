@@ -35,7 +35,7 @@ def utility(log_u: Array) -> Array:
 
 
 def conditional_entropy(log_u: Array, s: Array) -> Array:
-    """H(S|Y) of each start, (B,); the paper's objective at the optimal q is its negative (ERRATA PF 3)."""
+    """H(S|Y) of each start, (B,); the paper's objective at the optimal q is its negative (docs/errata.md)."""
     joint = s @ np.exp(log_u)
     share = joint / np.maximum(joint.sum(axis=-2, keepdims=True), _TINY)
     value: Array = -np.sum(joint * np.log(np.maximum(share, _TINY)), axis=(-2, -1))
@@ -53,7 +53,7 @@ def relaxed_objective(log_u: Array, log_r: Array, phi: Array) -> Array:
 
 
 def descent(before: State, after: State, target: float) -> Descent:
-    """PF (10) for one pass, in the form that needs no tight constraint (ERRATA PF 4).
+    """PF (10) for one pass, in the form that needs no tight constraint (docs/errata.md).
 
     ``f~(before) - f~(after) = KL(q) + KL(r+ || r) + KL(u || u+) + lam+ (sum u log w - R^)``, where the first term
     is ``sum_ij u_ij (phi+ - phi)_ij``, u, r, w are the earlier blocks and + marks the later ones.

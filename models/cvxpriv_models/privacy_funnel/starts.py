@@ -1,7 +1,7 @@
 """Feasible, strictly positive starts for the privacy funnel.
 
 The start that the paper prints, ``u = 1{i = j} / M``, is infeasible unless P(x) is uniform, is a fixed point,
-and gives NaN for N > M (ERRATA PF 1); a plain Dirichlet start rarely leaves a root of G. Here each start is
+and gives NaN for N > M (docs/errata.md); a plain Dirichlet start rarely leaves a root of G. Here each start is
 
     u = p [(1 - t) deterministic + t Dirichlet],
 
