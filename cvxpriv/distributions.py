@@ -286,8 +286,8 @@ class JointTable:
 
     @cached_property
     def entropy_x(self) -> float:
-        """H(X) in nats."""
-        return entropy(self.p_x)
+        """H(X) in nats, never negative: a probability of 1 + 2e-16 would have it so."""
+        return max(0.0, entropy(self.p_x))
 
     @cached_property
     def information(self) -> float:

@@ -163,6 +163,8 @@ def engine_named(
         If there is no such engine or solver.
     """
     if not isinstance(name, str):
+        if not hasattr(name, "solve"):
+            raise ModelError(f"engine={name!r} is not an engine: pass one of {', '.join(ENGINES)}, or an Engine")
         return name
     dcp = DCP(fallback_chain(solver), tolerance)
     match name:

@@ -196,6 +196,8 @@ def fallback_chain(solver: str | Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(solver, str):
         first = solver_spec(solver).name
         return (first, *(name for name in DEFAULT_CHAIN if name != first))
+    if not isinstance(solver, Sequence):
+        raise ModelError(f"solver={solver!r} is no name and no sequence of names: pass, for example, 'CLARABEL'")
     chain = tuple(solver_spec(name).name for name in solver)
     if not chain:
         raise ModelError("solver=() names no solver: pass at least one of " + ", ".join(SOLVERS))

@@ -264,7 +264,7 @@ H_X = float(JointTable.from_array(np.array(list(COUNTS.values())).reshape(2, 3) 
         (["--rate", "0.6", "--public", "age,age"], "'age' 2 times"),
         (["--rate", "0.6", "--count", "cuont"], "did you mean 'count'?"),
         (["--rate", "0.6", "--count", "age"], "count='age'"),
-        ([], "Missing option '--rate'"),
+        (["--rate", "0.6", "--seed", "-1"], "seed=-1"),
     ],
 )
 def test_bad_options_are_one_line_and_leave_nothing_behind(
@@ -318,3 +318,10 @@ def test_the_ends_of_the_curve_are_no_errors(run: Run, counts: str, rate: str) -
     document = json.loads(result.stdout)
     # At rate 0 nothing need be told; at rate 1 all of X is, and with it I(S;X).
     assert document["leakage"] == pytest.approx(0.0 if rate == "0" else document["information"], abs=1e-6)
+
+
+def test_the_rate_is_that_of_the_model_where_none_is_given(run: Run, counts: str) -> None:
+    result = run("funnel", counts, *COLUMNS, "--count", "count", "--starts", "2", "--json")
+    assert result.exit_code == 0, result.stderr
+    entropy = JointTable.from_csv(counts, ["income"], ["age"], count="count").entropy_x
+    assert json.loads(Path("out/mechanism.json").read_text())["figures"]["rate"] == pytest.approx(0.8 * entropy)

@@ -162,10 +162,10 @@ class TestCurve:
         curve = paper().curve([0.2, 0.4, 0.6, 0.8], starts=2, callback=third)
         assert curve["fraction"].tolist() == [0.2, 0.4, 0.6]
 
-    @pytest.mark.parametrize("fractions", [0, -3, True])
-    def test_a_number_of_points_that_is_none_is_refused(self, fractions: int) -> None:
+    @pytest.mark.parametrize("fractions", [0, -3, True, 1.5j, "abc", []])
+    def test_points_that_are_no_rates_are_refused(self, fractions: object) -> None:
         with pytest.raises(ModelError, match="fractions="):
-            paper().curve(fractions)
+            paper().curve(fractions)  # type: ignore[arg-type]
 
 
 class TestConstraints:
@@ -280,6 +280,13 @@ def test_bad_arguments_are_refused_with_a_remedy(options: dict[str, object], mes
         ({"max_iter": 0}, "max_iter=0"),
         ({"tol": 0.0}, "tol=0.0"),
         ({"n_jobs": 0}, "n_jobs=0"),
+        ({"seed": -1}, "seed=-1"),
+        ({"seed": "a"}, "seed='a'"),
+        ({"engine": 3}, "engine=3"),
+        ({"solver": 3}, "solver=3"),
+        ({"init": "a"}, "init='a' does not hold numbers"),
+        ({"callback": 3}, "callback=3"),
+        ({"callback": print, "n_jobs": 2}, "n_jobs=1 to call it here"),
     ],
 )
 def test_bad_options_are_refused_before_any_solver_starts(options: dict[str, object], message: str) -> None:
@@ -295,3 +302,17 @@ def test_a_table_that_is_no_distribution_is_refused() -> None:
     for table in (np.full((2, 2), 0.3), np.array([[0.5, -0.1], [0.3, 0.3]]), np.array([[np.nan, 1.0]])):
         with pytest.raises(DataError):
             PrivacyFunnel(table)
+
+
+def test_a_public_value_that_everybody_has_tells_nothing() -> None:
+    # P(X) sums to 1 + 2e-16 here; H(X) must not be negative.
+    column = np.array([[0.1], [0.2], [0.3], [0.15], [0.25000000000000006]])
+    solved = PrivacyFunnel(column, rate=0.9).solve(starts=2)
+    assert (solved.utility, solved.leakage) == (pytest.approx(0.0, abs=1e-12), pytest.approx(0.0, abs=1e-12))
+
+
+def test_converged_means_what_the_residual_says() -> None:
+    for table, rate in ((np.eye(3) / 3, 1e-12), (np.diag([0.2, 0.3, 0.5]), 1 - 1e-9)):
+        solved = PrivacyFunnel(table, rate=rate).solve(starts=3)
+        assert solved.converged == (solved.kkt.largest <= 1e-7)
+        assert solved.starts.at[solved.start, "kkt"] == pytest.approx(solved.kkt.largest, abs=1e-12)

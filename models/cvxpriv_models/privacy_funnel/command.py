@@ -29,12 +29,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 #: Tables with more cells in the mechanism are cross-checked only on demand: SCS needs minutes for 160 x 161.
 CERTIFIED = 2_000
 
+#: What the mechanism has to tell when the command line does not say: the default of `PrivacyFunnel`.
+RATE = 0.8
+
 SOLVERS = ("CLARABEL", "ECOS", "SCS")
 
 
 def solve_options(command: Command) -> Command:
     """Give a command the options of a solve; it gets them as one `SolveOptions`, ``solving``."""
-    defaults = SolveOptions(rate=0.0)
+    defaults = SolveOptions(rate=RATE)
 
     def option(flag: str, text: str, **settings: Any) -> Callable[[Any], Any]:
         name = flag.removeprefix("--").replace("-", "_")
@@ -43,10 +46,10 @@ def solve_options(command: Command) -> Command:
         return click.option(flag, help=text, **{"default": default, "show_default": shown, **settings})
 
     options = [
-        click.option("--rate", type=float, required=True, help="The utility asked for: I(X;Y) >= rate."),
+        option("--rate", "The utility asked for: I(X;Y) >= rate.", type=float, default=RATE, show_default=True),
         option("--rate-unit", "Of the rate; a fraction is one of H(X).", metavar="[fraction|nats|bits]"),
         option("--size-y", "Symbols of Y.  [default: |X| + 1]", type=int),
-        option("--starts", "Random starts.  [default: 30; 1 where a solver does the work]", type=int),
+        option("--starts", "How many starts.  [default: 30; 1 where a solver does the work]", type=int),
         option("--seed", "Of the starts.", type=int),
         option("--engine", "Exact updates, solvers, or both compared.", metavar="[closed_form|dcp|checked]"),
         option("--method", "Which blocks are alternated.  [default: aem]", metavar="[aem|merged|ccp]"),

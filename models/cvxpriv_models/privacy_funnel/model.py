@@ -165,7 +165,7 @@ class PrivacyFunnel:
         progress : bool
             A bar on a terminal.
         callback : callable, optional
-            `callback(loop, iteration, measured)` after each iteration; returning True ends the run.
+            `callback(loop, iteration, measured)` after each iteration; returning True ends the run. One process only.
 
         Raises
         ------
@@ -182,13 +182,18 @@ class PrivacyFunnel:
         """
         begun = time.perf_counter()
         _require_counts(starts=starts, max_iter=max_iter)
+        _require_seed(seed)
+        if callback is not None and (not callable(callback) or n_jobs != 1):
+            raise ModelError(
+                f"callback={callback!r} with n_jobs={n_jobs!r}: pass a function, and n_jobs=1 to call it here"
+            )
         who = engine_named(engine, solver=solver)
         method = method or ("ccp" if self.rules else "aem")
         loop = algorithm.schedule(self.problem, method, accelerate, tol, max_iter, self.rules)
         exact = who.name == "closed_form" and not self.rules and method == "aem"
         log_u, origins = self._initial(init, (30 if exact else 1) if starts is None else starts, seed, clustered=exact)
         parts = pieces(len(log_u), n_jobs)
-        work = partial(solve_starts, self.problem, self.rules, loop, who, callback if n_jobs == 1 else None)
+        work = partial(solve_starts, self.problem, self.rules, loop, who, callback)
         done = sweep(
             work,
             [log_u[part.start : part.stop] for part in parts],
@@ -227,7 +232,11 @@ class PrivacyFunnel:
         if isinstance(fractions, int):
             _require_counts(fractions=fractions)
             fractions = np.arange(1, fractions + 1) / fractions
-        rates = [float(fraction) for fraction in fractions]
+        rates = (
+            _numbers("fractions", list(fractions) if isinstance(fractions, Iterable) else fractions).ravel().tolist()
+        )
+        if not rates:
+            raise ModelError(f"fractions={fractions!r} holds no rate: pass fractions of H(X), or their number")
         funnels = [self.at_rate(rate) for rate in rates]
         runs = sweep(
             partial(_solve_funnel, options),
@@ -255,7 +264,7 @@ class PrivacyFunnel:
         """Return log P(X, Y) of every start, (starts, |X|, |Y|), and where each comes from."""
         problem = self.problem
         if init is not None:
-            log_u = algorithm.log_joint(problem, self._required(np.array(init, dtype=float)))
+            log_u = algorithm.log_joint(problem, self._required(_numbers("init", init)))
             return log_u, ["init"] * len(log_u)
         log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
         origins = ["random"] * starts
@@ -283,6 +292,19 @@ class PrivacyFunnel:
 
 def _solve_funnel(options: Mapping[str, object], funnel: PrivacyFunnel) -> FunnelRun:
     return funnel.solve(**options)  # type: ignore[arg-type]
+
+
+def _numbers(name: str, values: object) -> Array:
+    """Return an array of floats, or refuse."""
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{name}={values!r} does not hold numbers") from None
+
+
+def _require_seed(seed: object) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ModelError(f"seed={seed!r} is no seed: pass a whole number >= 0")
 
 
 def _require_counts(**counts: int | None) -> None:

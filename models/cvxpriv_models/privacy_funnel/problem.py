@@ -103,6 +103,7 @@ def _rate_in_nats(rate: float, unit: str, entropy_x: float) -> float:
     if nats > entropy_x * (1.0 + ROUNDING):
         remedy = "rate <= 1" if unit == "fraction" else f'rate <= {entropy_x:.6g} nats or rate_unit="fraction"'
         raise ModelError(
-            f"rate={rate!r} {unit} is {nats:.6g} nats and exceeds H(X)={entropy_x:.6g} nats: choose {remedy}"
+            f"rate={rate!r} {unit} is {nats:.6g} nats and exceeds H(X)={entropy_x:.6g} nats by {nats - entropy_x:.1e}: "
+            f"choose {remedy}"
         )
     return min(nats, entropy_x)
