@@ -128,6 +128,7 @@ class Answer:
             missed=self.missed,
             certificate=self.certificate,
             error=self.error,
+            bound=self.bound,
         )
 
 

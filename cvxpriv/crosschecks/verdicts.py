@@ -101,6 +101,8 @@ class Evidence:
         Of a claim of infeasibility or unboundedness.
     error : str
         What it raised, or what could not be measured.
+    bound : float
+        What its dual certifies of the optimum; NaN if it certifies nothing.
     """
 
     status: str
@@ -112,6 +114,21 @@ class Evidence:
     missed: tuple[float, str] = (0.0, "")
     certificate: Certificate | None = None
     error: str = ""
+    bound: float = np.nan
+
+    @property
+    def proven_gap(self) -> float:
+        """Distance to what its own dual certifies, relative to max(1, |bound|); infinite if it certifies nothing."""
+        if not np.isfinite([self.objective, self.bound]).all():
+            return float("inf")
+        return abs(self.objective - self.bound) / max(1.0, abs(self.bound))
+
+    def at_kink(self, tolerance: float) -> bool:
+        """Whether the point is proven optimal, so that one far from stationary only stands beside a kink.
+
+        Beside a kink, such as equal eigenvalues under ``lambda_max`` or 1e-9 under a norm, the gradient jumps.
+        """
+        return max(self.proven_gap, self.largest, self.missed[0]) <= tolerance
 
     @property
     def gap(self) -> float:
@@ -134,6 +151,8 @@ def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
     allowed = max(tolerances.overclaim * evidence.asked, tolerances.agree)
     drift = max(tolerances.drift * np.sqrt(evidence.asked) + tolerances.agree, tolerances.minimiser)
     value = max(tolerances.wrong_objective, tolerances.overclaim * evidence.asked)
+    if evidence.at_kink(tolerances.agree):
+        drift = np.inf  # proven optimal: at worst loose
     far = _findings(evidence, residual=allowed, missed=value, drift=drift, gap=value)
     if not np.isfinite(evidence.objective):
         what = f"claims {evidence.status} at a point where the objective is {evidence.objective}"

@@ -239,3 +239,16 @@ def test_unknown_solvers_and_integer_problems_are_refused() -> None:
     count = cp.Variable(integer=True)
     with pytest.raises(ModelError, match="integer"):
         solve_conic(cp.Problem(cp.Minimize(count), [count >= 0]), "HIGHS")
+
+
+def test_a_dual_that_is_tiny_but_not_nothing_is_not_rounded_away() -> None:
+    # minimise 1e-14 x - log x: the optimum is 1 - log 1e14 at x = 1e14. Rounding the 1e-14 to zero would leave a dual
+    # that seems feasible for -log x alone, and a bound far above the optimum.
+    x = cp.Variable(name="x")
+    program = ConeProgram.from_problem(cp.Problem(cp.Minimize(1e-14 * x - cp.log(x))), "CLARABEL")
+    optimum = 1.0 - np.log(1e14)
+    for height in (-5.0, 0.0, 20.0, 31.0):
+        z = np.zeros(program.layout.size)
+        z[:3] = [-1.0, height, np.exp(-height - 1.0)]  # in the dual exponential cone
+        bound = program.lower_bound(np.zeros(program.c.size), z).value
+        assert bound is None or bound <= optimum + 1e-9

@@ -40,6 +40,8 @@ def test_an_answer_without_fault_agrees() -> None:
         ({"residuals": cone("dual_cone", 1e-4), "asked": 1e-5}, "loose", "its dual lies outside the dual cone"),
         ({"residuals": cone("primal", 1e-4)}, "WRONG", "its point misses the constraints"),
         ({"displacement": 0.1}, "WRONG", "its point is 1.0e-01 (relative) from stationary"),
+        ({"displacement": 0.1, "bound": 1.0}, "loose", "its point is 1.0e-01 (relative) from stationary"),
+        ({"displacement": 0.1, "bound": 0.9}, "WRONG", "its point is 1.0e-01 (relative) from stationary"),
         ({"displacement": 1e-4}, "loose", "its point is 1.0e-04 (relative) from stationary"),
         ({"missed": (0.1, "rows")}, "WRONG", "its point misses constraint 'rows' by 1.0e-01"),
         ({"missed": (1e-5, "rows")}, "loose", "its point misses constraint 'rows' by 1.0e-05"),
