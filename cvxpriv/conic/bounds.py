@@ -86,8 +86,8 @@ def _lifted(program: ConeProgram, z: Array) -> tuple[Array, str]:
     """Exponential duals made members to the last digit, and the name of one that cannot be.
 
     A distance says little there: with w = 1e-14 a point is 1e-15 from the dual cone, and its bound is off by a tenth.
-    Members have v >= u (1 + log w - log(-u)), which is w >= -u exp(v/u - 1). Where w or v multiplies a constant, raising
-    it costs the bound what it is worth and touches no equation.
+    Members have v >= u (1 + log w - log(-u)), which is w >= -u exp(v/u - 1). Where w or v multiplies a constant,
+    raising it costs the bound what it is worth and touches no equation.
     """
     z = z.copy()
     constant = np.diff(sp.csr_array(program.A).indptr) == 0
