@@ -10,6 +10,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 
 from cvxpriv.errors import ModelError
 from cvxpriv.state import Array
@@ -51,11 +52,16 @@ class Declaration:
 
     def values(self) -> dict[str, Array]:
         """Return the variables' current values by name."""
-        return {name: np.array(variable.value, dtype=float) for name, variable in self.variables.items()}
+        return {name: _dense(variable.value) for name, variable in self.variables.items()}
 
     def duals(self) -> dict[str, Any]:
         """Return the constraints' multipliers by name (a list for a cone constraint with several)."""
         return {name: constraint.dual_value for name, constraint in self.constraints.items()}
+
+
+def _dense(value: Any) -> Array:
+    """Return a variable's value as an array; that of a diagonal variable is sparse."""
+    return np.array(sp.csr_array(value).toarray() if sp.issparse(value) else value, dtype=np.float64)
 
 
 def with_rule(declaration: Declaration, block: str, name: str, rule: Rule) -> Declaration:

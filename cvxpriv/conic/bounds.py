@@ -110,6 +110,15 @@ def _lifted(program: ConeProgram, z: Array) -> tuple[Array, str]:
     return z, ""
 
 
+def _logarithmic(program: ConeProgram) -> Mask:
+    """The columns that stand in a row of an exponential or power cone: there a dual of 1e-34 is worth a bound of 77."""
+    rows = np.zeros(program.layout.size, dtype=bool)
+    for family in program.layout.families:
+        if family.kind in ("exp", "power"):
+            rows[family.rows] = True
+    return np.asarray(abs(program.A).T @ rows.astype(float) > 0.0)
+
+
 def _room(layout: ConeLayout, z: Array) -> Array:
     """What rounding alone can do to a distance in each block."""
     return ROUNDING * np.maximum(1.0, layout.block_norms(z))
@@ -118,8 +127,7 @@ def _room(layout: ConeLayout, z: Array) -> Array:
 def _cleaned(program: ConeProgram, tilt: Array, z: Array) -> Array:
     """``tilt + A'z`` with entries that are rounding of their own sum set to zero."""
     rho = tilt + program.A.T @ z
-    # Relative to the terms alone: a dual of 1e-14 that bounds log x by 32 is no rounding error, and x may be 1e20.
-    noise = ROUNDING * (np.abs(tilt) + abs(program.A).T @ np.abs(z)) + NOTHING
+    noise = ROUNDING * (np.abs(tilt) + abs(program.A).T @ np.abs(z)) + NOTHING * ~_logarithmic(program)
     return np.where(np.abs(rho) <= noise, 0.0, rho)
 
 

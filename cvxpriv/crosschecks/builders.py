@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
 
 __all__ = ["Builder", "builder_named"]
 
@@ -39,7 +39,16 @@ class Builder:
         return self.name
 
     def __call__(self) -> Any:
-        return self.function()()
+        function = self.function()
+        try:
+            return function()
+        except CvxprivError:
+            raise
+        except Exception as error:  # the user's own code: whatever it raises is about their function
+            raise DataError(
+                f"{self.name} of {self.source} raised {type(error).__name__}: {error}; "
+                "it must take no argument and return a cvxpy problem"
+            ) from error
 
     def function(self) -> Callable[[], Any]:
         """Load the function.

@@ -22,6 +22,7 @@ from cvxpriv.crosschecks.cases import Case
 from cvxpriv.crosschecks.problem_checks import capable
 from cvxpriv.declaration import Declaration
 from cvxpriv.errors import ModelError, suggest
+from cvxpriv.solvers import SOLVERS
 from cvxpriv.state import Values
 
 __all__ = ["CLOSED_FORM", "KINDS", "TOLERANCES", "Reference", "ReferenceLike", "accurate_answer", "reference_of"]
@@ -80,7 +81,8 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike) -
     usable = [answer for answer in answers if np.isfinite(answer.quality)]
     if not usable:
         return Reference(float("nan"), {}, "none: nobody returned a solution")
-    best = min(usable, key=lambda answer: answer.quality)
+    # A solution from elsewhere is judged, and judges nobody, while a solver has one.
+    best = min([answer for answer in usable if answer.solver in SOLVERS] or usable, key=lambda answer: answer.quality)
     return _of(best, f"{best.solver}: smallest exact residual of {len(answers)} answers")
 
 

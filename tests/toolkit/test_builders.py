@@ -62,3 +62,9 @@ def test_a_file_that_raises_is_told_with_its_error(tmp_path: Path) -> None:
 def test_a_function_that_returns_no_problem_is_refused() -> None:
     with pytest.raises(ModelError, match="installed is a tuple: expected a cvxpy Problem"):
         crosscheck(builder_named("cvxpriv.solvers:installed"))
+
+
+def test_a_function_that_raises_is_the_users_error(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def build():\n    raise RuntimeError('no data')\n")
+    with pytest.raises(DataError, match=r"build of .*mine.py raised RuntimeError: no data"):
+        builder_named(f"{tmp_path}/mine.py:build")()

@@ -392,3 +392,17 @@ def test_the_page_is_one_file_with_verdicts_first_and_one_script_that_its_policy
     assert sum(a.get("aria-sort") == "none" for tag, a in page.tags if tag == "th") > 20
     shades = {name for _, a in page.tags for name in (a.get("class") or "").split() if name.startswith("heat-")}
     assert len(shades) > 2
+
+
+def test_a_diagonal_variable_whose_value_is_sparse_is_judged_like_any_other() -> None:
+    d = cp.Variable((3, 3), diag=True, name="d")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(d - np.diag([1.0, 2.0, 3.0]))), [cp.trace(d) <= 3])
+    check = crosscheck(problem, ["CLARABEL", "SCS"])
+    assert set(check.table["verdict"]) == {"agrees"}
+    assert check.table["objective"].to_numpy() == pytest.approx(3.0, abs=1e-6)  # each entry gives up 1
+
+
+def test_no_bound_is_certified_for_a_problem_that_has_none() -> None:
+    x = cp.Variable(name="x")
+    table = crosscheck(cp.Problem(cp.Maximize(cp.log(x))), ["CLARABEL", "ECOS", "SCS"]).table
+    assert table["bound"].isna().all()  # a dual of 1e-34 once certified 77
