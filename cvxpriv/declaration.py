@@ -10,7 +10,6 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from cvxpriv.errors import ModelError
 from cvxpriv.state import Array
@@ -61,7 +60,8 @@ class Declaration:
 
 def _dense(value: Any) -> Array:
     """Return a variable's value as an array; that of a diagonal variable is sparse."""
-    return np.array(sp.csr_array(value).toarray() if sp.issparse(value) else value, dtype=np.float64)
+    dense = value.toarray() if hasattr(value, "toarray") else value
+    return np.array(dense, dtype=np.float64)
 
 
 def with_rule(declaration: Declaration, block: str, name: str, rule: Rule) -> Declaration:
