@@ -94,9 +94,7 @@ def schedule(problem: Problem, method: str, accelerate: str, tol: float, limit: 
 
 def phase_one(problem: Problem, rules: Rules, limit: int = 100) -> Loop:
     """Return the passes that lead a start into a user's constraints at the rate: I(X;Y) climbs until it is R."""
-    climb = most_telling(problem)
-    for name, rule in rules:
-        climb = climb.constrain(name, rule)
+    climb = _with_rules(most_telling(problem), rules)
     return Loop(
         Sweep([climb, posterior(problem)]),
         stop=Below("missing", 0.0),
@@ -205,7 +203,10 @@ def _acceleration(problem: Problem, method: str, accelerate: str, rules: Rules) 
 
 
 def _constrained(make: Callable[[Problem, bool], Block], problem: Problem, rules: Rules) -> Block:
-    block = make(problem, bool(rules))
+    return _with_rules(make(problem, bool(rules)), rules)
+
+
+def _with_rules(block: Block, rules: Rules) -> Block:
     for name, rule in rules:
         block = block.constrain(name, rule)
     return block
