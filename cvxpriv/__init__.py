@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from cvxpriv.declaration import Declaration
     from cvxpriv.distributions import Alphabet, JointTable
+    from cvxpriv.divergences import FDivergence
     from cvxpriv.engines import DCP, Checked, ClosedForm
     from cvxpriv.errors import (
         CvxprivError,
@@ -60,6 +61,7 @@ _HOMES = {
     ),
     "declaration": ("Declaration",),
     "distributions": ("Alphabet", "JointTable"),
+    "divergences": ("FDivergence",),
     "engines": ("DCP", "Checked", "ClosedForm"),
     "errors": (
         "CvxprivError",
@@ -91,6 +93,7 @@ __all__ = [
     "DataError",
     "Declaration",
     "Disagreement",
+    "FDivergence",
     "Formulations",
     "Invariant",
     "JointTable",

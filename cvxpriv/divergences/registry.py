@@ -1,0 +1,68 @@
+"""Divergences by name, as users and the command line write them."""
+
+from __future__ import annotations
+
+from cvxpriv.divergences.builtin import BUILT_IN, FAMILIES
+from cvxpriv.divergences.definition import FDivergence
+from cvxpriv.errors import ModelError, suggest
+
+__all__ = ["ALIASES", "divergence", "names"]
+
+#: Other names under which people look for a divergence.
+ALIASES = {
+    "mi": "mutual-information",
+    "kl": "mutual-information",
+    "js": "jensen-shannon",
+    "lc": "le-cam",
+    "h2": "hellinger",
+    "squared-hellinger": "hellinger",
+    "pearson": "chi-square",
+    "chi2": "chi-square",
+    "neyman-chi-square": "neyman",
+    "tv": "total-variation",
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return every name that `divergence` knows; those that take a number end in `:<number>`."""
+    return (*BUILT_IN, *(f"{family}:<number>" for family in FAMILIES))
+
+
+def divergence(name: str | FDivergence) -> FDivergence:
+    """Return the divergence of a name or alias; an `FDivergence` passes through.
+
+    Raises
+    ------
+    ModelError
+        There is no such name (the nearest one is suggested), or the number behind the colon is out of range.
+
+    Examples
+    --------
+    >>> divergence("js")
+    FDivergence('jensen-shannon', f(t) = t*log(2*t/(t+1)) + log(2/(t+1)))
+    >>> divergence("alpha:0.5").name
+    'alpha:0.5'
+    """
+    if isinstance(name, FDivergence):
+        return name
+    if not isinstance(name, str):
+        lacking = [part for part in ("name", "f", "derivative", "terms", "gradients") if not hasattr(name, part)]
+        raise ModelError(
+            f"divergence={name!r} is no FDivergence, it lacks {', '.join(lacking) or 'the class'}: "
+            "pass a name, or cpv.FDivergence(name, f=...)"
+        )
+    key = name.strip().lower().replace("_", "-").replace(" ", "-")
+    key = ALIASES.get(key, key)
+    if key in BUILT_IN:
+        return BUILT_IN[key]
+    family, colon, number = key.partition(":")
+    if family in FAMILIES:
+        try:
+            value = float(number)
+        except ValueError:
+            given = f"{number!r} is not one" if colon else "none was given"
+            raise ModelError(
+                f"divergence={name!r} takes a number, and {given}: write, for example, {family}:2"
+            ) from None
+        return FAMILIES[family](value)
+    raise ModelError(f"divergence={name!r} is not known: {suggest(key, (*BUILT_IN, *ALIASES, *names()))}")
