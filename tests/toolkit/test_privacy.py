@@ -1,0 +1,222 @@
+"""Gaussian accounting against integrals, known values and simulation; noise; audits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import kstest, norm
+
+from cvxpriv.errors import PrivacyError
+from cvxpriv.privacy import (
+    Claim,
+    Noise,
+    PrivacyWarning,
+    account,
+    audit,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    noise_scale,
+    noise_source,
+)
+from cvxpriv.privacy.accounting import Accounting, advanced_composition, zcdp_epsilon
+from cvxpriv.privacy.gaussian import composed
+
+
+def integrated_delta(epsilon: float, mu: float) -> float:
+    """The integral of (p - exp(epsilon) q)_+ over the line, p = N(mu, 1), q = N(0, 1): the definition of delta."""
+    crossing = epsilon / mu + mu / 2.0
+    value, _ = quad(lambda x: norm.pdf(x, mu) - np.exp(epsilon) * norm.pdf(x), crossing, crossing + 40.0, epsabs=1e-14)
+    return value
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])
+def test_delta_is_the_integral_that_defines_it(epsilon: float, mu: float) -> None:
+    assert gaussian_delta(epsilon, mu) == pytest.approx(integrated_delta(epsilon, mu), abs=1e-12)
+
+
+def test_delta_stays_exact_where_the_plain_formula_overflows() -> None:
+    # exp(800) is infinite in a double; the two tails together are about 1e-23.
+    assert 0.0 < gaussian_delta(800.0, 35.0) < 1e-2
+    assert np.isfinite(gaussian_epsilon(1e-200, 30.0))
+
+
+@given(st.floats(0.01, 50.0), st.floats(-200.0, -1.0))
+def test_epsilon_is_the_inverse_of_delta_on_the_safe_side(mu: float, log_delta: float) -> None:
+    delta = float(np.exp(log_delta))
+    epsilon = gaussian_epsilon(delta, mu)
+    reached = gaussian_delta(epsilon, mu)
+    assert reached <= delta * (1 + 1e-12)
+    if epsilon > 1e-6:
+        assert reached >= delta * (1 - 1e-5)
+
+
+@given(st.floats(0.01, 50.0), st.floats(-60.0, -1.0))
+def test_mu_is_the_inverse_of_the_budget_on_the_safe_side(epsilon: float, log_delta: float) -> None:
+    delta = float(np.exp(log_delta))
+    mu = gaussian_mu(epsilon, delta)
+    assert gaussian_delta(epsilon, mu) <= delta * (1 + 1e-12)
+    assert gaussian_delta(epsilon, mu * (1 + 1e-6)) > delta
+
+
+def test_the_classical_gaussian_mechanism_breaks_its_promise_above_epsilon_one() -> None:
+    # ERRATA: at epsilon = 10, delta = 1e-5 the classical scale has an exact delta of 2.27e-5.
+    classical = np.sqrt(2.0 * np.log(1.25 / 1e-5)) / 10.0
+    assert gaussian_delta(10.0, 1.0 / classical) == pytest.approx(2.27e-5, abs=5e-8)
+
+
+def test_noise_for_fifty_steps_on_a_thousand_rows_is_the_known_value() -> None:
+    # ISTDP, sensitivity 2/n, epsilon = 1, delta = 1e-5, T = 50, n = 1000: .0528.
+    assert noise_scale(2.0 / 1000, 1.0, 1e-5, releases=50) == pytest.approx(0.0528, abs=1e-4)
+
+
+def test_composition_adds_squares_and_splitting_a_release_costs_nothing() -> None:
+    assert composed([0.3, 0.4]) == pytest.approx(0.5)
+    scale = noise_scale(1.0, 2.0, 1e-6, releases=9)
+    assert account([1.0 / scale] * 9, 1e-6, neighbours="one row").epsilon == pytest.approx(2.0, abs=1e-8)
+
+
+@given(st.lists(st.floats(0.001, 2.0), min_size=1, max_size=30), st.sampled_from([1e-3, 1e-6, 1e-9]))
+def test_no_looser_rule_is_below_the_exact_composition(mus: list[float], delta: float) -> None:
+    accounting = account(mus, delta, neighbours="one row")
+    exact, *others = accounting.claims
+    assert all(claim.epsilon >= exact.epsilon - 1e-9 for claim in others)
+    assert accounting.guarantee is exact or accounting.guarantee.epsilon == pytest.approx(exact.epsilon)
+
+
+def test_zcdp_conversion_is_below_the_textbook_one_and_above_the_truth() -> None:
+    for mu in (0.1, 0.5, 2.0):
+        rho = mu**2 / 2.0
+        textbook = rho + 2.0 * np.sqrt(rho * np.log(1e6))
+        assert gaussian_epsilon(1e-6, mu) <= zcdp_epsilon(rho, 1e-6) <= textbook
+    assert zcdp_epsilon(0.0, 1e-6) == 0.0
+
+
+def test_advanced_composition_of_the_paper_is_looser_than_adding_up() -> None:
+    # ERRATA SHARING 8: epsilon = 1, T = 20, delta' = 1e-5 gives 55.8 where basic composition gives 20.
+    assert advanced_composition([1.0] * 20, 1e-5) == pytest.approx(55.8, abs=0.1)
+
+
+def test_what_a_paper_prints_stands_beside_and_is_never_the_guarantee() -> None:
+    printed = Claim("as printed", 0.1, 1e-6, holds=False, note="the noise is degenerate")
+    accounting = account([1.0], 1e-6, neighbours="one row", printed=[printed])
+    assert accounting.guarantee.rule == "exact Gaussian composition"
+    assert "no bound: the noise is degenerate" in str(accounting)
+    assert list(accounting.table["holds"]) == [True, True, True, True, False]
+
+
+def test_a_mechanism_without_any_valid_rule_has_no_guarantee() -> None:
+    only = Accounting((Claim("as printed", 1.0, 1e-6, holds=False),), 0.0, 1, "one column")
+    with pytest.raises(PrivacyError, match="no differential privacy"):
+        _ = only.guarantee
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((1.0, 0.0, 1e-6), "epsilon=0.0"),
+        ((1.0, -1.0, 1e-6), "epsilon=-1.0"),
+        ((1.0, float("nan"), 1e-6), "epsilon=nan"),
+        ((1.0, 1.0, 0.0), "delta=0.0"),
+        ((1.0, 1.0, 1.0), "delta=1.0"),
+        ((float("inf"), 1.0, 1e-6), "clip what is released"),
+        ((1.0, 1.0, 1e-6, 0), "releases=0"),
+    ],
+)
+def test_a_budget_or_a_sensitivity_that_is_none_is_refused(arguments: tuple[float, ...], message: str) -> None:
+    with pytest.raises(PrivacyError, match=message):
+        noise_scale(*arguments)
+
+
+@pytest.mark.parametrize("mus", [[-1.0], [np.nan], [np.inf]])
+def test_a_release_without_a_finite_mu_is_refused(mus: list[float]) -> None:
+    with pytest.raises(PrivacyError, match="no sensitivity / scale"):
+        account(mus, 1e-6, neighbours="one row")
+
+
+def test_secure_noise_is_normal_and_never_repeats() -> None:
+    first, second = Noise().normal(2.0, 20_000), Noise().normal(2.0, 20_000)
+    # The chance that a right generator fails this is 1e-6.
+    assert kstest(first / 2.0, "norm").pvalue > 1e-6
+    assert not np.intersect1d(first, second).size
+    assert Noise().secure
+
+
+def test_secure_uniform_noise_is_uniform_inside_the_open_interval() -> None:
+    draws = Noise().uniform((100, 200))
+    assert 0.0 < draws.min() < draws.max() < 1.0
+    assert kstest(draws.ravel(), "uniform").pvalue > 1e-6
+
+
+@pytest.mark.parametrize("source", [Noise(), Noise(np.random.default_rng(1))], ids=["secure", "seeded"])
+def test_ball_noise_has_gamma_norms_and_no_preferred_direction(source: Noise) -> None:
+    draws = source.gamma_ball(5, 2.0, 20_000)
+    norms = np.linalg.norm(draws, axis=1)
+    assert kstest(norms, "gamma", args=(5, 0, 0.5)).pvalue > 1e-6
+    # Six standard errors of a mean of unit vectors' entries, each of variance 1/5.
+    assert np.abs((draws / norms[:, None]).mean(axis=0)).max() < 6.0 * np.sqrt(0.2 / 20_000)
+
+
+def test_a_noise_seed_repeats_the_noise_and_warns_that_it_must_be_secret() -> None:
+    with pytest.warns(PrivacyWarning, match="secret"):
+        first = noise_source(3)
+    with pytest.warns(PrivacyWarning):
+        second = noise_source(3)
+    np.testing.assert_array_equal(first.normal(1.0, 5), second.normal(1.0, 5))
+    assert not first.secure
+    assert noise_source().secure
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True, "7"])
+def test_a_noise_seed_that_is_none_is_refused(seed: object) -> None:
+    with pytest.raises(PrivacyError, match="noise_seed"):
+        noise_source(seed)  # type: ignore[arg-type]
+
+
+def test_audit_of_a_gaussian_release_stays_below_its_exact_epsilon() -> None:
+    rng = np.random.default_rng(0)
+    exact = gaussian_epsilon(1e-3, 1.0)
+    found = audit(lambda x: x + rng.normal(size=3), np.zeros(3), np.array([1.0, 0.0, 0.0]), delta=1e-3, runs=4000)
+    assert 0.5 < found.epsilon < exact
+    assert not found.refutes(exact)
+
+
+def test_audit_catches_noise_that_is_ten_times_too_small() -> None:
+    rng = np.random.default_rng(1)
+    found = audit(lambda x: x + 0.1 * rng.normal(), 0.0, 1.0, delta=1e-5, runs=2000)
+    # 1000 judging runs cannot show more than log(0.994 / 0.0055); the claim of a mu = 1 release is 4.4.
+    assert found.refutes(gaussian_epsilon(1e-5, 1.0))
+
+
+def test_audit_of_equal_data_shows_nothing() -> None:
+    rng = np.random.default_rng(2)
+    assert audit(lambda x: x + rng.normal(), 0.0, 0.0, delta=0.0, runs=2000).epsilon < 0.2
+
+
+def test_audit_takes_the_event_that_an_adversary_looks_for() -> None:
+    rng = np.random.default_rng(3)
+    # The noise lives on a line that moves with the data: its support gives the data away with certainty.
+    found = audit(
+        lambda slope: np.array([1.0, slope]) * rng.normal(scale=100.0),
+        1.0,
+        -1.0,
+        delta=1e-6,
+        runs=500,
+        event=lambda released: abs(released[0] - released[1]) < 1e-9,
+    )
+    assert (found.hits, found.hits_neighbour) == (500, 0)
+    assert found.epsilon > 4.0
+    assert "500 of 500" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"runs": 5}, "runs=5"), ({"confidence": 1.0}, "confidence=1.0"), ({"delta": 1.0}, "delta=1.0")],
+)
+def test_an_audit_that_cannot_say_anything_is_refused(options: dict[str, float], message: str) -> None:
+    with pytest.raises(PrivacyError, match=message):
+        audit(lambda x: x, 0.0, 1.0, **{"delta": 1e-6, **options})  # type: ignore[arg-type]
