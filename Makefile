@@ -6,6 +6,7 @@ STAMPS := $(VENV)/.stamps
 JOBS ?= 2
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
+export CVXPRIV_CACHE ?= $(CURDIR)/.cache/datasets
 
 .PHONY: help demo test lint format types check check-all bench figures clean
 
@@ -43,7 +44,7 @@ figures: $(STAMPS)/dev     ## the pictures of docs/ and of the examples
 	$(BIN)/python examples/papers/pf_fig2.py --table adult --fast --out docs/pictures
 
 clean:           ## results and environments
-	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf $(VENV) .cache out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -41,9 +41,10 @@ if TYPE_CHECKING:
     )
     from cvxpriv.kkt import Residuals, residuals
     from cvxpriv.mechanism import Mechanism
+    from cvxpriv.privacy import Accounting, Audit, PrivacyWarning, audit
     from cvxpriv.running import run
     from cvxpriv.runs import load
-    from cvxpriv.schedule import Context, Invariant, Loop, Parallel, Sweep, Update
+    from cvxpriv.schedule import Context, Draw, Invariant, Loop, Parallel, Public, Sweep, Update
     from cvxpriv.testing import assert_solvers_agree
 
 #: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
@@ -76,13 +77,16 @@ _HOMES = {
     "mechanism": ("Mechanism",),
     "running": ("run",),
     "runs": ("load",),
-    "schedule": ("Context", "Invariant", "Loop", "Parallel", "Sweep", "Update"),
+    "privacy": ("Accounting", "Audit", "PrivacyWarning", "audit"),
+    "schedule": ("Context", "Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),
     "testing": ("assert_solvers_agree",),
 }
 
 __all__ = [
     "DCP",
+    "Accounting",
     "Alphabet",
+    "Audit",
     "Block",
     "Case",
     "Checked",
@@ -93,6 +97,7 @@ __all__ = [
     "DataError",
     "Declaration",
     "Disagreement",
+    "Draw",
     "FDivergence",
     "Formulations",
     "Invariant",
@@ -103,6 +108,8 @@ __all__ = [
     "NotConverged",
     "Parallel",
     "PrivacyError",
+    "PrivacyWarning",
+    "Public",
     "Residuals",
     "SolverFailure",
     "Sweep",
@@ -111,6 +118,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "assert_solvers_agree",
+    "audit",
     "case_of_block",
     "compare_formulations",
     "crosscheck",

