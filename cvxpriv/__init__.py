@@ -75,6 +75,7 @@ _HOMES = {
     ),
     "kkt": ("Residuals", "residuals"),
     "mechanism": ("Mechanism",),
+    "privacy": ("Accounting", "Audit", "PrivacyWarning", "audit"),
     "running": ("run",),
     "runs": ("load",),
     "privacy": ("Accounting", "Audit", "PrivacyWarning", "audit"),
