@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cvxpriv._version import __version__
 
 if TYPE_CHECKING:
+    from cvxpriv import constraints
     from cvxpriv.block import Block
     from cvxpriv.crosschecks import (
         Case,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         compare_formulations,
         crosscheck,
     )
-    from cvxpriv.declaration import Declaration
+    from cvxpriv.declaration import Declaration, Known
     from cvxpriv.distributions import Alphabet, JointTable
     from cvxpriv.divergences import FDivergence
     from cvxpriv.engines import DCP, Checked, ClosedForm
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from cvxpriv.runs import load
     from cvxpriv.schedule import Context, Draw, Invariant, Loop, Parallel, Public, Sweep, Update
     from cvxpriv.testing import assert_solvers_agree
+    from cvxpriv.verification import Verification, verify
 
 #: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
 _HOMES = {
@@ -60,7 +62,7 @@ _HOMES = {
         "compare_formulations",
         "crosscheck",
     ),
-    "declaration": ("Declaration",),
+    "declaration": ("Declaration", "Known"),
     "distributions": ("Alphabet", "JointTable"),
     "divergences": ("FDivergence",),
     "engines": ("DCP", "Checked", "ClosedForm"),
@@ -78,10 +80,12 @@ _HOMES = {
     "privacy": ("Accounting", "Audit", "PrivacyWarning", "audit"),
     "running": ("run",),
     "runs": ("load",),
-    "privacy": ("Accounting", "Audit", "PrivacyWarning", "audit"),
     "schedule": ("Context", "Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),
     "testing": ("assert_solvers_agree",),
+    "verification": ("Verification", "verify"),
 }
+#: Modules that are reached as they are, such as `cvxpriv.constraints.floor`.
+_MODULES = ("constraints",)
 
 __all__ = [
     "DCP",
@@ -103,6 +107,7 @@ __all__ = [
     "Formulations",
     "Invariant",
     "JointTable",
+    "Known",
     "Loop",
     "Mechanism",
     "ModelError",
@@ -117,19 +122,24 @@ __all__ = [
     "Tolerances",
     "Update",
     "Verdict",
+    "Verification",
     "__version__",
     "assert_solvers_agree",
     "audit",
     "case_of_block",
     "compare_formulations",
+    "constraints",
     "crosscheck",
     "load",
     "residuals",
     "run",
+    "verify",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"cvxpriv.{name}")
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f"cvxpriv.{home}"), name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cvxpy as cp
@@ -17,6 +17,7 @@ import numpy as np
 
 from cvxpriv.errors import SolverFailure
 from cvxpriv.solvers import solver_spec
+from cvxpriv.state import Values
 
 __all__ = ["Attempt", "Solution", "Solved", "solve", "try_solver"]
 
@@ -51,12 +52,27 @@ class Solution:
         At `values`, which are repaired.
     attempts : tuple of Attempt
         Every solver tried; the last one is the one that answered.
+    rounds : int
+        How often the problem was solved; more than once only for a block with cuts (`cvxpriv.refinement`).
+    gap, bound : float, optional
+        Of a block with cuts: the optimum lies between `bound`, the best value of the cut problems as their solvers
+        claim it, and `objective`, which is `gap` away.
+    refined : mapping of str to ndarray
+        Of a block with cuts: the view entries that hold the last ones. `crosscheck(block, at={**view, **refined})`
+        certifies the bound.
+    reached : bool
+        Whether the gap is as small as was asked for.
     """
 
     values: Mapping[str, Any]
     duals: Mapping[str, Any]
     objective: float
     attempts: tuple[Attempt, ...]
+    rounds: int = 1
+    gap: float | None = None
+    bound: float | None = None
+    refined: Values = field(default_factory=dict)
+    reached: bool = True
 
     @property
     def solver(self) -> str:
@@ -65,12 +81,12 @@ class Solution:
 
     @property
     def status(self) -> str:
-        """Its status, with the fallback named when it was not the first choice."""
-        last = self.attempts[-1]
-        if len(self.attempts) == 1:
-            return last.status
-        failed = ", ".join(f"{attempt.solver}: {attempt.status}" for attempt in self.attempts[:-1])
-        return f"{last.status} after {failed}"
+        """Its status, with the fallback named when it was not the first choice, and a gap that stayed open."""
+        status = self.attempts[-1].status
+        if len(self.attempts) > 1:
+            failed = ", ".join(f"{attempt.solver}: {attempt.status}" for attempt in self.attempts[:-1])
+            status = f"{status} after {failed}"
+        return status if self.reached else f"{status}, gap {self.gap:.1e} after {self.rounds} rounds"
 
 
 def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any]) -> Attempt:
@@ -140,4 +156,6 @@ def solve(
         f"{attempt.solver}: {attempt.status}" + (f" ({attempt.message})" if attempt.message else "")
         for attempt in attempts
     )
-    raise SolverFailure(f"no solver of the chain answered: {tried}; loosen the tolerance or pass other solvers")
+    failure = SolverFailure(f"no solver of the chain answered: {tried}; loosen the tolerance or pass other solvers")
+    failure.statuses = tuple(attempt.status for attempt in attempts)
+    raise failure

@@ -22,7 +22,21 @@ class ModelError(CvxprivError, ValueError):
 
 
 class SolverFailure(CvxprivError, RuntimeError):
-    """No solver of the chain returned a usable answer."""
+    """No solver of the chain returned a usable answer.
+
+    Attributes
+    ----------
+    statuses : tuple of str
+        What each solver said, in the order of the chain.
+    """
+
+    statuses: tuple[str, ...] = ()
+
+    @property
+    def infeasible(self) -> bool:
+        """Whether a solver found the problem infeasible, and the others nothing else."""
+        said = {status.removesuffix("_inaccurate") for status in self.statuses} - {"solver_error"}
+        return said == {"infeasible"}
 
 
 class Disagreement(CvxprivError, RuntimeError):

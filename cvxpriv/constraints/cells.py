@@ -1,0 +1,188 @@
+"""Constraints on single cells of a mechanism: none of them couples its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TypeAlias
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.constraints.ready import ReadyRule, finite_matrix, number, require_shape
+from cvxpriv.declaration import Known
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.state import Array
+
+__all__ = ["fixed", "floor", "forbidden"]
+
+Cell: TypeAlias = tuple[int, int]
+
+#: How far above 1 a row of floors or fixed values may sum: the rounding of a sum.
+ROUNDING = 1e-12
+
+
+def floor(value: float | ArrayLike) -> ReadyRule:
+    """Return the rule p(u|y) >= value. Its violation is in units of probability.
+
+    Parameters
+    ----------
+    value : float, or array (|inputs|, |outputs|)
+        From 0 to 1.
+
+    Raises
+    ------
+    DataError, ModelError
+        `value` is no number from 0 to 1, no matrix of such; when applied, the shapes differ, or a row's floors sum to
+        more than 1.
+
+    Examples
+    --------
+    >>> rule = floor(0.01)
+    >>> rule, rule.violation([[1.0, 0.0]])
+    (floor(0.01), 0.01)
+    """
+    if np.ndim(value) == 0:
+        least: float | Array = number("floor", value, 0.0, 1.0, "a probability, for example 0.01")
+        name = f"floor({least:g})"
+    else:
+        least = finite_matrix("floor", value, "a matrix of probabilities")
+        _require_probabilities("floor", least)
+        name = f"floor({least.shape[0]} x {least.shape[1]} matrix)"
+    return ReadyRule(name, partial(_floor_form, least), partial(_floor_excess, least))
+
+
+def _floor_form(least: float | Array, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
+    if isinstance(least, np.ndarray):
+        require_shape("floor", least.shape, mechanism)
+    total = np.broadcast_to(least, mechanism.shape).sum(axis=1)
+    if total.max() > 1.0 + ROUNDING:
+        row = int(total.argmax())
+        raise ModelError(
+            f"floor: row {row} of {mechanism.shape[1]} outputs would sum to at least {total[row]:.6g}, more than 1; "
+            f"lower it, for example to {1.0 / mechanism.shape[1]:.6g} at most, or take fewer outputs"
+        )
+    return [mechanism >= least]
+
+
+def _floor_excess(least: float | Array, mechanism: Array, known: Known | None) -> float:
+    return float((least - mechanism).max())
+
+
+def forbidden(cells: Iterable[Cell]) -> ReadyRule:
+    """Return the rule p(u|y) = 0 for the cells (y, u) given. Its violation is in units of probability.
+
+    Parameters
+    ----------
+    cells : iterable of (int, int), or array of bool (|inputs|, |outputs|)
+        Input and output by number from 0, or a mask.
+
+    Raises
+    ------
+    DataError, ModelError
+        There is no cell, one is no pair of whole numbers >= 0 or is named twice; when applied, one lies outside the
+        mechanism, or a row has no cell left.
+
+    Examples
+    --------
+    >>> forbidden([(0, 1), (2, 0)])
+    forbidden([(0, 1), (2, 0)])
+    """
+    if isinstance(cells, np.ndarray) and cells.dtype == bool:
+        if cells.ndim != 2:
+            raise DataError(f"cells has shape {cells.shape}: expected a mask, (|inputs|, |outputs|)")
+        cells = [(int(row), int(column)) for row, column in np.argwhere(cells)]
+    return _fixed_rule("forbidden", dict.fromkeys(_cells("forbidden", cells), 0.0))
+
+
+def fixed(values: Mapping[Cell, float]) -> ReadyRule:
+    """Return the rule p(u|y) = value for the cells (y, u) given. Its violation is in units of probability.
+
+    Parameters
+    ----------
+    values : mapping of (int, int) to float
+        Input and output by number from 0, to a probability.
+
+    Raises
+    ------
+    DataError, ModelError
+        There is no cell, one is no pair of whole numbers >= 0, or a value is no number from 0 to 1; when applied, a
+        cell lies outside the mechanism, or a row cannot sum to 1.
+
+    Examples
+    --------
+    >>> rule = fixed({(0, 0): 0.5})
+    >>> rule, rule.violation([[0.25, 0.75]])
+    (fixed({(0, 0): 0.5}), 0.25)
+    """
+    if not isinstance(values, Mapping):
+        raise DataError(f"values={values!r}: expected a mapping of cells to probabilities, such as {{(0, 1): 0.5}}")
+    wanted = _cells("fixed", values)
+    return _fixed_rule(
+        "fixed",
+        {
+            cell: number(f"values[{cell}]", value, 0.0, 1.0, "a probability, for example 0.5")
+            for cell, value in zip(wanted, values.values(), strict=True)
+        },
+    )
+
+
+def _fixed_rule(kind: str, values: dict[Cell, float]) -> ReadyRule:
+    shown = list(values) if kind == "forbidden" else values
+    name = f"{kind}({shown})" if len(values) <= 4 else f"{kind}({len(values)} cells)"
+    return ReadyRule(name, partial(_fixed_form, kind, values), partial(_fixed_excess, values))
+
+
+def _fixed_form(
+    kind: str, values: dict[Cell, float], mechanism: cp.Expression, known: Known | None
+) -> list[cp.Constraint]:
+    wanted = np.full(mechanism.shape, np.nan)
+    for row, column in values:
+        if row >= wanted.shape[0] or column >= wanted.shape[1]:
+            raise ModelError(
+                f"{kind}: cell {(row, column)} lies outside the mechanism of {wanted.shape[0]} inputs and "
+                f"{wanted.shape[1]} outputs; numbers begin at 0"
+            )
+        wanted[row, column] = values[row, column]
+    totals, whole = np.nansum(wanted, axis=1), np.asarray(np.isfinite(wanted).all(axis=1))
+    wrong = (totals > 1.0 + ROUNDING) | (whole & (np.abs(totals - 1.0) > ROUNDING))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        free = "with no cell left free" if whole[row] else "with other cells free"
+        raise ModelError(
+            f"{kind}: row {row} would hold {totals[row]:.6g} {free}, and has to sum to 1; leave a cell out"
+        )
+    rows, columns = np.nonzero(~np.isnan(wanted))
+    return [mechanism[rows, columns] == wanted[rows, columns]]
+
+
+def _fixed_excess(values: dict[Cell, float], mechanism: Array, known: Known | None) -> float:
+    return max(abs(float(mechanism[cell]) - value) for cell, value in values.items())
+
+
+def _cells(kind: str, cells: Iterable[Cell]) -> list[Cell]:
+    """Return cells as pairs of whole numbers, each named once."""
+    try:
+        pairs = [tuple(cell) for cell in cells]
+    except TypeError:
+        raise DataError(f"{kind}: cells={cells!r} are no pairs: expected (input, output), such as [(0, 1)]") from None
+    found: list[Cell] = []
+    for pair in pairs:
+        whole = len(pair) == 2 and all(isinstance(one, (int, np.integer)) and not isinstance(one, bool) for one in pair)
+        if not whole or min(pair) < 0:
+            raise DataError(f"{kind}: cell {pair!r}: expected (input, output), two whole numbers >= 0")
+        found.append((int(pair[0]), int(pair[1])))
+    if not found or len(set(found)) < len(found):
+        twice = next((cell for cell in found if found.count(cell) > 1), None)
+        raise DataError(
+            f"{kind}: " + (f"cell {twice} is named twice" if found else "no cell is given") + "; name each once"
+        )
+    return found
+
+
+def _require_probabilities(argument: str, matrix: Array) -> None:
+    outside = (matrix < 0.0) | (matrix > 1.0)
+    if outside.any():
+        row, column = map(int, np.argwhere(outside)[0])
+        raise DataError(f"{argument}[{row}, {column}]={matrix[row, column]:g}: expected a probability from 0 to 1")

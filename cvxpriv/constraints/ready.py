@@ -1,0 +1,132 @@
+"""What a ready constraint is: its cvxpy form, the same property of an array, and a name for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from numbers import Real
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.declaration import Known
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.state import Array
+
+__all__ = ["ReadyRule", "finite_matrix", "number", "prior_of", "require_shape"]
+
+Form = Callable[[cp.Expression, "Known | None"], "list[cp.Constraint]"]
+Excess = Callable[[Array, "Known | None"], float]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadyRule:
+    """A constraint on a mechanism P(U|Y), (|inputs|, |outputs|).
+
+    Attributes
+    ----------
+    name : str
+        The call that made it.
+    form : callable
+        (mechanism as a cvxpy expression, `Known` or None) to a list of cvxpy constraints.
+    excess : callable
+        (mechanism as an array, `Known` or None) to the amount by which the constraint is missed; not above 0 where
+        it holds.
+    """
+
+    name: str
+    form: Form = field(repr=False)
+    excess: Excess = field(repr=False)
+
+    def __call__(self, mechanism: cp.Expression, known: Known | None = None) -> list[cp.Constraint]:
+        """Return the cvxpy constraints.
+
+        Raises
+        ------
+        ModelError
+            The rule does not fit the mechanism, or needs the prior and there is none.
+        """
+        return self.form(mechanism, known)
+
+    def violation(self, mechanism: ArrayLike, known: Known | None = None) -> float:
+        """Return by how much a mechanism, (|inputs|, |outputs|), misses the constraint; 0 where it holds.
+
+        The unit is said by the function that makes the rule.
+
+        Raises
+        ------
+        ModelError
+            As for a call.
+        """
+        array = np.asarray(mechanism, dtype=float)
+        self.form(cp.Constant(array), known)  # the same questions of shape
+        return max(0.0, float(self.excess(array, known)))
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def number(argument: str, value: object, low: float, high: float, remedy: str) -> float:
+    """Return an argument as a finite number in [low, high].
+
+    Raises
+    ------
+    ModelError
+        It is not.
+    """
+    given = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not np.isfinite(given) or not low <= given <= high:
+        wanted = f" from {low:g} to {high:g}" if np.isfinite(high) else f" >= {low:g}" if np.isfinite(low) else ""
+        raise ModelError(f"{argument}={value!r}: expected a finite number{wanted}; {remedy}")
+    return given
+
+
+def finite_matrix(argument: str, values: ArrayLike, what: str) -> Array:
+    """Return an argument as a matrix of finite numbers.
+
+    Raises
+    ------
+    DataError
+        It is not.
+    """
+    try:
+        matrix = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"{argument} does not hold numbers: expected {what}, (|inputs|, |outputs|)") from None
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise DataError(f"{argument} has shape {matrix.shape}: expected {what}, (|inputs|, |outputs|)")
+    if not np.isfinite(matrix).all():
+        row, column = map(int, np.argwhere(~np.isfinite(matrix))[0])
+        raise DataError(f"{argument}[{row}, {column}]={matrix[row, column]}: expected a finite number; correct it")
+    return matrix
+
+
+def require_shape(argument: str, shape: tuple[int, ...], mechanism: cp.Expression) -> None:
+    """Refuse a matrix of another shape than the mechanism's.
+
+    Raises
+    ------
+    ModelError
+        The shapes differ.
+    """
+    if shape != mechanism.shape:
+        raise ModelError(
+            f"{argument} has shape {shape}, the mechanism {mechanism.shape}: give one row per input and one column "
+            "per output"
+        )
+
+
+def prior_of(known: Known | None, rule: str, inputs: int) -> Array:
+    """Return P of the mechanism's inputs, (|inputs|,).
+
+    Raises
+    ------
+    ModelError
+        It is not known, or of another length.
+    """
+    if known is None:
+        raise ModelError(f"{rule} needs the prior of the mechanism's inputs, and none is known: pass Known(prior=...)")
+    if known.prior.shape != (inputs,):
+        raise ModelError(f"the prior has shape {known.prior.shape}, the mechanism {inputs} rows: give one number a row")
+    return known.prior

@@ -1,0 +1,98 @@
+"""Ready constraints on the funnel's mechanism P(Y|X), and what is said where they leave no mechanism."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cvxpriv_models.privacy_funnel.cells import Cells
+
+from cvxpriv import constraints
+from cvxpriv.declaration import Known
+from cvxpriv.distributions import JointTable
+from cvxpriv.errors import ModelError
+from cvxpriv.models import PrivacyFunnel
+
+# PF section V-A: P(S|X), with a uniform prior of X.
+S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])
+TABLE = JointTable.from_array(S_GIVEN_X / 3.0, public_labels=["young", "middle", "old"])
+KNOWN = Known.of_table(TABLE)
+EVERY_CELL = Cells(np.ones((3, 4), dtype=bool))
+LEAST_AT_TENTH = 0.019582  # certified least I(S;Y) at R = .1 H(X) without constraints
+
+
+def funnel(rate: float) -> PrivacyFunnel:
+    return PrivacyFunnel(TABLE, rate=rate, size_y=4)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        constraints.local_differential_privacy(3.0),
+        constraints.total_variation_to_prior(0.3),
+        constraints.total_variation_to_prior(0.25, average=True),
+        constraints.maximal_leakage(0.5),
+        constraints.expected_distortion(1.0 - np.eye(3, 4), 0.5),
+        constraints.floor(0.01),
+        constraints.forbidden([(0, 1), (2, 3)]),
+        constraints.fixed({(0, 1): 0.3}),
+        constraints.symmetric([0, 1, 2], [1, 0, 2, 3]),
+        constraints.monotone(),
+    ],
+    ids=lambda rule: rule.name,
+)
+def test_every_ready_constraint_holds_on_the_mechanism_at_the_rate(rule: constraints.ReadyRule) -> None:
+    solved = funnel(0.1).constrain("mine", rule).solve(starts=1, max_iter=3)
+    assert rule.violation(solved.mechanism, KNOWN) <= 1e-7  # the accuracy of the solvers, as are the next two
+    assert solved.utility >= solved.problem.rate - 1e-7
+    assert solved.leakage >= LEAST_AT_TENTH - 1e-6
+
+
+def test_a_private_funnel_converges_and_pays_in_leakage() -> None:
+    rule = constraints.floor(0.02)
+    solved = funnel(0.5).constrain("floor", rule).solve(starts=1)
+    assert solved.converged
+    assert rule.violation(solved.mechanism) <= 1e-9
+    assert solved.leakage >= 0.121083 - 1e-6  # certified, without a floor
+
+
+def test_a_rule_with_a_second_argument_receives_prior_posterior_and_labels_of_x() -> None:
+    seen: list[Known] = []
+
+    def rule(mechanism: object, facts: Known) -> object:
+        seen.append(facts)
+        return mechanism >= 0.0  # type: ignore[operator]
+
+    for block in funnel(0.5).constrain("look", rule).blocks().values():
+        if block.rules:
+            block.declaration(EVERY_CELL)
+    assert len(seen) == 4  # when it was added, and in each block that designs the mechanism
+    for facts in seen:
+        assert facts.labels == ("young", "middle", "old")
+        assert facts.prior == pytest.approx(np.full(3, 1 / 3))
+        assert facts.p_s_given_input == pytest.approx(S_GIVEN_X)
+        assert facts.p_s == pytest.approx(S_GIVEN_X.mean(axis=1))
+
+
+def test_a_rate_that_privacy_does_not_allow_is_refused_with_what_can_be_told() -> None:
+    private = funnel(0.9).constrain("ldp", constraints.local_differential_privacy(1.0))
+    with pytest.raises(ModelError, match=r"constraints ldp: no mechanism .* rate=0.988751 nats .* climbed to 0.12"):
+        private.solve(starts=1)
+
+
+def test_constraints_that_conflict_whatever_the_rate_are_named_with_their_amounts() -> None:
+    both = (
+        funnel(0.1)
+        .constrain("floor", constraints.floor(0.1))
+        .constrain("idle", lambda mechanism: mechanism <= 1.0)
+        .constrain("cap", lambda mechanism: mechanism[:, 0] <= 0.05)
+    )
+    message = r"'floor' and 'cap' cannot hold together: relax 'floor' by 0.05000, or 'cap' by 0.05000"
+    with pytest.raises(ModelError, match=message):
+        both.solve(starts=1)
+
+
+def test_a_rule_that_does_not_fit_the_mechanism_is_refused_when_it_is_added() -> None:
+    with pytest.raises(ModelError, match=r"constraint 'floor': floor: row 0 of 4 outputs would sum to at least 1.2"):
+        funnel(0.5).constrain("floor", constraints.floor(0.3))
+    with pytest.raises(ModelError, match=r"takes \(a, b, c\): a rule takes the mechanism"):
+        funnel(0.5).constrain("mine", lambda a, b, c: a >= 0)
