@@ -11,10 +11,14 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import cvxpy as cp
+
 from cvxpriv.attempts import Attempt, Solution, Solved, solve, try_solver
 from cvxpriv.declaration import Declaration, Rule, require_dcp, with_rule
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.fastpath.problem import FastProblem, FastSolution
+from cvxpriv.infeasibility import explain
+from cvxpriv.refinement import Refinement, Round, solve_refined
 from cvxpriv.solvers import fallback_chain
 from cvxpriv.state import Values
 
@@ -66,6 +70,9 @@ class Block:
         One start of the state to a hashable structure.
     rules : tuple of (str, Rule)
         Constraints that a user added.
+    refinement : Refinement, optional
+        For a declaration that only bounds its objective, by cuts in its Parameters: how they are placed, and how
+        small a gap `solve` has to reach (`cvxpriv.refinement`).
 
     Raises
     ------
@@ -84,6 +91,7 @@ class Block:
     direct: Callable[[Values], Values] | None = None
     structure: Callable[[Values], Hashable] = _one_structure
     rules: tuple[tuple[str, Rule], ...] = ()
+    refinement: Refinement | None = None
     _programs: dict[Hashable, FastProblem | str | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -145,12 +153,42 @@ class Block:
 
         Raises
         ------
+        ModelError
+            If the user's constraints cannot hold; the message says which, and by how much they would have to give way.
         SolverFailure
             If no solver of the fallback chain has an answer.
+
+        Notes
+        -----
+        With a `refinement` the problem is solved in rounds, and `write` sees the state with the last cuts.
         """
+        chain = fallback_chain(solver)
+
+        def once(at: Values) -> Round:
+            try:
+                return self._solve(at, chain, tolerance, options, fast)
+            except SolverFailure as failure:
+                if self.rules and failure.infeasible:
+                    self._refuse_conflict(at, chain, failure)
+                raise
+
+        refinement = self.refinement
+        solution = once(view).solution if refinement is None else solve_refined(refinement, once, view)
+        return self.write(solution, {**view, **solution.refined}), solution
+
+    def _solve(
+        self,
+        view: Values,
+        chain: tuple[str, ...],
+        tolerance: float | None,
+        options: Mapping[str, Any] | None,
+        fast: bool,
+    ) -> Round:
+        """Solve the declaration once."""
         structure, parameters = self.structure(view), self.parameters(view)
         placed: dict[str, Declaration] = {}
         answers: dict[str, FastSolution] = {}
+        raw: dict[str, tuple[Values, float]] = {}
 
         def attempt(name: str, full: Mapping[str, Any]) -> Attempt:
             placed[name] = self.declaration(structure, name)
@@ -164,7 +202,11 @@ class Block:
 
         def read(name: str) -> Solved:
             declaration, answer = placed[name], answers.get(name)
-            values = self.repair(declaration.values() if answer is None else answer.values, view)
+            if answer is None:
+                raw[name] = declaration.values(), float(declaration.problem.value)
+            else:
+                raw[name] = answer.values, answer.objective
+            values = self.repair(raw[name][0], view)
             for key, value in values.items():
                 declaration.variables[key].value = value
             for key, value in parameters.items():
@@ -172,8 +214,17 @@ class Block:
             duals = declaration.duals() if answer is None else answer.duals
             return values, duals, float(declaration.objective.value)
 
-        solution = solve(attempt, read, chain=fallback_chain(solver), tolerance=tolerance, options=options)
-        return self.write(solution, view), solution
+        solution = solve(attempt, read, chain=chain, tolerance=tolerance, options=options)
+        maximise = isinstance(placed[solution.solver].objective, cp.Maximize)
+        return Round(solution, *raw[solution.solver], maximise)
+
+    def _refuse_conflict(self, view: Values, chain: tuple[str, ...], failure: SolverFailure) -> None:
+        """Raise if the rules are what no solution can satisfy."""
+        declaration = self.declaration(self.structure(view), chain[0])
+        for key, value in self.parameters(view).items():
+            declaration.parameters[key].value = value
+        if (conflict := explain(declaration, chain)) is not None:
+            raise ModelError(f"block {self.name!r}: {conflict}") from failure
 
     def _program(self, structure: Hashable, solver: str, options: Mapping[str, Any]) -> FastProblem | None:
         """The fast program of a structure, made at its second solve; None before, and where there is no fast path.
@@ -213,13 +264,19 @@ class Block:
         return residuals(declaration.problem, duals=duals, names=declaration.constraints)
 
     def place(self, point: Values, at: Values, solver: str = "") -> Declaration:
-        """Return the declaration with Parameters set from `at` and variables from `point`."""
+        """Return the declaration with Parameters set from `at`, cuts at `point`, and variables from `point`."""
+        values = self.embed(point, at)
+        at = self.cut_at(values, at)
         declaration = self.declaration(self.structure(at), solver)
         for name, value in self.parameters(at).items():
             declaration.parameters[name].value = value
-        for name, value in self.embed(point, at).items():
+        for name, value in values.items():
             declaration.variables[name].value = value
         return declaration
+
+    def cut_at(self, values: Values, view: Values) -> Values:
+        """Return one start of the state with cuts at the variables' values; as it is where the block has no cuts."""
+        return view if self.refinement is None else {**view, **self.refinement.refine(values, view)}
 
     def _declare(self, structure: Hashable) -> Declaration:
         declaration = self.declare(structure)

@@ -63,7 +63,7 @@ JENSEN_SHANNON = FDivergence(
 
 LE_CAM = FDivergence(
     "le-cam",
-    f=lambda t: (1.0 - t) ** 2 / (2.0 * t + 2.0),
+    f=lambda t: (1.0 - t) * ((1.0 - t) / (2.0 * t + 2.0)),  # a square would overflow far out
     fprime=lambda t: 0.5 - 2.0 / (t + 1.0) ** 2,
     fsecond=lambda t: 4.0 / (t + 1.0) ** 3,
     expression=forms.squares_over(2.0, 2.0),
@@ -71,6 +71,7 @@ LE_CAM = FDivergence(
     at_zero=0.5,
     slope_at_infinity=0.5,
     partials=lambda p, q: (0.5 - 2.0 * (q / (p + q)) ** 2, 0.5 - 2.0 * (p / (p + q)) ** 2),
+    auxiliary=lambda p, q: (forms.square_over(p - q, 2.0 * (p + q)),),
 )
 
 HELLINGER = FDivergence(
@@ -83,11 +84,12 @@ HELLINGER = FDivergence(
     at_zero=1.0,
     slope_at_infinity=1.0,
     partials=lambda p, q: (1.0 - np.sqrt(_ratio(q, p)), 1.0 - np.sqrt(_ratio(p, q))),
+    auxiliary=lambda p, q: (np.sqrt(p * q),),
 )
 
 CHI_SQUARE = FDivergence(
     "chi-square",
-    f=lambda t: (1.0 - t) ** 2 / t,
+    f=lambda t: (1.0 - t) * ((1.0 - t) / t),
     fprime=lambda t: 1.0 - 1.0 / t**2,
     fsecond=lambda t: 2.0 / t**3,
     expression=forms.squares_over(0.0, 1.0),
@@ -95,6 +97,7 @@ CHI_SQUARE = FDivergence(
     at_zero=INFINITY,
     slope_at_infinity=1.0,
     partials=lambda p, q: (2.0 * _ratio(p, q) - 2.0, 1.0 - _ratio(p, q) ** 2),
+    auxiliary=lambda p, q: (forms.square_over(p - q, q),),
 )
 
 NEYMAN = FDivergence(
@@ -107,6 +110,7 @@ NEYMAN = FDivergence(
     at_zero=1.0,
     slope_at_infinity=INFINITY,
     partials=lambda p, q: (1.0 - _ratio(q, p) ** 2, 2.0 * _ratio(q, p) - 2.0),
+    auxiliary=lambda p, q: (forms.square_over(p - q, p),),
 )
 
 TOTAL_VARIATION = FDivergence(
@@ -148,6 +152,7 @@ def alpha(a: float) -> FDivergence:
         at_zero=-scale if a < 1.0 else INFINITY,
         slope_at_infinity=0.0 if a > 0.0 else INFINITY,
         partials=lambda p, q: (_ratio(p, q) ** (a - 1.0) / (a - 1.0) - scale, -(_ratio(p, q) ** a) / a),
+        auxiliary=lambda p, q: (forms.weighted_mean(p, q, a),),
     )
 
 

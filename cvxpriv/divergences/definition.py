@@ -6,13 +6,15 @@ printed beside each name for that reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import cvxpy as cp
 import numpy as np
 
+from cvxpriv.divergences.limits import limit_of
 from cvxpriv.errors import ModelError
 from cvxpriv.state import Array
 
@@ -20,13 +22,15 @@ __all__ = ["DCPForm", "FDivergence"]
 
 Function = Callable[[Array], Array]
 Partials = Callable[[Array, Array], tuple[Array, Array]]
+Auxiliary = Callable[[Array, Array], tuple[Array, ...]]
 #: (P, Q) to sum_i P_i f(Q_i / P_i) as a convex cvxpy expression, and the constraints that define it.
 DCPForm = Callable[[cp.Expression, cp.Expression], tuple[cp.Expression, list[cp.Constraint]]]
 
 #: Relative steps of central differences that balance rounding against truncation, for f' and f''.
 STEP_FIRST, STEP_SECOND = np.finfo(float).eps ** (1 / 3), np.finfo(float).eps ** (1 / 4)
-#: Where limits at 0 and at infinity are read off when they are not given.
-FAR = 1e12
+#: Limits that are not given are read off at ten to these powers, where f may still cube its argument; relative
+#: differences that count as none.
+DISTANCES, SETTLED = (6, 12, 24, 48, 96), 1e-12
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,11 @@ class FDivergence:
         Where f' jumps.
     strictly_convex : bool
         Whether f is strictly convex on (0, inf). Where it is not, minimisers need not be unique.
+    auxiliary : callable, optional
+        Flat (p, q) to the values of the variables that `expression` brings along, in the order in which it makes
+        them. None: where there are any, a small problem finds them.
+    convexity : {"declared", "proved", "sampled"}
+        Where it is known from that f is convex: its author, the sign of the symbolic f'', or samples.
 
     Examples
     --------
@@ -77,17 +86,50 @@ class FDivergence:
     partials: Partials | None = None
     kinks: tuple[float, ...] = ()
     strictly_convex: bool = True
+    auxiliary: Auxiliary | None = None
+    convexity: Literal["declared", "proved", "sampled"] = "declared"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ModelError(f"name={self.name!r} is not a name: pass a non-empty string, for example 'my-divergence'")
-        for label in ("f", "fprime", "fsecond", "expression", "partials"):
+        for label in ("f", "fprime", "fsecond", "expression", "partials", "auxiliary"):
             value = getattr(self, label)
             if not callable(value) and (label == "f" or value is not None):
                 optional = "" if label == "f" else ", or leave it out"
                 raise ModelError(
                     f"{label}={value!r} of divergence {self.name!r} is not callable: pass a function{optional}"
                 )
+
+    @classmethod
+    def parse(cls, text: str, name: str | None = None) -> FDivergence:
+        """Return the divergence of one line of text in t.
+
+        Derivatives are symbolic, f(0+) and the slope at infinity are found, and the DCP form too where f is a sum of
+        known functions (`cvxpriv.divergences.patterns`); otherwise blocks take tangents. The text is never executed.
+
+        Parameters
+        ----------
+        text : str
+            f(t) with t, pi, e, numbers, + - * / **, and log, exp, sqrt, abs, pos, max, min.
+        name : str, optional
+            None: the text.
+
+        Raises
+        ------
+        ModelError
+            The text is refused, f is no number somewhere on (0, inf), f(1) is not 0, or f is not convex.
+
+        Examples
+        --------
+        >>> f = FDivergence.parse("t*log(2*t/(t+1)) + log(2/(t+1))", name="mine")
+        >>> f.convexity, f.strictly_convex, f.expression is not None
+        ('proved', True, True)
+        >>> round(f.limit_at_zero, 6)
+        0.693147
+        """
+        from cvxpriv.divergences.formula import divergence_of_text  # sympy takes a moment that few commands need
+
+        return divergence_of_text(text, name)
 
     def __repr__(self) -> str:
         return f"FDivergence({self.name!r}, f(t) = {self.formula or '?'})"
@@ -103,28 +145,53 @@ class FDivergence:
             return np.asarray(self.fprime(t), dtype=float)
         if self.partials is not None:
             return self.partials(np.ones_like(t), t)[1]
-        step = STEP_FIRST * t
-        return np.asarray((self.f(t + step) - self.f(t - step)) / (2.0 * step))
+        return _difference(self.f, t)
 
     def second_derivative(self, t: Array) -> Array:
         """Return f''(t)."""
         if self.fsecond is not None:
             return np.asarray(self.fsecond(t), dtype=float)
         if self.fprime is not None or self.partials is not None:
-            step = STEP_FIRST * t
-            return np.asarray((self.derivative(t + step) - self.derivative(t - step)) / (2.0 * step))
+            return _difference(self.derivative, t)
         step = STEP_SECOND * t
-        return np.asarray((self.f(t + step) - 2.0 * self.f(t) + self.f(t - step)) / step**2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray((self.f(t + step) - 2.0 * self.f(t) + self.f(t - step)) / step**2)
 
     @cached_property
     def limit_at_zero(self) -> float:
         """f(0+): as given, else read off near 0."""
-        return self.at_zero if self.at_zero is not None else _limit(lambda t: self.f(1.0 / t))
+        return self.at_zero if self.at_zero is not None else _limit(self.f, -1)
 
     @cached_property
     def limit_slope(self) -> float:
         """lim f(t)/t for t to infinity: as given, else read off far out."""
-        return self.slope_at_infinity if self.slope_at_infinity is not None else _limit(lambda t: self.f(t) / t)
+        return self.slope_at_infinity if self.slope_at_infinity is not None else _limit(lambda t: self.f(t) / t, 1)
+
+    def form(self, p: cp.Expression, q: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
+        """Return the DCP form of sum p f(q/p) and its constraints, checked to be what `expression` owes.
+
+        Raises
+        ------
+        ModelError
+            There is no `expression`, or it returns something other than a scalar and constraints.
+        """
+        if self.expression is None:
+            raise ModelError(
+                f"divergence {self.name!r} has no DCP form: pass expression=, or leave it to a block's tangents"
+            )
+        returned = self.expression(p, q)
+        try:
+            value, constraints = returned
+            constraints = list(constraints)
+        except (TypeError, ValueError):
+            value, constraints = returned, [None]
+        scalar = isinstance(value, cp.Expression) and value.is_scalar()
+        if not scalar or not all(isinstance(one, cp.Constraint) for one in constraints):
+            raise ModelError(
+                f"expression of divergence {self.name!r} returned {returned!r}: "
+                "return a scalar cvxpy expression and a list of constraints, for example `cp.sum(...), []`"
+            )
+        return value, constraints
 
     def terms(self, p: Array, q: Array) -> Array:
         """Return p f(q/p) element by element, exact where p or q is 0; 0 where both are."""
@@ -156,10 +223,20 @@ class FDivergence:
         return np.asarray(self.f(t) - t * slope), slope
 
 
-def _limit(of: Function) -> float:
-    """Return the limit of a monotone function far out: inf when it still grows from one decade to the next."""
-    with np.errstate(all="ignore"):
-        near, far = (float(np.asarray(of(np.array([at])))[0]) for at in (FAR / 1e3, FAR))
-    if not np.isfinite(far) or abs(far) > 1e3 or abs(far - near) > 1e-3 * max(1.0, abs(far)):
-        return float(np.copysign(np.inf, far)) if not np.isnan(far) else np.nan
-    return far
+def _difference(of: Function, t: Array) -> Array:
+    """Return the central difference quotient; NaN where the function overflows."""
+    step = STEP_FIRST * t
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray((of(t + step) - of(t - step)) / (2.0 * step))
+
+
+def _limit(of: Function, direction: int) -> float:
+    """Return the limit of a monotone function for its argument to 0 (direction -1) or to infinity (+1)."""
+
+    def values() -> Iterator[float]:
+        for power in DISTANCES:
+            with np.errstate(all="ignore"):
+                found = of(np.array([10.0 ** (direction * power)]))
+            yield float(np.asarray(found, dtype=float)[0])
+
+    return limit_of(values(), SETTLED)

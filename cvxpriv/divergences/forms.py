@@ -7,8 +7,10 @@ no vectorised atom exists: cvxpy's `quad_over_lin` takes no vector of denominato
 from __future__ import annotations
 
 import cvxpy as cp
+import numpy as np
 
 from cvxpriv.divergences.definition import DCPForm
+from cvxpriv.state import Array
 
 __all__ = [
     "absolute_difference",
@@ -17,8 +19,10 @@ __all__ = [
     "power",
     "relative_entropy",
     "reverse_relative_entropy",
+    "square_over",
     "squared_hellinger",
     "squares_over",
+    "weighted_mean",
 ]
 
 Form = tuple[cp.Expression, list[cp.Constraint]]
@@ -95,6 +99,18 @@ def hinge(gamma: float) -> DCPForm:
         return cp.sum(cp.pos(p - gamma * q)), []
 
     return form
+
+
+def square_over(numerator: Array, denominator: Array) -> Array:
+    """numerator^2 / denominator, 0 where both are 0: the z of `squares_over`."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(numerator == 0.0, 0.0, numerator**2 / denominator)
+
+
+def weighted_mean(p: Array, q: Array, a: float) -> Array:
+    """p^a q^(1-a), 0 where both are 0: the z of `power`."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where((p == 0.0) & (q == 0.0), 0.0, p**a * q ** (1.0 - a))
 
 
 def _flat(expression: cp.Expression) -> cp.Expression:

@@ -22,6 +22,9 @@ ALIASES = {
     "tv": "total-variation",
 }
 
+#: What a formula holds and a name does not.
+FORMULA = "*/+()"
+
 
 def names() -> tuple[str, ...]:
     """Return every name that `divergence` knows; those that take a number end in `:<number>`."""
@@ -29,12 +32,13 @@ def names() -> tuple[str, ...]:
 
 
 def divergence(name: str | FDivergence) -> FDivergence:
-    """Return the divergence of a name or alias; an `FDivergence` passes through.
+    """Return the divergence of a name, an alias, or a line of text in t; an `FDivergence` passes through.
 
     Raises
     ------
     ModelError
-        There is no such name (the nearest one is suggested), or the number behind the colon is out of range.
+        There is no such name (the nearest one is suggested), the number behind the colon is out of range, or the
+        text makes no divergence (`FDivergence.parse`).
 
     Examples
     --------
@@ -42,6 +46,8 @@ def divergence(name: str | FDivergence) -> FDivergence:
     FDivergence('jensen-shannon', f(t) = t*log(2*t/(t+1)) + log(2/(t+1)))
     >>> divergence("alpha:0.5").name
     'alpha:0.5'
+    >>> divergence("(t - 1)**4").limit_at_zero
+    1.0
     """
     if isinstance(name, FDivergence):
         return name
@@ -65,4 +71,6 @@ def divergence(name: str | FDivergence) -> FDivergence:
                 f"divergence={name!r} takes a number, and {given}: write, for example, {family}:2"
             ) from None
         return FAMILIES[family](value)
-    raise ModelError(f"divergence={name!r} is not known: {suggest(key, (*BUILT_IN, *ALIASES, *names()))}")
+    if any(sign in name for sign in FORMULA):
+        return FDivergence.parse(name)
+    raise ModelError(f"divergence={name!r} is not known: {suggest(key, {*ALIASES, *names()})}")

@@ -1,0 +1,221 @@
+"""The term sum p f(q/p) of a block: its DCP form where f has one, adaptive tangents where it has none.
+
+A block declares it without asking which of the two it gets::
+
+    leakage = DivergenceTerm(divergence, (n_y, n_u))
+
+    def declare(_):
+        form = leakage.declare(weight_P, weight_Q)                  # cvxpy expressions of that shape
+        return Declaration(
+            cp.Minimize(beta * form.expression + ...),
+            {..., **form.constraints},
+            {"P": P, **form.variables},
+            {..., **form.parameters},
+        )
+
+    Block(
+        ...,
+        declare=declare,
+        parameters=lambda view: {..., **leakage.parameters(view)},
+        embed=lambda point, at: {"P": P, **leakage.values(p, q)},   # p, q: the numbers that weight_P, weight_Q take
+        repair=lambda values, view: {"P": P, **leakage.values(p, q)},
+        refinement=leakage.refinement(lambda values, view: (p, q)),
+    )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.attempts import try_solver
+from cvxpriv.divergences.definition import FDivergence
+from cvxpriv.divergences.tangents import MOVING, refined, starting_points, tangents
+from cvxpriv.errors import ModelError
+from cvxpriv.refinement import Refinement
+from cvxpriv.solvers import solver_spec
+from cvxpriv.state import Array, Values
+
+__all__ = ["DivergenceTerm", "TermForm"]
+
+#: How accurately the variables of a user's form are found.
+FINEST = solver_spec("CLARABEL").full_options(1e-11, {})
+
+
+@dataclass(frozen=True)
+class TermForm:
+    """What a term brings to a declaration.
+
+    Attributes
+    ----------
+    expression : cvxpy.Expression
+        sum p f(q/p), convex; under tangents a variable's sum, bounded from below by them.
+    constraints, variables, parameters : mapping of str to cvxpy object
+        To be merged into the declaration's.
+    """
+
+    expression: cp.Expression
+    constraints: Mapping[str, cp.Constraint]
+    variables: Mapping[str, cp.Variable]
+    parameters: Mapping[str, cp.Parameter]
+
+
+@dataclass(frozen=True)
+class DivergenceTerm:
+    """sum_i p_i f(q_i/p_i) over the cells of two arrays of one shape.
+
+    Attributes
+    ----------
+    divergence : FDivergence
+    shape : tuple of int
+        Of P and Q.
+    fixed : {"p", "q"}, optional
+        Which of the two holds no variable, only numbers or Parameters. None: both hold variables.
+    name : str
+        In front of the names of variables, Parameters and constraints; a block with two terms gives two names.
+    moving : int
+        Tangents for each cell that are refined; some stay (`cvxpriv.divergences.tangents`).
+    """
+
+    divergence: FDivergence
+    shape: tuple[int, ...]
+    fixed: Literal["p", "q"] | None = None
+    name: str = "divergence"
+    moving: int = MOVING
+
+    @property
+    def exact(self) -> bool:
+        """Whether f has a DCP form, and no tangents are needed."""
+        return self.divergence.expression is not None
+
+    @property
+    def points(self) -> str:
+        """The entry of a view that holds the tangents' t, (cells, slots); where it is missing they start anew."""
+        return f"{self.name}/tangents"
+
+    @property
+    def cells(self) -> int:
+        """How many terms are summed."""
+        return int(np.prod(self.shape))
+
+    def declare(self, p: cp.Expression, q: cp.Expression) -> TermForm:
+        """Return the term at cvxpy expressions P and Q, weights included.
+
+        Raises
+        ------
+        ModelError
+            Their shapes are not `shape`, or the DCP form of the divergence does not return what it should.
+        """
+        if p.shape != self.shape or q.shape != self.shape:
+            raise ModelError(f"P and Q have shapes {p.shape} and {q.shape}: both must have {self.shape}")
+        if not self.exact:
+            return self._tangents(cp.vec(p, order="C"), cp.vec(q, order="C"))
+        expression, constraints = self.divergence.form(p, q)
+        known = {variable.id for variable in [*p.variables(), *q.variables()]}
+        new = _auxiliary([expression, *constraints], known)
+        return TermForm(
+            expression,
+            {f"{self.name} form[{index}]": one for index, one in enumerate(constraints)},
+            {self._variable(index): one for index, one in enumerate(new)},
+            {},
+        )
+
+    def parameters(self, view: Values, *, p: Array | None = None, q: Array | None = None) -> dict[str, Array]:
+        """Return the Parameters' values; none where the form is exact.
+
+        Parameters
+        ----------
+        view : mapping
+            One start of the state; `points` is read if it is there.
+        p, q : ndarray, optional
+            The numbers of the fixed one, weights included.
+        """
+        if self.exact:
+            return {}
+        of_p, of_q = tangents(self.divergence, self._held(view))
+        size = np.maximum(1.0, np.maximum(np.abs(of_p), np.abs(of_q)))  # rows of one size: solvers scale badly here
+        slopes = {"p": of_p / size, "q": of_q / size}
+        if self.fixed is not None:
+            given = p if self.fixed == "p" else q
+            if given is None:
+                raise ModelError(f"{self.fixed}=None, but it is fixed: pass its numbers to `parameters`")
+            slopes[self.fixed] = slopes[self.fixed] * np.reshape(given, (-1, 1))
+        return {
+            f"{self.name}/of p": slopes["p"],
+            f"{self.name}/of q": slopes["q"],
+            f"{self.name}/of value": 1.0 / size,
+        }
+
+    def values(self, p: Array, q: Array) -> dict[str, Array]:
+        """Return the values of the variables that the term brings, at numbers p and q of shape `shape`.
+
+        NaN where a form of the user's own has none there that a solver finds.
+        """
+        p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+        if not self.exact:
+            return {self._variable(0): self.divergence.terms(p, q).ravel()}
+        if self.divergence.auxiliary is not None:
+            held = self.divergence.auxiliary(p.ravel(), q.ravel())
+            return {self._variable(index): one for index, one in enumerate(held)}
+        expression, constraints = self.divergence.form(cp.Constant(p), cp.Constant(q))
+        new = _auxiliary([expression, *constraints], set())
+        if new:
+            try_solver(cp.Problem(cp.Minimize(expression), constraints), "CLARABEL", FINEST)
+        found = [np.full(one.shape, np.nan) if one.value is None else np.asarray(one.value) for one in new]
+        return {self._variable(index): one for index, one in enumerate(found)}
+
+    def refinement(self, pair: Callable[[Values, Values], tuple[Array, Array]], **limits: float) -> Refinement | None:
+        """Return how the tangents are refined, for `Block.refinement`; None where the form is exact.
+
+        Parameters
+        ----------
+        pair : callable
+            (the solver's values, one start of the state) to the numbers that P and Q take there, weights included.
+        **limits : float
+            `gap` and `rounds` of `Refinement`.
+        """
+        if self.exact:
+            return None
+
+        def refine(values: Values, view: Values) -> Values:
+            p, q = (np.broadcast_to(one, self.shape).ravel() for one in pair(values, view))
+            return {self.points: refined(self.divergence, self._held(view), p, q)}
+
+        return Refinement(refine, **limits)  # type: ignore[arg-type]
+
+    def _held(self, view: Values) -> Array:
+        return view[self.points] if self.points in view else starting_points(self.divergence, self.cells, self.moving)
+
+    def _tangents(self, p: cp.Expression, q: cp.Expression) -> TermForm:
+        """z_i >= of_p_ik p_i + of_q_ik q_i for each cell i and slot k, every row scaled by its own size."""
+        shape = starting_points(self.divergence, self.cells, self.moving).shape
+        value = cp.Variable(self.cells, name=self._variable(0))
+        names = [f"{self.name}/of {which}" for which in ("p", "q", "value")]
+        of_p, of_q, of_value = (cp.Parameter(shape, name=name, nonneg=name.endswith("value")) for name in names)
+        wide = [_spread(one, shape[1]) for one in (p, q, value)]
+        height = of_p if self.fixed == "p" else cp.multiply(of_p, wide[0])
+        height = height + (of_q if self.fixed == "q" else cp.multiply(of_q, wide[1]))
+        return TermForm(
+            cp.sum(value),
+            {f"{self.name} tangents": cp.multiply(of_value, wide[2]) >= height},
+            {self._variable(0): value},
+            dict(zip(names, (of_p, of_q, of_value), strict=True)),
+        )
+
+    def _variable(self, index: int) -> str:
+        return f"{self.name}/value" if index == 0 else f"{self.name}/value[{index}]"
+
+
+def _auxiliary(parts: list[cp.Expression | cp.Constraint], known: set[int]) -> list[cp.Variable]:
+    """The variables that are none of P's and Q's, in the order in which they were made."""
+    found = {variable.id: variable for part in parts for variable in part.variables()}
+    return [found[key] for key in sorted(found) if key not in known]
+
+
+def _spread(vector: cp.Expression, width: int) -> cp.Expression:
+    """A column for each slot."""
+    return cp.reshape(vector, (vector.size, 1), order="C") @ np.ones((1, width))

@@ -1,0 +1,189 @@
+"""Ways of writing each built-in divergence as a DCP form of sum p f(q/p)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cvxpy as cp
+
+from cvxpriv.divergences import forms
+from cvxpriv.divergences.definition import DCPForm, FDivergence
+
+__all__ = ["TANGENTS", "ways_of"]
+
+TANGENTS = "adaptive tangents"
+"""The way that every convex f has: a linear program whose cuts are placed where its solution is."""
+Form = tuple[cp.Expression, list[cp.Constraint]]
+Cell = Callable[[cp.Expression, cp.Expression], cp.Expression]
+
+
+def ways_of(f: FDivergence) -> dict[str, DCPForm]:
+    """Return the DCP forms known for a divergence, by the name of what they are made of.
+
+    >>> from cvxpriv.divergences import divergence
+    >>> list(ways_of(divergence("neyman")))
+    ['second-order cones', 'one quad_over_lin a cell', 'power cones', 'perspective of a square']
+    """
+    family, _, number = f.name.partition(":")
+    if family in _FAMILIES and number:
+        return _FAMILIES[family](float(number))
+    known = _WAYS.get(f.name, {})
+    return dict(known) if known or f.expression is None else {"own expression": f.expression}
+
+
+def perspectives(of: Callable[[cp.Variable], cp.Expression]) -> DCPForm:
+    """Return cvxpy's perspective of f, cell by cell; it takes a scalar variable that is declared nonnegative."""
+
+    def form(p: cp.Expression, q: cp.Expression) -> Form:
+        cells = int(p.size)
+        scale = [cp.Variable(nonneg=True) for _ in range(cells)]
+        argument = [cp.Variable() for _ in range(cells)]
+        terms = [cp.perspective(of(x), s) for x, s in zip(argument, scale, strict=True)]
+        return sum(terms[1:], terms[0]), [cp.hstack(scale) == _flat(p), cp.hstack(argument) == _flat(q)]
+
+    return form
+
+
+def cell_by_cell(term: Cell) -> DCPForm:
+    """Return the sum of one scalar atom for each cell."""
+
+    def form(p: cp.Expression, q: cp.Expression) -> Form:
+        p, q = _flat(p), _flat(q)
+        return cp.sum(cp.hstack([term(p[i], q[i]) for i in range(int(p.size))])), []
+
+    return form
+
+
+def vectorised(term: Cell) -> DCPForm:
+    """Return the sum of one atom over all cells."""
+    return lambda p, q: (cp.sum(term(p, q)), [])
+
+
+def squares_by_power_cones(weight_p: float, weight_q: float) -> DCPForm:
+    """Return sum (p - q)^2 / (weight_p p + weight_q q) by |p - q| <= z^1/2 (weight_p p + weight_q q)^1/2."""
+
+    def form(p: cp.Expression, q: cp.Expression) -> Form:
+        p, q = _flat(p), _flat(q)
+        z = cp.Variable(p.shape[0])
+        return cp.sum(z), [cp.PowCone3D(z, weight_p * p + weight_q * q, p - q, 0.5)]
+
+    return form
+
+
+def hellinger_by_power_cones(p: cp.Expression, q: cp.Expression) -> Form:
+    """g <= p^1/2 q^1/2."""
+    p, q = _flat(p), _flat(q)
+    g = cp.Variable(p.shape[0])
+    return cp.sum(p + q - 2.0 * g), [cp.PowCone3D(p, q, g, 0.5)]
+
+
+def relative_entropy_by_cones(p: cp.Expression, q: cp.Expression) -> Form:
+    """z >= p log(p/q), exponential cones written out."""
+    p, q = _flat(p), _flat(q)
+    z = cp.Variable(p.shape[0])
+    return cp.sum(z), [cp.ExpCone(-z, p, q)]
+
+
+def jensen_shannon_by_cones(p: cp.Expression, q: cp.Expression) -> Form:
+    """z >= p log(2p/(p+q)) and w >= q log(2q/(p+q)), exponential cones written out."""
+    middle = (p + q) / 2.0
+    to_p, cones_p = relative_entropy_by_cones(p, middle)
+    to_q, cones_q = relative_entropy_by_cones(q, middle)
+    return to_p + to_q, [*cones_p, *cones_q]
+
+
+def by_two_inequalities(weight: float, slope_p: float, slope_q: float, floor_p: float, floor_q: float) -> DCPForm:
+    """Return weight sum max(slope_p p + slope_q q, floor_p p + floor_q q), a linear program written out."""
+
+    def form(p: cp.Expression, q: cp.Expression) -> Form:
+        p, q = _flat(p), _flat(q)
+        z = cp.Variable(p.shape[0])
+        return weight * cp.sum(z), [z >= slope_p * p + slope_q * q, z >= floor_p * p + floor_q * q]
+
+    return form
+
+
+def _squares(
+    weight_p: float, weight_q: float, of: Callable[[cp.Variable], cp.Expression], shown: str
+) -> dict[str, DCPForm]:
+    return {
+        "second-order cones": forms.squares_over(weight_p, weight_q),
+        "one quad_over_lin a cell": cell_by_cell(lambda p, q: cp.quad_over_lin(p - q, weight_p * p + weight_q * q)),
+        "power cones": squares_by_power_cones(weight_p, weight_q),
+        f"perspective of {shown}": perspectives(of),
+    }
+
+
+def _alpha(a: float) -> dict[str, DCPForm]:
+    scale = 1.0 / (a * (a - 1.0))
+    ways: dict[str, DCPForm] = {"power cones": forms.power(a)}
+    if 0.0 < a < 1.0:
+        ways["one geo_mean a cell"] = cell_by_cell(
+            lambda p, q: scale * (cp.geo_mean(cp.hstack([p, q]), [a, 1 - a]) - p)
+        )
+    # -scale t^(1-a) is written with the sign that makes it convex: cvxpy sees it by the exponent.
+    ways["perspective of a power"] = perspectives(lambda x: scale * (cp.power(x, 1.0 - a) - 1.0))
+    return ways
+
+
+def _hockey_stick(gamma: float) -> dict[str, DCPForm]:
+    return {
+        "positive part": forms.hinge(gamma),
+        "half of |.| and a line": vectorised(lambda p, q: (cp.abs(p - gamma * q) + p - gamma * q) / 2.0),
+        "inequalities": by_two_inequalities(1.0, 1.0, -gamma, 0.0, 0.0),
+        "perspective of a positive part": perspectives(lambda x: cp.pos(1.0 - gamma * x)),
+    }
+
+
+def _flat(expression: cp.Expression) -> cp.Expression:
+    return cp.vec(expression, order="C")
+
+
+_FAMILIES: dict[str, Callable[[float], dict[str, DCPForm]]] = {"alpha": _alpha, "hockey-stick": _hockey_stick}
+
+_WAYS: dict[str, dict[str, DCPForm]] = {
+    "mutual-information": {
+        "rel_entr": forms.relative_entropy,
+        "kl_div and a line": vectorised(lambda p, q: cp.kl_div(p, q) + p - q),
+        "exponential cones": relative_entropy_by_cones,
+        "perspective of -log": perspectives(lambda x: -cp.log(x)),
+    },
+    "reverse-kl": {
+        "rel_entr": forms.reverse_relative_entropy,
+        "kl_div and a line": vectorised(lambda p, q: cp.kl_div(q, p) + q - p),
+        "exponential cones": lambda p, q: relative_entropy_by_cones(q, p),
+        "perspective of -entr": perspectives(lambda x: -cp.entr(x)),
+    },
+    "jensen-shannon": {
+        "rel_entr to the midpoint": forms.jensen_shannon,
+        "kl_div to the midpoint": vectorised(lambda p, q: cp.kl_div(p, (p + q) / 2.0) + cp.kl_div(q, (p + q) / 2.0)),
+        "rel_entr of doubles": vectorised(
+            lambda p, q: (cp.rel_entr(2.0 * p, p + q) + cp.rel_entr(2.0 * q, p + q)) / 2.0
+        ),
+        "exponential cones": jensen_shannon_by_cones,
+        "perspective of rel_entr": perspectives(
+            lambda x: cp.rel_entr(x, (x + 1.0) / 2.0) + cp.rel_entr(1.0, (x + 1.0) / 2.0)
+        ),
+    },
+    "le-cam": {
+        **_squares(2.0, 2.0, lambda x: cp.quad_over_lin(1.0 - x, 2.0 * x + 2.0), "quad_over_lin"),
+        "one harmonic mean a cell": cell_by_cell(lambda p, q: (p + q) / 2.0 - cp.harmonic_mean(cp.hstack([p, q]))),
+    },
+    "hellinger": {
+        "second-order cones": forms.squared_hellinger,
+        "one geo_mean a cell": cell_by_cell(lambda p, q: p + q - 2.0 * cp.geo_mean(cp.hstack([p, q]))),
+        "power cones": hellinger_by_power_cones,
+        "perspective of -sqrt": perspectives(lambda x: 1.0 + x - 2.0 * cp.sqrt(x)),
+    },
+    "chi-square": {
+        **_squares(0.0, 1.0, lambda x: x - 2.0 + cp.inv_pos(x), "inv_pos"),
+        "p^2/q and a line": cell_by_cell(lambda p, q: cp.quad_over_lin(p, q) - 2.0 * p + q),
+    },
+    "neyman": _squares(1.0, 0.0, lambda x: cp.square(1.0 - x), "a square"),
+    "total-variation": {
+        "abs": forms.absolute_difference,
+        "positive part and a line": vectorised(lambda p, q: cp.pos(p - q) - (p - q) / 2.0),
+        "inequalities": by_two_inequalities(0.5, 1.0, -1.0, -1.0, 1.0),
+        "perspective of abs": perspectives(lambda x: cp.abs(1.0 - x) / 2.0),
+    },
+}

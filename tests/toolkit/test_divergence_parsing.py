@@ -1,0 +1,277 @@
+"""A line of text to a divergence: nothing is executed, nothing hangs, and everything found is right."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import cloudpickle
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from cvxpriv.divergences import FDivergence, divergence
+from cvxpriv.divergences.deadline import DeadlinePassed, deadline
+from cvxpriv.divergences.parsing import LENGTH, expression_of
+from cvxpriv.errors import ModelError
+
+T = np.geomspace(1e-3, 1e3, 61) * 1.01
+
+#: Built-in divergences as people might type them.
+TEXTS = {
+    "mutual-information": "-log(t)",
+    "reverse-kl": "t*log(t)",
+    "jensen-shannon": "t*log(2*t/(t+1)) + log(2/(t+1))",
+    "le-cam": "(1-t)**2/(2*t+2)",
+    "hellinger": "(1-sqrt(t))**2",
+    "chi-square": "(t-1)**2/t",
+    "neyman": "(1-t)**2",
+    "total-variation": "abs(t-1)/2",
+    "alpha:3": "(t**-2 - 1)/6",
+    "alpha:0.3": "(t**0.7 - 1)/(-0.21)",
+    "hockey-stick:1.5": "max(1 - 1.5*t, 0)",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_typed_built_in_is_the_built_in(name: str) -> None:
+    typed, known = FDivergence.parse(TEXTS[name]), divergence(name)
+    for mine, theirs in (
+        (typed.f, known.f),
+        (typed.derivative, known.derivative),
+        (typed.second_derivative, known.second_derivative),
+    ):
+        assert mine(T) == pytest.approx(theirs(T), rel=1e-9, abs=1e-9)  # f'' by the quotient rule cancels at t = 1000
+    assert typed.limit_at_zero == pytest.approx(known.limit_at_zero, abs=1e-12)
+    assert typed.limit_slope == pytest.approx(known.limit_slope, abs=1e-12)
+    assert typed.kinks == pytest.approx(known.kinks, rel=1e-15)
+    assert (typed.strictly_convex, typed.convexity) == (known.strictly_convex, "proved")
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_typed_built_in_has_its_dcp_form(name: str) -> None:
+    f, rng = FDivergence.parse(TEXTS[name]), np.random.default_rng(2)
+    p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
+    assert form_value(f, p, q) == pytest.approx(divergence(name).between(p, q), abs=1e-12)
+
+
+def form_value(f: FDivergence, p: np.ndarray, q: np.ndarray) -> float:
+    """The form at numbers, with what it brings along set by `auxiliary`."""
+    expression, constraints = f.form(cp.Constant(p), cp.Constant(q))
+    new = {v.id: v for part in [expression, *constraints] for v in part.variables()}
+    assert f.auxiliary is not None
+    for key, value in zip(sorted(new), f.auxiliary(p, q), strict=True):
+        new[key].value = value
+    assert all(np.max(constraint.violation()) < 1e-7 for constraint in constraints)  # a solver projects on power cones
+    return float(expression.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2*t*log(t) + (1-t)**2 + 3*(t-1)",
+        "0.3*log(1/(0.3+0.7*t)) + 0.7*t*log(t/(0.3+0.7*t))",  # skewed Jensen-Shannon
+        "(t-1)**2/(3*t+5)",
+        "(t-1)*log(t)",  # Jeffreys
+        "abs(t-1) + abs(t-2) - 1",
+        "max(1-t, t-1, 0)",
+        "t**1.5 - t",
+        "(t-1)**2 + 0.01*pos(t-2)",
+        "1 - t**0.01",
+    ],
+)
+def test_sums_of_known_functions_have_a_dcp_form(text: str) -> None:
+    f, rng = FDivergence.parse(text), np.random.default_rng(1)
+    p, q = rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(5))
+    one, other = cp.Variable(5), cp.Variable(5)
+    expression, constraints = f.form(one, other)
+    assert cp.Problem(cp.Minimize(expression), constraints).is_dcp()
+    assert form_value(f, p, q) == pytest.approx(f.between(p, q), abs=1e-12)
+    assert f.convexity == "proved"
+
+
+@pytest.mark.parametrize("text", ["exp(t-1) - t", "(t-1)**4", "t**t - 1", "sqrt(1+t**2) - (1+t)/sqrt(2)"])
+def test_other_functions_have_none_and_blocks_take_tangents(text: str) -> None:
+    f = FDivergence.parse(text)
+    assert f.expression is None
+    assert f.convexity == "proved"  # by the form of f''
+
+
+def test_a_difference_of_known_functions_is_no_pattern() -> None:
+    assert FDivergence.parse("(1-t)**2 - 0.1*(1-t)**2/(t+1)").expression is None
+
+
+@pytest.mark.parametrize(
+    ("text", "at_zero", "slope"),
+    [
+        ("exp(-t) - exp(-1)", 1.0 - np.exp(-1.0), 0.0),
+        ("t**t - 1", 0.0, np.inf),
+        ("exp(1/t) - e", np.inf, 0.0),
+        ("sqrt(1+t**2) - (1+t)/sqrt(2)", 1.0 - 0.5**0.5, 1.0 - 0.5**0.5),
+        ("t**-0.01 - 1", np.inf, 0.0),
+        ("1 - t**0.01", 1.0, 0.0),
+        ("(t-1)*log(t)", np.inf, np.inf),
+        ("1/log(t+1) - 1/log(2)", np.inf, 0.0),
+        ("max(t, 1/t) - 1", np.inf, 1.0),
+        ("pos(t - 1000)", 0.0, 1.0),
+    ],
+)
+def test_limits_are_found_to_the_last_digits(text: str, at_zero: float, slope: float) -> None:
+    f = FDivergence.parse(text)
+    # t^0.01 is 6e-11 where limits are read, and extrapolated from there
+    assert f.limit_at_zero == pytest.approx(at_zero, abs=1e-7 if "0.01" in text else 1e-12)
+    assert f.limit_slope == pytest.approx(slope, abs=1e-12)
+
+
+def test_a_slope_at_a_kink_is_the_one_from_the_right() -> None:
+    f = FDivergence.parse("max(1-t, 2*(t-1)) + pos(1-3*t)")
+    assert f.kinks == pytest.approx((1.0 / 3.0, 1.0), rel=1e-15)
+    assert f.derivative(np.array([0.2, 1.0 / 3.0, 0.5, 1.0, 2.0])) == pytest.approx([-4.0, -1.0, -1.0, 2.0, 2.0])
+    assert not f.smooth
+    assert not f.strictly_convex
+
+
+def test_what_only_looks_like_a_kink_is_none() -> None:
+    assert FDivergence.parse("abs(t-1)**1.5").kinks == ()
+    assert FDivergence.parse("max(t-1, 2*(t-1), abs(t-1))").kinks == pytest.approx((1.0,))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("log(t)", r"is not convex: f''\(1e-06\) = -1e\+12"),
+        ("abs(log(t))", "is not convex: f''"),
+        ("min(t, 1) - 1", "its slope falls by 1 at t=1"),
+        ("t*log(t) + 1", r"f\(1\) = 1, and .* subtract it, 't\*log\(t\) \+ 1 - \(1\)'"),
+        ("exp(t)", r"f\(1\) = 2.71828, .* - \(e\)'"),
+        ("log(t-1)", "is no real number at t=1e-06"),
+        ("1/(t-2)**2 - 1", "divides by zero at t=2"),
+        ("sqrt(1-t)", "is no real number at t=1.0"),
+    ],
+)
+def test_what_makes_no_divergence_is_refused_with_the_place(text: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        FDivergence.parse(text)
+
+
+def test_what_a_refusal_proposes_to_subtract_works() -> None:
+    assert FDivergence.parse("exp(t) - (e)").f(np.ones(1))[0] == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os').system('touch {file}')",
+        "exec(\"open('{file}', 'w')\")",
+        "open('{file}', 'w')",
+        "().__class__.__bases__[0].__subclasses__()",
+        "(lambda: open('{file}', 'w'))()",
+        "[open('{file}', 'w') for t in (1,)]",
+        "log(open('{file}', 'w'))",
+        "t.__class__",
+        "t if open('{file}', 'w') else t",
+        'f\'{{open("{file}", "w")}}\'',
+        "(x := open('{file}', 'w'))",
+    ],
+)
+def test_code_in_the_text_is_refused_and_never_runs(text: str, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    with pytest.raises(ModelError, match="is refused at"):
+        FDivergence.parse(text.format(file=made.as_posix()))
+    assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("9**9**9", "more than 256 bits"),
+        ("((9**60)**60)**60", "more than 256 bits"),
+        ("t**1e9", "a power beyond 64"),
+        ("((t+1)**60)**60", "a power beyond 64"),
+        ("exp(exp(exp(t)))", "an exponential within an exponential"),
+        ("2**2**t**2**t", "an exponential within an exponential"),
+        ("exp(1e9)", "exp of a number beyond 64"),
+        ("exp(t**9) - e", "a power beyond 8 within an exponential"),
+        ("(1+t)**(t**9) - 2", "a power beyond 8 within an exponential"),
+        ("*".join(f"(t+{k})**9" for k in range(1, 9)), "a power beyond 64"),
+        ("(" * 7 + "t" + "**2+1)" * 7, "a power beyond 64"),
+        ("1e400*t", "not a real number of at most 1e"),
+        ("1e-300*t", "more than 256 bits"),
+        ("9" * 400, "not a real number of at most 1e"),
+        ("t+" * LENGTH + "t", "has 1001 characters: at most 500"),
+        ("-" * 450 + "t", "nested deeper than 40|cannot be read|too many parts"),
+        ("(" * 240 + "t" + ")" * 240, "cannot be read"),
+        ("+".join(["t"] * 249), "nested deeper|too many parts"),
+    ],
+)
+def test_hostile_sizes_are_refused_before_they_cost_anything(text: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        FDivergence.parse(text)
+
+
+def test_an_analysis_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cvxpriv.divergences.formula.SECONDS", 0.0)
+    before = sys.getprofile()
+    with pytest.raises(ModelError, match="takes more than 0 seconds .* write it more simply"):
+        FDivergence.parse("t*log(t)")
+    assert sys.getprofile() is before
+
+
+def test_a_deadline_passes_through_code_that_catches_exceptions() -> None:
+    def busy() -> None:
+        while True:
+            try:
+                len(list(range(3)))
+                idle()
+            except Exception:
+                pass
+
+    def idle() -> None:
+        """A call, at which the deadline is looked at."""
+
+    with pytest.raises(DeadlinePassed), deadline(0.01):
+        busy()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "f='' is no formula"),
+        (None, "f=None is no formula"),
+        ("t^2", r"refused at 't\^2': .*write \*\*"),
+        ("ln(t)", "no such function; .*Known: abs, exp, log"),
+        ("x*log(x)", "unknown name; .*Known: abs, e, exp"),
+        ("log(t, 2)", "log takes 1 argument$"),
+        ("max(t)", "max takes 2 to 4 arguments"),
+        ("log(x=t)", "no such function"),
+        ("2t", r"cannot be read \(.*\): write it as in Python"),
+        ("t - 1 = 0", "cannot be read"),
+        ("1/0", "division by zero"),
+        ("1/(t-t)", "division by zero"),
+        ("log(0) - t", "it must be a real number for every t > 0"),
+        ("sqrt(-1)*t", "it must be a real number"),
+        ("max(log(-2), t)", "not a real number"),
+        ("t**log(-2)", "a power that is no real number"),
+        ("True", "not a real number"),
+        ("1j*t", "not a real number"),
+        ("t < 1", "only numbers, t, pi, e"),
+        ("t // 2", r"only \+ - \* / and \*\* are operators"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_at_its_part(text: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        expression_of(text)
+
+
+def test_a_line_of_text_is_taken_wherever_a_name_is() -> None:
+    assert divergence("(t - 1)**4").formula == "(t - 1)**4"
+    assert FDivergence.parse("(t - 1)**4", name="quartic").name == "quartic"
+
+
+def test_a_parsed_divergence_goes_to_workers() -> None:
+    f = FDivergence.parse("t*log(t) + (1-t)**2")
+    again = cloudpickle.loads(cloudpickle.dumps(f))
+    assert again.f(T) == pytest.approx(f.f(T), abs=0.0)
+    assert form_value(again, np.array([0.5, 0.5]), np.array([0.2, 0.8])) == pytest.approx(
+        f.between(np.array([0.5, 0.5]), np.array([0.2, 0.8])), abs=1e-14
+    )
