@@ -5,33 +5,26 @@ An answer holds figures and arrays only, nothing of the solver, so that it can c
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.conic.program import ConicSolution, solve_conic
 from cvxpriv.conic.residuals import Certificate, ConeResiduals
-from cvxpriv.crosschecks.cases import Case
-from cvxpriv.crosschecks.domain import into_domain
-from cvxpriv.crosschecks.verdicts import Evidence
-from cvxpriv.declaration import Declaration
-from cvxpriv.errors import DataError, ModelError, suggest
-from cvxpriv.kkt.conditions import Residuals, residuals
-from cvxpriv.solvers import solver_spec
+from cvxpriv.crosschecks.evidence import Evidence
+from cvxpriv.kkt.conditions import Residuals
+from cvxpriv.kkt.proximal import Proximal
 from cvxpriv.state import Values
 
-__all__ = ["CLAIMED", "Answer", "claimed_answer", "solver_answer"]
+__all__ = ["CLAIMED", "SOLVED", "Answer"]
 
 CLAIMED = "claimed"
 """The status of an answer that no solver gave."""
-_SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
+SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
+"""The statuses of an answer that is a solution."""
 NAN = float("nan")
-NEAR = 1e-6
-"""A natural residual that needs no better multipliers than the solver's."""
+TELLING = 0.1
+"""A proximal move this much shorter than the natural residual shows a kink that the point stands beside."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +49,8 @@ class Answer:
         Of the problem as written, at the solver's own point; None where its functions have no derivative there.
     missed : tuple of (float, str)
         The worst violation of a constraint as written, relative to its sides, and the constraint.
+    proximal : Proximal, optional
+        How far the point is from optimal, where derivatives do not decide (`cvxpriv.crosschecks.measures`).
     cone : ConeResiduals, optional
         Of the cone program.
     certificate : Certificate, optional
@@ -84,6 +79,7 @@ class Answer:
     moved: float = 0.0
     residuals: Residuals | None = None
     missed: tuple[float, str] = (0.0, "")
+    proximal: Proximal | None = None
     cone: ConeResiduals | None = None
     certificate: Certificate | None = None
     bound: float = NAN
@@ -96,28 +92,67 @@ class Answer:
     error: str = ""
 
     @property
+    def size(self) -> float:
+        """One plus the largest entry of the point."""
+        entries = (float(np.abs(value).max(initial=0.0)) for value in (self.values or {}).values())
+        return 1.0 + max(entries, default=0.0)
+
+    @property
     def displacement(self) -> float:
-        """How far the point is from stationary, relative.
+        """How far the point is from stationary, relative; NaN where nothing says it.
 
         The natural residual in the units of the variables, or the stationarity in those of the gradient, whichever is
-        less: a flat problem has a large step and a tiny gradient, a steep one a large gradient and a tiny step.
+        less: a flat problem has a large step and a tiny gradient, a steep one a large gradient and a tiny step. The
+        proximal step, where it was taken, if that is less still, or if derivatives do not decide.
         """
-        if self.residuals is None or self.values is None:
-            return 0.0
-        size = 1.0 + max((float(np.abs(value).max(initial=0.0)) for value in self.values.values()), default=0.0)
-        return min(self.residuals.natural / size, self.residuals.stationarity / self.steepness)
+        classical, step = NAN, NAN
+        if self.residuals is not None and self.residuals.exact:
+            classical = min(self.residuals.natural / self.size, self.residuals.stationarity / self.steepness)
+        if self.proximal is not None:
+            step = self.proximal.step
+        elif self.residuals is None:
+            return 0.0  # there is no point, or nothing was asked of it
+        return float(np.fmin(classical, step))
+
+    @property
+    def natural(self) -> float:
+        """How far a variable moves to its own optimum; NaN where it is not known.
+
+        At a tie or kink, where the derivatives overstate it or do not decide, how far it moves to the proximal point.
+        """
+        if self._tie is not None:
+            return self._tie.move
+        return self.residuals.natural if self.residuals is not None and self.residuals.exact else NAN
+
+    @property
+    def stationarity(self) -> float:
+        """The largest entry of the Lagrangian's gradient; NaN where it is not known.
+
+        At a tie or kink that of the proximal point.
+        """
+        if self._tie is not None:
+            return self._tie.slope
+        return self.residuals.stationarity if self.residuals is not None and self.residuals.exact else NAN
+
+    @property
+    def _tie(self) -> Proximal | None:
+        """The proximal step, where it shows that derivatives mislead."""
+        if self.residuals is None or self.proximal is None or not self.proximal.measured:
+            return None
+        misled = not self.residuals.exact or self.proximal.move < TELLING * self.residuals.natural
+        return self.proximal if misled else None
 
     @property
     def quality(self) -> float:
         """The largest exact residual of all, relative: the smaller, the better the answer."""
-        if self.status not in (*_SOLVED, CLAIMED) or not np.isfinite(self.objective):
+        if self.status not in (*SOLVED, CLAIMED) or not np.isfinite(self.objective):
             return float("inf")
         cone = 0.0 if self.cone is None else self.cone.largest
         primal = self.residuals.primal if self.cone is None and self.residuals is not None else 0.0
-        return max(cone, primal, self.displacement)
+        return max(cone, primal, float(np.nan_to_num(self.displacement)))
 
-    def evidence(self, reference: float) -> Evidence:
-        """What a verdict on this answer rests on, beside a reference's objective."""
+    def evidence(self, reference: float, tightest: float = NAN) -> Evidence:
+        """What a verdict rests on, beside a reference's objective and the tightest bound that any answer certifies."""
         return Evidence(
             status=self.status,
             asked=self.asked,
@@ -129,159 +164,6 @@ class Answer:
             certificate=self.certificate,
             error=self.error,
             bound=self.bound,
+            tightest=tightest,
+            unmeasured=self.proximal.why if self.proximal is not None and np.isnan(self.displacement) else "",
         )
-
-
-def solver_answer(case: Case, solver: str, tolerance: float | None, own: Mapping[str, Any]) -> Answer:
-    """Solve a case by one solver, from a cold start, and measure what it returns.
-
-    Parameters
-    ----------
-    tolerance : float, optional
-        None is the solver's own in the table.
-    own : mapping
-        The caller's options on top of the tolerance set.
-    """
-    declaration = case.declare()
-    spec = solver_spec(solver)
-    options = spec.full_options(tolerance, own)
-    asked = float(options[spec.main_option])
-    begun = time.perf_counter()
-    solution = solve_conic(declaration.problem, solver, options)
-    seconds = time.perf_counter() - begun
-    bound = solution.lower_bound
-    known: dict[str, Any] = {
-        "solver": solver,
-        "status": solution.status,
-        "asked": asked,
-        "cone": solution.residuals,
-        "certificate": solution.certificate,
-        "bound": NAN if bound.value is None else solution.program.user_value(bound.value),
-        "bound_reason": bound.reason,
-        "steepness": _steepness(solution),
-        "reach": NAN if solution.x is None else float(np.abs(solution.x).max(initial=0.0)),
-        "seconds": seconds,
-        "solver_seconds": NAN if solution.solver_seconds is None else float(solution.solver_seconds),
-        "iterations": solution.iterations,
-        "error": solution.error,
-    }
-    if solution.status not in _SOLVED:
-        if solution.status.startswith(("infeasible", "unbounded")):  # the vectors are a proof, not a point
-            known |= {"cone": None, "bound": NAN, "bound_reason": f"none: it claims {solution.status}"}
-        return Answer(**known)
-    try:
-        raw = declaration.values()
-    except (TypeError, ValueError):  # cvxpy refused to read the answer: the status and the error say so
-        return Answer(**known)
-    measured = _best_measured(declaration)
-    missed = _missed(declaration, measured)
-    try:
-        values, objective, moved = _repaired(case, declaration, raw)
-    except Exception as error:  # atoms of cvxpy raise what they like: perspective an AssertionError where s is near 0
-        value = NAN if solution.x is None else solution.program.value(solution.x)
-        values, objective, moved = raw, solution.program.user_value(value), 0.0
-        known["error"] = f"its objective cannot be evaluated at its point ({error}): the value is the cone program's"
-    return Answer(**known, values=values, objective=objective, moved=moved, residuals=measured, missed=missed)
-
-
-def claimed_answer(case: Case, name: str, values: Mapping[Any, Any], seconds: float = NAN) -> Answer:
-    """Measure an answer that no solver gave, with the best multipliers for it.
-
-    Parameters
-    ----------
-    values : mapping of str or cvxpy.Variable to array
-        One for each variable.
-
-    Raises
-    ------
-    ModelError
-        A variable without a value, or a value without a variable.
-    DataError
-        A value of another shape, or not finite.
-    """
-    declaration = case.declare()
-    held = _claimed_values(case.name, name, declaration, values)
-    for key, value in held.items():
-        declaration.variables[key].save_value(value)
-    measured = _as_written(declaration, None)
-    missed = _missed(declaration, measured)
-    placed, objective, moved = _repaired(case, declaration, held) if case.exact is None else (held, NAN, 0.0)
-    if case.exact is not None:
-        objective = float(np.squeeze(declaration.objective.value))
-    return Answer(name, CLAIMED, 0.0, placed, objective, moved, measured, missed, seconds=seconds)
-
-
-def _claimed_values(case: str, name: str, declaration: Declaration, values: Mapping[Any, Any]) -> Values:
-    spelled = {variable.id: key for key, variable in declaration.variables.items()}
-    held: dict[str, Any] = {}
-    for key, value in values.items():
-        text = spelled.get(key.id, key.name()) if isinstance(key, cp.Variable) else str(key)
-        if text not in declaration.variables:
-            raise ModelError(
-                f"{name} has a value for {text!r}, no variable of {case}: {suggest(text, spelled.values())}"
-            )
-        shape = declaration.variables[text].shape
-        array = np.array(value, dtype=float)
-        if array.shape != shape or not np.isfinite(array).all():
-            raise DataError(f"{name} has a value of shape {array.shape} for {text!r}: expected finite numbers, {shape}")
-        held[text] = array
-    if missing := [key for key in declaration.variables if key not in held]:
-        raise ModelError(f"{name} has no value for {', '.join(missing)} of {case}: give one for each variable")
-    return held
-
-
-def _repaired(case: Case, declaration: Declaration, raw: Values) -> tuple[Values, float, float]:
-    if case.repair is None:
-        moved = into_domain(declaration.problem)
-        return declaration.values(), _objective(declaration), moved
-    values = case.repair(raw)
-    for key, value in values.items():
-        declaration.variables[key].save_value(np.asarray(value, dtype=float))
-    moved = max((float(np.abs(values[key] - raw[key]).max(initial=0.0)) for key in values), default=0.0)
-    return values, _objective(declaration), moved
-
-
-def _objective(declaration: Declaration) -> float:
-    with np.errstate(all="ignore"):
-        value = declaration.objective.value
-    return NAN if value is None else float(np.squeeze(value))
-
-
-def _best_measured(declaration: Declaration) -> Residuals | None:
-    """Residuals with the solver's multipliers, or with the best ones where those make the point look worse."""
-    own = _as_written(declaration, "solver")
-    if own is not None and own.natural <= NEAR:
-        return own
-    best = _as_written(declaration, None)
-    return min((found for found in (own, best) if found is not None), key=lambda found: found.natural, default=None)
-
-
-def _as_written(declaration: Declaration, duals: Any) -> Residuals | None:
-    """Residuals of the problem as written; None where its functions have no derivative, such as log of -1e-5."""
-    try:
-        with np.errstate(all="ignore"):
-            return residuals(declaration.problem, duals=duals, names=declaration.constraints)
-    except Exception:  # atoms of cvxpy raise what they like; without these residuals the cone program's still judge
-        return None
-
-
-def _missed(declaration: Declaration, measured: Residuals | None) -> tuple[float, str]:
-    """The worst violation of a constraint, relative to the size of its sides."""
-    if measured is None:
-        return 0.0, ""
-    worst = (0.0, "")
-    for name, constraint in declaration.constraints.items():
-        sides = [np.abs(np.asarray(arg.value, dtype=float)) for arg in constraint.args if not arg.is_complex()]
-        size = 1.0 + max((float(side.max(initial=0.0)) for side in sides), default=0.0)
-        worst = max(worst, (measured.by_constraint.get(name, (0.0,))[0] / size, name))
-    return worst
-
-
-def _steepness(solution: ConicSolution) -> float:
-    program = solution.program
-    terms = [program.c]
-    if solution.x is not None:
-        terms.append(program.P @ solution.x)
-    if solution.z is not None:
-        terms.append(program.A.T @ solution.z)
-    return 1.0 + max(float(np.abs(term).max(initial=0.0)) for term in terms)

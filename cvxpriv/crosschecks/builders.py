@@ -1,20 +1,21 @@
-"""Problems named on a command line: ``my_problem.py:build`` or ``package.module:build``."""
+"""Problems named on a command line: ``my_problem.py:build``, ``my_problem.py`` or ``package.module:build``."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
 
-__all__ = ["Builder", "builder_named"]
+__all__ = ["Builder", "builder_named", "load_module"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Builder:
         ModelError
             It has no such function.
         """
-        module = _load(self.source)
+        module = load_module(self.source)
         found = getattr(module, self.name, None)
         if not callable(found):
             functions = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
@@ -72,18 +73,23 @@ class Builder:
 def builder_named(text: str) -> Builder:
     """Return the builder that a text such as ``my_problem.py:build`` names; it is loaded once, to see that it is there.
 
+    A file alone, ``my_problem.py``, means its function ``build``, or the only one of its own that takes no argument.
+
     Raises
     ------
     DataError
         The text names no place, or the place cannot be loaded.
     ModelError
-        There is no such function there.
+        There is no such function there, or a file alone leaves it open which is meant.
 
     Examples
     --------
     >>> builder_named("cvxpriv.solvers:installed").name
     'installed'
     """
+    if text.endswith(".py"):
+        source = os.path.abspath(text)
+        return Builder(source, _only_function(text, load_module(source)))
     source, separator, name = text.rpartition(":")
     if not (separator and source and name.isidentifier()):
         raise DataError(f"problem={text!r} names no function: write my_problem.py:build, or package.module:build")
@@ -92,11 +98,45 @@ def builder_named(text: str) -> Builder:
     return builder
 
 
-def _load(source: str) -> ModuleType:
+def _only_function(path: str, module: ModuleType) -> str:
+    """The function of a file that is meant when none is named."""
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType) and value.__module__ == module.__name__ and not name.startswith("_")
+    }
+    if "build" in own:
+        return "build"
+    able = [name for name, function in own.items() if not _needed(function)]
+    if len(able) == 1:
+        return able[0]
+    names = ", ".join(f"{path}:{name}" for name in able)
+    found = f"choose one of {names}" if able else "write one that takes no argument and returns a cvxpy problem"
+    raise ModelError(f"{path!r} alone names no function: {found}")
+
+
+def _needed(function: FunctionType) -> list[str]:
+    """The arguments that a function cannot be called without."""
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        name
+        for name, one in inspect.signature(function).parameters.items()
+        if one.default is inspect.Parameter.empty and one.kind not in variadic
+    ]
+
+
+def load_module(source: str) -> ModuleType:
+    """Load a module by its name or by the path of its file.
+
+    Raises
+    ------
+    DataError
+        There is none, or it raises when it is loaded.
+    """
     try:
         return _from_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)
     except FileNotFoundError as error:
-        raise DataError(f"problem={source!r} cannot be read: check the path") from error
+        raise DataError(f"{source!r} cannot be read: check the path") from error
     except Exception as error:  # the user's own code may raise anything
         raise DataError(f"{source} cannot be loaded ({type(error).__name__}: {error}): mend it first") from error
 

@@ -13,7 +13,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.block import Block
-from cvxpriv.crosschecks.problem_checks import label, require_checkable
+from cvxpriv.crosschecks.problem_checks import label, require_checkable, require_finite
 from cvxpriv.declaration import Declaration
 from cvxpriv.errors import ModelError
 from cvxpriv.state import Values
@@ -74,13 +74,22 @@ def cases_of(target: Target, at: Values | None = None) -> list[Case]:
 
 
 def case_of_block(block: Block, view: Values) -> Case:
-    """Return the case that a block poses at one start of the state, with its exact update if it has one."""
+    """Return the case that a block poses at one start of the state, with its exact update if it has one.
+
+    Raises
+    ------
+    ModelError
+        The state makes a Parameter NaN or infinite.
+    """
     exact, seconds = None, float("nan")
     if block.direct is not None:
         begun = time.perf_counter()
         written = block.direct({name: np.asarray(value)[None] for name, value in view.items()})
         seconds = time.perf_counter() - begun
         exact = block.embed({**view, **{name: value[0] for name, value in written.items()}}, view)
+    if block.refinement is not None:  # what is checked is the problem with its last cuts
+        view = {**view, **block.solve(view)[1].refined}
+        view = view if exact is None else block.cut_at(exact, view)
 
     def declare() -> Declaration:
         declaration = replace(block).declaration(block.structure(view))  # a copy compiles its own
@@ -88,6 +97,7 @@ def case_of_block(block: Block, view: Values) -> Case:
             declaration.parameters[name].value = value
         return declaration
 
+    require_finite(block.name, declare().problem)
     return Case(block.name, declare, lambda values: block.repair(values, view), exact, seconds)
 
 

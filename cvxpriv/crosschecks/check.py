@@ -8,23 +8,21 @@ user wrote it (`cvxpriv.kkt`); the objective is compared with a reference that i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import cvxpy as cp
-import numpy as np
 import pandas as pd
 
-from cvxpriv.crosschecks.answers import CLAIMED, Answer, claimed_answer, solver_answer
+from cvxpriv.crosschecks.answers import Answer
+from cvxpriv.crosschecks.asking import claimed_answer, solver_answer
 from cvxpriv.crosschecks.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
-from cvxpriv.crosschecks.contradictions import settle
 from cvxpriv.crosschecks.isolation import isolated
 from cvxpriv.crosschecks.problem_checks import capable, solver_names
-from cvxpriv.crosschecks.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
-from cvxpriv.crosschecks.verdicts import Tolerances, Verdict, judge, judge_claim, worst_of
+from cvxpriv.crosschecks.references import CLOSED_FORM, ReferenceLike, reference_of
+from cvxpriv.crosschecks.rows import rows_of
+from cvxpriv.crosschecks.verdicts import Tolerances, Verdict, worst_of
 from cvxpriv.errors import Disagreement, ModelError
 from cvxpriv.files import PathLike
 from cvxpriv.solvers import solver_spec
@@ -45,7 +43,9 @@ class CrossCheck:
         - case, solver, status, verdict;
         - objective (at its point in the domain), gap (to the reference's, relative), distance (largest difference of a
           variable from the reference's: for a problem with several minimisers it says nothing);
-        - primal, stationarity, natural: of the problem as written, absolute (`cvxpriv.kkt`);
+        - primal, stationarity, natural: of the problem as written, absolute (`cvxpriv.kkt`; at ties and kinks those of
+          `cvxpriv.kkt.proximal`, or NaN where they cannot be measured);
+        - displacement: how far the point is from stationary, relative: what the verdict rests on;
         - cone, dual, dual_cone, complementarity, duality_gap: of the cone program, relative
           (`cvxpriv.conic.residuals`);
         - certificate: how far a claim of infeasibility or unboundedness is from proven;
@@ -160,51 +160,55 @@ def crosscheck(
     time_limit : float, optional
         Seconds for each solve in its process; None is `cvxpriv.crosschecks.isolation.TIME_LIMIT`.
 
-    Returns
-    -------
-    CrossCheck
-
     Raises
     ------
     ModelError
-        Before any solve: a problem that is not DCP, is mixed-integer or complex, has Parameters without values or NaN
-        in its data, or whose cones no solver takes; an unknown solver; a time limit without `isolate`.
+        Before any solve: a problem that is not DCP, is mixed-integer or complex, has Parameters without values, NaN or
+        infinite numbers in its data, or whose cones no solver takes; an unknown solver; a time limit without `isolate`.
 
     Examples
     --------
+    >>> import cvxpy as cp
     >>> x = cp.Variable(2, name="x")
     >>> report = crosscheck(cp.Problem(cp.Minimize(cp.sum_squares(x)), [cp.sum(x) == 1]), ["CLARABEL", "OSQP"])
     >>> [verdict.verdict for verdict in report.verdicts.values()]
     ['agrees', 'agrees']
     """
-    names = solver_names(solvers)
     if time_limit is not None and not isolate:
         raise ModelError(f"time_limit={time_limit!r} needs isolate=True: a solve here cannot be stopped from outside")
     own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
-    judging = tolerances or Tolerances()
-    task = _Task(tolerance, own, isolate, time_limit)
-    cases = cases_of(target, at)
-    asked = {case.name: capable(case.declare().problem, names) for case in cases}
-    rows: list[dict[str, Any]] = []
-    references: dict[str, str] = {}
-    for case in cases:
-        with values_kept(case):
-            found = _claimed(case, answers or {}) + [task.answer(case, name) for name in asked[case.name][0]]
-            taken = reference_of(case, found, reference)
-        references[case.name] = taken.why
-        rows += _rows(case, found, taken, judging)
-    skipped = {name: unable for name, (_, unable) in asked.items() if unable and solvers is not None}
-    return CrossCheck(pd.DataFrame(rows), references, skipped, judging)
+    task = _Task(solver_names(solvers), tolerance, own, isolate, time_limit, answers or {}, reference)
+    return task.checked(cases_of(target, at), tolerances or Tolerances())
 
 
 @dataclass(frozen=True)
 class _Task:
-    """How solvers are asked."""
+    """Who is asked, how, and what the answers are compared with."""
 
+    solvers: Sequence[str] | None
     tolerance: float | None
     options: Mapping[str, Mapping[str, Any]]
     isolate: bool
     time_limit: float | None
+    claims: Mapping[str, Mapping[Any, Any]]
+    reference: ReferenceLike
+
+    def checked(self, cases: Sequence[Case], tolerances: Tolerances) -> CrossCheck:
+        asked = {case.name: capable(case.declare().problem, self.solvers) for case in cases}
+        rows: list[dict[str, Any]] = []
+        references: dict[str, str] = {}
+        for case in cases:
+            with values_kept(case):
+                found = self.claimed(case) + [self.answer(case, name) for name in asked[case.name][0]]
+                taken = reference_of(case, found, self.reference)
+            references[case.name] = taken.why
+            rows += rows_of(case, found, taken, tolerances)
+        skipped = {name: unable for name, (_, unable) in asked.items() if unable and self.solvers is not None}
+        return CrossCheck(pd.DataFrame(rows), references, skipped, tolerances)
+
+    def claimed(self, case: Case) -> list[Answer]:
+        exact = [] if case.exact is None else [claimed_answer(case, CLOSED_FORM, case.exact, case.exact_seconds)]
+        return exact + [claimed_answer(case, name, values) for name, values in self.claims.items()]
 
     def answer(self, case: Case, solver: str) -> Answer:
         arguments = (case, solver, self.tolerance, self.options.get(solver, {}))
@@ -216,60 +220,3 @@ class _Task:
         spec = solver_spec(solver)
         asked = float(spec.full_options(self.tolerance, self.options.get(solver, {}))[spec.main_option])
         return Answer(solver, ending.status, asked, seconds=ending.seconds, error=ending.error)
-
-
-def _claimed(case: Case, answers: Mapping[str, Mapping[Any, Any]]) -> list[Answer]:
-    exact = [] if case.exact is None else [claimed_answer(case, CLOSED_FORM, case.exact, case.exact_seconds)]
-    return exact + [claimed_answer(case, name, values) for name, values in answers.items()]
-
-
-def _rows(case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances) -> list[dict[str, Any]]:
-    maximise = isinstance(case.declare().objective, cp.Maximize)
-    evidence = [answer.evidence(reference.objective) for answer in answers]
-    alone = [
-        judge_claim(seen, tolerances, exact=answer.solver == CLOSED_FORM)
-        if answer.status == CLAIMED
-        else judge(seen, tolerances)
-        for answer, seen in zip(answers, evidence, strict=True)
-    ]
-    verdicts = settle(answers, alone, maximise, tolerances)
-    return [
-        _row(case, answer, seen.gap, _distance(answer.values, reference.values), verdict)
-        for answer, seen, verdict in zip(answers, evidence, verdicts, strict=True)
-    ]
-
-
-def _row(case: Case, answer: Answer, gap: float, distance: float, verdict: Verdict) -> dict[str, Any]:
-    written, proof = answer.residuals, answer.certificate
-    relative = answer.cone.relative if answer.cone is not None else {}
-    nan = math.nan
-    return {
-        "case": case.name,
-        "solver": answer.solver,
-        "status": "exact" if answer.solver == CLOSED_FORM else answer.status,
-        "verdict": verdict.verdict,
-        "objective": answer.objective,
-        "gap": gap,
-        "distance": distance,
-        "primal": written.primal if written else nan,
-        "stationarity": written.stationarity if written else nan,
-        "natural": written.natural if written else nan,
-        "cone": relative.get("cone", nan),
-        "dual": relative.get("dual", nan),
-        "dual_cone": relative.get("dual_cone", nan),
-        "complementarity": relative.get("complementarity", nan),
-        "duality_gap": relative.get("gap", nan),
-        "certificate": max(proof.equation, proof.membership) if proof else nan,
-        "bound": answer.bound,
-        "bound_reason": answer.bound_reason,
-        "seconds": answer.seconds,
-        "solver_seconds": answer.solver_seconds,
-        "iterations": answer.iterations,
-        "reason": verdict.reason,
-    }
-
-
-def _distance(values: Values | None, reference: Values) -> float:
-    if values is None or not reference:
-        return math.nan
-    return max(float(np.max(np.abs(values[name] - reference[name]), initial=0.0)) for name in reference)

@@ -13,11 +13,13 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.conic.program import ConeProgram
-from cvxpriv.crosschecks.answers import Answer, solver_answer
+from cvxpriv.crosschecks.answers import Answer
+from cvxpriv.crosschecks.asking import solver_answer
 from cvxpriv.crosschecks.cases import Case, cases_of, values_kept
 from cvxpriv.crosschecks.contradictions import settle
 from cvxpriv.crosschecks.page import aligned
 from cvxpriv.crosschecks.problem_checks import capable, solver_names
+from cvxpriv.crosschecks.proofs import Proofs
 from cvxpriv.crosschecks.references import accurate_answer
 from cvxpriv.crosschecks.verdicts import Evidence, Tolerances, Verdict, judge
 from cvxpriv.errors import ModelError
@@ -194,7 +196,7 @@ def _rows(case: Case, answers: Sequence[Answer], reference: float, tolerances: T
     evidence = [answer.evidence(reference) for answer in answers]
     maximise = isinstance(case.declare().objective, cp.Maximize)
     alone = [_judged(answer, seen, tolerances) for answer, seen in zip(answers, evidence, strict=True)]
-    verdicts = settle(answers, alone, maximise, tolerances)
+    verdicts = settle(answers, alone, maximise, tolerances, Proofs(case))
     return [
         {
             "formulation": case.name,
@@ -203,7 +205,7 @@ def _rows(case: Case, answers: Sequence[Answer], reference: float, tolerances: T
             "value": answer.objective,
             "accuracy": seen.gap,
             "residual": float("nan") if answer.cone is None else answer.cone.largest,
-            "natural": float("nan") if answer.residuals is None else answer.residuals.natural,
+            "natural": answer.natural,
             **_size(case, answer.solver),
             "solve_seconds": answer.solver_seconds,
             "iterations": answer.iterations,
@@ -227,9 +229,8 @@ def _size(case: Case, solver: str) -> dict[str, Any]:
     """Cones and size of what the solver gets, and the seconds that cvxpy takes to compile it."""
     problem = case.declare().problem
     begun = time.perf_counter()
-    problem.get_problem_data(solver)
-    seconds = time.perf_counter() - begun
     program = ConeProgram.from_problem(problem, solver)
+    seconds = time.perf_counter() - begun
     layout = program.layout
     counts = {
         "zero": layout.zero,

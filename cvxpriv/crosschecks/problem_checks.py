@@ -9,10 +9,11 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from cvxpriv.declaration import why_not_dcp
 from cvxpriv.errors import ModelError
 from cvxpriv.solvers import installed, solver_spec
 
-__all__ = ["capable", "label", "require_checkable", "solver_names"]
+__all__ = ["capable", "label", "require_checkable", "require_finite", "solver_names"]
 
 SHOWN = 60
 """A constraint without a label is called by so much of its text."""
@@ -53,7 +54,7 @@ def require_checkable(name: str, problem: cp.Problem) -> None:
     ------
     ModelError
         It is no problem, has no variables, is not DCP (cvxpy's reason is given), is mixed-integer or complex, has
-        Parameters without values (they are named), or NaN in its data (where is said).
+        Parameters without values (they are named), or NaN or infinite numbers in its data (where is said).
     """
     if not isinstance(problem, cp.Problem):
         raise ModelError(
@@ -73,10 +74,29 @@ def require_checkable(name: str, problem: cp.Problem) -> None:
     unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
     if unset:
         raise ModelError(f"{name} has Parameters without values: set the value of {', '.join(unset)} first")
-    for part, leaf in _leaves(problem):
-        if _has_nan(leaf.value):
-            what = f"Parameter {leaf.name()!r}" if isinstance(leaf, cp.Parameter) else "a constant"
-            raise ModelError(f"{name} has NaN in {what} of shape {leaf.shape} in the {part}: correct the data")
+    require_finite(name, problem)
+
+
+def require_finite(name: str, problem: cp.Problem) -> None:
+    """Refuse NaN and infinite numbers in a problem's data.
+
+    Solvers take an infinite number for a large one, each for another. Bounds that variables have as attributes may be
+    infinite: cvxpy leaves such a bound out.
+
+    Raises
+    ------
+    ModelError
+        Saying what, and in which constraint.
+    """
+    for part, expression in _parts(problem):
+        for constant in _constants(expression):
+            with np.errstate(all="ignore"):
+                wrong = _not_finite(constant.value)
+            if wrong:
+                raise ModelError(
+                    f"{name} has {wrong} in {_called(constant)} of shape {constant.shape} in the {part}: "
+                    + _remedy(wrong, part)
+                )
 
 
 def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -91,7 +111,9 @@ def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tu
     unable: dict[str, str] = {}
     for name in installed() if names is None else names:
         try:
-            problem.get_problem_data(name)
+            problem._construct_chain(solver=name, ignore_dpp=True)  # refuses as a compilation would, in a millisecond
+            if cp.perspective in problem.atoms():
+                problem.get_problem_data(name)  # the problem inside a perspective refuses only when it is compiled
         except cp.error.SolverError:
             unable[name] = f"takes only {', '.join(sorted(solver_spec(name).cones))}"
         else:
@@ -107,29 +129,42 @@ def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tu
 def _require_dcp(name: str, problem: cp.Problem) -> None:
     if problem.is_dcp():
         return
-    parts = [("objective", problem.objective)]
-    parts += [(f"constraint {label(c, k)}", c) for k, c in enumerate(problem.constraints)]
-    wrong = ", ".join(part for part, expression in parts if not expression.is_dcp())
-    try:
-        problem.get_problem_data("CLARABEL")
-        reason = ""
-    except cp.error.DCPError as error:
-        reason = str(error).removeprefix("Problem does not follow DCP rules. Specifically:").strip()
+    wrong = ", ".join(part for part, expression in _parts(problem) if not expression.is_dcp())
     raise ModelError(
         f"{name} is not DCP in its {wrong}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu). "
-        f"cvxpy says: {reason}"
+        f"cvxpy says: {why_not_dcp(problem)}"
     )
 
 
-def _leaves(problem: cp.Problem) -> Iterator[tuple[str, Any]]:
+def _parts(problem: cp.Problem) -> list[tuple[str, Any]]:
     parts: list[tuple[str, Any]] = [("objective", problem.objective)]
-    parts += [(f"constraint {label(c, k)}", c) for k, c in enumerate(problem.constraints)]
-    for part, expression in parts:
-        for leaf in [*expression.parameters(), *expression.constants()]:
-            yield part, leaf
+    return parts + [(f"constraint {label(c, k)}", c) for k, c in enumerate(problem.constraints)]
 
 
-def _has_nan(value: Any) -> bool:
-    held = value  # a name that keeps its type Any after the question below
-    dense = held.toarray() if sp.issparse(value) else held
-    return bool(np.isnan(np.asarray(dense, dtype=float)).any())
+def _constants(expression: Any) -> Iterator[Any]:
+    """The largest parts of an expression that no variable stands in."""
+    for part in expression.args:
+        if part.is_constant():
+            yield part
+        else:
+            yield from _constants(part)
+
+
+def _not_finite(value: Any) -> str:
+    """The first kind of number that is not finite, or ``""``."""
+    dense = np.asarray(value.data if sp.issparse(value) else value, dtype=float)
+    if np.isnan(dense).any():
+        return "NaN"
+    return "an infinite number" if np.isinf(dense).any() else ""
+
+
+def _called(constant: Any) -> str:
+    if isinstance(constant, cp.Parameter):
+        return f"Parameter {constant.name()!r}"
+    return "a constant" if isinstance(constant, cp.Constant) else f"the constant part {str(constant)[:SHOWN]}"
+
+
+def _remedy(wrong: str, part: str) -> str:
+    if wrong == "NaN" or part == "objective":
+        return "correct the data"
+    return "drop the rows that it makes hold always, and correct those that it makes impossible"

@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.crosschecks.answers import Answer, claimed_answer, solver_answer
+from cvxpriv.crosschecks.answers import Answer
+from cvxpriv.crosschecks.asking import claimed_answer, solver_answer
 from cvxpriv.crosschecks.cases import Case
 from cvxpriv.crosschecks.problem_checks import capable
 from cvxpriv.declaration import Declaration
@@ -128,6 +129,6 @@ def _accurate(case: Case) -> Reference:
 
 def _of(answer: Answer, why: str) -> Reference:
     exact = f"exact residual {answer.quality:.1e}"
-    if answer.residuals is not None:
-        exact += f", {answer.residuals.natural:.1e} from stationary"
+    if np.isfinite(answer.natural):
+        exact += f", {answer.natural:.1e} from stationary"
     return Reference(answer.objective, answer.values or {}, f"{why} ({exact})")

@@ -8,6 +8,10 @@ WRONG    claims `optimal` where an exact residual is far above what the solver w
 failed   returned no solution
 =======  ===============================================================================================
 
+A feasible point with the value of a certified bound is proven optimal: it is never WRONG for standing far from
+stationary, nor for the digits of the dual that proves it. Where its distance from stationary cannot be measured, that
+proof makes it agree.
+
 A solver that claims infeasible or unbounded agrees if its certificate holds. Where solvers contradict each other, see
 `cvxpriv.crosschecks.contradictions`.
 """
@@ -20,7 +24,7 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.conic.residuals import Certificate, ConeResiduals
+from cvxpriv.crosschecks.evidence import Evidence
 
 __all__ = ["VERDICTS", "Evidence", "Tolerances", "Verdict", "judge", "judge_claim", "worst_of"]
 
@@ -77,70 +81,6 @@ class Verdict:
         return VERDICTS.index(self.verdict)
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What is known of one answer to one problem.
-
-    Attributes
-    ----------
-    status : str
-        The solver's own.
-    asked : float
-        The tolerance it was asked for.
-    objective : float
-        At its point in the domain; NaN if it has none.
-    reference : float
-        The reference's objective; NaN if there is none.
-    residuals : ConeResiduals, optional
-        Of the cone program.
-    displacement : float
-        How far the point is from stationary, relative.
-    missed : tuple of (float, str)
-        The worst violation of a constraint as written, relative, and the constraint.
-    certificate : Certificate, optional
-        Of a claim of infeasibility or unboundedness.
-    error : str
-        What it raised, or what could not be measured.
-    bound : float
-        What its dual certifies of the optimum; NaN if it certifies nothing.
-    """
-
-    status: str
-    asked: float
-    objective: float
-    reference: float
-    residuals: ConeResiduals | None = None
-    displacement: float = 0.0
-    missed: tuple[float, str] = (0.0, "")
-    certificate: Certificate | None = None
-    error: str = ""
-    bound: float = np.nan
-
-    @property
-    def proven_gap(self) -> float:
-        """Distance to what its own dual certifies, relative to max(1, |bound|); infinite if it certifies nothing."""
-        if not np.isfinite([self.objective, self.bound]).all():
-            return float("inf")
-        return abs(self.objective - self.bound) / max(1.0, abs(self.bound))
-
-    def at_kink(self, tolerance: float) -> bool:
-        """Whether the point is proven optimal, so that one far from stationary only stands beside a kink.
-
-        Beside a kink, such as equal eigenvalues under ``lambda_max`` or 1e-9 under a norm, the gradient jumps.
-        """
-        return max(self.proven_gap, self.largest, self.missed[0]) <= tolerance
-
-    @property
-    def gap(self) -> float:
-        """Distance to the reference, relative to max(1, |reference|)."""
-        return abs(self.objective - self.reference) / max(1.0, abs(self.reference))
-
-    @property
-    def largest(self) -> float:
-        """The largest exact residual of the cone program; 0 where there is no cone program."""
-        return 0.0 if self.residuals is None else self.residuals.largest
-
-
 def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
     """Return the verdict on a solver's answer."""
     if evidence.status.startswith(("infeasible", "unbounded")):
@@ -151,8 +91,10 @@ def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
     allowed = max(tolerances.overclaim * evidence.asked, tolerances.agree)
     drift = max(tolerances.drift * np.sqrt(evidence.asked) + tolerances.agree, tolerances.minimiser)
     value = max(tolerances.wrong_objective, tolerances.overclaim * evidence.asked)
-    if evidence.at_kink(tolerances.agree):
-        drift = np.inf  # proven optimal: at worst loose
+    if evidence.proven(tolerances.agree):
+        drift = np.inf  # at worst loose
+    if evidence.proves_itself(tolerances.agree):
+        allowed = np.inf
     far = _findings(evidence, residual=allowed, missed=value, drift=drift, gap=value)
     if not np.isfinite(evidence.objective):
         what = f"claims {evidence.status} at a point where the objective is {evidence.objective}"
@@ -167,8 +109,7 @@ def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
         return Verdict("loose", evidence.error)
     if not claims:
         return Verdict("loose", "does not claim to be accurate, though every residual is within tolerance")
-    point = f", and its point {evidence.displacement:.0e} from stationary" if evidence.displacement > agree else ""
-    return Verdict("agrees", f"every exact residual is at most {max(evidence.largest, 1e-16):.0e}{point}")
+    return _within(evidence, tolerances, evidence.largest)
 
 
 def judge_claim(evidence: Evidence, tolerances: Tolerances, *, exact: bool) -> Verdict:
@@ -182,14 +123,26 @@ def judge_claim(evidence: Evidence, tolerances: Tolerances, *, exact: bool) -> V
     if not np.isfinite(evidence.objective):
         return Verdict("WRONG", f"its objective is {evidence.objective}")
     agree, wrong = tolerances.agree, tolerances.agree if exact else tolerances.wrong_objective
-    far = _findings(evidence, residual=wrong, missed=wrong, drift=wrong, gap=max(wrong, tolerances.wrong_objective))
+    minimiser = agree if exact else tolerances.minimiser
+    drift = np.inf if evidence.proven(agree) and not exact else max(wrong, minimiser)
+    far = _findings(evidence, residual=wrong, missed=wrong, drift=drift, gap=max(wrong, tolerances.wrong_objective))
     if far:
         return Verdict("WRONG", f"{'claims to be exact' if exact else 'is claimed'}, but {' and '.join(far[:2])}")
-    near = _findings(evidence, residual=agree, missed=agree, drift=agree, gap=agree)
+    near = _findings(evidence, residual=agree, missed=agree, drift=minimiser, gap=agree)
     if near:
         return Verdict("loose", " and ".join(near[:2]))
-    largest = max(evidence.displacement, evidence.missed[0], 1e-16)
-    return Verdict("agrees", f"every exact residual is at most {largest:.0e}")
+    return _within(evidence, tolerances, max(np.nan_to_num(evidence.displacement), evidence.missed[0]))
+
+
+def _within(evidence: Evidence, tolerances: Tolerances, residual: float) -> Verdict:
+    """The verdict where nothing is above its limit: agrees, if the point is measured or its value is proven."""
+    reason = f"every exact residual is at most {max(residual, 1e-16):.0e}"
+    if np.isnan(evidence.displacement):
+        if not evidence.proven(tolerances.agree):
+            return Verdict("loose", f"how far its point is from stationary is not known: {evidence.unmeasured}")
+        return Verdict("agrees", f"{reason}, and a certified bound is {evidence.proven_gap:.0e} from its value")
+    point = f", and its point {evidence.displacement:.0e} from stationary"
+    return Verdict("agrees", reason + (point if evidence.displacement > max(residual, tolerances.agree) else ""))
 
 
 def _findings(evidence: Evidence, *, residual: float, missed: float, drift: float, gap: float) -> list[str]:

@@ -1,5 +1,6 @@
-"""Optimality conditions of any convex cvxpy problem, measured without a solver."""
+"""Optimality conditions of any convex cvxpy problem: by derivatives, without a solver; at ties by a proximal step."""
 
 from cvxpriv.kkt.conditions import Residuals, residuals
+from cvxpriv.kkt.proximal import Proximal, proximal_step
 
-__all__ = ["Residuals", "residuals"]
+__all__ = ["Proximal", "Residuals", "proximal_step", "residuals"]

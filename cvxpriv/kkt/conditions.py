@@ -45,12 +45,15 @@ class Residuals:
         The entry with the largest natural residual.
     objective : float
         In the sense of the problem.
+    steepness : float
+        One plus the largest finite entry of the objective's gradient: what `stationarity` is large or small against.
     multipliers : mapping of str to array
         What was used, by constraint.
     by_constraint : mapping of str to (float, float, float)
         Primal, dual and complementarity of each constraint.
     exact : bool
-        False where a derivative was only enclosed, so that stationarity may be larger than stated.
+        False where derivatives do not decide: at ties and kinks where their set is only enclosed, or where one element
+        of it was taken. There stationarity and natural may be off to either side; `cvxpriv.kkt.proximal_step` is not.
     """
 
     primal: float
@@ -61,6 +64,7 @@ class Residuals:
     worst_constraint: str
     worst_variable: str
     objective: float
+    steepness: float
     multipliers: Mapping[str, Array] = field(repr=False)
     by_constraint: Mapping[str, tuple[float, float, float]] = field(repr=False)
     exact: bool = True
@@ -113,34 +117,37 @@ def residuals(
     point = Point(problem, names or {}, Settings(kink_tolerance, domain_tolerance, FLOOR), active)
     given = _given(point, duals)
     chosen = point.complete(given or {})
-    stationarity = point.stationarity(chosen)
     steps = point.natural_steps(None if given is None else chosen)
-    table = {
-        condition.name: (
-            float(condition.violation().max(initial=0.0)),
-            float(condition.dual_violation(chosen[condition.name]).max(initial=0.0)),
-            float(condition.products(chosen[condition.name]).max(initial=0.0)),
-        )
-        for condition in point.conditions
-    }
-    outside = max(point.domain_violations())
-    if outside > 0.0:
-        table["domain"] = (outside, 0.0, 0.0)
-    worst = max(table, key=lambda name: max(table[name]), default="")
+    table = _by_constraint(point, chosen)
     columns = list(zip(*table.values(), strict=True)) or [(0.0,)] * 3
     return Residuals(
         primal=max(columns[0]),
         dual=max(columns[1]),
         complementarity=max(columns[2]),
-        stationarity=stationarity,
+        stationarity=point.stationarity(chosen),
         natural=float(np.abs(steps).max(initial=0.0)),
-        worst_constraint=worst,
+        worst_constraint=max(table, key=lambda name: max(table[name]), default=""),
         worst_variable=point.coordinates.name(int(np.abs(steps).argmax())) if steps.size else "",
         objective=float(np.squeeze(problem.objective.value)),
+        steepness=point.steepness,
         multipliers=chosen,
         by_constraint=table,
         exact=point.objective.exact and all(condition.jacobian.exact for condition in point.conditions),
     )
+
+
+def _by_constraint(point: Point, multipliers: Mapping[str, Array]) -> dict[str, tuple[float, float, float]]:
+    """Violation, wrong sign and product of each constraint, and the distance outside the domain under its own name."""
+    table = {
+        condition.name: (
+            float(condition.violation().max(initial=0.0)),
+            float(condition.dual_violation(multipliers[condition.name]).max(initial=0.0)),
+            float(condition.products(multipliers[condition.name]).max(initial=0.0)),
+        )
+        for condition in point.conditions
+    }
+    outside = max(point.domain_violations())
+    return table | {"domain": (outside, 0.0, 0.0)} if outside > 0.0 else table
 
 
 def _given(point: Point, duals: Duals) -> dict[str, Array] | None:

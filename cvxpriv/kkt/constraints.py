@@ -7,7 +7,7 @@ for ``v in K``; a maximisation of ``-f`` has the same multipliers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import cvxpy as cp
@@ -125,24 +125,48 @@ def _implied(variable: cp.Variable) -> Iterator[tuple[str, Any]]:
                 yield f"{variable.name()} {symbol} bound", sign * flat[finite] >= sign * side
 
 
+def violations(problem: cp.Problem, names: Mapping[str, cp.Constraint]) -> dict[str, float]:
+    """Worst violation of each of a problem's constraints, which needs no derivative.
+
+    Infinite where a constraint's function has no value at the point.
+    """
+    known = {constraint.id: name for name, constraint in names.items()}
+    found: dict[str, float] = {}
+    for k, constraint in enumerate(problem.constraints):
+        name = known.get(constraint.id, f"constraint[{k}]")
+        condition = _without_derivative(name, constraint)[0]
+        worst = float(condition.violation().max(initial=0.0))
+        found[name] = worst if np.isfinite(worst) else float("inf")
+    return found
+
+
 def _condition(
     name: str, constraint: Any, coordinates: Coordinates, settings: Settings, attribute: bool = False
 ) -> Condition:
     tolerances = {"kink_tolerance": settings.kink, "domain_tolerance": settings.domain, "floor": settings.floor}
-    expression, kind = _scalar_form(constraint)
-    if expression is not None:
-        dual = None if attribute else _flat_or_none(constraint.dual_value)
-        values = _flat(expression.value)
-        jacobian = derivative(expression, coordinates, **tolerances)
-        return Condition(name, kind, expression, values, jacobian, ConeLayout(), dual)
-    pieces, order, scale, layout = _cone_form(name, constraint)
-    jacobians = [derivative(piece, coordinates, **tolerances).base for piece in pieces]
-    base = sp.csr_array(sp.diags_array(scale) @ sp.csr_array(sp.vstack(jacobians))[order])
-    values = scale * np.concatenate([_flat(piece.value) for piece in pieces])[order]
+    condition, pieces, order, scale = _without_derivative(name, constraint)
     dual = None
-    if not attribute and all(variable.value is not None for variable in constraint.dual_variables):
-        dual = scale * np.concatenate([_flat(variable.value) for variable in constraint.dual_variables])[order]
-    return Condition(name, "cone", None, values, Derivative.smooth(base), layout, dual)
+    if condition.expression is not None:
+        jacobian = derivative(condition.expression, coordinates, **tolerances)
+        dual = None if attribute else _flat_or_none(constraint.dual_value)
+    else:
+        jacobians = [derivative(piece, coordinates, **tolerances).base for piece in pieces]
+        jacobian = Derivative.smooth(sp.diags_array(scale) @ sp.csr_array(sp.vstack(jacobians))[order])
+        if not attribute and all(variable.value is not None for variable in constraint.dual_variables):
+            dual = scale * np.concatenate([_flat(variable.value) for variable in constraint.dual_variables])[order]
+    return replace(condition, jacobian=jacobian, dual=dual)
+
+
+def _without_derivative(name: str, constraint: Any) -> tuple[Condition, list[Any], np.ndarray, Array]:
+    """A condition with its values, and for a cone the pieces, order and scale of its entries."""
+    expression, kind = _scalar_form(constraint)
+    none = Derivative.smooth(sp.csr_array((0, 0)))
+    if expression is not None:
+        flat = _flat(expression.value)
+        return Condition(name, kind, expression, flat, none, ConeLayout(), None), [], np.zeros(0, int), np.zeros(0)
+    pieces, order, scale, layout = _cone_form(name, constraint)
+    values = scale * np.concatenate([_flat(piece.value) for piece in pieces])[order]
+    return Condition(name, "cone", None, values, none, layout, None), pieces, order, scale
 
 
 def _scalar_form(constraint: Any) -> tuple[Any, Kind]:

@@ -19,6 +19,7 @@ from cvxpriv.conic.cones._types import Array
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.derivative_rules import domain_shortfall, elementwise_rule
 from cvxpriv.kkt.jacobian_sets import Derivative, DerivativeError, add, broadcast_rows, clean, compose, intervals
+from cvxpriv.kkt.ties import smooth_atom, untied
 from cvxpriv.kkt.vector_rules import extreme_of_stacked, vector_rule
 
 __all__ = ["Coordinates", "Derivative", "DerivativeError", "derivative", "domain_violation", "local_derivative"]
@@ -192,11 +193,9 @@ def local_derivative(
             slopes = rule(node, [np.broadcast_to(x, node.shape) for x in near], floor)
         return [_elementwise(node, arg, *slope) for arg, slope in zip(node.args, slopes, strict=True)]
     found = vector_rule(node, values, kink, floor)
-    return _own(node, values, exact=node.is_atom_smooth() or _known_smooth(node)) if found is None else found
-
-
-def _known_smooth(node: cp.Expression) -> bool:
-    return type(node).__name__ in {"log_sum_exp", "log_det", "MatrixFrac", "tr_inv", "normcdf", "sinh"}
+    if found is not None:
+        return found
+    return _own(node, values, exact=smooth_atom(node) or untied(node, values, kink))
 
 
 def _elementwise(node: cp.Expression, arg: cp.Expression, low: Array, high: Array) -> Derivative:
@@ -215,6 +214,7 @@ def _own(node: cp.Expression, values: Sequence[Array], exact: bool) -> list[Deri
     except (ValueError, ZeroDivisionError, np.linalg.LinAlgError, NotImplementedError) as error:
         raise DerivativeError(f"{_label(node)}: no derivative known here ({error})") from error
     local = []
+    parts = [*parts, *[0.0] * (len(node.args) - len(parts))]  # dotsort leaves out its constant weights
     for part, arg in zip(parts, node.args, strict=True):
         if part is None:
             raise DerivativeError(f"{_label(node)}: no derivative at its arguments' values; move the point inside")

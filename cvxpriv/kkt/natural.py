@@ -135,16 +135,19 @@ def _as_term(node: Any, weight: Array, coordinates: Coordinates) -> Term | None:
     if not all(arg.is_affine() for arg in node.args):
         return None
     if isinstance(node, norm1):
-        return _term(ELEMENTWISE[cp.abs], node, weight[groups(node, node.args[0].shape)], node.args, coordinates)
+        spread = weight[groups(node, node.args[0].shape)]
+        return _term(ELEMENTWISE[cp.abs], node, spread, node.args, node.args[0].shape, coordinates)
     if isinstance(node, cp.quad_over_lin) and node.args[1].is_constant():
         spread = weight[groups(node, node.args[0].shape)] / float(np.squeeze(node.args[1].value))
-        return _term(_doubled, node, spread, node.args[:1], coordinates)
+        return _term(_doubled, node, spread, node.args[:1], node.args[0].shape, coordinates)
     rule = elementwise_rule(node)
-    return None if rule is None else _term(rule, node, weight, node.args, coordinates)
+    return None if rule is None else _term(rule, node, weight, node.args, node.shape, coordinates)
 
 
-def _term(rule: Rule, node: Any, weight: Array, args: Sequence[Any], coordinates: Coordinates) -> Term:
-    shape = node.shape if int(np.prod(node.shape, dtype=int)) == weight.size else args[0].shape
+def _term(
+    rule: Rule, node: Any, weight: Array, args: Sequence[Any], shape: tuple[int, ...], coordinates: Coordinates
+) -> Term:
+    """A term whose rows stand for the entries of ``shape``, to which every argument is broadcast."""
     reads = [broadcast_rows(arg.shape, shape) for arg in args]
     maps = [derivative(arg, coordinates).base[read] for arg, read in zip(args, reads, strict=True)]
     pattern = sp.coo_array(sum((abs(matrix) for matrix in maps[1:]), start=abs(maps[0])))

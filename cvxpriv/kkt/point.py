@@ -77,6 +77,12 @@ class Point:
         """Gradient of the minimised objective, kinks apart."""
         return np.asarray(self.sign * self.objective.base.toarray()[0]) if self.x.size else np.zeros(0)
 
+    @property
+    def steepness(self) -> float:
+        """One plus the largest finite entry of the objective's gradient."""
+        slopes_ = np.abs(self.gradient)
+        return 1.0 + float(slopes_[slopes_ < STEEP].max(initial=0.0))
+
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
         """Tightest bounds of each variable that rows with a single entry state."""

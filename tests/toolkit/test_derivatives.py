@@ -49,6 +49,7 @@ INSIDE: dict[str, Callable[[cp.Variable, cp.Variable], cp.Expression]] = {
     "nested": lambda x, y: cp.exp(cp.sum_squares(x) - cp.log(y)),
     "outer product": lambda x, y: cp.vec(cp.reshape(x, (3, 1), order="F") @ np.ones((1, 2)), order="C"),
     "harmonic_mean": lambda x, y: cp.harmonic_mean(x),
+    "dotsort": lambda x, y: cp.dotsort(x - y, np.array([1.0, 2, 4])),
 }
 
 
@@ -85,6 +86,47 @@ def test_inside_the_domain_derivatives_are_finite_differences(
     assert found.low.size == 0
     # Central differences of step 1e-6 are good to about 1e-9 relative.
     np.testing.assert_allclose(found.base.toarray(), numeric(expression, coordinates), rtol=1e-7, atol=1e-8)
+
+
+SORTED: dict[str, Callable[[cp.Variable], cp.Expression]] = {
+    "lambda_max": cp.lambda_max,
+    "lambda_sum_largest": lambda X: cp.lambda_sum_largest(X, 2),
+    "sigma_max": lambda X: cp.sigma_max(X[:, :2]),
+    "nuclear norm": lambda X: cp.normNuc(X[:, :2]),
+    "sum_largest": lambda X: cp.sum_largest(X, 4),
+}
+
+
+@pytest.mark.parametrize("name", SORTED)
+def test_atoms_of_sorted_values_are_smooth_where_nothing_ties_and_marked_where_something_does(name: str) -> None:
+    X = cp.Variable((3, 3), name="X")
+    X.value = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, -0.5]])
+    coordinates = Coordinates([X])
+    if name == "sum_largest":
+        X.value = np.arange(9.0).reshape(3, 3)
+    expression = SORTED[name](X)
+    found = derivative(expression, coordinates, kink_tolerance=1e-6)
+    assert found.exact
+    if not name.startswith("lambda"):  # an eigenvalue of a matrix that is not symmetric is another function
+        np.testing.assert_allclose(found.base.toarray(), numeric(expression, coordinates), rtol=1e-7, atol=1e-8)
+    X.value = {"nuclear norm": np.diag([1.0, 1e-7, 0]), "lambda_sum_largest": np.diag([2, 1, 1 + 1e-7])}.get(
+        name, np.eye(3)
+    )
+    assert not derivative(expression, coordinates, kink_tolerance=1e-6).exact
+
+
+@pytest.mark.parametrize("name", ["lambda_max", "lambda_sum_largest"])
+def test_derivatives_of_eigenvalues_are_finite_differences_along_symmetric_directions(name: str) -> None:
+    X = cp.Variable((3, 3), name="X")
+    base, push = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, -0.5]]), np.ones((3, 3)) - np.eye(3)
+    X.value = base
+    expression = SORTED[name](X)
+    slope = float((derivative(expression, Coordinates([X])).base @ push.ravel()).item())
+    ends = []
+    for step in (1e-6, -1e-6):
+        X.value = base + step * push
+        ends.append(float(expression.value))
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-7)
 
 
 def at(expression: Callable[[cp.Variable], cp.Expression], *values: float) -> Derivative:

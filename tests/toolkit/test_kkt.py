@@ -231,6 +231,14 @@ def test_a_point_just_outside_the_domain_is_judged_and_counted() -> None:
     assert found.natural > 0.3  # the answer is (1/2, 1/2)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_a_single_entry_is_read_in_every_shape(shape: tuple[int, ...]) -> None:
+    x = cp.Variable(shape, name="x")
+    problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - 3) + cp.norm1(x)))
+    x.value = np.full(shape, 2.0)  # soft thresholding
+    assert max(residuals(problem).stationarity, residuals(problem).natural) < ROUNDING
+
+
 def test_bad_requests_are_refused_with_the_remedy() -> None:
     problem, x, names = linear_program()
     with pytest.raises(ModelError, match="no multiplier"):

@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from cvxpriv import solvers
 from cvxpriv.errors import Disagreement
 from cvxpriv.testing import assert_solvers_agree
 
@@ -64,11 +65,24 @@ def test_loose(cvxpriv_crosscheck):
     result.stdout.fnmatch_lines(["*1 of 1 answers do not agree to 1e-15", "*verdict*solver*status*objective*"])
 
 
-def test_an_unknown_solver_of_the_option_fails_the_test_with_the_nearest_name(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("CLARABEL,CLARABLE", "*--cvxpriv-solvers: solver='CLARABLE' *did you mean 'CLARABEL'?*"),
+        ("ECOS", "*--cvxpriv-solvers: solver='ECOS' is not installed: pip install ecos*"),
+        (",", "*--cvxpriv-solvers: solvers=() names no solver*"),
+    ],
+)
+def test_a_solver_of_the_option_that_there_is_not_stops_the_run_once_before_any_test(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, names: str, message: str
+) -> None:
+    monkeypatch.setattr(solvers, "installed", lambda: ("CLARABEL", "SCS"))
     pytester.makepyfile(SUITE)
-    result = pytester.runpytest_inprocess("-k", "default", "--cvxpriv-solvers=CLARABLE")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*did you mean 'CLARABEL'?*"])
+    result = pytester.runpytest_inprocess(f"--cvxpriv-solvers={names}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+    assert result.stderr.str().count("--cvxpriv-solvers") == 1
+    result.stdout.no_fnmatch_line("*test_default*")
 
 
 def test_the_option_and_the_marker_are_in_pytests_own_help(pytester: pytest.Pytester) -> None:

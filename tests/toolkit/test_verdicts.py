@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from cvxpriv.conic.residuals import CONDITIONS, Certificate, ConeResiduals
 from cvxpriv.crosschecks.answers import Answer
 from cvxpriv.crosschecks.contradictions import settle
+from cvxpriv.crosschecks.proofs import Growth, Proofs
 from cvxpriv.crosschecks.verdicts import Evidence, Tolerances, Verdict, judge, judge_claim, worst_of
 
 TOLERANCES = Tolerances()
@@ -42,6 +43,14 @@ def test_an_answer_without_fault_agrees() -> None:
         ({"displacement": 0.1}, "WRONG", "its point is 1.0e-01 (relative) from stationary"),
         ({"displacement": 0.1, "bound": 1.0}, "loose", "its point is 1.0e-01 (relative) from stationary"),
         ({"displacement": 0.1, "bound": 0.9}, "WRONG", "its point is 1.0e-01 (relative) from stationary"),
+        ({"displacement": 0.1, "tightest": 1.0}, "loose", "its point is 1.0e-01 (relative) from stationary"),
+        ({"displacement": 0.1, "bound": 1.0, "missed": (1e-5, "rows")}, "WRONG", "from stationary"),
+        ({"displacement": np.nan, "unmeasured": "why"}, "loose", "from stationary is not known: why"),
+        ({"displacement": np.nan, "bound": 1.0}, "agrees", "and a certified bound is 0e+00 from its value"),
+        ({"displacement": np.nan, "reference": 1.1}, "WRONG", "off the reference"),
+        ({"residuals": cone("dual_cone", 1e-4), "bound": 1.0}, "loose", "its dual lies outside the dual cone"),
+        ({"residuals": cone("dual_cone", 1e-4), "tightest": 1.0}, "WRONG", "its dual lies outside the dual cone"),
+        ({"residuals": cone("primal", 1e-4), "bound": 1.0}, "WRONG", "its point misses the constraints"),
         ({"displacement": 1e-4}, "loose", "its point is 1.0e-04 (relative) from stationary"),
         ({"missed": (0.1, "rows")}, "WRONG", "its point misses constraint 'rows' by 1.0e-01"),
         ({"missed": (1e-5, "rows")}, "loose", "its point misses constraint 'rows' by 1.0e-05"),
@@ -75,8 +84,14 @@ def test_the_same_residual_is_honest_for_a_solver_that_was_asked_for_less() -> N
     ("changes", "of_a_claim", "of_a_closed_form"),
     [
         ({}, "agrees", "agrees"),
-        ({"displacement": 1e-5}, "loose", "WRONG"),
+        ({"displacement": 5e-6}, "agrees", "WRONG"),  # minimisers are looser than values, whoever found them
+        ({"displacement": 2e-5}, "loose", "WRONG"),
         ({"displacement": 1e-2}, "WRONG", "WRONG"),
+        ({"displacement": 1e-2, "tightest": 1.0}, "loose", "WRONG"),
+        ({"displacement": 1e-2, "tightest": 0.9}, "WRONG", "WRONG"),
+        ({"displacement": 1e-2, "tightest": 1.0, "missed": (1e-3, "rows")}, "WRONG", "WRONG"),
+        ({"displacement": np.nan, "unmeasured": "no"}, "loose", "loose"),
+        ({"displacement": np.nan, "unmeasured": "no", "tightest": 1.0}, "agrees", "agrees"),
         ({"reference": 1.1}, "WRONG", "WRONG"),
         ({"objective": np.inf}, "WRONG", "WRONG"),
     ],
@@ -102,9 +117,23 @@ def claims(name: str, status: str, certificate: Certificate | None = None) -> An
     return Answer(name, status, 1e-8, certificate=certificate)
 
 
-def settled(*answers: Answer, maximise: bool = False) -> list[str]:
+@dataclass
+class Found:
+    """Proofs of a case as a test says they are."""
+
+    infeasible: Certificate | None = None
+    ray: Certificate | None = None
+    roomy: bool = False
+    values: tuple[float, ...] = ()
+
+    def growth(self, size: float) -> Growth:
+        return Growth(tuple(10.0**k * size for k, _ in enumerate(self.values)), self.values)
+
+
+def settled(*answers: Answer, maximise: bool = False, found: Found | None = None) -> list[str]:
     alone = [judge(answer.evidence(float("nan")), TOLERANCES) for answer in answers]
-    return [verdict.verdict for verdict in settle(answers, alone, maximise, TOLERANCES)]
+    proofs = cast(Proofs, found or Found())
+    return [verdict.verdict for verdict in settle(answers, alone, maximise, TOLERANCES, proofs)]
 
 
 def test_a_value_beyond_a_certified_bound_is_wrong() -> None:
@@ -116,7 +145,8 @@ def test_a_value_beyond_a_certified_bound_is_wrong() -> None:
 
 def test_a_feasible_point_beyond_the_radius_refutes_a_claim_of_infeasibility() -> None:
     weak = claims("B", "infeasible", proof(radius=1.0))
-    assert settled(solved("A", reach=2.0), weak) == ["agrees", "WRONG"]
+    assert settled(solved("A", reach=2.0), weak, found=Found(roomy=True)) == ["agrees", "WRONG"]
+    assert settled(solved("A", reach=2.0), weak) == ["agrees", "failed"]  # nearly feasible: neither is proven
 
 
 def test_an_exact_certificate_of_infeasibility_makes_a_nearly_feasible_point_loose() -> None:
@@ -124,14 +154,53 @@ def test_an_exact_certificate_of_infeasibility_makes_a_nearly_feasible_point_loo
     assert settled(solved("A", reach=2.0), strong) == ["loose", "agrees"]
 
 
-def test_a_claim_without_certificate_lives_by_the_others() -> None:
+def test_a_claim_without_certificate_is_true_if_anybody_proves_it() -> None:
+    for status, found in (
+        ("infeasible", Found(infeasible=proof())),
+        ("unbounded", Found(ray=proof("unbounded"))),
+        ("infeasible_or_unbounded", Found(infeasible=proof())),
+        ("infeasible_or_unbounded", Found(ray=proof("unbounded"))),
+    ):
+        bare = claims("B", status)
+        assert settled(bare) == ["failed"], status
+        assert settled(bare, found=found) == ["agrees"], status
+    for status in ("infeasible", "unbounded"):
+        assert settled(claims("A", status, proof(status)), claims("B", status)) == ["agrees", "agrees"]
+
+
+def test_a_true_claim_with_a_certificate_that_does_not_hold_is_loose() -> None:
+    for status, found in (("infeasible", Found(infeasible=proof())), ("unbounded", Found(ray=proof("unbounded")))):
+        poor = claims("B", status, proof(status, off=0.1))
+        assert settled(poor) == ["failed"]
+        assert settled(poor, found=found) == ["loose"]
+
+
+def test_another_solver_s_point_alone_refutes_no_claim() -> None:
+    for status in ("infeasible", "unbounded", "infeasible_or_unbounded"):
+        for certificate in (None, proof(off=0.1)):
+            assert settled(solved("A"), claims("B", status, certificate)) == ["agrees", "failed"]
+
+
+def test_room_around_feasible_points_refutes_a_claim_of_infeasibility() -> None:
     bare = claims("B", "infeasible")
-    assert settled(bare) == ["failed"]
-    assert settled(solved("A"), bare) == ["agrees", "WRONG"]
-    assert settled(claims("A", "infeasible", proof()), bare) == ["agrees", "loose"]
+    assert settled(solved("A"), bare, found=Found(roomy=True)) == ["agrees", "WRONG"]
+    assert settled(bare, found=Found(roomy=True)) == ["WRONG"]
+
+
+def test_a_bound_and_a_point_refute_a_claim_of_either() -> None:
+    assert settled(solved("A", bound=1.0), claims("B", "infeasible_or_unbounded")) == ["agrees", "WRONG"]
+
+
+def test_where_values_grow_without_a_ray_the_point_is_wrong_and_the_claim_loose() -> None:
     bare = claims("B", "unbounded")
-    assert settled(solved("A"), bare) == ["agrees", "WRONG"]
-    assert settled(claims("A", "unbounded", proof("unbounded")), bare) == ["agrees", "loose"]
+    assert settled(solved("A"), bare, found=Found(values=(0.0, -1.0, -2.0))) == ["WRONG", "loose"]
+    assert settled(solved("A"), bare, maximise=True, found=Found(values=(2.0, 3.0, 4.0))) == ["WRONG", "loose"]
+    inaccurate = replace(solved("A"), status="optimal_inaccurate")
+    assert settled(inaccurate, bare, found=Found(values=(0.0, -1.0, -2.0))) == ["loose", "loose"]
+    # The gains fall away, as those of 1/x do: the point is not best, and nothing is said for the claim.
+    assert settled(solved("A"), bare, found=Found(values=(0.1, 0.01, 0.001))) == ["WRONG", "failed"]
+    assert settled(solved("A"), bare, found=Found(values=(1.0, 1.0, 1.0))) == ["agrees", "failed"]
+    assert settled(bare, found=Found(values=(0.0, -1.0))) == ["failed"]  # the last box could not be solved
 
 
 def test_a_certified_bound_refutes_a_ray_and_a_ray_refutes_an_uncertified_optimum() -> None:
@@ -143,3 +212,8 @@ def test_a_certified_bound_refutes_a_ray_and_a_ray_refutes_an_uncertified_optimu
 def test_a_ray_of_an_infeasible_problem_is_loose() -> None:
     ray = claims("B", "unbounded", proof("unbounded"))
     assert settled(claims("A", "infeasible", proof()), ray) == ["agrees", "loose"]
+
+
+def test_a_ray_of_a_problem_that_is_found_infeasible_here_is_loose() -> None:
+    ray = claims("B", "unbounded", proof("unbounded"))
+    assert settled(ray, found=Found(infeasible=proof())) == ["loose"]

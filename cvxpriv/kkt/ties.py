@@ -1,0 +1,100 @@
+"""Which atoms have kinks, and where those of sorted values have none.
+
+They are smooth where no eigenvalue, singular value or entry that they take ties one that they leave. There cvxpy's
+single subgradient is the derivative. At a tie it is one element of a set of matrices, and says little;
+`cvxpriv.kkt.proximal` measures a point there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.conic.cones._types import Array
+
+Separation = Callable[[cp.Expression, Array], float]
+
+
+def _largest(values: Array, count: float) -> float:
+    """Distance between the last value that a sum of the largest takes and the first that it leaves."""
+    if count != int(count) or not 0 < count < values.size:
+        return np.inf if count >= values.size else 0.0
+    ordered = np.sort(values.ravel())[::-1]
+    return float(ordered[int(count) - 1] - ordered[int(count)])
+
+
+def _lambda_max(atom: cp.Expression, matrix: Array) -> float:
+    return _largest(np.linalg.eigvalsh(matrix).astype(float), 1)
+
+
+def _lambda_sum_largest(atom: cp.Expression, matrix: Array) -> float:
+    return _largest(np.linalg.eigvalsh(matrix).astype(float), atom.k)
+
+
+def _sum_largest(atom: cp.Expression, entries: Array) -> float:
+    return _largest(entries, atom.k)
+
+
+def _sigma_max(atom: cp.Expression, matrix: Array) -> float:
+    values = np.linalg.svd(matrix, compute_uv=False).astype(float)
+    return min(_largest(values, 1), float(values[0]))  # a norm has a kink at zero
+
+
+def _nuclear_norm(atom: cp.Expression, matrix: Array) -> float:
+    return float(np.linalg.svd(matrix, compute_uv=False)[-1])
+
+
+SEPARATION: dict[type, Separation] = {
+    cp.lambda_max: _lambda_max,
+    cp.lambda_sum_largest: _lambda_sum_largest,
+    cp.sum_largest: _sum_largest,
+    cp.sigma_max: _sigma_max,
+    cp.normNuc: _nuclear_norm,
+}
+
+
+SMOOTH = frozenset({"log_sum_exp", "log_det", "MatrixFrac", "tr_inv", "normcdf", "sinh"})
+"""Smooth inside their domain, by name, though cvxpy does not say so of all."""
+
+
+def smooth_atom(atom: cp.Expression) -> bool:
+    """Whether an atom is differentiable throughout the inside of its domain."""
+    return bool(atom.is_atom_smooth()) or type(atom).__name__ in SMOOTH
+
+
+def kinked(problem: cp.Problem) -> bool:
+    """Whether any atom of a problem has kinks, wherever its arguments stand.
+
+    Examples
+    --------
+    >>> x = cp.Variable(2)
+    >>> kinked(cp.Problem(cp.Minimize(cp.sum_squares(x)), [cp.norm1(x) <= 1]))
+    True
+    """
+    left = [problem.objective.args[0], *(arg for constraint in problem.constraints for arg in constraint.args)]
+    while left:
+        node = left.pop()
+        if node.is_affine():
+            continue
+        if not smooth_atom(node):
+            return True
+        left += node.args
+    return False
+
+
+def untied(atom: cp.Expression, values: Sequence[Array], tolerance: float) -> bool:
+    """Whether an atom of sorted values is smooth at these arguments, by more than a tolerance.
+
+    Parameters
+    ----------
+    atom : cvxpy expression
+    values : sequence of array
+        Of its arguments.
+    tolerance : float
+        Separations of at most this count as ties.
+    """
+    separation, argument = SEPARATION.get(type(atom)), np.asarray(values[0])
+    stacked = getattr(atom, "axis", None) is not None or argument.ndim > 2
+    return separation is not None and not stacked and separation(atom, argument) > tolerance

@@ -1,0 +1,131 @@
+"""Proofs that a program has no solution, found without any solver's certificate, against answers known by hand."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from cvxpriv.conic.data import ConeData, extract
+from cvxpriv.conic.proofs import PROOF, infeasibility_proof, ray, roomy
+from cvxpriv.crosschecks.cases import case_of_problem
+from cvxpriv.crosschecks.check import crosscheck
+from cvxpriv.crosschecks.proofs import Proofs
+
+x = cp.Variable(name="x")
+y = cp.Variable(2, name="y")
+X = cp.Variable((2, 2), symmetric=True, name="X")
+
+EMPTY = {
+    "linear": cp.Problem(cp.Minimize(y[0]), [y >= 0, cp.sum(y) <= -1]),
+    "linear, by a hair": cp.Problem(cp.Minimize(x), [x >= 1, x <= 1 - 1e-6]),
+    "equations": cp.Problem(cp.Minimize(x), [y == 0, cp.sum(y) == 1]),
+    "second-order": cp.Problem(cp.Minimize(x), [cp.norm(y) <= x, x <= -0.1]),
+    "semidefinite": cp.Problem(cp.Minimize(x), [X >> 0, X[0, 0] == -1]),
+    "exponential": cp.Problem(cp.Minimize(x), [cp.exp(x) <= -1]),
+    "power": cp.Problem(cp.Minimize(x), [cp.PowCone3D(x, 1 - x, 5 + x, 0.5)]),  # sqrt(x(1-x)) <= 1/2 < 5
+}
+ENDLESS = {
+    "linear": cp.Problem(cp.Minimize(y[0]), [cp.sum(y) >= 1]),
+    "linear, slowly": cp.Problem(cp.Minimize(-1e-6 * x), [x >= 0]),
+    "quadratic": cp.Problem(cp.Minimize(y[0] ** 2 - y[1])),
+    "second-order": cp.Problem(cp.Minimize(-x), [cp.norm(y) <= x]),
+    "semidefinite": cp.Problem(cp.Maximize(cp.trace(X)), [X >> 0]),
+    "exponential": cp.Problem(cp.Maximize(x), [cp.exp(y[0]) <= x]),
+}
+FINITE = {
+    "quadratic": cp.Problem(cp.Minimize(cp.sum_squares(y) - y[1])),
+    "linear": cp.Problem(cp.Minimize(cp.sum(y)), [y >= 1]),
+    "entropy": cp.Problem(cp.Minimize(-cp.sum(cp.entr(y))), [cp.sum(y) == 1]),
+    "not attained": cp.Problem(cp.Minimize(cp.inv_pos(x))),
+}
+
+
+def compiled(problem: cp.Problem) -> ConeData:
+    return extract(problem, "CLARABEL", {})
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_infeasible_program_of_any_cone_has_a_certificate_and_no_room(name: str) -> None:
+    proof = infeasibility_proof(compiled(EMPTY[name]))
+    assert proof is not None
+    assert proof.holds(PROOF)
+    assert not roomy(compiled(EMPTY[name]))
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_an_unbounded_program_has_a_ray_and_room(name: str) -> None:
+    proof = ray(compiled(ENDLESS[name]))
+    assert proof is not None
+    assert proof.holds(PROOF)
+    assert infeasibility_proof(compiled(ENDLESS[name])) is None
+    assert roomy(compiled(ENDLESS[name]))
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_a_program_with_a_finite_value_has_neither(name: str) -> None:
+    assert infeasibility_proof(compiled(FINITE[name])) is None
+    assert ray(compiled(FINITE[name])) is None
+
+
+def test_what_has_no_certificate_gets_none() -> None:
+    # exp(x) <= 0 is empty, and every x = -k misses it by e^-k: no certificate separates the two sets.
+    weak = compiled(cp.Problem(cp.Minimize(0 * x), [cp.exp(x) <= 0]))
+    assert infeasibility_proof(weak) is None
+    assert not roomy(weak)
+    # A logarithm grows without end, and in no direction at a fixed rate.
+    assert ray(compiled(cp.Problem(cp.Maximize(cp.log(x))))) is None
+
+
+def test_a_set_without_interior_has_no_room_and_one_with_equations_has() -> None:
+    assert not roomy(compiled(cp.Problem(cp.Minimize(x), [x >= 1, x <= 1])))
+    assert roomy(compiled(cp.Problem(cp.Minimize(y[0]), [y >= 0, cp.sum(y) == 1])))
+
+
+@pytest.mark.parametrize(
+    ("problem", "endless"),
+    [
+        (cp.Problem(cp.Maximize(cp.log(x))), True),
+        (cp.Problem(cp.Maximize(cp.sum(cp.sqrt(y))), [y[0] <= 1]), True),
+        (cp.Problem(cp.Minimize(cp.inv_pos(x))), False),
+        (cp.Problem(cp.Minimize(cp.sum_squares(y - 1))), False),
+    ],
+    ids=["logarithm", "root", "reciprocal", "squares"],
+)
+def test_values_grow_with_the_box_exactly_where_nothing_limits_them(problem: cp.Problem, endless: bool) -> None:
+    growth = Proofs(case_of_problem("case", problem)).growth(10.0)
+    assert len(growth.values) == 3
+    assert growth.endless(1e-6) == endless
+
+
+def test_growth_of_a_logarithm_is_that_of_its_bound_and_values_are_kept() -> None:
+    x.value = 2.0
+    growth = Proofs(case_of_problem("log", cp.Problem(cp.Maximize(cp.log(x))))).growth(1.0)
+    assert growth.values == pytest.approx(np.log(growth.sizes), abs=1e-6)  # solved to 1e-9, at entries up to 1e3
+    assert float(x.value) == 2.0
+
+
+def test_a_logarithm_without_limit_makes_no_true_claim_wrong() -> None:
+    check = crosscheck(cp.Problem(cp.Maximize(cp.log(x))))
+    claims = check.table[check.table["status"].str.startswith("unbounded")]
+    if not len(claims):
+        pytest.skip("no solver of these versions claims that it is unbounded")
+    assert set(claims["verdict"]) == {"loose"}
+    points = check.table[check.table["objective"].notna()]
+    assert "agrees" not in set(points["verdict"])
+    assert points["reason"].str.contains("feasible points of larger entries are better").any()
+
+
+@pytest.mark.parametrize("problem", [ENDLESS["linear"], EMPTY["linear, by a hair"]], ids=["unbounded", "infeasible"])
+def test_highs_needs_no_certificate_of_its_own_to_agree(problem: cp.Problem) -> None:
+    assert crosscheck(problem, ["HIGHS"]).verdicts["HIGHS"].verdict == "agrees"
+
+
+def test_a_ray_that_both_solvers_have_proves_nothing_of_an_empty_problem() -> None:
+    # exp(y0) <= y1 <= -1 is empty; minimising y0 + y1 has a ray all the same.
+    problem = cp.Problem(cp.Minimize(cp.sum(y)), [cp.exp(y[0]) <= y[1], y[1] <= -1])
+    check = crosscheck(problem, ["ECOS"])
+    if check.table["status"][0] != "unbounded":
+        pytest.skip("this version of ECOS finds the problem infeasible")
+    assert check.table["verdict"][0] == "loose"
+    assert "certificate found here" in check.table["reason"][0]

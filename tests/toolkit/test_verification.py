@@ -1,0 +1,307 @@
+"""`cpv.verify`: what is right passes, and each of the usual mistakes is caught where it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cvxpriv as cpv
+from cvxpriv.divergences import FDivergence, divergence, forms
+from cvxpriv.errors import ModelError
+from cvxpriv.verification.divergences.agreement import row_optimum
+from cvxpriv.verification.divergences.derivatives import numerical_slope
+from cvxpriv.verification.findings import Check, Finding, judged, run_checks
+
+BUILT_IN = (
+    "mutual-information",
+    "reverse-kl",
+    "jensen-shannon",
+    "le-cam",
+    "hellinger",
+    "chi-square",
+    "neyman",
+    "alpha:0.5",
+    "alpha:3",
+    "alpha:-1",
+    "total-variation",
+    "hockey-stick:2",
+)
+NOT_STRICT = ("total-variation", "hockey-stick:2")
+MI, KL, JS, LE_CAM, TV, NEYMAN, CHI = (
+    divergence(name)
+    for name in (
+        "mutual-information",
+        "reverse-kl",
+        "jensen-shannon",
+        "le-cam",
+        "total-variation",
+        "neyman",
+        "chi-square",
+    )
+)
+FAST = ["ECOS", "CLARABEL"]
+
+
+def failures(f: FDivergence | str, **options: object) -> dict[str, Finding]:
+    return {one.check: one for one in cpv.verify(f, solvers=FAST, **options).failed}  # type: ignore[arg-type]
+
+
+def verdict(f: FDivergence | str, check: str) -> Finding:
+    return next(one for one in cpv.verify(f, solvers=FAST).findings if one.check == check)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_built_in_divergence_passes(name: str) -> None:
+    found = cpv.verify(name)
+    assert found.passed, str(found)
+    found.raise_if_failed()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("interval", [(1e-5, 1e5), (0.2, 50.0)])
+def test_the_verdict_is_one_of_the_divergence_and_not_of_the_draw(seed: int, interval: tuple[float, float]) -> None:
+    for name in ("chi-square", "alpha:3", "jensen-shannon"):
+        assert failures(name, seed=seed, interval=interval) == {}
+
+
+@pytest.mark.parametrize("text", ["t*log(t)", "(t-1)**4", "abs(t-1)/2", "(1-t)**2/(t+2)"])
+def test_one_line_of_text_is_verified_with_a_known_form_or_with_tangents(text: str) -> None:
+    assert failures(text) == {}
+
+
+def constrained_le_cam(p: cp.Expression, q: cp.Expression) -> forms.Form:
+    value, constraints = forms.squares_over(2.0, 2.0)(p, q)
+    return value, [*constraints, p <= 2.0 * q]
+
+
+def doubled_chi_square(p: cp.Expression, q: cp.Expression) -> forms.Form:
+    value, constraints = forms.squares_over(0.0, 1.0)(p, q)
+    return 2.0 * value, constraints
+
+
+def unbounded(p: cp.Expression, q: cp.Expression) -> forms.Form:
+    return cp.sum(cp.Variable(p.shape)), []
+
+
+def turns_down_at_50(t: np.ndarray) -> np.ndarray:
+    return np.where(t < 50.0, (t - 1.0) ** 2, 2401.0 + 98.0 * (t - 50.0) - 1e-3 * (t - 50.0) ** 2)
+
+
+VALUE, CONVEX = "expression is sum p f(q/p)", "f is convex"
+TRAPS: dict[str, tuple[FDivergence, str, str]] = {
+    "concave": (FDivergence("x", f=np.log), CONVEX, "above a chord"),
+    "not convex on a part": (FDivergence("x", f=turns_down_at_50), CONVEX, "above a chord"),
+    "wrong derivative": (replace(KL, fprime=np.log), "f' is right", "fprime gives"),
+    "derivative off by 1e-6 of t": (replace(KL, fprime=lambda t: np.log(t) + 1.0 + 1e-6 * t), "f' is right", "gives"),
+    "wrong second derivative": (replace(JS, fsecond=lambda t: 1.0 / (t * (t + 2.0))), "f'' is right", "fsecond gives"),
+    "wrong partials": (
+        replace(MI, partials=lambda p, q: (np.log(p / q), -p / q)),
+        "partials are right",
+        "the one in p is wrong",
+    ),
+    "expression of another f": (replace(JS, expression=MI.expression), VALUE, "it is that of mutual-information"),
+    "kl_div for rel_entr": (
+        replace(MI, expression=lambda p, q: (cp.sum(cp.kl_div(p, q)), [])),
+        VALUE,
+        "as kl_div is from rel_entr",
+    ),
+    "arguments swapped": (
+        replace(MI, expression=lambda p, q: (cp.sum(cp.rel_entr(q, p)), [])),
+        VALUE,
+        "so swap P and Q",
+    ),
+    "twice the value": (replace(CHI, expression=doubled_chi_square, auxiliary=None), VALUE, "it is twice that"),
+    "f(1) is not 0": (FDivergence("x", f=lambda t: 0.1 - np.log(t)), "f(1) = 0", "subtract f(1)"),
+    "wrong limit at zero": (replace(KL, at_zero=1.0), "limit of f at 0", "correct at_zero"),
+    "wrong slope at infinity": (replace(KL, slope_at_infinity=0.0), "limit of f(t)/t at infinity", "grows without end"),
+    "constraints that exclude points": (
+        replace(LE_CAM, expression=constrained_le_cam, auxiliary=None),
+        "constraints exclude nothing",
+        "mechanisms are excluded",
+    ),
+    "a constraint is missing": (replace(KL, expression=unbounded), VALUE, "a side constraint is missing"),
+    "weights are missing": (
+        replace(NEYMAN, expression=lambda p, q: (cp.sum(cp.square(p - q)), []), auxiliary=None),
+        "expression is homogeneous",
+        "lacks its weight",
+    ),
+    "not DCP": (
+        replace(KL, expression=lambda p, q: (cp.sum(cp.multiply(q, cp.log(q) - cp.log(p))), [])),
+        "expression is DCP",
+        "not DCP: the expression",
+    ),
+    "no pair": (replace(KL, expression=lambda p, q: cp.rel_entr(q, p)), "expression is DCP", "a scalar cvxpy expr"),
+    "wrong auxiliary": (replace(NEYMAN, auxiliary=lambda p, q: (p - q,)), "auxiliary is right", "does not give"),
+    "NaN inside the interval": (
+        FDivergence("x", f=lambda t: np.where(np.abs(t - 3.0) < 0.05, np.nan, (t - 1.0) ** 2)),
+        "f is finite",
+        "f is nan at",
+    ),
+    "overflow inside the interval": (FDivergence("x", f=lambda t: np.exp(t) - np.e), "f is finite", "narrow"),
+    "not element by element": (FDivergence("x", f=lambda t: np.float64(0.0)), "f is finite", "element by element"),
+    "raises": (FDivergence("x", f=lambda t: t / 0), "f is finite", "narrow the interval"),
+    "strict convexity claimed": (
+        replace(TV, strictly_convex=True),
+        "(a) f is strictly convex",
+        "strictly_convex=False",
+    ),
+    "kink not declared": (replace(TV, kinks=()), "(b) f' is Lipschitz", "pass kinks=(...)"),
+}
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_a_wrong_divergence_is_caught_by_the_check_of_what_is_wrong(trap: str) -> None:
+    f, check, meaning = TRAPS[trap]
+    found = failures(f)
+    assert check in found
+    assert meaning in found[check].meaning
+
+
+def test_kl_div_equals_rel_entr_on_distributions_and_is_caught_all_the_same() -> None:
+    f = TRAPS["kl_div for rel_entr"][0]
+    found = failures(f)
+    assert "solvers find the optimum" not in found  # q - p sums to 0 there
+    assert {VALUE, "the same in variables"} <= set(found)
+
+
+def test_the_worst_point_of_a_local_mistake_lies_where_it_was_made() -> None:
+    local = replace(NEYMAN, fprime=lambda t: 2.0 * (t - 1.0) + np.where(np.abs(t - 5.0) < 0.3, 1e-3, 0.0))
+    point = failures(local)["f' is right"].worst_point
+    assert abs(point["t"] - 5.0) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("name", "constant"),  # f'' at the floor of 1e-3: 1/t^2, 2, t^-1.5/2
+    [("mutual-information", 1e6), ("neyman", 2.0), ("hellinger", 0.5 * 1e-3**-1.5)],
+)
+def test_the_lipschitz_constant_is_the_largest_second_derivative(name: str, constant: float) -> None:
+    # The steepest part has a relative width of 7e-6, on which f'' of these changes by 3e-5 at most.
+    assert verdict(name, "(b) f' is Lipschitz").worst_value == pytest.approx(constant, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", NOT_STRICT)
+def test_what_is_declared_not_strict_or_kinked_says_which_guarantees_go_and_does_not_fail(name: str) -> None:
+    strict, lipschitz = (verdict(name, check) for check in ("(a) f is strictly convex", "(b) f' is Lipschitz"))
+    assert {strict.verdict, lipschitz.verdict} == {"not applicable"}
+    assert "minimisers need not be unique" in strict.meaning
+    assert "lose their guarantees" in lipschitz.meaning
+
+
+def test_an_undeclared_kink_is_found_without_a_derivative_too() -> None:
+    bare = FDivergence("x", f=lambda t: np.maximum(t - 1.0, 0.0) + (t - 1.0) ** 2)
+    assert failures(bare)["(b) f' is Lipschitz"].worst_point["t"] == pytest.approx(1.0, rel=1e-4)
+
+
+def test_without_an_expression_tangents_are_solved_and_the_form_is_not_judged() -> None:
+    found = cpv.verify(replace(JS, expression=None), solvers=FAST)
+    verdicts = {one.check: one.verdict for one in found.findings}
+    assert found.passed
+    assert verdicts["solvers find the optimum"] == "holds"
+    assert {verdicts[check] for check in ("expression is DCP", VALUE, "expression is homogeneous")} == {
+        "not applicable"
+    }
+
+
+def test_the_same_seed_gives_the_same_table() -> None:
+    timed = ["check", "verdict", "worst_value", "worst_point", "meaning"]
+    first, second = (cpv.verify("le-cam", solvers=["ECOS"], seed=3).table[timed] for _ in range(2))
+    assert first.equals(second)
+
+
+def test_a_failure_raises_with_the_check_the_point_and_the_remedy() -> None:
+    found = cpv.verify(TRAPS["wrong limit at zero"][0], solvers=FAST)
+    with pytest.raises(ModelError, match=r"limit of f at 0 fails at t = 1e-150: .*correct at_zero"):
+        found.raise_if_failed()
+    assert not found.passed
+
+
+def test_the_text_names_the_formula_the_interval_every_check_and_the_count() -> None:
+    found = cpv.verify("total-variation", solvers=["HIGHS"])
+    text = str(found)
+    assert text.splitlines()[0] == "total-variation: f(t) = |1-t|/2, t = q/p in [0.001, 1000]"
+    assert all(check in text for check in found.table["check"])
+    assert text.splitlines()[-1] == found.summary
+    assert max(map(len, text.splitlines()[: len(found.findings) + 2])) <= 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("jensen-shanon",), "did you mean 'jensen-shannon'"),
+        (("js", (2.0, 3.0)), "0 < low < 1 < high"),
+        (("js", (0.0, 3.0)), "0 < low < 1 < high"),
+        (("js", 1e-3), "0 < low < 1 < high"),
+        ((3.5,), "cannot be verified: pass an FDivergence"),
+        (("__import__('os')",), "is refused"),
+    ],
+)
+def test_what_cannot_be_verified_is_refused_at_the_door(arguments: tuple[object, ...], message: str) -> None:
+    with pytest.raises(ModelError, match=message.replace("(", r"\(").replace(")", r"\)")):
+        cpv.verify(*arguments)  # type: ignore[arg-type]
+
+
+def test_a_formula_that_makes_no_divergence_is_verified_to_show_why() -> None:
+    assert {"f is convex", "data processing"} <= set(failures("log(t)"))
+    assert "f(1) = 0" in failures("t*log(t) + 1")
+
+
+def test_checks_that_presuppose_a_failed_one_do_not_apply_and_what_raises_fails() -> None:
+    def raises(setting: int) -> Finding:
+        raise KeyError(setting)
+
+    checks = (
+        Check("first", raises),
+        Check("second", lambda _: Finding("holds", ""), needs=("first",)),
+        Check("third", lambda _: Finding("holds", ""), barred_by=("first",)),
+        Check("fourth", lambda _: Finding("not applicable", "there is none")),
+        Check("fifth", lambda _: Finding("holds", ""), needs=("fourth",)),
+        Check("sixth", lambda _: Finding("holds", ""), barred_by=("fourth",)),
+    )
+    found = run_checks(checks, 7)
+    assert [one.verdict for one in found] == ["fails", *["not applicable"] * 4, "holds"]
+    assert found[0].meaning == "raised KeyError: 7"
+    assert found[4].meaning == "there is none"
+
+
+def test_no_number_is_the_largest_error() -> None:
+    found = judged(np.array([0.5, np.nan, 3.0]), 1.0, lambda k: {"k": k}, "good", "bad")
+    assert (found.verdict, found.worst_point) == ("fails", {"k": 1})
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(-3.0, 4.0).filter(lambda a: min(abs(a), abs(a - 1.0)) > 0.05), st.floats(0.01, 50.0))
+def test_the_slope_from_values_alone_is_exact_for_what_takes_complex_numbers(a: float, t: float) -> None:
+    f = divergence(f"alpha:{a:.3f}")
+    at = np.array([t])
+    slope, tolerance = numerical_slope(f.f, at, f.f)
+    assert abs(slope - f.derivative(at)) <= tolerance
+    assert tolerance[0] <= 1e-9 * (1.0 + abs(slope[0]))  # the complex step, not differences
+
+
+def test_the_complex_step_of_a_modulus_is_not_believed() -> None:
+    slope, _ = numerical_slope(TV.f, np.array([0.3, 7.0]), TV.f)
+    assert slope == pytest.approx([-0.5, 0.5], abs=1e-9)  # the imaginary part of |1 - t| is 0
+
+
+@pytest.mark.parametrize(
+    ("cost", "optimum"),
+    [
+        # min sum p log p + c p on the simplex = -log sum exp(-c)
+        (lambda p: p * np.log(p) + np.array([0.1, 0.5, 0.9]) * p, -np.log(np.exp([-0.1, -0.5, -0.9]).sum())),
+        # min sum (p - c)^2 with sum c = 1.3: each moves by 0.1
+        (lambda p: (p - np.array([0.3, 0.4, 0.6])) ** 2, 0.03),
+        # linear: all on the cheapest, up to the lower bounds of 1e-4
+        (lambda p: np.array([0.2, 0.1, 0.4]) * p, 0.1 + 1e-4 * (0.1 + 0.3)),
+    ],
+)
+def test_the_row_optimum_from_values_alone_is_the_known_one(
+    cost: Callable[[np.ndarray], np.ndarray], optimum: float
+) -> None:
+    low, high = np.full(3, 1e-4), np.ones(3)
+    assert row_optimum(cost, low, high) == pytest.approx(optimum, abs=1e-10)  # golden sections: values to rounding
