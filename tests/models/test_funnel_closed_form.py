@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel import closed_form, measures, starts
+from cvxpriv_models.privacy_funnel import closed_form, measures, multiplier, starts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,9 +86,9 @@ def test_the_slope_of_g_is_its_difference_quotient_and_not_negative():
     base = closed_form.expectation(state["log_u"], s) + state["log_r"][:, None, :]
     lam, step = np.array([0.0, 0.1, 1.0, 5.0]) + 1e-4, 1e-5
     (above, _), (below, _) = (
-        closed_form.constraint_gap(base, state["log_w"], lam + sign * step, p, target) for sign in (1, -1)
+        multiplier.constraint_gap(base, state["log_w"], lam + sign * step, p, target) for sign in (1, -1)
     )
-    _, slope = closed_form.constraint_gap(base, state["log_w"], lam, p, target)
+    _, slope = multiplier.constraint_gap(base, state["log_w"], lam, p, target)
     # Central differences: error step**2 times a third derivative of size up to 1e3.
     np.testing.assert_allclose(slope, (above - below) / (2 * step), rtol=1e-5, atol=1e-8)
     assert slope.min() >= 0.0
@@ -98,9 +98,9 @@ def test_the_multiplier_does_not_depend_on_the_first_guess():
     p, s, rate = problem(rows=8, seed=5, fraction=0.8)
     state, target = passes(p, s, rate, 9, 6, 2)
     base = closed_form.expectation(state["log_u"], s) + state["log_r"][:, None, :]
-    cold = closed_form.solve_multiplier(base, state["log_w"], p, target)
+    cold = multiplier.solve_multiplier(base, state["log_w"], p, target)
     for guess in (1e-6, 0.3, 50.0, 1e4):
-        warm = closed_form.solve_multiplier(base, state["log_w"], p, target, np.full(6, guess))
+        warm = multiplier.solve_multiplier(base, state["log_w"], p, target, np.full(6, guess))
         np.testing.assert_allclose(warm, cold, rtol=1e-9, atol=1e-11)  # |G| <= 1e-13 over slopes down to 1e-2
 
 
@@ -109,7 +109,7 @@ def test_a_slack_constraint_has_multiplier_zero():
     log_u = np.log(p[:, None] * np.eye(5) * 0.99 + 1e-3)[None]
     state = closed_form.complete(log_u - np.log(np.exp(log_u).sum(axis=2, keepdims=True) / p[:, None]), s)
     base = state["phi"] + state["log_r"][:, None, :]
-    assert closed_form.solve_multiplier(base, state["log_w"], p, -entropy(p) + 0.05)[0] == 0.0
+    assert multiplier.solve_multiplier(base, state["log_w"], p, -entropy(p) + 0.05)[0] == 0.0
 
 
 @settings(max_examples=40, deadline=None)
@@ -118,9 +118,8 @@ def test_the_fused_pass_equals_the_separate_blocks(seed, fraction, number):
     p, s, rate = problem(rows=6, fraction=fraction, seed=seed)
     state, target = passes(p, s, rate, 7, 3, number, seed)
     fused = closed_form.iteration(state, p, s, target)
-    phi = closed_form.expectation(state["log_u"], s)
-    log_u, lam = closed_form.mapping(phi, state["log_r"], state["log_w"], p, target, state["lam"])
-    log_r = closed_form.marginal(log_u)
+    log_u, lam = closed_form.mapping(state["phi"], state["log_r"], state["log_w"], p, target, state["lam"])
+    log_r, phi = closed_form.marginal(log_u), closed_form.expectation(log_u, s)
     separate = {"phi": phi, "lam": lam, "log_r": log_r, "log_u": log_u, "log_w": closed_form.posterior(log_u, log_r)}
     np.testing.assert_allclose(np.exp(fused["log_u"]), np.exp(log_u), atol=EXACT)
     np.testing.assert_allclose(np.exp(fused["log_r"]), np.exp(log_r), atol=EXACT)

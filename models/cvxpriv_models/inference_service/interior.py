@@ -1,0 +1,143 @@
+"""The exact solution of the joint block, IAS (10), without a solver: a primal-dual interior-point method.
+
+(10) is a smooth convex problem in P(U|Y) with row sums and a floor. Its Hessian falls apart into blocks whose inverses
+are known (`curvature`): a Newton step costs a few |Y| x |U| products and one |Y| x |Y| system. All starts run at once.
+At every iterate there is a certified gap (`kkt`), which says when to stop.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cvxpriv.state import Array
+
+from . import closed_form
+from .blocks import PRICE_LIMIT
+from .curvature import inverse
+from .domain import floored_rows
+from .problem import Problem
+from .slopes import TINY, slopes_of
+
+__all__ = ["maximise"]
+
+LIMIT = 200
+#: How far towards the boundary a step may go, and by how much p/p(u) may change in it, relative.
+REACH, BEND = 0.995, 0.9
+FIRST_BARRIER = 0.1
+#: Where the gap is small enough; after so many iterations without a smaller gap rounding has taken over.
+GAP, PATIENCE = 1e-12, 20
+
+
+class Point(NamedTuple):
+    """An iterate of each start: p - floor, its duals (B, |Y|, |U|), and the rows' multipliers (B, |Y|)."""
+
+    room: Array
+    dual: Array
+    nu: Array
+
+
+class Slopes(NamedTuple):
+    """What a step needs of F at an iterate: the gradient of -F and h = beta p(y) f_xx, (B, |Y|, |U|)."""
+
+    gradient: Array
+    h: Array
+
+
+def maximise(problem: Problem, posterior: Array) -> tuple[Array, Array]:
+    """Maximise F of (10) at posteriors, (B, |S|, |U|).
+
+    Parameters
+    ----------
+    problem : Problem
+        With a smooth f.
+    posterior : array, (B, |S|, |U|)
+
+    Returns
+    -------
+    tuple
+        Mechanisms (B, |Y|, |U|), and how far the F of each can be below the optimum (B,), usually below 1e-9.
+    """
+    shape = (len(posterior), problem.p_y.size, problem.size_u)
+    price = np.minimum(closed_form.cost(posterior, problem.p_s_given_y), PRICE_LIMIT)
+    space = 1.0 - problem.size_u * problem.floor
+    if space < 1e-12:
+        return np.full(shape, 1.0 / problem.size_u), np.zeros(shape[0])
+    room = np.full(shape, space / problem.size_u)
+    point = Point(room, FIRST_BARRIER * problem.p_y[:, None] / room, np.zeros(shape[:2]))
+    best, gap = room.copy(), np.full(shape[0], np.inf)
+    work, stale = np.arange(shape[0]), np.zeros(shape[0], dtype=int)
+    with np.errstate(all="ignore"):
+        for _ in range(LIMIT):
+            slopes, found = _evaluate(problem, point.room, price[work])
+            better = found < gap[work]
+            stale[work] = np.where(better, 0, stale[work] + 1)
+            best[work[better]], gap[work[better]] = point.room[better], found[better]
+            going = (found > GAP) & (stale[work] < PATIENCE)
+            if not going.any():
+                break
+            work = work[going]
+            point = _step(problem, Point(*(one[going] for one in point)), Slopes(*(one[going] for one in slopes)))
+    return floored_rows(problem.floor + best, problem.floor), gap
+
+
+def _evaluate(problem: Problem, room: Array, price: Array) -> tuple[Slopes, Array]:
+    """The slopes, and the certified gap."""
+    mechanism = problem.floor + room
+    p_y, beta = problem.p_y, problem.beta
+    derivatives, m = slopes_of(problem.divergence), (p_y @ mechanism)[:, None, :]
+    in_x, in_xx = derivatives.in_x(mechanism, m)
+    in_q, _ = derivatives.in_q(mechanism, m)
+    s = -beta * (in_x + (p_y @ in_q)[:, None, :]) - price
+    short = (room * (s.max(axis=-1, keepdims=True) - s)).sum(axis=-1)
+    return Slopes(-p_y[:, None] * s, beta * p_y[:, None] * in_xx), short @ p_y
+
+
+def _step(problem: Problem, point: Point, slopes: Slopes) -> Point:
+    """One predictor-corrector step; the products of room and dual aim at a multiple of p(y)."""
+    p_y, (room, dual, nu) = problem.p_y, point
+    mechanism, space = problem.floor + room, 1.0 - problem.size_u * problem.floor
+    curved = inverse(mechanism, p_y, slopes.h, dual / room)
+    system, missing = curved.total(), space - room.sum(axis=-1)
+
+    def direction(target: Array) -> tuple[Array, Array, Array]:
+        free = curved.times(nu[..., None] - slopes.gradient + target / room)
+        rise = np.linalg.solve(system, (missing - free.sum(axis=-1))[..., None])
+        move = free + curved.times(np.broadcast_to(rise, free.shape))
+        return move, (target - dual * move) / room - dual, rise[..., 0]
+
+    def level(step: Array, move: Array, turn: Array) -> Array:
+        return np.asarray(((room + step * move) * (dual + step * turn)).mean(axis=(-2, -1), keepdims=True) / p_y.mean())
+
+    move, turn, _ = direction(np.zeros_like(room))
+    step = _length(point, mechanism, p_y, move, turn)
+    now = level(np.zeros_like(step), move, turn)
+    aim = now * np.clip((level(step, move, turn) / now) ** 3, 1e-4, 0.9)
+    move, turn, rise = direction(aim * p_y[:, None] - step * move * turn)
+    step = _length(point, mechanism, p_y, move, turn, REACH)
+    growth, bend = _split(mechanism, p_y, move)
+    # p = m (p/m): with the product of both changes a dying symbol keeps the right p/m.
+    after = np.maximum(room + step * move + step * step * mechanism * growth * bend, (1.0 - REACH) * room)
+    after *= space / after.sum(axis=-1, keepdims=True)
+    return Point(after, dual + step * turn, nu + step[..., 0] * rise)
+
+
+def _split(mechanism: Array, p_y: Array, move: Array) -> tuple[Array, Array]:
+    """The relative changes of p(u), (B, 1, |U|), and of p/p(u), (B, |Y|, |U|); f sees only the second."""
+    growth = ((p_y @ move) / (p_y @ mechanism))[:, None, :]
+    return growth, move / mechanism - growth
+
+
+def _length(point: Point, mechanism: Array, p_y: Array, move: Array, turn: Array, reach: float = 1.0) -> Array:
+    """How much of a step to take, (B, 1, 1): inside the domain, and p/p(u) within `BEND`."""
+    growth, bend = _split(mechanism, p_y, move)
+    boundary = np.minimum(_longest(point.room, move), _longest(point.dual, turn))
+    gone = 1.0 / np.maximum(-growth, TINY).max(axis=(-2, -1), keepdims=True)
+    bent = BEND / np.maximum(np.abs(bend).max(axis=(-2, -1), keepdims=True), TINY)
+    return np.asarray(np.minimum(np.minimum(reach * np.minimum(boundary, gone), bent), 1.0))
+
+
+def _longest(value: Array, move: Array) -> Array:
+    """The largest step that keeps value + step * move >= 0, (B, 1, 1)."""
+    return np.asarray(np.where(move < 0.0, -value / move, np.inf).min(axis=(-2, -1), keepdims=True))

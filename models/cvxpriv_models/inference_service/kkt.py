@@ -1,0 +1,141 @@
+"""Residuals of the whole problem IAS (1), and a certified gap for the joint problem (10). No solver is trusted.
+
+With m = P_Y' P(U|Y) and D from a posterior P(S|U),
+
+    s_yu = -beta f_x(p_yu, m_u) - beta sum_y' p(y') f_q(p_y'u, m_u) - D_yu
+
+is the derivative of F in p_yu, divided by p(y). At the mechanism's own posterior a mechanism is a first-order point of
+(1) iff for some nu every |min(p - floor, nu_y - s_yu)| is 0. F is concave for a given posterior, so that its optimum
+over mechanisms is at most
+
+    F + sum_y p(y) [(1 - |U| floor) max_u s + floor sum_u s - sum_u p s],
+
+whatever solver, or none, the mechanism comes from. Any tangents of f give such a bound: at a kink the best ones between
+the one-sided derivatives are taken (`kink_slopes`), at a symbol that is never sent the best ones there are
+(`unused_symbols`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.state import Array
+
+from . import closed_form, linear_pieces, measures
+from .kink_slopes import Kinks, kinks_near, least_at_kinks
+from .problem import Problem
+from .slopes import slopes_of
+from .unused_symbols import least_unused
+
+__all__ = ["ServiceResiduals", "joint_gap", "residuals", "slopes"]
+
+#: A bound takes the tangent of an empty cell at this share of p(u) instead of 0, where it may be vertical.
+EMPTY = 1e-13
+#: A cell this near to q/kink counts as standing at the kink.
+AT_KINK = 1e-6
+
+
+@dataclass(frozen=True)
+class ServiceResiduals:
+    """Residuals of IAS (1), one entry per start, (B,).
+
+    Attributes
+    ----------
+    stationarity : array
+        max_yu |min(p - floor, nu_y - s_yu)| over the symbols that are sent, nu the best one for each row.
+    feasibility : array
+        The worst row sum, or cell below the floor.
+    unused : array of int
+        Symbols that no row sends. F has no derivative there, and they are left out of `stationarity`: a mechanism is
+        judged among those on the symbols that it uses.
+    """
+
+    stationarity: Array
+    feasibility: Array
+    unused: npt.NDArray[np.intp]
+
+    @property
+    def largest(self) -> Array:
+        """The larger of the two, (B,)."""
+        return np.maximum(self.stationarity, self.feasibility)
+
+
+def slopes(problem: Problem, mechanism: Array, posterior: Array, kinks: Kinks | None = None) -> Array:
+    """s_yu, (B, |Y|, |U|): exact limits at empty cells, NaN at symbols that are never sent.
+
+    It is inf where f_x falls to -inf at an empty cell, as that of -log t does: such a cell is never optimal. It is -inf
+    where D is infinite. At the cells of `kinks` the derivative is that from the right of the kink.
+    """
+    p_y, beta = problem.p_y, problem.beta
+    m = (p_y @ mechanism)[..., None, :]
+    with np.errstate(all="ignore"):
+        in_x, _ = slopes_of(problem.divergence).in_x(mechanism, m)
+        in_q, _ = slopes_of(problem.divergence).in_q(mechanism, m)
+        if kinks is not None:
+            in_x, in_q = np.where(kinks.near, kinks.in_x, in_x), np.where(kinks.near, kinks.in_q, in_q)
+        price = closed_form.cost(posterior, problem.p_s_given_y)
+        s = np.where(np.isinf(price), -np.inf, -beta * (in_x + (p_y @ in_q)[..., None, :]) - price)
+    return np.asarray(np.where(m > 0.0, s, np.nan))
+
+
+def residuals(problem: Problem, mechanism: Array) -> ServiceResiduals:
+    """Residuals of IAS (1) at mechanisms (B, |Y|, |U|), or one (|Y|, |U|), each at its own posterior (9).
+
+    A cell within `AT_KINK` of a kink of f counts as standing there, and its distance as a residual.
+    """
+    mechanism = np.asarray(mechanism, dtype=float).reshape(-1, problem.p_y.size, problem.size_u)
+    own = closed_form.posterior(mechanism, problem.p_y, problem.p_s_given_y)
+    s, beside = _chosen_slopes(problem, mechanism, own, AT_KINK)
+    room = mechanism - problem.floor
+    return ServiceResiduals(
+        np.maximum(_stationarity(room, s), beside),
+        np.maximum(np.abs(mechanism.sum(axis=-1) - 1.0).max(axis=-1), np.maximum(-room, 0.0).max(axis=(-2, -1))),
+        np.isnan(s).all(axis=-2).sum(axis=-1),
+    )
+
+
+def joint_gap(problem: Problem, mechanism: Array, posterior: Array) -> Array:
+    """How far F of (10) at `mechanism` can be below its optimum at `posterior`, (B,): a certificate, not an estimate.
+
+    Parameters
+    ----------
+    problem : Problem
+    mechanism : array, (B, |Y|, |U|)
+    posterior : array, (B, |S|, |U|)
+    """
+    inside = np.maximum(mechanism, EMPTY * (problem.p_y @ mechanism)[..., None, :])
+    pieces = linear_pieces.pieces_of(problem.divergence)
+    s, _ = _chosen_slopes(problem, inside, posterior, AT_KINK if pieces is None else np.inf)
+    if np.isnan(s).any():
+        s = least_unused(problem, s, posterior)
+    room = 1.0 - problem.size_u * problem.floor
+    best = room * s.max(axis=-1) + problem.floor * s.sum(axis=-1)
+    reached = measures.surrogate(
+        mechanism, posterior, problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence
+    )
+    information = measures.information(problem.p_y, problem.p_s_given_y)
+    return np.asarray(best @ problem.p_y + information - reached)
+
+
+def _chosen_slopes(problem: Problem, mechanism: Array, posterior: Array, within: float) -> tuple[Array, Array | float]:
+    """s with the best derivatives at kinks, and how far cells that count as standing at one are from it."""
+    if not problem.divergence.kinks:
+        return slopes(problem, mechanism, posterior), 0.0
+    kinks = kinks_near(problem, mechanism, within)
+    s = least_at_kinks(problem, kinks, slopes(problem, mechanism, posterior, kinks))
+    return s, np.where(kinks.near, kinks.distance, 0.0).max(axis=(-2, -1))
+
+
+def _stationarity(room: Array, s: Array) -> Array:
+    """max_y min_nu max_u |min(room, nu - s)|, (B,).
+
+    With nu = max s - e the highest cell needs e, and every other one e >= min(room, (max s - s)/2).
+    """
+    top = np.nanmax(s, axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        behind = np.where(s == top, 0.0, top - s)
+    needed = np.where(np.isnan(s), 0.0, np.minimum(np.abs(room), 0.5 * behind))
+    return np.asarray(needed.max(axis=(-2, -1)))

@@ -1,0 +1,74 @@
+"""Divergences whose f is made of straight pieces (total variation, hockey-stick): the scalar equations in closed form.
+
+Both equations have a left side that rises along straight pieces and jumps at the kinks. Such a root is a sum over the
+pieces: the part of each that lies below the level.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from cvxpriv.divergences import FDivergence
+from cvxpriv.state import Array
+
+__all__ = ["Pieces", "marginal_roots", "pieces_of", "row_roots"]
+
+#: How far beside a kink the slopes of its two pieces are read.
+BESIDE = 1e-6
+
+
+class Pieces:
+    """The pieces of f in t, from 0 to infinity.
+
+    Attributes
+    ----------
+    kinks : array, (K,)
+        Rising.
+    slopes : array, (K + 1,)
+        f' on each piece.
+    intercepts : array, (K + 1,)
+        f(t) - t f'(t) on each piece: f_x.
+    """
+
+    def __init__(self, divergence: FDivergence) -> None:
+        self.kinks = np.array(sorted(divergence.kinks), dtype=float)
+        inside = np.concatenate([self.kinks * (1.0 - BESIDE), self.kinks[-1:] * (1.0 + BESIDE)])
+        self.slopes = divergence.derivative(inside)
+        self.intercepts = np.asarray(divergence.f(inside)) - inside * self.slopes
+
+
+@lru_cache(maxsize=64)
+def pieces_of(divergence: FDivergence) -> Pieces | None:
+    """Return the pieces of a kinked f that is straight between its kinks, else None."""
+    if divergence.smooth:
+        return None
+    pieces = Pieces(divergence)
+    t = np.geomspace(1e-3, 1e3, 401)
+    piece = np.searchsorted(pieces.kinks, t)
+    line = pieces.intercepts[piece] + t * pieces.slopes[piece]
+    return pieces if np.allclose(divergence.f(t), line, rtol=1e-12, atol=1e-12) else None
+
+
+def row_roots(pieces: Pieces, level: Array, q: Array, weight: Array | float, beta: float) -> Array:
+    """The root x >= 0 of beta f_x(x, q) + weight x = level; shapes broadcast."""
+    ends = [np.inf, *(q / kink for kink in pieces.kinks), np.zeros_like(q)]
+    x = np.zeros(np.broadcast_shapes(np.shape(level), np.shape(q)))
+    for intercept, upper, lower in zip(pieces.intercepts, ends[:-1], ends[1:], strict=True):
+        x += np.clip((level - beta * intercept) / weight, lower, upper) - lower
+    return x
+
+
+def marginal_roots(pieces: Pieces, mechanism: Array, level: Array, p_y: Array, beta: float, rho: float) -> Array:
+    """The root q >= 0 of beta sum_y p(y) f_q(p(u|y), q) + rho q = level, (B, |U|)."""
+    at = np.concatenate([kink * mechanism for kink in pieces.kinks], axis=-2)
+    jumps = np.concatenate([jump * p_y for jump in np.diff(pieces.slopes)])
+    order = at.argsort(axis=-2)
+    ends = np.take_along_axis(at, order, axis=-2)
+    risen = pieces.slopes[0] + np.cumsum(jumps[order], axis=-2)
+    lower = np.concatenate([np.zeros_like(ends[..., :1, :]), ends], axis=-2)
+    upper = np.concatenate([ends, np.full_like(ends[..., :1, :], np.inf)], axis=-2)
+    slope = np.concatenate([np.full_like(ends[..., :1, :], pieces.slopes[0]), risen], axis=-2)
+    reached = np.clip((level[..., None, :] - beta * slope) / rho, lower, upper)
+    return np.asarray((reached - lower).sum(axis=-2))

@@ -1,0 +1,80 @@
+"""What a mechanism is worth: accuracy, leakage, and F of IAS (14) at any posterior; batched over leading axes.
+
+`mechanism` is P(U|Y), (..., |Y|, |U|); `p_y` is (|Y|,); `p_s_given_y` is (|S|, |Y|). All in nats.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.divergences import FDivergence
+from cvxpriv.information import mutual_information
+from cvxpriv.state import Array
+
+from .closed_form import cost
+
+__all__ = ["accuracy", "augmented", "information", "leakage", "objective", "surrogate"]
+
+
+def accuracy(mechanism: Array, p_y: Array, p_s_given_y: Array) -> Array:
+    """I(S;U), (...)."""
+    joint = (p_s_given_y * p_y) @ mechanism
+    return np.asarray(mutual_information(joint, axis=(-2, -1)))
+
+
+def information(p_y: Array, p_s_given_y: Array) -> float:
+    """I(S;Y), the most that any mechanism lets through."""
+    return mutual_information(p_s_given_y * p_y)
+
+
+def leakage(mechanism: Array, p_y: Array, divergence: FDivergence, q: Array | None = None) -> Array:
+    """E[f(q(u)/p(u|y))], (...); q, (..., |U|), is the mechanism's own p(u) unless given."""
+    marginal = p_y @ mechanism if q is None else q
+    return np.asarray(divergence.terms(mechanism, marginal[..., None, :]).sum(axis=-1) @ p_y)
+
+
+def objective(mechanism: Array, p_y: Array, p_s_given_y: Array, beta: float, divergence: FDivergence) -> Array:
+    """IAS (1), I(S;U) - beta E[f], (...)."""
+    return accuracy(mechanism, p_y, p_s_given_y) - beta * leakage(mechanism, p_y, divergence)
+
+
+def surrogate(
+    mechanism: Array, posterior: Array, p_y: Array, p_s_given_y: Array, beta: float, divergence: FDivergence
+) -> Array:
+    """F of IAS (14) at a posterior P(S|U), (..., |S|, |U|), that need not be the mechanism's own, (...).
+
+    It is at most `objective`, with equality at the posterior of IAS (9): the convex-concave procedure climbs on it.
+    """
+    return np.asarray(
+        information(p_y, p_s_given_y)
+        - _expected_cost(mechanism, posterior, p_y, p_s_given_y)
+        - beta * leakage(mechanism, p_y, divergence)
+    )
+
+
+def augmented(
+    mechanism: Array,
+    q: Array,
+    lam: Array,
+    posterior: Array,
+    rho: float,
+    p_y: Array,
+    p_s_given_y: Array,
+    beta: float,
+    divergence: FDivergence,
+) -> Array:
+    """L of IAS (16): F + sum_u lam delta - (rho/2) sum_u delta^2, delta = q - p(u), (...)."""
+    delta = q - p_y @ mechanism
+    return np.asarray(
+        information(p_y, p_s_given_y)
+        - _expected_cost(mechanism, posterior, p_y, p_s_given_y)
+        - beta * leakage(mechanism, p_y, divergence, q)
+        + np.vecdot(lam, delta)
+        - 0.5 * rho * np.vecdot(delta, delta)
+    )
+
+
+def _expected_cost(mechanism: Array, posterior: Array, p_y: Array, p_s_given_y: Array) -> Array:
+    """sum_y p(y) sum_u p(u|y) KL(P_S|y || P_S|u), (...); where p(u|y) is 0 the cost does not count."""
+    price = np.where(mechanism > 0.0, cost(posterior, p_s_given_y), 0.0)
+    return np.asarray((mechanism * price).sum(axis=-1) @ p_y)

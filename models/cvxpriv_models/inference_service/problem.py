@@ -1,0 +1,142 @@
+"""Inference as a service, IAS (1): maximise I(S;U) - beta E[f(p(u)/p(u|y))] over P(U|Y) subject to (2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.distributions import JointTable
+from cvxpriv.divergences import FDivergence, divergence
+from cvxpriv.errors import ModelError
+from cvxpriv.state import Array
+
+from . import measures
+
+__all__ = ["Problem"]
+
+#: Where f is looked at when the floor is 0 or smaller: q/p from 1e-6 to 1e6.
+NARROWEST = 1e-6
+POINTS = 241
+#: How far above 1 floor * |U| may come out by rounding and still be 1.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The data of IAS (1), validated. S is what the server infers, Y the user's data, U what is sent.
+
+    Attributes
+    ----------
+    table : JointTable
+        P(S, Y), (|S|, |Y|); its private symbols are S, its public ones Y.
+    beta : float
+        The weight of privacy, > 0.
+    divergence : FDivergence
+        f of the leakage E[f(p(u)/p(u|y))].
+    size_u : int
+        |U|.
+    floor : float
+        The paper's epsilon, the least p(u|y); 0 is legal.
+    """
+
+    table: JointTable
+    beta: float
+    divergence: FDivergence
+    size_u: int
+    floor: float
+
+    @property
+    def p_y(self) -> Array:
+        """P(Y), (|Y|,)."""
+        return self.table.p_x
+
+    @cached_property
+    def p_s_given_y(self) -> Array:
+        """P(S|Y), (|S|, |Y|), columns sum to 1."""
+        return self.table.p_s_given_x
+
+    @property
+    def p_s(self) -> Array:
+        """P(S), (|S|,)."""
+        return self.table.p_s
+
+    @classmethod
+    def of(
+        cls,
+        p_sy: JointTable | ArrayLike,
+        beta: float,
+        divergence: str | FDivergence = "jensen-shannon",
+        size_u: int | None = None,
+        floor: float = 0.0,
+    ) -> Problem:
+        """Validate what a user passes; `size_u` None is |Y| + 1.
+
+        Raises
+        ------
+        DataError
+            The table is no joint distribution.
+        ModelError
+            beta, the divergence, `size_u` or `floor` is out of range, or the floor leaves rows no room.
+        """
+        table = p_sy if isinstance(p_sy, JointTable) else JointTable.from_array(p_sy)
+        weight = _number("beta", beta, "a weight > 0, for example 0.5")
+        if weight <= 0.0:
+            raise ModelError(f"beta={beta!r} is not positive: the weight of privacy is a number > 0, for example 0.5")
+        symbols = table.p_x.size + 1 if size_u is None else size_u
+        if isinstance(symbols, bool) or not isinstance(symbols, (int, np.integer)) or symbols < 1:
+            raise ModelError(f"size_u={size_u!r} is no alphabet size: pass a whole number >= 1, or None for |Y| + 1")
+        least = _number("floor", floor, "the least p(u|y), for example 0 or 1e-3")
+        if least < 0.0 or least * symbols > 1.0 + ROUNDING:
+            raise ModelError(
+                f"floor={floor!r} does not fit: rows of size_u={symbols} cells sum to 1, so choose "
+                f"0 <= floor <= {1.0 / symbols:.6g}"
+            )
+        return cls(table, weight, _usable(divergence, least), int(symbols), min(least, 1.0 / symbols))
+
+    def accuracy(self, mechanism: Array) -> float:
+        """Return I(S;U) in nats of a mechanism P(U|Y), (|Y|, |U|)."""
+        return float(measures.accuracy(mechanism, self.p_y, self.p_s_given_y))
+
+    def leakage(self, mechanism: Array) -> float:
+        """Return E[f(p(u)/p(u|y))] of a mechanism P(U|Y), (|Y|, |U|)."""
+        return float(measures.leakage(mechanism, self.p_y, self.divergence))
+
+    def objective(self, mechanism: Array) -> float:
+        """Return IAS (1), accuracy - beta * leakage, of a mechanism P(U|Y), (|Y|, |U|)."""
+        return self.accuracy(mechanism) - self.beta * self.leakage(mechanism)
+
+
+def _number(name: str, value: Any, expected: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ModelError(f"{name}={value!r} is not a number: pass {expected}") from None
+    if not np.isfinite(number):
+        raise ModelError(f"{name}={value!r} is not finite: pass {expected}")
+    return number
+
+
+def _usable(given: str | FDivergence, floor: float) -> FDivergence:
+    """Return the divergence, if f is finite wherever q/p can fall: [floor, 1/floor], at most [1e-6, 1e6]."""
+    chosen = divergence(given)
+    widest = -np.log10(max(floor, NARROWEST))
+    t = np.logspace(-widest, widest, POINTS)
+    with np.errstate(all="ignore"):
+        value = np.asarray(chosen.f(t), dtype=float)
+    if value.shape != t.shape:
+        raise ModelError(
+            f"f of divergence {chosen.name!r} turns an array of shape {t.shape} into shape {value.shape}: "
+            "write it with numpy functions, so that it works element by element"
+        )
+    wrong = np.flatnonzero(~np.isfinite(value))
+    if wrong.size:
+        at = wrong[0]
+        raise ModelError(
+            f"f of divergence {chosen.name!r} is {value[at]} at t = q/p = {t[at]:.6g}: it has to be finite on "
+            f"[{t[0]:.6g}, {t[-1]:.6g}]; correct f, or raise floor={floor!r}, which bounds t"
+        )
+    return chosen

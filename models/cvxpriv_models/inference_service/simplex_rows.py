@@ -1,0 +1,172 @@
+"""The row block of IAS (20) as a system: beta f_x(x, q) + weight x = kappa - nu, x >= floor, sum x = 1.
+
+Newton on x and nu together from the last row takes a few cheap steps; where it does not settle, nu is bracketed and
+x follows from the scalar equations of `row_roots`. Rows are (B, |U|): one per start.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.divergences import FDivergence
+from cvxpriv.state import Array
+
+from .row_roots import jump_at, row_roots
+from .slopes import TINY, Slopes, slopes_of
+
+__all__ = ["solve_rows"]
+
+QUICK_LIMIT, LIMIT = 30, 100
+#: Newton is quadratic: after a relative step of 1e-8 what is left is rounding.
+SMALL_STEP, SUM_TOLERANCE = 1e-8, 2e-15
+#: exp(-20): the most that one step shrinks a cell by.
+LONGEST_FALL = -20.0
+UNREACHABLE = -1e9
+
+
+def solve_rows(
+    divergence: FDivergence, start: Array, kappa: Array, q: Array, beta: float, weight: float, floor: float
+) -> Array:
+    """Solve the row block.
+
+    Parameters
+    ----------
+    divergence : FDivergence
+    start : array, (B, |U|)
+        Where to begin, usually the last row.
+    kappa : array, (B, |U|)
+        -D - lam + rho c; -inf puts the cell at the floor.
+    q : array, (B, |U|)
+    beta, weight, floor : float
+        weight = rho p(y) > 0.
+
+    Returns
+    -------
+    Array
+        x, (B, |U|), rows sum to 1 to rounding.
+    """
+    least = np.isneginf(kappa)
+    if least.any():
+        kappa, start = np.maximum(kappa, UNREACHABLE), np.where(least, floor, start)
+    with np.errstate(all="ignore"):
+        if not divergence.smooth:
+            return _nested(divergence, kappa, q, beta, weight, floor)
+        x, settled = quick_rows(slopes_of(divergence), start, kappa, np.maximum(q, TINY), beta, weight, floor)
+        if not settled:
+            lost = ~_settled(slopes_of(divergence), x, kappa, q, beta, weight, floor)
+            x[lost] = _nested(divergence, kappa[lost], q[lost], beta, weight, floor)
+        return x
+
+
+def quick_rows(
+    slopes: Slopes, x: Array, kappa: Array, q: Array, beta: float, weight: float, floor: float
+) -> tuple[Array, bool]:
+    """Newton on (x, nu) until every start has settled; the second return says whether all did.
+
+    A cell at the floor stays out of the step while its slope says so. Steps are taken in log(x + shift), in which the
+    equations are nearly straight: shift 0 where f_x is steep at 0, else q.
+    """
+    bottom = max(floor, TINY) if slopes.steep_x else floor
+    top = 1.0 - (x.shape[-1] - 1) * floor
+    shift = 0.0 if slopes.steep_x else q
+    total = np.add.reduce
+    x = np.maximum(x, bottom)
+    missing = total(x, axis=-1, keepdims=True) - 1.0
+    for _ in range(QUICK_LIMIT):
+        slope, curvature = slopes.in_x(x, q)
+        slope *= beta
+        excess = weight * x
+        excess += slope
+        excess -= kappa
+        curvature *= beta
+        curvature += weight
+        free = (x > bottom) / curvature
+        nu = (missing - np.vecdot(excess, free)[..., None]) / total(free, axis=-1, keepdims=True)
+        excess += nu
+        excess /= curvature
+        base = x + shift
+        excess /= base
+        step = np.maximum(np.negative(excess, out=excess), LONGEST_FALL)
+        after = base * np.exp(step)
+        after -= shift
+        after = np.minimum(np.maximum(after, bottom), top)
+        missing = total(after, axis=-1, keepdims=True) - 1.0
+        moved = np.abs(after - x)
+        moved /= base
+        x = after
+        if moved.max() <= SMALL_STEP and np.abs(missing).max() <= SUM_TOLERANCE * x.shape[-1]:
+            return x, True
+    return x, False
+
+
+def _settled(
+    slopes: Slopes, x: Array, kappa: Array, q: Array, beta: float, weight: float, floor: float
+) -> npt.NDArray[np.bool_]:
+    """Whether each row solves the system to rounding, (B,)."""
+    slope, curvature = slopes.in_x(np.maximum(x, TINY), np.maximum(q, TINY))
+    above = beta * slope + weight * x - kappa
+    free = (x > max(floor, TINY)) / (beta * curvature + weight)
+    nu = -np.vecdot(above, free) / free.sum(axis=-1)
+    off = np.abs(np.minimum(x - floor, above + nu[:, None])).max(axis=-1)
+    return np.asarray((off <= 1e-13) & (np.abs(x.sum(axis=-1) - 1.0) <= 1e-13))
+
+
+def _nested(divergence: FDivergence, kappa: Array, q: Array, beta: float, weight: float, floor: float) -> Array:
+    """Newton on nu inside a bracket; the row's cells are roots of scalar equations at each nu."""
+    low, high = _bracket(divergence, kappa, q, beta, weight, floor)
+    nu = 0.5 * (low + high)
+    for _ in range(LIMIT):
+        x = np.maximum(row_roots(divergence, kappa - nu, q, weight, beta), floor)
+        over = x.sum(axis=-1, keepdims=True) - 1.0
+        low, high = np.where(over >= 0.0, nu, low), np.where(over <= 0.0, nu, high)
+        newton = nu + over / _response(divergence, x, q, beta, weight, floor).sum(axis=-1, keepdims=True)
+        after = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
+        narrow = high - low <= 1e-15 * np.maximum(np.abs(low), np.abs(high))
+        done = (np.abs(over) <= SUM_TOLERANCE) | narrow | (after == nu)
+        if done.all():
+            break
+        nu = np.where(done, nu, after)
+    return _sum_corrected(divergence, x, kappa - nu, q, beta, weight, floor)
+
+
+def _bracket(
+    divergence: FDivergence, kappa: Array, q: Array, beta: float, weight: float, floor: float
+) -> tuple[Array, Array]:
+    """Bounds of nu, (B, 1): some cell has at least 1/|U|, none has more than 1 less the others' floors."""
+    size = kappa.shape[-1]
+
+    def largest(x: float) -> Array:
+        slope = slopes_of(divergence).in_x(np.full_like(q, x), np.maximum(q, TINY))[0]
+        bound: Array = (kappa - beta * slope - weight * x).max(axis=-1, keepdims=True)
+        return bound
+
+    low, high = largest(1.0 - (size - 1) * floor), largest(1.0 / size)
+    # f_x on the other side of a kink may lie lower or higher than the one taken.
+    jump = beta * sum(abs(above - below) for below, above in (jump_at(divergence, kink) for kink in divergence.kinks))
+    room = 1e-12 * (1.0 + np.abs(low) + np.abs(high))
+    return low - jump - room, high + jump + room
+
+
+def _response(divergence: FDivergence, x: Array, q: Array, beta: float, weight: float, floor: float) -> Array:
+    """-dx/dnu of each cell, (B, |U|): 0 at the floor and at a kink."""
+    _, curvature = slopes_of(divergence).in_x(np.maximum(x, TINY), np.maximum(q, TINY))
+    fixed = x <= floor
+    for kink in divergence.kinks:
+        fixed |= x * kink == q
+        fixed |= x == q / kink
+    return np.asarray(np.where(fixed, 0.0, 1.0 / (beta * curvature + weight)))
+
+
+def _sum_corrected(
+    divergence: FDivergence, x: Array, level: Array, q: Array, beta: float, weight: float, floor: float
+) -> Array:
+    """One Newton step on (x, nu): what rounding in nu left of sum x = 1 is spread over the cells that can move."""
+    response = _response(divergence, x, q, beta, weight, floor)
+    slope, _ = slopes_of(divergence).in_x(np.maximum(x, TINY), np.maximum(q, TINY))
+    excess = np.where(response > 0.0, beta * slope + weight * x - level, 0.0)
+    total = response.sum(axis=-1, keepdims=True)
+    nu = (x.sum(axis=-1, keepdims=True) - 1.0 - (excess * response).sum(axis=-1, keepdims=True)) / total
+    step = (excess + nu) * response
+    corrected = np.where(np.abs(step) <= 1e-6 * (x + q), np.maximum(x - step, floor), x)
+    return np.where(total > 0.0, corrected, x)

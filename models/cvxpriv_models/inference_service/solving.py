@@ -1,0 +1,125 @@
+"""From starts to final states: one schedule, or the default's sequence of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.engines import Engine
+from cvxpriv.history import History
+from cvxpriv.running import run
+from cvxpriv.schedule import Context, Loop
+from cvxpriv.state import Array, Values, put, take
+
+from . import algorithm, closed_form, kkt
+from .algorithm import AUTO, Options, Rules
+from .problem import Problem
+from .slopes import slopes_of
+from .starts import initial_state
+
+__all__ = ["GRID", "Callback", "Piece", "polished", "settled", "solve_starts"]
+
+Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+#: Mechanisms to start from, (starts, |Y|, |U|), and where each comes from.
+Piece = tuple[Array, Sequence[str]]
+#: The origin of the start that one joint problem over a grid of posteriors made.
+GRID = "grid"
+#: Single sweeps of the default: from every start, and from the best ones that have not converged.
+FIRST_SWEEPS, LAST_SWEEPS = 200, 2000
+
+
+def solve_starts(
+    problem: Problem,
+    rules: Rules,
+    name: str,
+    options: Options,
+    engine: Engine,
+    callback: Callback | None,
+    piece: Piece,
+) -> tuple[Values, Context]:
+    """Run an algorithm from mechanisms; return the final state, settled on what to report, and its context."""
+    mechanisms, origins = piece
+    context = Context(engine, History(), callback, starts=np.arange(len(mechanisms)))
+    state: Values = initial_state(problem, mechanisms)
+    if rules:
+        state = _inside(problem, rules, state, context)
+    if name == AUTO:
+        state = _default(problem, rules, options, state, np.flatnonzero(np.array(origins) == GRID), context)
+    else:
+        state = run(algorithm.schedule(problem, name, options, rules), state, context)
+        if name == "joint":
+            state = {**state, "kept": state["mechanism"]}
+    return settled(problem, state), context
+
+
+def polished(
+    problem: Problem, options: Options, state: Values, starts: npt.NDArray[np.intp], context: Context
+) -> Values:
+    """Take the default's best starts to the bottom of their valleys: joint steps, then sweeps for what is still open.
+
+    One sweep for each update of P(S|U) often ends in a better valley than exact steps; exact steps then reach its
+    bottom, except where symbols die slowly.
+    """
+    context.starts = starts
+    climbed = run(algorithm.joint_steps(problem, options), state, context)
+    state = settled(problem, {**climbed, "kept": climbed["mechanism"]})
+    left = np.flatnonzero(kkt.residuals(problem, state["mechanism"]).largest > options.tol)
+    if left.size and not context.interrupted:
+        context.starts = starts[left]
+        swept = run(_single_sweeps(problem, options, LAST_SWEEPS), take(state, left), context)
+        state = put(state, left, settled(problem, swept))
+    return state
+
+
+def settled(problem: Problem, state: Values) -> dict[str, Array]:
+    """Return the state at the mechanisms to report: q and P(S|U) their own, lambda that of the P_U block."""
+    mechanism = algorithm.finished(problem, state)
+    q = problem.p_y @ mechanism
+    return {
+        **state,
+        "mechanism": mechanism,
+        "kept": mechanism,
+        "q": q,
+        "lam": _multiplier(problem, mechanism),
+        "posterior": closed_form.posterior(mechanism, problem.p_y, problem.p_s_given_y),
+    }
+
+
+def _default(
+    problem: Problem, rules: Rules, options: Options, state: Values, grid: npt.NDArray[np.intp], context: Context
+) -> Values:
+    """Joint steps from the grid start, then single sweeps of ADMM from every start; rules leave joint steps only."""
+    climb = algorithm.joint_steps(problem, options, rules)
+    if rules:
+        climbed = run(climb, state, context)
+        return {**climbed, "kept": climbed["mechanism"]}
+    every = context.starts
+    if grid.size:
+        context.starts = every[grid]
+        climbed = run(climb, take(state, grid), context)
+        state = put(state, grid, {**climbed, "kept": climbed["mechanism"]})
+        context.starts = every
+    if context.interrupted:
+        return state
+    return run(_single_sweeps(problem, options, FIRST_SWEEPS), state, context)
+
+
+def _single_sweeps(problem: Problem, options: Options, limit: int) -> Loop:
+    return algorithm.alternating_direction(problem, replace(options, inner=1, max_iter=limit))
+
+
+def _inside(problem: Problem, rules: Rules, state: Values, context: Context) -> Values:
+    """Bring every start into the rules by one joint step, whatever it does to F."""
+    after = run(algorithm.joint_step(problem, rules), state, context)
+    return {**after, "kept": after["mechanism"]}
+
+
+def _multiplier(problem: Problem, mechanism: Array) -> Array:
+    """The lambda at which the P_U block stays at the mechanism's own p(u): beta sum_y p(y) f_q, (starts, |U|)."""
+    m = np.broadcast_to((problem.p_y @ mechanism)[..., None, :], mechanism.shape)
+    with np.errstate(all="ignore"):
+        in_q, _ = slopes_of(problem.divergence).in_q(mechanism, m)
+    return np.asarray(problem.beta * (problem.p_y @ np.where(m > 0.0, np.nan_to_num(in_q), 0.0)))

@@ -1,0 +1,198 @@
+"""Where a solve begins: a grid of posteriors, clusters of inputs, the two trivial mechanisms, random ones.
+
+The grid start fixes P(S|u) at the points of a grid, solves (10) once with a symbol for each point, and merges symbols
+until |U| are left. One convex problem sees the whole simplex of posteriors, so its answer seldom lies in a poor valley.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from cvxpriv.engines import Engine
+from cvxpriv.information import kl_divergence
+from cvxpriv.state import Array
+
+from . import closed_form
+from .domain import floored_rows
+from .joint import joint
+from .problem import Problem
+
+__all__ = [
+    "clustered",
+    "grid_start",
+    "merged",
+    "named_starts",
+    "random_starts",
+    "simplex_grid",
+    "symbol_values",
+    "trial_posteriors",
+]
+
+#: Most and fewest points of the grid. Between them, |Y| times their number is kept below `CELLS`: the joint block with
+#: one symbol a point then takes a solver seconds at most.
+MOST_POINTS, FEWEST_POINTS, CELLS = 231, 28, 10_000
+#: A grid with fewer parts an edge than this is too coarse for its dimension: mixtures of P(S|y) take its place.
+FEWEST_PARTS = 4
+#: Concentrations of the random starts' Dirichlet rows, from nearly deterministic to nearly uniform.
+CONCENTRATIONS = (0.1, 3.0)
+#: How much of the uniform mechanism a sharp start gets: a zero would stay one in many updates.
+SOFT = 0.01
+#: A symbol sent less often than this is dropped before symbols are merged.
+RARE = 1e-9
+
+
+def named_starts(problem: Problem) -> Iterator[tuple[str, Array]]:
+    """Yield the starts that need neither a solver nor a seed: the trivial mechanism, clusters, the identity."""
+    uniform = np.full((problem.p_y.size, problem.size_u), 1.0 / problem.size_u)
+    yield "trivial", uniform
+    yield "clustering", _softened(problem, clustered(problem))
+    if problem.size_u >= problem.p_y.size:
+        yield "identity", _softened(problem, np.eye(problem.p_y.size, problem.size_u))
+
+
+def random_starts(problem: Problem, count: int, seed: int) -> Array:
+    """Return mechanisms with Dirichlet rows, (count, |Y|, |U|); start k is the same whatever `count` is."""
+    starts = np.empty((count, problem.p_y.size, problem.size_u))
+    for index, child in enumerate(np.random.SeedSequence(seed).spawn(count)):
+        rng = np.random.default_rng(child)
+        concentration = np.exp(rng.uniform(*np.log(CONCENTRATIONS)))
+        rows = rng.dirichlet(np.full(problem.size_u, concentration), size=problem.p_y.size)
+        starts[index] = _softened(problem, rows)
+    return starts
+
+
+def grid_start(problem: Problem, engine: Engine, seed: int = 0) -> Array:
+    """Return the mechanism, (|Y|, |U|), that one joint problem over a whole grid of posteriors leads to.
+
+    Raises
+    ------
+    SolverFailure
+        No solver of the engine's chain solved the joint problem.
+    """
+    trial = trial_posteriors(problem, seed)
+    wide = replace(problem, size_u=trial.shape[1], floor=0.0)
+    even = np.full((1, problem.p_y.size, wide.size_u), 1.0 / wide.size_u)
+    found = engine.solve(joint(wide), {"mechanism": even, "posterior": trial[None]}).values["mechanism"][0]
+    return _fitted(problem, merged(wide, found, problem.size_u))
+
+
+def trial_posteriors(problem: Problem, seed: int = 0) -> Array:
+    """Return the posteriors that the grid start tries, (|S|, n), P(S) among them.
+
+    With few S, a grid of the whole simplex; with many, the P(S|y) and random mixtures of some of them: no mechanism
+    can make a posterior that is no mixture of the P(S|y).
+    """
+    size_s, size_y = problem.p_s_given_y.shape
+    most = int(np.clip(CELLS // size_y, FEWEST_POINTS, MOST_POINTS))
+    parts = max(parts for parts in range(1, most + 1) if comb(parts + size_s - 1, size_s - 1) <= most or parts == 1)
+    if parts >= FEWEST_PARTS:
+        points = simplex_grid(size_s, parts)
+    else:
+        rng = np.random.default_rng(seed)
+        sharp = problem.p_s_given_y[:, rng.permutation(size_y)[: most // 2]]
+        mixtures = rng.dirichlet(np.full(size_y, 2.0 / size_y), size=most - sharp.shape[1])
+        points = np.hstack([sharp, problem.p_s_given_y @ mixtures.T])
+    return np.hstack([problem.p_s[:, None], points])
+
+
+def simplex_grid(size: int, parts: int) -> Array:
+    """Return the distributions on `size` symbols whose entries are multiples of 1/parts, (size, n).
+
+    Examples
+    --------
+    >>> simplex_grid(2, 2).tolist()
+    [[0.0, 0.5, 1.0], [1.0, 0.5, 0.0]]
+    """
+    bars = np.array(list(combinations(range(parts + size - 1), size - 1)), dtype=int).reshape(-1, size - 1)
+    ends = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), parts + size - 1)])
+    return np.asarray((np.diff(ends, axis=1) - 1).T / parts)
+
+
+def clustered(problem: Problem) -> Array:
+    """Return the deterministic mechanism, (|Y|, |U|), that joins inputs of similar P(S|y), the most similar first."""
+    return merged(problem, np.eye(problem.p_y.size), problem.size_u, weight=0.0)
+
+
+def merged(problem: Problem, mechanism: Array, size: int, weight: float | None = None) -> Array:
+    """Join two symbols, those whose union costs least, until `size` are left; return (|Y|, at most `size`).
+
+    F is a sum over symbols (`symbol_values`), and a symbol may be split without loss, so the cheapest union costs
+    nothing where two symbols are proportional.
+
+    Parameters
+    ----------
+    mechanism
+        P(U|Y), (|Y|, n).
+    weight
+        In place of beta: 0 joins by what is lost of I(S;U) alone.
+    """
+    joint = problem.p_y[:, None] * mechanism
+    columns = joint[:, joint.sum(axis=0) > RARE].T
+    worth = symbol_values(problem, columns, weight)
+    loss = _union_losses(problem, columns, worth, weight)
+    while len(columns) > size:
+        kept, gone = divmod(int(loss.argmin()), len(columns))
+        columns[kept] += columns[gone]
+        columns, worth = np.delete(columns, gone, axis=0), np.delete(worth, gone)
+        loss = np.delete(np.delete(loss, gone, axis=0), gone, axis=1)
+        kept -= gone < kept
+        worth[kept] = symbol_values(problem, columns[kept : kept + 1], weight)[0]
+        unions = symbol_values(problem, columns + columns[kept], weight)
+        loss[kept] = loss[:, kept] = worth + worth[kept] - unions
+        loss[kept, kept] = np.inf
+    rows = columns.T
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def symbol_values(problem: Problem, columns: Array, weight: float | None = None) -> Array:
+    """What each symbol adds to IAS (1), p(u) [KL(P_S|u || P_S) - beta D_f(P_Y|u, P_Y)], (n,).
+
+    Parameters
+    ----------
+    columns
+        P(y, u) of n symbols, (n, |Y|); they need not add up to P(Y).
+    weight
+        In place of beta.
+    """
+    beta = problem.beta if weight is None else weight
+    mass = columns.sum(axis=1, keepdims=True)
+    gain = kl_divergence(columns @ problem.p_s_given_y.T, mass * problem.p_s, axis=1)
+    if beta == 0.0:
+        return np.asarray(gain)
+    price = np.asarray(problem.divergence.between(columns, mass * problem.p_y, axis=1))
+    return np.asarray(gain - beta * price)
+
+
+def _union_losses(problem: Problem, columns: Array, worth: Array, weight: float | None) -> Array:
+    """What F loses when two symbols become one, (n, n); inf on the diagonal."""
+    unions = np.array([symbol_values(problem, columns + column, weight) for column in columns])
+    loss = worth[:, None] + worth[None, :] - unions
+    np.fill_diagonal(loss, np.inf)
+    return np.asarray(loss)
+
+
+def _fitted(problem: Problem, mechanism: Array) -> Array:
+    """Return a mechanism with at most |U| symbols as one with |U| and the floor."""
+    padded = np.pad(mechanism, ((0, 0), (0, problem.size_u - mechanism.shape[1])))
+    return np.asarray(problem.floor + (1.0 - problem.size_u * problem.floor) * floored_rows(padded, 0.0))
+
+
+def _softened(problem: Problem, mechanism: Array) -> Array:
+    fitted = _fitted(problem, mechanism)
+    return np.asarray((1.0 - SOFT) * fitted + SOFT / problem.size_u)
+
+
+def initial_state(problem: Problem, mechanisms: Array) -> dict[str, Array]:
+    """Return the state at mechanisms, (starts, |Y|, |U|): consistent q and P(S|U), the multiplier at 0."""
+    return {
+        "mechanism": mechanisms,
+        "kept": mechanisms,
+        "q": problem.p_y @ mechanisms,
+        "lam": np.zeros((len(mechanisms), problem.size_u)),
+        "posterior": closed_form.posterior(mechanisms, problem.p_y, problem.p_s_given_y),
+    }
