@@ -15,7 +15,7 @@ from cvxpriv.cli.outputs import Outputs, require_writable
 from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
 from cvxpriv.cli.terminal import Terminal, solvers_silent
 from cvxpriv.crosschecks.page import largest_residual, worst_first
-from cvxpriv.errors import Disagreement, ModelError
+from cvxpriv.errors import Disagreement, ModelError, suggest
 
 if TYPE_CHECKING:
     from cvxpriv.crosschecks.cases import Case, Target
@@ -32,11 +32,23 @@ class Crosschecks(PluginGroup):
     """Cross-checks by name, and of any problem by the place of the function that builds it."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """See `click.Group`; a name with a colon is ``file.py:function`` or ``module:function``."""
+        """See `click.Group`; other names are ``file.py``, ``file.py:function`` or ``module:function``."""
         known = super().get_command(ctx, cmd_name)
-        if known is not None or ":" not in cmd_name:
+        if known is not None or not (":" in cmd_name or cmd_name.endswith(".py")):
             return known
         return problem_command(cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """See `click.Group`; what is neither a model nor a place of a function is told what it could have been."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            name = Path(args[0])
+            file = f", {name}.py" if name.with_suffix(".py").is_file() else ""
+            hint = f"{suggest(args[0], self.list_commands(ctx))}; or a problem of yours: my_problem.py:build{file}"
+            raise click.UsageError(f"{args[0]!r} is no model that is installed: {hint}", ctx=ctx) from error
 
 
 def check_options(command: Command) -> Command:
@@ -56,7 +68,7 @@ def check_options(command: Command) -> Command:
     cls=Crosschecks,
     plugins=CROSSCHECKS,
     invoke_without_command=True,
-    subcommand_metavar="[MODEL | FILE.py:FUNCTION] [ARGS]...",
+    subcommand_metavar="[MODEL | FILE.py[:FUNCTION]] [ARGS]...",
     short_help="Solve a problem, or every block of a model, by every solver, and judge the answers.",
     epilog="Exit code 3 when a verdict is WRONG or failed; agrees and loose are fine.",
 )
@@ -101,7 +113,10 @@ def problem_command(place: str) -> click.Command:
         """Solve the problem by every solver, and judge each answer."""
         from cvxpriv.crosschecks.builders import builder_named
 
-        _check(terminal, f"crosscheck {place}", builder_named(place), **options)
+        builder = builder_named(place)
+        named = place if ":" in place else f"{place}:{builder.name}"
+        terminal.say(f"Checking {named}")
+        _check(terminal, f"crosscheck {named}", builder, **options)
 
     return check_problem
 

@@ -14,10 +14,12 @@ import click
 from cvxpriv._version import __version__
 from cvxpriv.cli.crosscheck import crosscheck
 from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, UNEXPECTED, exit_code
+from cvxpriv.cli.formulations import formulations
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.plugins import COMMANDS, PluginGroup
 from cvxpriv.cli.release import release
 from cvxpriv.cli.terminal import Terminal
+from cvxpriv.cli.verify import verify
 from cvxpriv.errors import CvxprivError
 
 __all__ = ["main"]
@@ -108,3 +110,5 @@ def main() -> None:
 
 main.add_command(release)
 main.add_command(crosscheck)
+main.add_command(formulations)
+main.add_command(verify)

@@ -121,7 +121,6 @@ def _alpha(a: float) -> dict[str, DCPForm]:
         ways["one geo_mean a cell"] = cell_by_cell(
             lambda p, q: scale * (cp.geo_mean(cp.hstack([p, q]), [a, 1 - a]) - p)
         )
-    # -scale t^(1-a) is written with the sign that makes it convex: cvxpy sees it by the exponent.
     ways["perspective of a power"] = perspectives(lambda x: scale * (cp.power(x, 1.0 - a) - 1.0))
     return ways
 

@@ -1,0 +1,97 @@
+"""`cvxpriv formulations`: one divergence written in every known way, compared on one problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cvxpriv.cli.divergences import METAVAR, divergence_or_text
+from cvxpriv.cli.layout import number, paragraph, residual, table
+from cvxpriv.cli.options import NAMES, output_options
+from cvxpriv.cli.terminal import Terminal, solvers_silent
+
+if TYPE_CHECKING:
+    from cvxpriv.crosschecks import Formulations
+
+__all__ = ["formulations"]
+
+
+@click.command(short_help="Compare equivalent ways of writing a divergence.")
+@click.argument("divergence", metavar=METAVAR)
+@click.option("--size", type=int, default=6, show_default=True, help="Points of each distribution, 3 to 100.")
+@click.option("--solvers", type=NAMES, help="Who solves.  [default: every installed solver]")
+@click.option("--tolerance", type=float, help="What every solver is asked for.  [default: each solver's own]")
+@output_options
+@click.pass_obj
+def formulations(
+    terminal: Terminal, divergence: str, size: int, solvers: tuple[str, ...] | None, tolerance: float | None
+) -> None:
+    """Write one divergence in different but equivalent ways, and compare value, accuracy, cones, size and time.
+
+    \b
+    formulations jensen-shannon    rel_entr, kl_div, cones, perspective, ...
+    formulations 'exp(t) - e'      your own f: adaptive tangents
+
+    All ways solve the same problem, by every solver that takes their cones; the answers are judged by exact
+    residuals and by their distance to a re-solve at tight tolerances.
+    """
+    from cvxpriv.divergences.formulations import PROBLEM
+    from cvxpriv.divergences.formulations import formulations as compare
+
+    target = divergence_or_text(divergence)
+    with terminal.phase("comparing"), solvers_silent():
+        found = compare(target, size, solvers, tolerance)
+    problem = f"{PROBLEM}; N = {size}"
+    rows = found.table.astype(object).to_dict("records")
+    terminal.result(
+        {
+            "command": f"formulations {divergence}",
+            "problem": problem,
+            "reference": found.reference,
+            "reference_from": found.why,
+            "answers": rows,
+        }
+    )
+    terminal.say(_text(found, problem))
+
+
+def _text(found: Formulations, problem: str) -> str:
+    rows: list[dict[str, Any]] = [
+        {str(name): value for name, value in row.items()} for row in found.table.to_dict("records")
+    ]
+    sizes = {
+        (str(row["formulation"]), str(row["cones"]), f"{row['rows']}", f"{row['columns']}", f"{row['nonzeros']}"): None
+        for row in rows
+    }
+    answers = [
+        [
+            str(row["verdict"]),
+            str(row["formulation"]),
+            str(row["solver"]),
+            f"{row['value']:.9f}",
+            residual(row["accuracy"]),
+            residual(row["residual"]),
+            number(row["compile_seconds"] * 1e3, 2),
+            number(row["solve_seconds"] * 1e3, 2),
+        ]
+        for row in rows
+    ]
+    why = [
+        paragraph(f"{row['formulation']} by {row['solver']}: {row['reason']}", indent="  - ", hanging="    ")
+        for row in rows
+        if row["verdict"] != "agrees"
+    ]
+    head = ["verdict", "formulation", "solver", "value", "off by", "residual", "compile ms", "solve ms"]
+    return "\n".join(
+        [
+            paragraph(f"Problem: {problem}.", indent=""),
+            "",
+            table(["formulation", "cones", "rows", "columns", "nonzeros"], [list(size) for size in sizes], "llrrr"),
+            "",
+            table(head, answers, "lllrrrrr"),
+            *why,
+            "",
+            paragraph(f"Reference {found.reference:.10g}: {found.why}.", indent=""),
+        ]
+    )

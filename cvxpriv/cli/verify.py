@@ -1,0 +1,88 @@
+"""`cvxpriv verify`: is a divergence what the models take it for? A table of verdicts with the worst points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cvxpriv.cli.divergences import METAVAR, divergence_or_text
+from cvxpriv.cli.layout import number, paragraph, table
+from cvxpriv.cli.options import NAMES, output_options
+from cvxpriv.cli.terminal import Terminal, solvers_silent
+from cvxpriv.errors import ModelError
+
+if TYPE_CHECKING:
+    from cvxpriv.verification import Verification
+
+__all__ = ["REFUTED", "verify"]
+
+REFUTED = 1
+"""The exit code when a check fails; bad input is 2."""
+
+
+@click.command(
+    short_help="Check a divergence: convexity, derivatives, limits, DCP form.",
+    epilog="Exit codes: 0 when no check fails, 1 when one does, 2 for bad input.",
+)
+@click.argument("divergence", metavar=METAVAR)
+@click.option(
+    "--floor",
+    type=float,
+    metavar="NUMBER",
+    default=1e-3,
+    show_default=True,
+    help="Checked are ratios t = q/p from the floor to 1/floor.",
+)
+@click.option("--solvers", type=NAMES, help="Who solves the block.  [default: every installed solver]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random points.")
+@output_options
+@click.pass_obj
+def verify(terminal: Terminal, divergence: str, floor: float, solvers: tuple[str, ...] | None, seed: int) -> int:
+    """Check that a divergence is what the models take it for.
+
+    \b
+    verify jensen-shannon         a name, such as le-cam or alpha:2
+    verify 't*log(t)'             a formula in t = q/p, on one line
+    verify my_divergence.py:mine  an FDivergence of yours, or a function
+                                  that takes nothing and returns one
+
+    \b
+    holds           and the largest error that was met, and where
+    fails           with the worst point and the remedy
+    not applicable  with what follows from it
+    """
+    from cvxpriv.verification import verify as verification_of
+
+    if not 0.0 < floor < 1.0:
+        raise ModelError(f"--floor={floor:g}: give a number between 0 and 1, such as 0.001")
+    target = divergence_or_text(divergence)
+    with terminal.phase("verifying"), solvers_silent():
+        found = verification_of(target, (floor, 1.0 / floor), solvers=solvers, seed=seed)
+    terminal.result({"command": f"verify {divergence}", **_document(found)})
+    terminal.say(_text(found))
+    return 0 if found.passed else REFUTED
+
+
+def _text(found: Verification) -> str:
+    rows = [[one.verdict, one.check, number(one.worst_value, 2), one.where] for one in found.findings]
+    notes = [paragraph(note, indent="  - ", hanging="    ") for note in found.notes]
+    body = table(["verdict", "check", "worst", "at"], rows, "llrl")
+    return "\n".join([found.subject, "", body, "", *notes, *([""] if notes else []), found.summary])
+
+
+def _document(found: Verification) -> dict[str, object]:
+    return {
+        "subject": found.subject,
+        "passed": found.passed,
+        "checks": [
+            {
+                "check": one.check,
+                "verdict": one.verdict,
+                "worst_value": one.worst_value,
+                "worst_point": one.worst_point,
+                "meaning": one.meaning,
+            }
+            for one in found.findings
+        ],
+    }
