@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("funnel", "fastpath")
+NAMES = ("funnel", "inference", "fastpath")
 
 
 def main() -> int:

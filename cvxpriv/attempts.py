@@ -99,9 +99,15 @@ def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any]) -> At
             problem.solve(solver=name, warm_start=False, **options)
             status = str(problem.status)
         except cp.error.SolverError as error:
-            status, message = "solver_error", str(error).splitlines()[0]
+            status, message = cp.SOLVER_ERROR, _told(error)
     stats = problem.solver_stats if status in _SOLVED else None
     return Attempt(name, status, time.perf_counter() - begun, stats.num_iters if stats else None, message)
+
+
+def _told(error: cp.error.SolverError) -> str:
+    """What cvxpy says that the status does not: that the solver failed, and ``verbose=True``, is no news."""
+    text = str(error).splitlines()[0]
+    return "" if "failed. Try another solver" in text else text
 
 
 def solve(

@@ -83,13 +83,18 @@ def _scs(tolerance: float) -> dict[str, Any]:
 
 
 def _osqp(tolerance: float) -> dict[str, Any]:
-    """Residuals to the tolerance, and a polishing step, which turns a rough answer into an exact active-set one."""
+    """Residuals to the tolerance, and a polishing step, which turns a rough answer into an exact active-set one.
+
+    The limit keeps a hopeless problem to seconds. On a dense linear program of 500 variables and 250 equations, 1e-6
+    takes 4,500 iterations (3 s), and polishing leaves residuals of 8e-14; 1e-8 was not reached in 200,000 (4 minutes),
+    and without its end there is no polishing.
+    """
     return {
         "eps_abs": tolerance,
         "eps_rel": tolerance,
         "eps_prim_inf": tolerance,
         "eps_dual_inf": tolerance,
-        "max_iter": 200_000,
+        "max_iter": 10_000,
         "polishing": True,
     }
 
@@ -133,10 +138,10 @@ SOLVERS: Mapping[str, SolverSpec] = {
         SolverSpec(
             "OSQP",
             frozenset({"zero", "nonneg", "quadratic"}),
-            1e-8,
+            1e-6,
             _osqp,
             "Apache-2.0",
-            "first order with a polishing step; linear and quadratic problems",
+            "first order; exact where its polishing step finds the active rows, else no better than asked for",
             "eps_rel",
         ),
         SolverSpec(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["assert_solvers_agree", "cvxpriv_crosscheck"]
 
 MARKER = "cvxpriv_solvers"
+OPTION = "--cvxpriv-solvers"
 
 
 def assert_solvers_agree(
@@ -72,27 +73,44 @@ def assert_solvers_agree(
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--cvxpriv-solvers``."""
     parser.getgroup("cvxpriv", "cross-checks of convex problems").addoption(
-        "--cvxpriv-solvers",
+        OPTION,
         metavar="NAMES",
         help="solvers of the cvxpriv_crosscheck fixture, with commas; default: every installed one",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the marker, and refuse solvers of the option that there are not, once and before any test.
+
+    Raises
+    ------
+    pytest.UsageError
+        An unknown solver (the nearest name is given), one that is not installed, or no name at all.
+    """
     config.addinivalue_line("markers", f"{MARKER}(*names): the solvers that cvxpriv_crosscheck asks in this test")
+    named = _named_by_option(config)
+    if named is None:
+        return
+    from cvxpriv.crosschecks.problem_checks import solver_names
+    from cvxpriv.errors import ModelError
+
+    try:
+        solver_names(named)
+    except ModelError as error:
+        raise pytest.UsageError(f"{OPTION}: {error}") from error
+
+
+def _named_by_option(config: pytest.Config) -> list[str] | None:
+    """Names of the option; None where it is not given."""
+    text = config.getoption(OPTION)
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 @pytest.fixture
 def cvxpriv_crosscheck(request: pytest.FixtureRequest) -> Callable[..., CrossCheck]:
     """`assert_solvers_agree`, with the solvers of the test's marker or of the command line."""
     marker = request.node.get_closest_marker(MARKER)
-    named = request.config.getoption("--cvxpriv-solvers")
-    chosen: Sequence[str] | None = None
-    if marker is not None:
-        chosen = marker.args
-    elif named:
-        chosen = [name.strip() for name in named.split(",") if name.strip()]
+    chosen: Sequence[str] | None = _named_by_option(request.config) if marker is None else marker.args
 
     def check(problem: Any, tol: float = 1e-6, *, solvers: Sequence[str] | None = None, **options: Any) -> CrossCheck:
         return assert_solvers_agree(problem, chosen if solvers is None else solvers, tol=tol, **options)

@@ -41,3 +41,22 @@ def test_models_are_found_through_their_entry_points() -> None:
 def test_every_public_name_of_the_toolkit_is_there() -> None:
     assert all(getattr(cvxpriv, name) is not None for name in cvxpriv.__all__)
     assert set(cvxpriv.__all__) <= set(dir(cvxpriv))
+
+
+def test_the_toolkit_s_lists_of_public_names_say_the_same() -> None:
+    """Three lists: what `__getattr__` finds, what `__all__` promises, and what type checkers see."""
+    from cvxpriv import crosschecks
+
+    found = [name for names in cvxpriv._HOMES.values() for name in names]
+    assert len(found) == len(set(found))
+    assert set(cvxpriv.__all__) == {*found, *cvxpriv._MODULES, "__version__"}
+    typed = [
+        alias.name
+        for node in ast.walk(ast.parse(Path(cvxpriv.__file__).read_text()))
+        if isinstance(node, ast.If)
+        for one in node.body
+        if isinstance(one, ast.ImportFrom)
+        for alias in one.names
+    ]
+    assert sorted(typed) == sorted([*found, *cvxpriv._MODULES])
+    assert set(crosschecks.__all__) == set(cvxpriv._HOMES["crosschecks"])

@@ -115,8 +115,8 @@ def problem_command(place: str) -> click.Command:
 
         builder = builder_named(place)
         named = place if ":" in place else f"{place}:{builder.name}"
-        terminal.say(f"Checking {named}")
-        _check(terminal, f"crosscheck {named}", builder, **options)
+        note = "" if named == place else f"Checked {named}, as no function was named"
+        _check(terminal, f"crosscheck {named}", builder, note, **options)
 
     return check_problem
 
@@ -132,6 +132,7 @@ def _check(
     terminal: Terminal,
     command: str,
     target: Target,
+    note: str = "",
     *,
     solvers: tuple[str, ...] | None,
     tolerance: float | None,
@@ -151,6 +152,8 @@ def _check(
         outputs.contents["crosscheck.html"] = check.to_html
     files = outputs.write()
     terminal.result({"command": command, **crosscheck_document(check), "files": files})
+    if note:
+        terminal.say(note)
     terminal.say(crosscheck_text(check))
     for case, why in check.references.items():
         terminal.say(paragraph(f"reference of {case}: {why}", indent="  ", hanging="    "))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,11 +12,22 @@ from typing import Any, TypeVar
 import click
 
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.datasets import PAPER_SMOOTHING, SOURCES, joint_table
+from cvxpriv.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.distributions import JointTable
 from cvxpriv.errors import DataError
 
-__all__ = ["NAMES", "TableOptions", "output_options", "table_options"]
+__all__ = [
+    "NAMES",
+    "PRIVATE_PUBLIC",
+    "Sides",
+    "TableOptions",
+    "field_option",
+    "one_or_chain",
+    "output_options",
+    "packed",
+    "table_options",
+    "title_of",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -61,10 +72,70 @@ def output_options(command: Command) -> Command:
     return command
 
 
+def packed(
+    command: Command, kind: type[Any], argument: str, options: Sequence[Callable[[Any], Any]], **fixed: Any
+) -> Command:
+    """Give a command options that it gets as one dataclass `kind`, under the name `argument`.
+
+    Each option has the name of a field of `kind`; `fixed` holds those that are no option.
+    """
+    names = [field.name for field in fields(kind) if field.name not in fixed]
+
+    @wraps(command)
+    def collected(*args: Any, **kwargs: Any) -> Any:
+        chosen = {name: kwargs.pop(name) for name in names}
+        return command(*args, **{argument: kind(**chosen, **fixed)}, **kwargs)
+
+    wrapped: Any = collected
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[no-any-return]
+
+
+def field_option(kind: type[Any], flag: str, text: str, **settings: Any) -> Callable[[Any], Any]:
+    """Return the option of a dataclass's field; its default is the field's, which the help shows unless it is None."""
+    default = getattr(kind, flag.removeprefix("--").replace("-", "_"), None)
+    return click.option(flag, help=text, **{"default": default, "show_default": default is not None, **settings})
+
+
+def one_or_chain(solver: tuple[str, ...] | str) -> tuple[str, ...] | str:
+    """Return a solver that stands alone as a text, which models take for the first of the fallback chain."""
+    return solver[0] if len(solver) == 1 else solver
+
+
+@dataclass(frozen=True)
+class Sides:
+    """How a command calls the two sides of its table, and what it takes of the embedded ones.
+
+    Attributes
+    ----------
+    private, public : str
+        The flags.
+    help : pair of str
+        Their texts.
+    embedded : mapping of str to pair of tuples of str
+        The columns of either side where none are named, by the embedded table's name.
+    """
+
+    private: str
+    public: str
+    help: tuple[str, str]
+    embedded: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+
+
+PRIVATE_PUBLIC = Sides(
+    "--private",
+    "--public",
+    ("Columns of S, what is to be hidden: age,income.", "Columns of X, what Y is to tell of."),
+    {name: (source.private, source.public) for name, source in SOURCES.items()},
+)
+
+
 @dataclass(frozen=True)
 class TableOptions:
     """Which table, and how it is read."""
 
+    sides: Sides
     private: tuple[str, ...]
     public: tuple[str, ...]
     count: str | None
@@ -76,20 +147,18 @@ class TableOptions:
     missing: tuple[str, ...] | None
 
     def load(self, source: str) -> JointTable:
-        """Return the joint table of a file, or the embedded one of that name.
+        """Return the joint table of a file, or of the embedded one of that name.
 
         Raises
         ------
         DataError
             No such file, not a table, or columns that are missing or contradict each other.
         """
-        if source in SOURCES and not Path(source).exists():
-            self._refuse_columns(source)
-            smoothing = PAPER_SMOOTHING if self.smoothing is None else self.smoothing
-            return joint_table(source, smoothing, self.smoothing_on)
-        for side in ("private", "public"):
-            if not getattr(self, side):
-                raise DataError(f"--{side} names no column of {source}: name at least one, such as --{side} age,sex")
+        if is_embedded(source):
+            return self._embedded(source)
+        for flag, columns in ((self.sides.private, self.private), (self.sides.public, self.public)):
+            if not columns:
+                raise DataError(f"{flag} names no column of {source}: name at least one, such as {flag} age,sex")
         return JointTable.from_csv(
             source,
             list(self.private),
@@ -103,19 +172,38 @@ class TableOptions:
             self.missing,
         )
 
-    def _refuse_columns(self, source: str) -> None:
-        if self.private or self.public or self.count:
-            raise DataError(
-                f"{source} is an embedded table, whose private and public columns are those of its paper: leave out "
-                "--private, --public and --count, or give a file"
-            )
+    def _embedded(self, source: str) -> JointTable:
+        if self.count:
+            raise DataError(f"--count={self.count!r}: {source} is an embedded table, which counts itself: leave it out")
+        private, public = self.sides.embedded[source]
+        smoothing = PAPER_SMOOTHING if self.smoothing is None else self.smoothing
+        return JointTable.from_frame(
+            load_table(source),
+            list(self.private or private),
+            list(self.public or public),
+            "count",
+            smoothing,
+            self.smoothing_on,
+            keep_unseen=smoothing > 0,
+            allow_overlap=self.allow_overlap or not (self.private or self.public),
+        )
 
 
-def table_options(command: Command) -> Command:
+def is_embedded(source: str) -> bool:
+    """Whether a table's name is that of an embedded one, and of no file."""
+    return source in SOURCES and not Path(source).exists()
+
+
+def title_of(source: str) -> str:
+    """Return a table's name for people."""
+    return SOURCES[source].title if is_embedded(source) else Path(source).name
+
+
+def table_options(sides: Sides) -> Callable[[Command], Command]:
     """Give a command the options that say how a table is read; it gets them as one `TableOptions`, ``columns``."""
     options = [
-        click.option("--private", type=NAMES, default=(), help="Columns of S, what is to be hidden: age,income."),
-        click.option("--public", type=NAMES, default=(), help="Columns of X, what Y is to tell of."),
+        click.option(sides.private, "private", type=NAMES, default=(), help=sides.help[0]),
+        click.option(sides.public, "public", type=NAMES, default=(), help=sides.help[1]),
         click.option("--count", metavar="COLUMN", help="Column with the number of records; none: one a row."),
         click.option(
             "--smoothing", type=float, metavar="NUMBER", help="Added to each cell.  [default: 0; embedded tables 1e-3]"
@@ -127,19 +215,11 @@ def table_options(command: Command) -> Command:
             show_default=True,
             help="To what smoothing is added.",
         ),
-        click.option("--keep-unseen", is_flag=True, help="Keep cells of X that do not occur (wants --smoothing)."),
-        click.option("--allow-overlap", is_flag=True, help="Let a column be private and public."),
+        click.option(
+            "--keep-unseen", is_flag=True, help=f"Keep cells of {sides.public} that do not occur (wants --smoothing)."
+        ),
+        click.option("--allow-overlap", is_flag=True, help="Let a column stand on both sides."),
         click.option("--separator", metavar="TEXT", help="Between cells.  [default: , for .csv; a tab for .tsv]"),
         click.option("--missing", type=NAMES, help="Spellings of a missing value.  [default: those of pandas]"),
     ]
-    names = tuple(TableOptions.__dataclass_fields__)
-
-    @wraps(command)
-    def collected(*args: Any, **kwargs: Any) -> Any:
-        columns = TableOptions(**{name: kwargs.pop(name) for name in names})
-        return command(*args, columns=columns, **kwargs)
-
-    wrapped: Any = collected
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[no-any-return]
+    return lambda command: packed(command, TableOptions, "columns", options, sides=sides)

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from cvxpriv.conic.cones import ConeLayout, triangles_from_matrices
+from cvxpriv.conic.cones import ConeLayout
 from cvxpriv.conic.cones._types import Array, Mask
 
 if TYPE_CHECKING:
@@ -190,27 +190,8 @@ def _repair(program: ConeProgram, tilt: Array, z: Array, free: Mask) -> Array:
         if (layout.block_distances(moved, dual=True) <= _room(layout, moved)).all():
             return moved
         z = layout.project_dual(moved)
-    inwards = onto_equalities(_inside(layout), np.zeros(kept.size))
+    inwards = onto_equalities(layout.interior(), np.zeros(kept.size))
     return _step_inwards(layout, onto_equalities(z, target), inwards, A)
-
-
-def _inside(layout: ConeLayout) -> Array:
-    """A point inside the dual cone; zero on the rows of equalities, whose duals are free."""
-    inside = np.zeros(layout.size)
-    centres = {"zero": [0.0], "nonneg": [1.0], "exp": [-1.0, 0.5, 1.0]}
-    for family in layout.families:
-        size = family.rows.shape[1]
-        if family.kind in centres:
-            centre = np.array(centres[family.kind])
-        elif family.kind == "soc":
-            centre = np.eye(size)[0]
-        elif family.kind == "power":
-            centre = np.append(np.ones(size - 1), 0.0)
-        else:
-            order = layout.psd[family.numbers[0]]
-            centre = triangles_from_matrices(np.eye(order)[None], layout.triangle)[0]
-        inside[family.rows] = centre
-    return inside
 
 
 def _step_inwards(layout: ConeLayout, z: Array, direction: Array, A: sp.csc_array) -> Array:

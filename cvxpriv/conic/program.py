@@ -105,7 +105,7 @@ class ConicSolution:
     seconds : float
         Wall time of the call.
     error : str
-        What was raised, or ``""``.
+        How it gave up or what was raised, with the remedy, or ``""``.
     raw : object
         The solver's own answer.
     """
@@ -138,7 +138,9 @@ class ConicSolution:
 
     @property
     def certificate(self) -> Certificate | None:
-        """The solver's proof of infeasibility or unboundedness, checked; None where it claims neither."""
+        """The solver's proof of infeasibility or unboundedness, checked; None where it claims neither, or either."""
+        if self.status == cp.settings.INFEASIBLE_OR_UNBOUNDED:
+            return None
         if self.status.startswith("infeasible") and self.z is not None:
             return infeasibility(self.program, self.z)
         if self.status.startswith("unbounded") and self.x is not None:
@@ -151,9 +153,10 @@ def solve_conic(
     solver: str,
     options: Mapping[str, object] | None = None,
     *,
+    warm_start: bool = False,
     verbose: bool = False,
 ) -> ConicSolution:
-    """Solve through cvxpy's own chain, from a cold start, and keep the raw solution.
+    """Solve through cvxpy's own chain and keep the raw solution.
 
     The problem's variables and constraints receive their values and duals as with ``problem.solve``. Whatever the
     solver or cvxpy raises is stored as ``error`` and loses nothing that the solver returned before.
@@ -165,6 +168,8 @@ def solve_conic(
         ``"CLARABEL"``, ``"SCS"``, ``"ECOS"``, ``"OSQP"`` or ``"HIGHS"``.
     options : mapping
         Passed on to the solver as they are.
+    warm_start : bool
+        Start from this solver's last answer to this problem, if it can (SCS and OSQP do); else from a cold start.
 
     Raises
     ------
@@ -175,7 +180,7 @@ def solve_conic(
     program = ConeProgram(**compiled.fields)
     start = time.perf_counter()
     try:
-        raw = compiled.chain.solve_via_data(problem, compiled.data, False, verbose, dict(options or {}))
+        raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, verbose, dict(options or {}))
     except Exception as error:  # a solver may raise anything; the caller still wants the other solvers' rows
         seconds = time.perf_counter() - start
         return ConicSolution(program, None, None, None, "failed", None, None, seconds, _describe(error))
@@ -185,25 +190,34 @@ def solve_conic(
         inverted = compiled.chain.solver.invert(raw, compiled.inverse[-1])
     except Exception as error:  # an answer that cvxpy cannot read must not hide the answer
         return ConicSolution(program, None, None, None, "failed", None, None, seconds, _describe(error), raw)
+    status, iterations = str(inverted.status), inverted.attr.get("num_iters")
     refusal = ""
+    if status in (cp.SOLVER_ERROR, cp.USER_LIMIT):
+        refusal = _gave_up(solver, compiled.own_status(raw), status, iterations)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says so
             problem.unpack_results(raw, compiled.chain, compiled.inverse)
     except Exception as error:  # cvxpy raises where the solver's status is a failure; status and point are kept
-        refusal = _describe(error)
+        refusal = refusal or _describe(error)
     return ConicSolution(
         program=program,
         x=x,
         s=s,
         z=z,
-        status=str(inverted.status),
-        iterations=inverted.attr.get("num_iters"),
+        status=status,
+        iterations=iterations,
         solver_seconds=inverted.attr.get("solve_time"),
         seconds=seconds,
         error=refusal,
         raw=raw,
     )
+
+
+def _gave_up(solver: str, own: str, status: str, iterations: int | None) -> str:
+    after = "" if iterations is None else f" after {iterations} iterations"
+    remedy = "raise its limit, or loosen its tolerance" if status == cp.USER_LIMIT else "loosen its tolerance"
+    return f"{solver} ended with {own!r}{after}: {remedy}, rescale the data, or take another solver"
 
 
 def _describe(error: Exception) -> str:

@@ -161,6 +161,7 @@ class Answer:
             residuals=self.cone,
             displacement=self.displacement,
             missed=self.missed,
+            moved=self.moved / self.size,
             certificate=self.certificate,
             error=self.error,
             bound=self.bound,

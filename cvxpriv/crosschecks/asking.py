@@ -22,8 +22,10 @@ from cvxpriv.state import Values
 __all__ = ["claimed_answer", "solver_answer"]
 
 
-def solver_answer(case: Case, solver: str, tolerance: float | None, own: Mapping[str, Any]) -> Answer:
-    """Solve a case by one solver, from a cold start, and measure what it returns.
+def solver_answer(
+    case: Case, solver: str, tolerance: float | None, own: Mapping[str, Any], *, warm_start: bool = False
+) -> Answer:
+    """Solve a case by one solver and measure what it returns.
 
     Parameters
     ----------
@@ -31,13 +33,15 @@ def solver_answer(case: Case, solver: str, tolerance: float | None, own: Mapping
         None is the solver's own in the table.
     own : mapping
         The caller's options on top of the tolerance set.
+    warm_start : bool
+        Start from the solver's last answer, where `case` declares the same problem as then; else from a cold start.
     """
     declaration = case.declare()
     spec = solver_spec(solver)
     options = spec.full_options(tolerance, own)
     asked = float(options[spec.main_option])
     begun = time.perf_counter()
-    solution = solve_conic(declaration.problem, solver, options)
+    solution = solve_conic(declaration.problem, solver, options, warm_start=warm_start)
     seconds = time.perf_counter() - begun
     bound = solution.lower_bound
     known: dict[str, Any] = {

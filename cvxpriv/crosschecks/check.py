@@ -20,7 +20,7 @@ from cvxpriv.crosschecks.asking import claimed_answer, solver_answer
 from cvxpriv.crosschecks.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
 from cvxpriv.crosschecks.isolation import isolated
 from cvxpriv.crosschecks.problem_checks import capable, solver_names
-from cvxpriv.crosschecks.references import CLOSED_FORM, ReferenceLike, reference_of
+from cvxpriv.crosschecks.references import CLOSED_FORM, Place, ReferenceLike, reference_of
 from cvxpriv.crosschecks.rows import rows_of
 from cvxpriv.crosschecks.verdicts import Tolerances, Verdict, worst_of
 from cvxpriv.errors import Disagreement, ModelError
@@ -42,7 +42,8 @@ class CrossCheck:
 
         - case, solver, status, verdict;
         - objective (at its point in the domain), gap (to the reference's, relative), distance (largest difference of a
-          variable from the reference's: for a problem with several minimisers it says nothing);
+          variable from the reference's: for a problem with several minimisers it says nothing), moved (the largest move
+          of an entry into the domain);
         - primal, stationarity, natural: of the problem as written, absolute (`cvxpriv.kkt`; at ties and kinks those of
           `cvxpriv.kkt.proximal`, or NaN where they cannot be measured);
         - displacement: how far the point is from stationary, relative: what the verdict rests on;
@@ -200,7 +201,7 @@ class _Task:
         for case in cases:
             with values_kept(case):
                 found = self.claimed(case) + [self.answer(case, name) for name in asked[case.name][0]]
-                taken = reference_of(case, found, self.reference)
+                taken = reference_of(case, found, self.reference, Place(self.isolate, self.time_limit))
             references[case.name] = taken.why
             rows += rows_of(case, found, taken, tolerances)
         skipped = {name: unable for name, (_, unable) in asked.items() if unable and self.solvers is not None}

@@ -31,6 +31,8 @@ class Evidence:
         How far the point is from stationary, relative; NaN if that could not be measured.
     missed : tuple of (float, str)
         The worst violation of a constraint as written, relative, and the constraint.
+    moved : float
+        By how much its point was moved into the domain, relative: it is judged there.
     certificate : Certificate, optional
         Of a claim of infeasibility or unboundedness.
     error : str
@@ -50,6 +52,7 @@ class Evidence:
     residuals: ConeResiduals | None = None
     displacement: float = 0.0
     missed: tuple[float, str] = (0.0, "")
+    moved: float = 0.0
     certificate: Certificate | None = None
     error: str = ""
     bound: float = np.nan

@@ -137,7 +137,7 @@ def _certificates(check: CrossCheck) -> Section | None:
     ]
     text = (
         "Where a solver claims that there is no solution: how far its certificate, scaled to strength one, is from a "
-        "proof. A dash is a claim without any."
+        "proof. A dash is a claim without any: its verdict rests on the certificates of others, or on one found here."
     )
     return _section("Certificates", text, rows, heat=["certificate"]) if len(rows) else None
 
@@ -145,10 +145,11 @@ def _certificates(check: CrossCheck) -> Section | None:
 def _values(check: CrossCheck) -> Section:
     text = (
         "gap: relative distance of the value to the reference's. distance: the largest difference of a variable from "
-        "the reference's, which says nothing where there are several minimisers. bound: what no solver can beat, "
+        "the reference's, which says nothing where there are several minimisers. moved: the largest move of an entry "
+        "into the domain, where the point is judged. bound: what no solver can beat, "
         "certified from its dual."
     )
-    names = ["case", "solver", "objective", "gap", "distance", "bound", "bound_reason"]
+    names = ["case", "solver", "objective", "gap", "distance", "moved", "bound", "bound_reason"]
     rows = check.table.loc[check.table["objective"].notna(), names].copy()
     rows["objective"] = [_exactly(value) for value in rows["objective"]]
     rows["bound"] = [_exactly(value) for value in rows["bound"]]

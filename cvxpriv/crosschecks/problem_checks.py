@@ -152,7 +152,8 @@ def _constants(expression: Any) -> Iterator[Any]:
 
 def _not_finite(value: Any) -> str:
     """The first kind of number that is not finite, or ``""``."""
-    dense = np.asarray(value.data if sp.issparse(value) else value, dtype=float)
+    held = value  # a name that keeps its type Any after the question below
+    dense = np.asarray(held.data if sp.issparse(value) else held, dtype=float)
     if np.isnan(dense).any():
         return "NaN"
     return "an infinite number" if np.isinf(dense).any() else ""

@@ -3,7 +3,8 @@
 ============  =======================================================================================================
 best          the answer with the smallest exact residual
 closed form   the case's exact update
-accurate      the best of several re-solves at tight tolerances, also with a scaled objective
+accurate      the best of several re-solves at tight tolerances, also with a scaled objective, and from the answer
+              before where a solver takes one
 values        the caller's own
 ============  =======================================================================================================
 """
@@ -20,13 +21,23 @@ import numpy as np
 from cvxpriv.crosschecks.answers import Answer
 from cvxpriv.crosschecks.asking import claimed_answer, solver_answer
 from cvxpriv.crosschecks.cases import Case
+from cvxpriv.crosschecks.isolation import isolated
 from cvxpriv.crosschecks.problem_checks import capable
 from cvxpriv.declaration import Declaration
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.solvers import SOLVERS
 from cvxpriv.state import Values
 
-__all__ = ["CLOSED_FORM", "KINDS", "TOLERANCES", "Reference", "ReferenceLike", "accurate_answer", "reference_of"]
+__all__ = [
+    "CLOSED_FORM",
+    "KINDS",
+    "TOLERANCES",
+    "Place",
+    "Reference",
+    "ReferenceLike",
+    "accurate_answer",
+    "reference_of",
+]
 
 CLOSED_FORM = "closed form"
 """The name under which an exact update stands in the table."""
@@ -37,6 +48,8 @@ STEEP = 10.0
 """From this size of the gradient on the objective is also solved scaled down."""
 PRECISE = ("CLARABEL", "ECOS", "HIGHS", "OSQP")
 """SCS, a first-order method, is asked only where these take none of the problem's cones."""
+WARM = ("OSQP", "SCS")
+"""First-order methods, which go on from an answer."""
 
 ReferenceLike: TypeAlias = "str | Mapping[Any, Any] | None"
 
@@ -60,7 +73,32 @@ class Reference:
     why: str
 
 
-def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike) -> Reference:
+@dataclass(frozen=True)
+class Place:
+    """Where re-solves take place: here, or in processes of their own with a time limit, which lose nothing by a crash.
+
+    Attributes
+    ----------
+    isolate : bool
+    time_limit : float, optional
+        Seconds for all re-solves by one solver; see `cvxpriv.crosschecks.isolation.isolated`.
+    """
+
+    isolate: bool = False
+    time_limit: float | None = None
+
+    def answers(self, case: Case, solver: str) -> list[Answer]:
+        """Answers of one solver at tighter and tighter tolerances; none of a process that did not end well."""
+        if not self.isolate:
+            return _tightened(case, solver)
+        ending = isolated(_tightened, case, solver, time_limit=self.time_limit)
+        return ending.value if isinstance(ending.value, list) else []
+
+
+HERE = Place()
+
+
+def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, place: Place = HERE) -> Reference:
     """Choose the reference of a case; None is the closed form if there is one, else the best answer.
 
     Raises
@@ -75,7 +113,7 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike) -
     if wanted == CLOSED_FORM and case.exact is None:
         raise ModelError(f"reference='closed form': {case.name} has none; take 'best' or 'accurate'")
     if wanted == "accurate":
-        return _accurate(case)
+        return _accurate(case, place)
     exact = [answer for answer in answers if answer.solver == CLOSED_FORM]
     if exact and wanted != "best":
         return _of(exact[0], "closed form: exact")
@@ -87,24 +125,46 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike) -
     return _of(best, f"{best.solver}: smallest exact residual of {len(answers)} answers")
 
 
-def accurate_answer(
-    case: Case, solvers: Sequence[str] = PRECISE, solve: Callable[..., Answer] = solver_answer
-) -> tuple[Answer, int]:
-    """Re-solve at tight tolerances, by several solvers, also with the objective scaled; the best answer, of how many.
+def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place = HERE) -> tuple[Answer, str]:
+    """Re-solve at tight tolerances, by several solvers, also with the objective scaled; the best answer, and of what.
 
-    Interior-point and simplex methods take no warm start; each attempt starts cold, so that none inherits an error.
+    SCS and OSQP start each tighter solve from the answer before, which is where they would come by again. The others
+    take no warm start: interior-point methods would only begin near the boundary, where they are slow.
     """
     names, _ = capable(case.declare().problem)
     precise = [name for name in names if name in solvers] or list(names)
-    attempts = [solve(case, name, tolerance, {}) for name in precise for tolerance in TOLERANCES]
+    attempts = [answer for name in precise for answer in place.answers(case, name)]
     steepness = min((answer.steepness for answer in attempts if np.isfinite(answer.quality)), default=1.0)
     if steepness > STEEP:
         scaled = replace(case, declare=_Scaled(case.declare, 1.0 / steepness), exact=None)
-        for name in precise:
-            for tolerance in TOLERANCES:
-                answer = solve(scaled, name, tolerance, {})
-                attempts.append(replace(answer, objective=answer.objective * steepness, bound=answer.bound * steepness))
-    return min(attempts, key=lambda answer: answer.quality), len(attempts)
+        attempts += [
+            replace(answer, objective=answer.objective * steepness, bound=answer.bound * steepness)
+            for name in precise
+            for answer in place.answers(scaled, name)
+        ]
+    best = min(attempts, key=lambda answer: answer.quality, default=Answer("nobody", "failed", float("nan")))
+    if not np.isfinite(best.quality):
+        return best, "no re-solve at tight tolerances returned a solution"
+    start = "the first cold and then each from the answer before" if best.solver in WARM else "each from a cold start"
+    scaling = f", half of them with the objective divided by {steepness:.0e}" if steepness > STEEP else ""
+    return best, f"the best of {len(attempts)} re-solves at tight tolerances{scaling}; by {best.solver} {start}"
+
+
+def _tightened(case: Case, solver: str) -> list[Answer]:
+    if solver not in WARM:
+        return [solver_answer(case, solver, tolerance, {}) for tolerance in TOLERANCES]
+    held = replace(case, declare=_Held(case.declare()))  # the solver's last answer is kept with the problem
+    return [solver_answer(held, solver, tolerance, {}, warm_start=k > 0) for k, tolerance in enumerate(TOLERANCES)]
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The same declaration each time."""
+
+    declaration: Declaration
+
+    def __call__(self) -> Declaration:
+        return self.declaration
 
 
 @dataclass(frozen=True)
@@ -120,11 +180,11 @@ class _Scaled:
         return replace(declaration, objective=sense(self.factor * declaration.objective.args[0]))
 
 
-def _accurate(case: Case) -> Reference:
-    best, count = accurate_answer(case)
+def _accurate(case: Case, place: Place) -> Reference:
+    best, how = accurate_answer(case, place=place)
     if not np.isfinite(best.quality):
-        return Reference(float("nan"), {}, f"none: {count} re-solves at tight tolerances returned no solution")
-    return _of(best, f"accurate: {best.solver} at {best.asked:.0e}, the best of {count} re-solves at tight tolerances")
+        return Reference(float("nan"), {}, f"none: {how}")
+    return _of(best, f"accurate: {best.solver} at {best.asked:.0e}, {how}")
 
 
 def _of(answer: Answer, why: str) -> Reference:

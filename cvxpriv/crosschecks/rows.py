@@ -58,6 +58,7 @@ def _row(case: Case, answer: Answer, gap: float, distance: float, verdict: Verdi
         "objective": answer.objective,
         "gap": gap,
         "distance": distance,
+        "moved": nan if answer.values is None else answer.moved,
         "primal": answer.residuals.primal if answer.residuals else nan,
         "stationarity": answer.stationarity,
         "natural": answer.natural,

@@ -4,16 +4,17 @@
 agrees   claims a solution, and every exact residual and the distance to the reference are within tolerance
 loose    claims a solution that is right, but only to fewer digits; or does not claim to be accurate
 WRONG    claims `optimal` where an exact residual is far above what the solver was asked for, or the value is
-         no number, or far from the reference; or claims infeasible or unbounded without a valid certificate
-failed   returned no solution
+         no number, or far from the reference; or claims infeasible or unbounded where it is proven not to be
+failed   returned no solution; or claims that there is none where that is neither proven nor refuted
 =======  ===============================================================================================
 
 A feasible point with the value of a certified bound is proven optimal: it is never WRONG for standing far from
 stationary, nor for the digits of the dual that proves it. Where its distance from stationary cannot be measured, that
 proof makes it agree.
 
-A solver that claims infeasible or unbounded agrees if its certificate holds. Where solvers contradict each other, see
-`cvxpriv.crosschecks.contradictions`.
+A solver that claims infeasible or unbounded agrees if its certificate holds. One that does not hold is WRONG here,
+where an answer is judged alone. Whether the claim is true all the same, and what answers say of each other, is settled
+in `cvxpriv.crosschecks.contradictions`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ __all__ = ["VERDICTS", "Evidence", "Tolerances", "Verdict", "judge", "judge_clai
 
 #: From best to worst.
 VERDICTS = ("agrees", "loose", "failed", "WRONG")
+
+NOTICED = 1e-9
+"""A move into the domain, relative, that is worth a word."""
 
 _CONDITIONS = {
     "primal": "its point misses the constraints",
@@ -137,6 +141,10 @@ def judge_claim(evidence: Evidence, tolerances: Tolerances, *, exact: bool) -> V
 def _within(evidence: Evidence, tolerances: Tolerances, residual: float) -> Verdict:
     """The verdict where nothing is above its limit: agrees, if the point is measured or its value is proven."""
     reason = f"every exact residual is at most {max(residual, 1e-16):.0e}"
+    if evidence.moved > tolerances.agree:
+        return Verdict("loose", f"{reason}, but its point lies {evidence.moved:.1e} (relative) outside the domain")
+    if evidence.moved > NOTICED:
+        reason += f" once its point is moved {evidence.moved:.0e} (relative) into the domain"
     if np.isnan(evidence.displacement):
         if not evidence.proven(tolerances.agree):
             return Verdict("loose", f"how far its point is from stationary is not known: {evidence.unmeasured}")

@@ -74,10 +74,10 @@ def formulations(
         return compare_formulations(cases, solvers, tolerance=tolerance)
     # Tangents have the smallest residuals of all, and a value that is their gap off: they are no reference.
     first = next(iter(ways))
-    best, count = accurate_answer(cases[first])
+    best, how = accurate_answer(cases[first])
     found = compare_formulations(cases, solvers, reference=best.objective, tolerance=tolerance)
     asked = f"{best.solver} at {best.asked:.0e}"
-    return replace(found, why=f"{first} by {asked}, the best of {count} solves (exact residual {best.quality:.1e})")
+    return replace(found, why=f"{first} by {asked}, {how} (exact residual {best.quality:.1e})")
 
 
 def pair_block(f: FDivergence, size: int) -> Block:

@@ -172,12 +172,13 @@ def _entries(matrix: sp.csr_array, j: np.ndarray, i: np.ndarray) -> Array:
 def slopes(parts: Sequence[Parts], frozen: Array, step: Array, floor: float) -> tuple[Array, Array]:
     """Low and high derivative of the Lagrangian along every coordinate after a ``step`` (n,) of it alone."""
     low, high = frozen.copy(), frozen.copy()
-    for part in parts:
-        for term in part.terms:
-            below, above = term.slopes(step, floor)
-            low += np.bincount(term.coordinate, below, minlength=low.size)
-            high += np.bincount(term.coordinate, above, minlength=high.size)
-    return low, high
+    with np.errstate(invalid="ignore"):  # one term may rise without bound where another falls
+        for part in parts:
+            for term in part.terms:
+                below, above = term.slopes(step, floor)
+                low += np.bincount(term.coordinate, below, minlength=low.size)
+                high += np.bincount(term.coordinate, above, minlength=high.size)
+    return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
 
 
 def proximal_steps(

@@ -15,7 +15,7 @@ import numpy as np
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.state import Array
 
-__all__ = ["Regularizer", "box", "elastic_net", "group", "nonnegative", "regularizer_named"]
+__all__ = ["Regularizer", "box", "elastic_net", "group", "nonnegative", "regularizer_named", "restricted"]
 
 Form = tuple[cp.Expression | float, list[cp.Constraint]]
 
@@ -37,6 +37,8 @@ class Regularizer:
         (x, g) to the Euclidean distance of -g to the subgradients of R at x: 0 exactly where x minimises R + g'x.
     ridge : float, optional
         c when R(x) = (c/2) ||x||^2, so that a quadratic step has a linear system; None otherwise.
+    separable : bool
+        Whether R is a sum of functions of one coordinate each.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Regularizer:
     prox: Callable[[Array, float], Array]
     distance: Callable[[Array, Array], float]
     ridge: float | None = None
+    separable: bool = False
 
     def __repr__(self) -> str:
         return f"Regularizer({self.name!r})"
@@ -67,6 +70,7 @@ NONE = Regularizer(
     prox=lambda s, step: s,
     distance=lambda x, g: float(np.linalg.norm(g)),
     ridge=0.0,
+    separable=True,
 )
 RIDGE = Regularizer(
     "l2",
@@ -75,6 +79,7 @@ RIDGE = Regularizer(
     prox=lambda s, step: s / (1.0 + step),
     distance=lambda x, g: float(np.linalg.norm(x + g)),
     ridge=1.0,
+    separable=True,
 )
 LASSO = Regularizer(
     "l1",
@@ -82,6 +87,7 @@ LASSO = Regularizer(
     expression=lambda x: (cp.norm1(x), []),
     prox=_shrunk,
     distance=lambda x, g: _lasso_distance(x, g, 1.0),
+    separable=True,
 )
 
 
@@ -103,6 +109,7 @@ def elastic_net(ratio: float) -> Regularizer:
         prox=lambda s, step: _shrunk(s, step * ratio) / (1.0 + step * rest),
         distance=lambda x, g: _lasso_distance(x, g + rest * x, ratio),
         ridge=1.0 if ratio == 0.0 else None,
+        separable=True,
     )
 
 
@@ -170,12 +177,48 @@ def box(low: float, high: float) -> Regularizer:
         expression=expression,
         prox=lambda s, step: np.clip(s, low, high),
         distance=distance,
+        separable=True,
     )
 
 
 def nonnegative() -> Regularizer:
     """Return the set x >= 0."""
     return box(0.0, float("inf"))
+
+
+def restricted(regularizer: Regularizer, bounds: Regularizer) -> Regularizer:
+    """Return a regulariser within a box: R(x) where the bounds hold, inf elsewhere.
+
+    Its `distance` is that of x to prox(x - g, 1), which is 0 exactly where x minimises R + g'x in the box.
+
+    Raises
+    ------
+    ModelError
+        `bounds` is no `nonneg` or `box`, or R ties coordinates together: the proximal step is then no clipped one.
+    """
+    if not bounds.name.startswith(("nonneg", "box:")):
+        raise ModelError(f"sets={bounds.name!r} is no ready set: pass 'nonneg' or 'box:<low>:<high>'")
+    if not regularizer.separable:
+        raise ModelError(
+            f"regularizer={regularizer.name!r} ties coordinates together and has no ready step within "
+            f"{bounds.name!r}: add the set with constrain(...)"
+        )
+
+    def prox(s: Array, step: float) -> Array:
+        return bounds.prox(regularizer.prox(s, step), step)
+
+    def expression(x: cp.Expression) -> Form:
+        cost, inside = regularizer.expression(x)
+        return cost, [*inside, *bounds.expression(x)[1]]
+
+    return Regularizer(
+        f"{regularizer.name} within {bounds.name}",
+        value=lambda x: regularizer.value(x) + bounds.value(x),
+        expression=expression,
+        prox=prox,
+        distance=lambda x, g: float(np.linalg.norm(x - prox(x - g, 1.0))),
+        separable=True,
+    )
 
 
 PLAIN = {one.name: one for one in (NONE, RIDGE, LASSO)} | {"nonneg": nonnegative()}

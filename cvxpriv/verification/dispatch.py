@@ -39,7 +39,7 @@ class Options:
 
 
 def verify(
-    target: FDivergence | str,
+    target: object,
     interval: tuple[float, float] = (FLOOR, 1.0 / FLOOR),
     *,
     solvers: Sequence[str] | None = None,
@@ -52,10 +52,11 @@ def verify(
 
     Parameters
     ----------
-    target : FDivergence or str
-        A string is a name of `cvxpriv.divergences.names`, or one line of text in t such as ``"t*log(t)"``.
+    target : FDivergence, str, or an object of a model
+        A string is a name of `cvxpriv.divergences.names`, or one line of text in t such as ``"t*log(t)"``. A model
+        that is imported may register types of its own, as `cvxpriv_models.istdp` does for penalties.
     interval : (float, float)
-        The ratios t = q/p that will occur; 1 lies inside.
+        The ratios t = q/p that will occur, or the sizes of coefficients; 1 lies inside.
     solvers : sequence of str, optional
         Who solves the block; None is every installed solver that takes its cones.
     seed : int
@@ -92,7 +93,10 @@ def verification_of(target: object, options: Options) -> Verification:
     ModelError
         No function is registered for the type.
     """
-    raise ModelError(f"target={target!r} cannot be verified: pass an FDivergence, its name, or its formula in t")
+    raise ModelError(
+        f"target={target!r} cannot be verified: pass an FDivergence, its name, its formula in t, or an "
+        "object of a type that an imported model registers"
+    )
 
 
 @verification_of.register

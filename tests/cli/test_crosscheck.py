@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from cvxpriv_models.privacy_funnel.run import FunnelRun
 
+from cvxpriv import models
 from cvxpriv.crosschecks.check import CrossCheck
 
 from .conftest import Run, one_error_line
@@ -131,7 +132,8 @@ def test_all_means_every_block_of_every_model(run: Run) -> None:
     result = run("crosscheck", "--all", "--solvers", "CLARABEL", "--json")
     assert result.exit_code == 0, result.stderr
     blocks = {answer["case"] for answer in json.loads(result.stdout)["answers"]}
-    assert blocks == {f"funnel {name}" for name in ("q", "u", "r", "w", "(u, r)", "(q, u, r)")}
+    assert blocks >= {f"funnel {name}" for name in ("q", "u", "r", "w", "(u, r)", "(q, u, r)")}
+    assert len(models.available()) == len({block.split()[0] for block in blocks})
 
 
 @pytest.mark.parametrize(
@@ -144,9 +146,23 @@ def test_all_means_every_block_of_every_model(run: Run) -> None:
         (("--all", "{}:lie"), "--all: give it after what is checked"),
         (("{}:lie", "--solvers", "CLARABELLE"), "did you mean 'CLARABEL'"),
         (("{}:lie", "--time-limit", "3"), "time_limit"),
-        (("funel",), "funel"),
+        (("funel",), "'funel' is no model that is installed: did you mean 'funnel'?"),
+        (("problems",), "or a problem of yours: my_problem.py:build"),
+        (("{}",), "alone names no function: choose one of"),
     ],
 )
 def test_what_cannot_be_checked_is_refused(run: Run, problems: str, arguments: tuple[str, ...], message: str) -> None:
     result = run("crosscheck", *(argument.format(problems) for argument in arguments))
     assert message in one_error_line(result)
+
+
+def test_a_file_with_one_function_needs_no_name_and_says_what_it_took(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import cvxpy as cp\n\ndef only():\n    return cp.Problem(cp.Minimize(cp.norm(cp.Variable(2) - 1)))"
+    )
+    result = run("crosscheck", str(path), "--solvers", "CLARABEL")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith(f"Checked {path}:only, as no function was named\n")
+    named = run("crosscheck", f"{path}:only", "--solvers", "CLARABEL")
+    assert "Checked" not in named.stdout

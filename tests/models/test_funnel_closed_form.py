@@ -104,6 +104,39 @@ def test_the_multiplier_does_not_depend_on_the_first_guess():
         np.testing.assert_allclose(warm, cold, rtol=1e-9, atol=1e-11)  # |G| <= 1e-13 over slopes down to 1e-2
 
 
+def test_small_moves_of_the_multiplier_end_where_g_evaluated_afresh_is_zero():
+    p, s, rate = problem(rows=70, seed=5, fraction=0.7)
+    state, target = passes(p, s, rate, 71, 3, 5)  # 70 x 71 cells: large enough for moves in place
+    base = state["phi"] + state["log_r"][:, None, :]
+    base[:, ::2, ::3] -= 900.0  # cells at the floor are moved too
+    cold = multiplier.solve_multiplier(base, state["log_w"], p, target)
+    for offset in (1e-6, 3e-3):
+        warm = multiplier.solve_multiplier(base, state["log_w"], p, target, cold + offset)
+        np.testing.assert_allclose(warm, cold, rtol=1e-9)  # |G| <= 1e-13 over slopes of size 1e-1
+        gap, _ = multiplier.constraint_gap(base, state["log_w"], warm, p, target)
+        np.testing.assert_allclose(gap, 0.0, atol=EXACT)
+
+
+def test_a_large_pass_is_bit_for_bit_the_same_alone_and_in_a_batch():
+    p, s, rate = problem(rows=70, seed=6, fraction=0.7)
+    state, target = passes(p, s, rate, 71, 4, 2)
+    state["lam"][1:3] += 0.3, 1e-3  # so that starts need different numbers of moves, far and near
+    together = closed_form.iteration(state, p, s, target)
+    for start in range(4):
+        alone = closed_form.iteration({key: value[[start]] for key, value in state.items()}, p, s, target)
+        for key in ("log_u", "log_r", "log_w", "phi", "lam"):
+            assert np.array_equal(together[key][start], alone[key][0]), key
+
+
+def test_rows_that_would_overflow_are_shifted():
+    p, s, rate = problem(rows=6, seed=2)
+    state, target = passes(p, s, rate, 7, 2, 3)
+    base = state["phi"] + state["log_r"][:, None, :]
+    shift = np.array([900.0, -900.0, 0.0, 500.0, -650.0, 0.0])[:, None]  # a row's constant does not change its softmax
+    plain, shifted = (multiplier.solve_multiplier(b, state["log_w"], p, target) for b in (base, base + shift))
+    np.testing.assert_allclose(shifted, plain, rtol=1e-9)
+
+
 def test_a_slack_constraint_has_multiplier_zero():
     p, s, _ = problem()
     log_u = np.log(p[:, None] * np.eye(5) * 0.99 + 1e-3)[None]

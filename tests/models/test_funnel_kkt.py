@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel import accelerated, closed_form, interior, kkt, light_columns, measures, starts
+from cvxpriv_models.privacy_funnel import (
+    accelerated,
+    closed_form,
+    interior,
+    kkt,
+    light_columns,
+    line_search,
+    measures,
+    starts,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -222,6 +231,49 @@ def test_one_look_at_the_prices_gives_a_useful_column_its_mass():
     assert cells[0, :, 3].sum() > 1e-3
     assert measures.leakage(np.log(cells), P_S_X)[0] < measures.leakage(state["log_u"], P_S_X)[0] - 1e-6
     assert measures.utility(np.log(cells))[0] >= 0.9 * entropy(UNIFORM) - EXACT
+
+
+def test_a_light_column_does_not_hide_that_the_rest_is_stationary():
+    state, target = narrow_and_new_column([1.0, 1e-8, 1e-8])
+    at = interior.point(np.exp(state["log_u"]), P_S_X)
+    assert kkt.residuals(state["log_u"], UNIFORM, P_S_X, target, state["lam"]).stationarity[0] > 1e-3
+    assert interior.stationarity(at, state["lam"])[0] <= REACHED
+
+
+def test_a_column_that_follows_a_live_one_costs_no_utility():
+    rate = 0.6 * entropy(UNIFORM)
+    state, target = initial(UNIFORM, P_S_X, rate, 3, 1)
+    state = accelerated.polish(state, UNIFORM, P_S_X, target, tolerance=REACHED)
+    cells = np.exp(state["log_u"])
+    w = np.exp(state["log_w"][0])
+    shared = int(np.sort(w, axis=0)[-2].argmax())  # a column that two x's share
+    posterior = np.where(w[:, shared] == w[:, shared].max(), 1.001, 1.0) * w[:, shared]
+    cells = interior.mechanism_of(np.concatenate([cells, 1e-7 * posterior[None, :, None]], axis=2), UNIFORM)
+    at = interior.point(cells, P_S_X)
+    after = light_columns.settle_light_columns(at, state["lam"], np.array([True]), UNIFORM, P_S_X, target)
+    moved = after[0] / after[0].sum(axis=0) - at.u[0] / at.mass[0]
+    assert np.abs(moved[:, 3]).max() > 1e-4
+    # The loss is its mass times the divergence of the posteriors, 1e-7 times 1e-7; a mere change of posterior with the
+    # rows scaled back would cost or bring its mass times their difference, 1e-10.
+    assert abs(measures.utility(np.log(after))[0] - measures.utility(np.log(at.u))[0]) <= 1e-13
+    np.testing.assert_allclose(after[0].sum(axis=1), UNIFORM, atol=EXACT)
+
+
+@pytest.mark.parametrize("newton", [0.0, 1.0])
+def test_the_line_search_takes_the_same_lengths_one_by_one_and_several_at_once(monkeypatch, newton):
+    p, s, rate = problem(symbols=3, rows=6, seed=4)
+    state, target = initial(p, s, rate, 7, 12)
+    for _ in range(3):
+        state = closed_form.iteration(state, p, s, target)
+    at = interior.point(np.exp(state["log_u"]), s)
+    model = np.full(12, newton)
+    towards = interior.direction(at, state["lam"], np.geomspace(1e-5, 1.0, 12), model, p, s, target)
+    several = line_search.LineSearch(at, towards, p, s, target).run(model)
+    monkeypatch.setattr(line_search, "_CELLS_AT_ONCE", 0)
+    one_by_one = line_search.LineSearch(at, towards, p, s, target).run(model)
+    assert len(set(several[1])) > 1  # starts take different lengths
+    for first, second in zip(several, one_by_one, strict=True):
+        assert np.array_equal(first, second)
 
 
 def test_an_idle_column_takes_the_posterior_of_a_live_one():

@@ -40,7 +40,8 @@ def test_a_function_of_a_file_is_checked_here_and_in_another_process(file: Path)
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
-        ("my_problem.py", DataError, "write my_problem.py:build"),
+        ("my_problem.py", DataError, "my_problem.py' cannot be read: check the path"),
+        ("my_problem", DataError, "write my_problem.py:build"),
         ("my_problem.py:", DataError, "names no function"),
         (":build", DataError, "names no function"),
         ("nowhere.py:build", DataError, "cannot be read: check the path"),
@@ -68,3 +69,33 @@ def test_a_function_that_raises_is_the_users_error(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def build():\n    raise RuntimeError('no data')\n")
     with pytest.raises(DataError, match=r"build of .*mine.py raised RuntimeError: no data"):
         builder_named(f"{tmp_path}/mine.py:build")()
+
+
+TWO = "def first(size=2): ...\n\ndef second(): ...\n\ndef third(size): ...\n\ndef _own(): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("def build(): ...\n\ndef other(): ...", "build"),
+        ("from math import sin\n\ndef mine(*, size=2): ...\n\ndef needs(size): ...\n\ndef _own(): ...", "mine"),
+    ],
+)
+def test_a_file_alone_means_build_or_its_only_function_without_arguments(tmp_path: Path, text: str, name: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    assert builder_named(str(path)).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TWO, r"choose one of .*mine.py:first, .*mine.py:second$"),
+        ("def third(size): ...", "write one that takes no argument and returns a cvxpy problem"),
+    ],
+)
+def test_a_file_alone_that_leaves_it_open_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    with pytest.raises(ModelError, match=message):
+        builder_named(str(path))

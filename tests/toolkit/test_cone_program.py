@@ -8,6 +8,7 @@ import pytest
 import scs
 
 from cvxpriv.conic.bounds import variable_bounds
+from cvxpriv.conic.data import extract
 from cvxpriv.conic.program import ConeProgram, ConicSolution, solve_conic
 from cvxpriv.errors import ModelError
 
@@ -230,6 +231,32 @@ def test_a_solver_that_raises_is_reported_not_raised() -> None:
     assert "no_such_option" in solution.error
     assert solution.residuals is None
     assert solution.lower_bound.value is None
+
+
+def test_parameters_enter_by_their_values_and_cost_no_map_for_re_solves() -> None:
+    # cvxpy's map for re-solves of a block of 2.6e5 cells, each times a Parameter, asks for 494 GiB.
+    x, weight = cp.Variable(3, name="x"), cp.Parameter(3, value=np.array([1.0, 2.0, 3.0]))
+    problem = cp.Problem(cp.Minimize(weight @ x), [x >= 1])
+    compiled = extract(problem, "CLARABEL", {})
+    assert compiled.data["param_prob"].parameters == []
+    assert solve_conic(problem, "CLARABEL", TIGHT["CLARABEL"]).program.c == pytest.approx([1, 2, 3], abs=0)
+    weight.value = np.array([3.0, 2.0, 1.0])
+    assert ConeProgram.from_problem(problem, "CLARABEL").c == pytest.approx([3, 2, 1], abs=0)
+
+
+@pytest.mark.parametrize(
+    ("solver", "limit"),
+    [("CLARABEL", {"max_iter": 2}), ("ECOS", {"max_iters": 2}), ("OSQP", {"max_iter": 2})],
+)
+def test_a_solver_that_gives_up_says_how_after_how_many_iterations_and_what_to_do(
+    solver: str, limit: dict[str, int]
+) -> None:
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(x - np.arange(3.0)) + cp.norm1(x)), [cp.sum(x) == 1, x >= 0])
+    solution = solve_conic(problem, solver, limit)
+    assert solution.status == "user_limit"
+    assert f"{solver} ended with '" in solution.error
+    assert "after 2 iterations: raise its limit" in solution.error
 
 
 def test_unknown_solvers_and_integer_problems_are_refused() -> None:

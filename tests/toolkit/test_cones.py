@@ -16,13 +16,14 @@ TOLERANCE = 1e-12
 
 
 def extreme_points(seed: int, width: int) -> np.ndarray:
-    """Points of ordinary size, of sizes 1e-12..1e12 entry by entry, with zeros, with equal entries, and tiny ones."""
+    """Points of ordinary size, of sizes 1e-12..1e12 or 1e-150..1e150 entry by entry, with zeros, ties, all tiny."""
     rng = np.random.default_rng(seed)
     ordinary = rng.standard_normal((MANY, width))
     wild = 10.0 ** rng.uniform(-12, 12, (MANY, width)) * rng.choice([-1, 1], (MANY, width))
     faces = np.where(rng.random((MANY, width)) < 0.4, 0.0, wild)
     tied = rng.choice([-1.0, 0.0, 1.0, 1e-12, 1e12], (MANY, width))
-    return np.vstack([ordinary, wild, faces, tied, 1e-300 * ordinary])
+    vast = 10.0 ** rng.uniform(-150, 150, (MANY, width)) * rng.choice([-1, 1], (MANY, width))  # squares still finite
+    return np.vstack([ordinary, wild, faces, tied, 1e-300 * ordinary, np.where(faces == 0.0, 0.0, vast)])
 
 
 def slack(points: np.ndarray) -> np.ndarray:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import threading
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from cvxpriv.crosschecks.isolation import isolated, work
 from cvxpriv.crosschecks.verdicts import Tolerances
 from cvxpriv.declaration import Declaration
 from cvxpriv.errors import DataError, Disagreement, ModelError
+from cvxpriv.solvers import installed
 
 SHARES = np.array([0.2, 0.3, 0.5])
 
@@ -135,6 +138,21 @@ REFUSED: list[tuple[Any, list[str] | None, list[str]]] = [
     (unset_parameters(), None, ["Parameters without values: set the value of", "floor", "cap"]),
     (nan_parameter(), None, ["NaN in Parameter 'floor' of shape (2,) in the constraint [0]"]),
     (cp.Problem(cp.Minimize(np.nan * x), [x >= 0]), None, ["NaN in a constant of shape () in the objective"]),
+    (
+        cp.Problem(cp.Minimize(x), [x >= 0, x >= -np.inf]),
+        None,
+        ["an infinite number in a constant of shape () in the constraint [1] -inf <= x: drop the rows"],
+    ),
+    (
+        cp.Problem(cp.Minimize(np.array([np.inf, 1.0]) @ x_of(2))),
+        None,
+        ["an infinite number in a constant of shape (2,) in the objective: correct the data"],
+    ),
+    (
+        cp.Problem(cp.Minimize(x), [x >= cp.log(cp.Constant(0.0))]),
+        None,
+        ["an infinite number in the constant part log(0.0)"],
+    ),
     (cp.Problem(cp.Minimize(x_of(integer=True))), None, ["mixed-integer in x, which is not supported"]),
     (cp.Problem(cp.Minimize(cp.abs(x_of(complex=True)))), None, ["complex numbers, which are not supported"]),
     (cp.Problem(cp.Minimize(0)), None, ["has no variables"]),
@@ -182,6 +200,78 @@ def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
         crosscheck(least_squares(), ["CLARABEL"], **options)
 
 
+def test_infinite_bounds_of_a_variable_and_constants_that_become_finite_are_no_infinite_data() -> None:
+    bounded = cp.Variable(2, name="x", bounds=[-np.inf, np.array([1.0, np.inf])])
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(bounded - 3)), [bounded >= cp.exp(cp.Constant(-np.inf))])
+    assert crosscheck(problem, ["CLARABEL"]).verdicts["CLARABEL"].verdict == "agrees"
+
+
+def test_a_state_that_makes_a_block_s_parameter_infinite_is_refused() -> None:
+    with pytest.raises(ModelError, match="share has an infinite number in Parameter 'w'"):
+        crosscheck(block(), at={"w": np.array([np.inf, 0.0, 1.0])})
+
+
+def test_who_takes_a_problem_s_cones_is_told_without_compiling_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cvxpriv.crosschecks.problem_checks import capable
+
+    x, X, weight = cp.Variable(3), cp.Variable((2, 2), symmetric=True), cp.Parameter(3, value=np.ones(3))
+    problems = [
+        cp.Problem(cp.Minimize(weight @ x), [x >= 0]),
+        cp.Problem(cp.Minimize(cp.sum_squares(x - weight)), [x >= 0]),
+        cp.Problem(cp.Minimize(cp.sum_squares(x) + cp.norm(x))),
+        cp.Problem(cp.Minimize(cp.sum_squares(x) + cp.sum(cp.exp(x)))),
+        cp.Problem(cp.Minimize(cp.lambda_max(X)), [X[0, 0] == 1]),
+        cp.Problem(cp.Minimize(cp.norm(x, 3)), [cp.sum(x) == 1]),
+        cp.Problem(cp.Maximize(x[2]), [cp.PowCone3D(x[0], x[1], x[2], 0.3), x <= 1]),
+    ]
+
+    def compiles(problem: cp.Problem, solver: str) -> bool:
+        try:
+            problem.get_problem_data(solver)
+        except cp.error.SolverError:
+            return False
+        return True
+
+    expected = [tuple(name for name in installed() if compiles(problem, name)) for problem in problems]
+    monkeypatch.setattr(cp.Problem, "get_problem_data", lambda *_, **__: pytest.fail("it was compiled"))
+    assert [capable(problem)[0] for problem in problems] == expected
+
+
+def test_a_solver_that_gives_up_is_told_with_its_own_word_its_iterations_and_a_remedy() -> None:
+    found = crosscheck(entropy(), ["CLARABEL"], options={"CLARABEL": {"max_iter": 2}})
+    assert found.verdicts["CLARABEL"].verdict == "failed"
+    told = "CLARABEL ended with 'MaxIterations' after 2 iterations: raise its limit, or loosen its tolerance"
+    assert told in found.table["reason"][0]
+
+
+def test_a_point_outside_the_domain_is_named_and_is_loose_where_it_is_far_outside() -> None:
+    near = crosscheck(entropy(), ["CLARABEL"], answers={"mine": {"x": SHARES + np.array([1e-8, -1e-8, 0])}}).table
+    assert near["moved"].max() == 0.0  # inside
+
+    def spoilt(offset: float) -> Case:
+        case = case_of_problem("entropy", entropy())
+        return replace(case, repair=lambda values: {"x": values["x"] + offset * np.array([1.0, -1.0, 0.0])})
+
+    slightly, much = (crosscheck(spoilt(offset), ["ECOS"]).table.iloc[0] for offset in (1e-7, 1e-5))
+    assert slightly["moved"] == pytest.approx(1e-7, rel=1e-6)
+    assert (slightly["verdict"], "once its point is moved 7e-08 (relative)" in slightly["reason"]) == ("agrees", True)
+    assert (much["verdict"], "(relative) outside the domain" in much["reason"]) == ("loose", True)
+
+
+def test_an_accurate_reference_starts_first_order_methods_from_the_answer_before() -> None:
+    from cvxpriv.crosschecks.references import accurate_answer
+
+    x = cp.Variable(4, name="x")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(np.arange(16.0).reshape(4, 4) @ x - 1) + cp.norm1(x)))
+    answer, how = accurate_answer(case_of_problem("lasso", problem), ("SCS",))
+    assert "by SCS the first cold and then each from the answer before" in how
+    cold = crosscheck(problem, ["SCS"], tolerance=answer.asked).table
+    assert answer.objective == pytest.approx(cold["objective"][0], rel=1e-9)
+    if answer.asked < 1e-10:  # it was not the first
+        assert answer.iterations is not None
+        assert answer.iterations < cold["iterations"][0]
+
+
 def test_values_of_another_shape_are_refused() -> None:
     with pytest.raises(DataError, match=r"shape \(3,\) for 'x': expected finite numbers, \(2,\)"):
         crosscheck(least_squares(), ["CLARABEL"], answers={"mine": {"x": [1, 2, 3]}})
@@ -198,7 +288,9 @@ def test_the_reference_says_what_it_is_and_why() -> None:
     exact = crosscheck(block(), solvers, at=at, reference="closed form").references["share"]
     assert exact.startswith("closed form: exact (exact residual")
     accurate = crosscheck(entropy(), solvers, reference="accurate").references["problem"]
-    assert "re-solves at tight tolerances (exact residual" in accurate
+    assert "re-solves at tight tolerances; by ECOS each from a cold start (exact residual" in accurate
+    apart = crosscheck(entropy(), ["ECOS"], reference="accurate", isolate=True).references["problem"]
+    assert apart == accurate
     mine = crosscheck(entropy(), solvers, reference={"x": SHARES}).references["problem"]
     assert mine.startswith("the caller's own values (exact residual")
 
@@ -295,7 +387,17 @@ def killed() -> None:
     os.kill(os.getpid(), 9)
 
 
+def faulted() -> None:
+    ctypes.string_at(0)
+
+
+def ended() -> None:
+    os._exit(0)
+
+
 def test_each_ending_of_an_isolated_call_is_told() -> None:
+    assert isolated(faulted).error == "its process was killed by SIGSEGV"
+    assert isolated(ended).error == "its process ended with exit code 0"  # and no answer: that is no success
     assert isolated(max, 1, 2).value == 2
     assert isolated(raising).error == "ValueError: as the test says"
     assert isolated(killed).error == "its process was killed by SIGKILL"

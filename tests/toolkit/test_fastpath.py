@@ -153,6 +153,51 @@ def draw_sides(generator: np.random.Generator) -> dict[str, Any]:
     return {"side": generator.uniform(0.5, 2, 3)}
 
 
+def smooth() -> cp.Problem:
+    """Logistic losses with labels as Parameters, beside a log-sum-exp of a Parameter matrix."""
+    x = cp.Variable(3, name="x")
+    label, rows = cp.Parameter(4, name="label"), cp.Parameter((4, 3), name="rows")
+    data = np.array([[1.0, 0.5, -1], [0.2, -1, 0.3], [-0.7, 0.1, 1], [0.4, 0.9, 0.2]])
+    loss = cp.sum(cp.logistic(cp.multiply(label, data @ x))) + cp.log_sum_exp(rows @ x)
+    return cp.Problem(cp.Minimize(loss), [cp.norm(x) <= 2])
+
+
+def draw_smooth(generator: np.random.Generator) -> dict[str, Any]:
+    return {"label": generator.choice([-1.0, 1.0], 4), "rows": generator.normal(size=(4, 3))}
+
+
+def robust() -> cp.Problem:
+    """Huber losses and a maximum, each with a Parameter inside."""
+    x = cp.Variable(3, name="x")
+    side, rows = cp.Parameter(3, name="side"), cp.Parameter((2, 3), name="rows")
+    return cp.Problem(cp.Minimize(cp.sum(cp.huber(x - side)) + cp.max(rows @ x)), [cp.sum(x) == 1])
+
+
+def draw_robust(generator: np.random.Generator) -> dict[str, Any]:
+    return {"side": 3 * generator.normal(size=3), "rows": generator.normal(size=(2, 3))}
+
+
+def determinant() -> cp.Problem:
+    """Exponential and semidefinite cones in one problem; X = C^-1."""
+    X, C = cp.Variable((2, 2), name="X"), cp.Parameter((2, 2), name="C")
+    return cp.Problem(cp.Maximize(cp.log_det(X) - cp.trace(C @ X)), [X == X.T])
+
+
+def draw_determinant(generator: np.random.Generator) -> dict[str, Any]:
+    root = generator.normal(size=(2, 2))
+    return {"C": root @ root.T + np.eye(2)}
+
+
+def mean() -> cp.Problem:
+    """Maximise a geometric mean under a Parameter's budget."""
+    x, budget = cp.Variable(4, name="x"), cp.Parameter(name="budget")
+    return cp.Problem(cp.Maximize(cp.geo_mean(x)), [cp.sum(x) <= budget, x >= 0.1])
+
+
+def draw_mean(generator: np.random.Generator) -> dict[str, Any]:
+    return {"budget": generator.uniform(1, 3)}
+
+
 FAMILIES = {
     "linear": Family(linear, draw_linear, ("CLARABEL", "ECOS", "OSQP", "SCS")),
     "quadratic": Family(quadratic, draw_quadratic, ("CLARABEL", "OSQP", "SCS")),
@@ -163,6 +208,10 @@ FAMILIES = {
     "semidefinite": Family(semidefinite, draw_semidefinite, ("CLARABEL", "SCS")),
     "nuclear": Family(nuclear, draw_nuclear, ("CLARABEL", "SCS")),
     "rowwise": Family(rowwise, draw_rowwise, ("CLARABEL", "SCS")),
+    "smooth": Family(smooth, draw_smooth, ("CLARABEL", "ECOS", "SCS")),
+    "robust": Family(robust, draw_robust, ("CLARABEL", "OSQP", "SCS")),
+    "determinant": Family(determinant, draw_determinant, ("CLARABEL", "SCS")),
+    "mean": Family(mean, draw_mean, ("CLARABEL", "ECOS", "SCS")),
     "sides": Family(sides, draw_sides, ("CLARABEL", "ECOS", "OSQP", "SCS")),
 }
 

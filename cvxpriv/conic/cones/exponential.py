@@ -20,6 +20,9 @@ import numpy as np
 from cvxpriv.conic.cones._roots import increasing_root
 from cvxpriv.conic.cones._types import Array, Mask
 
+VANISHING = 1e-150
+"""Entries smaller than this, relative to the largest, move no digit of a projection, and their ratios overflow."""
+
 
 def in_exponential(v: Array) -> Mask:
     """Exact membership of the rows of ``v`` (m, 3) in the exponential cone."""
@@ -51,6 +54,8 @@ def project_exponential(v: Array) -> Array:
     """
     v = np.asarray(v, dtype=float)
     projected = np.zeros_like(v)
+    size = np.abs(v).max(axis=1, initial=0.0)
+    v = np.where((np.abs(v) < VANISHING * size[:, None]) & ~in_exponential(v)[:, None], 0.0, v)
     inside = in_exponential(v)
     polar = ~inside & in_exponential_dual(-v)
     face = ~inside & ~polar & (v[:, 0] <= 0) & (v[:, 1] <= 0)
@@ -59,8 +64,8 @@ def project_exponential(v: Array) -> Array:
     projected[face, 2] = np.maximum(v[face, 2], 0.0)
     curved = ~(inside | polar | face)
     if curved.any():
-        scale = np.abs(v[curved]).max(axis=1)
-        projected[curved] = _project_curved(v[curved] / scale[:, None]) * scale[:, None]
+        scale = size[curved, None]
+        projected[curved] = _project_curved(v[curved] / scale) * scale
     return projected
 
 

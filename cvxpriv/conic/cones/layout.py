@@ -11,7 +11,12 @@ import numpy as np
 from cvxpriv.conic.cones._types import Array
 from cvxpriv.conic.cones.exponential import project_exponential, project_exponential_dual
 from cvxpriv.conic.cones.power import project_power, project_power_dual
-from cvxpriv.conic.cones.symmetric import Triangle, project_second_order, project_semidefinite
+from cvxpriv.conic.cones.symmetric import (
+    Triangle,
+    project_second_order,
+    project_semidefinite,
+    triangles_from_matrices,
+)
 from cvxpriv.errors import ModelError
 
 Project = Callable[[Array], Array]
@@ -173,6 +178,23 @@ class ConeLayout:
     def project_dual(self, v: Array) -> Array:
         """Nearest point of the dual cone to ``v`` (size,)."""
         return self._apply(v, dual=True)
+
+    def interior(self) -> Array:
+        """A point inside the cone and inside its dual, of ordinary size; zero on the rows of equalities."""
+        inside = np.zeros(self.size)
+        centres = {"zero": [0.0], "nonneg": [1.0], "exp": [-1.0, 0.5, 1.0]}
+        for family in self.families:
+            size = family.rows.shape[1]
+            if family.kind in centres:
+                centre = np.array(centres[family.kind])
+            elif family.kind == "soc":
+                centre = np.eye(size)[0]
+            elif family.kind == "power":
+                centre = np.append(np.ones(size - 1), 0.0)
+            else:
+                centre = triangles_from_matrices(np.eye(self.psd[family.numbers[0]])[None], self.triangle)[0]
+            inside[family.rows] = centre
+        return inside
 
     def block_norms(self, v: Array) -> Array:
         """Euclidean norm of each block of ``v``, in the order of `names`."""

@@ -21,35 +21,32 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from cvxpriv.block import Block
-from cvxpriv.declaration import Rule
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.options import require_counts, require_positive
-from cvxpriv.schedule import Loop, Measure, Sweep, Update
-from cvxpriv.state import Array, Values, single, starts_in
-from cvxpriv.stopping import AnyOf, Below, Moved
+from cvxpriv.schedule import Loop, Sweep, Update
+from cvxpriv.state import Values
+from cvxpriv.stopping import AnyOf, Below, Moved, Stop
 
-from . import closed_form, kkt, measures
+from . import closed_form
 from .accelerated import squarem
 from .blocks import accuracy_block, marginal, row
 from .bregman import bregman_marginal, bregman_mechanism
+from .figures import Risen, Rules, figures, measure, objective, rises, with_rules
 from .gradient import ascent
 from .joint import joint
 from .problem import Problem
 
-__all__ = ["ALGORITHMS", "AUTO", "JOINT", "OUTER", "Options", "Rules", "blocks", "finished", "measure", "schedule"]
+__all__ = ["ALGORITHMS", "AUTO", "JOINT", "OUTER", "Options", "blocks", "joint_step", "joint_steps", "schedule"]
 
 AUTO = "auto"
 #: Names under which loops stand in a run's history.
 OUTER, INNER, JOINT = "outer", "inner", "joint steps"
-#: Two values of F closer than this are one: the last iterate is then preferred to the best.
-SAME = 1e-12
-#: What F of an exact joint step may come out lower by (its certified gap), and what cells of one that stays differ by.
-ROUNDING, STILL = 1e-11, 1e-13
-
-Rules = tuple[tuple[str, Rule], ...]
+#: What the cells of a joint step that stays can differ by.
+STILL = 1e-13
+#: With rules the residual is dear, so joint steps end when F rises by less, which is what solvers know of it.
+SOLVED = 1e-11
 
 
 @dataclass(frozen=True)
@@ -103,18 +100,17 @@ def alternating_direction(problem: Problem, options: Options, rules: Rules = ())
         reads=frozenset({"lam", "q", "mechanism"}),
         writes=frozenset({"lam"}),
     )
-    return _nested(
-        problem, [*rows, p_u, multiplier], options, rules, fused=partial(closed_form.sweep, problem, rho=rho)
-    )
+    return _nested(problem, [*rows, p_u, multiplier], options, rules, partial(closed_form.sweep, problem, rho=rho))
 
 
 def joint_steps(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
     """The convex-concave procedure: (10) solved exactly, then (9); a step that lowers F is not taken."""
+    converged: Stop = Risen(partial(objective, problem), SOLVED) if rules else Below("kkt", options.tol)
     return Loop(
         joint_step(problem, rules),
-        stop=AnyOf((Below("kkt", options.tol), Moved("mechanism", STILL))),
+        stop=AnyOf((converged, Moved("mechanism", STILL))),
         limit=options.max_iter,
-        measure=measure(problem, rules),
+        measure=figures(problem) if rules else measure(problem),
         accept=partial(rises, problem),
         accelerate=squarem(problem) if options.accelerate else None,
         name=JOINT,
@@ -149,7 +145,7 @@ def gradient(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
     )
     body = Sweep([step, accuracy_block(problem), _consistent(problem), _keep(problem, back=False)])
     stop = AnyOf((Below("kkt", options.tol), Moved("mechanism", 0.0)))  # a line search that finds no rise stays
-    return Loop(body, stop, options.max_iter, measure(problem, rules), name=OUTER)
+    return Loop(body, stop, options.max_iter, measure(problem), name=OUTER)
 
 
 def printed(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
@@ -201,59 +197,6 @@ def blocks(problem: Problem, rho: float = 1.0, rules: Rules = ()) -> dict[str, B
     return {block.name: block for block in every}
 
 
-def with_rules(block: Block, rules: Rules) -> Block:
-    """Return a block with a user's rules added."""
-    for name, rule in rules:
-        block = block.constrain(name, rule)
-    return block
-
-
-def measure(problem: Problem, rules: Rules = ()) -> Measure:
-    """Return the figures of a state, per start.
-
-    objective F, accuracy, leakage of the mechanism (whose p(u) is its own), delta = |q - p(u)|_1, the largest |lambda|,
-    and the KKT residual of IAS (1); with rules that of the joint block at its own point.
-    """
-    block = with_rules(joint(problem), rules) if rules else None
-
-    def figures(state: Values) -> dict[str, Array]:
-        mechanism = state["mechanism"]
-        accuracy = measures.accuracy(mechanism, problem.p_y, problem.p_s_given_y)
-        leakage = measures.leakage(mechanism, problem.p_y, problem.divergence)
-        return {
-            "objective": accuracy - problem.beta * leakage,
-            "accuracy": accuracy,
-            "leakage": leakage,
-            "delta": np.abs(state["q"] - problem.p_y @ mechanism).sum(axis=-1),
-            "multiplier": np.abs(state["lam"]).max(axis=-1),
-            "kkt": kkt.residuals(problem, mechanism).largest if block is None else block_residuals(block, state),
-        }
-
-    return figures
-
-
-def block_residuals(block: Block, state: Values) -> Array:
-    """With rules a point is stationary where the joint step would stay: that block's residual at its own point."""
-    views = [single(state, start) for start in range(starts_in(state))]
-    return np.array([block.residual(view, view).largest for view in views])
-
-
-def rises(problem: Problem, before: Values, after: Values) -> npt.NDArray[np.bool_]:
-    """Return which starts' F rose, or fell by no more than rounding."""
-    return np.asarray(objective(problem, after["mechanism"]) >= objective(problem, before["mechanism"]) - ROUNDING)
-
-
-def objective(problem: Problem, mechanism: Array) -> Array:
-    """Return IAS (1) of mechanisms, (starts, |Y|, |U|)."""
-    return measures.objective(mechanism, problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)
-
-
-def finished(problem: Problem, state: Values) -> Array:
-    """Return each start's mechanism to report, (starts, |Y|, |U|): the last one, or the kept one if it is better."""
-    last, kept = objective(problem, state["mechanism"]), objective(problem, state["kept"])
-    return np.where((last >= kept - SAME)[:, None, None], state["mechanism"], state["kept"])
-
-
 def _rows(problem: Problem, rho: float, rules: Rules = ()) -> list[Block]:
     return [with_rules(row(problem, index, rho, bool(rules)), rules) for index in range(problem.p_y.size)]
 
@@ -267,11 +210,11 @@ def _nested(
 ) -> Loop:
     """Return outer steps of inner sweeps; with inner=1 one flat loop of sweeps, each followed by (9)."""
     p_s_u = accuracy_block(problem)
-    figures = measure(problem, rules)
-    stop = Below("kkt", options.tol)
+    every_step = figures(problem) if rules else measure(problem)
+    stop: Stop = Risen(partial(objective, problem), SOLVED) if rules else Below("kkt", options.tol)
     if options.inner == 1:
         body = Sweep([Sweep(steps, fused=fused), p_s_u, _keep(problem, back=False)])
-        return Loop(body, stop, options.max_iter, figures, name=OUTER)
+        return Loop(body, stop, options.max_iter, every_step, name=OUTER)
     inner = Loop(
         Sweep(steps, fused=fused),
         stop=Moved("q", options.inner_tol),
@@ -279,7 +222,7 @@ def _nested(
         measure=lambda state: {"delta": np.abs(state["q"] - problem.p_y @ state["mechanism"]).sum(axis=-1)},
         name=INNER,
     )
-    return Loop(Sweep([inner, p_s_u, _keep(problem, back=True)]), stop, options.max_iter, figures, name=OUTER)
+    return Loop(Sweep([inner, p_s_u, _keep(problem, back=True)]), stop, options.max_iter, every_step, name=OUTER)
 
 
 def _keep(problem: Problem, back: bool) -> Update:

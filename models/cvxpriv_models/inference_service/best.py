@@ -13,7 +13,8 @@ from cvxpriv.schedule import Context
 from cvxpriv.state import Values, put, single, take
 
 from . import algorithm
-from .algorithm import AUTO, Rules
+from .algorithm import AUTO
+from .figures import Rules, measure
 from .problem import Problem
 from .run import NOTHING, InferenceRun, Settings
 from .solving import polished
@@ -36,7 +37,8 @@ def best_run(
 ) -> InferenceRun:
     """Return the run of the best start among those of all pieces; `seconds` is left at 0.
 
-    The best has the largest F; of several within `SAME_OBJECTIVE` of it, the least residual. The default algorithm
+    The best has the largest F; of several within `SAME_OBJECTIVE` of it, the first that converged, else
+    the least residual. The default algorithm
     first goes on from the best `FINALISTS`, here and not in the pieces: they do not depend on how starts were divided.
     """
     state: Values = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
@@ -75,7 +77,7 @@ def _table(
     log: History,
     tol: float,
 ) -> pd.DataFrame:
-    measured = algorithm.measure(problem, rules)(state)
+    measured = measure(problem, rules)(state)
     columns = {name: measured[name] for name in ("objective", "accuracy", "leakage", "kkt")}
     rows = np.concatenate([r.starts for r in log.records if r.block in (algorithm.OUTER, algorithm.JOINT)])
     iterations = np.bincount(rows, minlength=len(origins))
@@ -85,7 +87,7 @@ def _table(
 
 def _best(starts: pd.DataFrame) -> int:
     near = starts[starts["objective"] >= starts["objective"].max() - SAME_OBJECTIVE]
-    return int(near["kkt"].idxmin())
+    return int(near["kkt"].idxmin() if not near["converged"].any() else near.index[near["converged"]][0])
 
 
 def _note(problem: Problem, rules: Rules, value: float) -> str:

@@ -19,7 +19,7 @@ from cvxpriv.divergences.term import DivergenceTerm
 from cvxpriv.state import Array, Values
 
 from . import closed_form
-from .domain import floored_rows
+from .domain import floored_rows, lifted_rows
 from .problem import Problem
 
 __all__ = ["ROWS_SUM", "ROW_FLOOR", "accuracy_block", "bounded_cost", "marginal", "marginal_block", "row"]
@@ -124,6 +124,12 @@ def row(problem: Problem, index: int, rho: float, whole: bool = False) -> Block:
     def with_term(value: Array, view: Values) -> Values:
         return {"x": value, **term.values(own_row(value), view["q"])}
 
+    def repair(values: Values, view: Values) -> Values:
+        x = floored_rows(values["x"], problem.floor)
+        if np.isinf(problem.divergence.limit_slope):
+            x = lifted_rows(x, view["q"], problem.floor)
+        return with_term(x, view)
+
     def write(solution: Solution, view: Values) -> Values:
         mechanism = view["mechanism"].copy()
         mechanism[index] = own_row(solution.values["x"])
@@ -141,7 +147,7 @@ def row(problem: Problem, index: int, rho: float, whole: bool = False) -> Block:
         declare=declare,
         parameters=parameters,
         embed=lambda point, at: with_term(point["mechanism"] if whole else point["mechanism"][index], at),
-        repair=lambda values, view: with_term(floored_rows(values["x"], problem.floor), view),
+        repair=repair,
         write=write,
         direct=direct,
         refinement=term.refinement(lambda values, view: (own_row(values["x"]), view["q"])),

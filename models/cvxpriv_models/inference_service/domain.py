@@ -6,7 +6,10 @@ import numpy as np
 
 from cvxpriv.state import Array
 
-__all__ = ["floored_rows", "projected_rows"]
+__all__ = ["floored_rows", "lifted_rows", "projected_rows"]
+
+#: How much of each symbol's mass `lifted_rows` moves.
+LIFTED = 1e-10
 
 
 def floored_rows(rows: Array, floor: float) -> Array:
@@ -16,6 +19,16 @@ def floored_rows(rows: Array, floor: float) -> Array:
     room = 1.0 - rows.shape[-1] * floor
     shares = np.where(total > 0.0, above / np.where(total > 0.0, total, 1.0), 1.0 / rows.shape[-1])
     return np.asarray(floor + room * shares)
+
+
+def lifted_rows(rows: Array, q: Array, floor: float) -> Array:
+    """Return rows, (..., |U|), moved towards q, (|U|,), by at most `LIFTED` of its mass: no cell is 0 where q is not.
+
+    Where p f(q/p) is infinite at p = 0, a solver's 0 would be worth -inf. At an optimum only cells of symbols that are
+    hardly ever sent come out as 0, and those symbols are given to every row alike, which costs nothing.
+    """
+    share = np.minimum(1.0, LIFTED / np.maximum(q, LIFTED))
+    return floored_rows(rows + share * (q - rows), floor)
 
 
 def projected_rows(rows: Array, floor: float) -> Array:

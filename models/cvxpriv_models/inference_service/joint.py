@@ -19,7 +19,7 @@ from cvxpriv.state import Array, Values, single
 
 from . import interior, measures
 from .blocks import ROW_FLOOR, ROWS_SUM, bounded_cost
-from .domain import floored_rows
+from .domain import floored_rows, lifted_rows
 from .problem import Problem
 
 __all__ = ["CERTIFIED", "joint"]
@@ -70,6 +70,12 @@ def joint(problem: Problem) -> Block:
         q = problem.p_y @ mechanism
         return {"P(U|Y)": mechanism, "q": q, **term.values(*pair(mechanism, q))}
 
+    def repair(values: Values, view: Values) -> Values:
+        mechanism = floored_rows(values["P(U|Y)"], problem.floor)
+        if np.isinf(problem.divergence.limit_slope):
+            mechanism = lifted_rows(mechanism, problem.p_y @ mechanism, problem.floor)
+        return whole(mechanism)
+
     def write(solution: Solution, view: Values) -> Values:
         return {"mechanism": solution.values["P(U|Y)"], "q": solution.values["q"]}
 
@@ -80,7 +86,7 @@ def joint(problem: Problem) -> Block:
         declare=declare,
         parameters=parameters,
         embed=lambda point, at: whole(point["mechanism"]),
-        repair=lambda values, view: whole(floored_rows(values["P(U|Y)"], problem.floor)),
+        repair=repair,
         write=write,
         refinement=term.refinement(lambda values, view: pair(values["P(U|Y)"], values["q"])),
     )

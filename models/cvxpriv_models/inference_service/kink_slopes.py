@@ -72,7 +72,9 @@ def least_at_kinks(problem: Problem, kinks: Kinks, s: Array) -> Array:
 def _least(problem: Problem, near: Array, s: Array, fall: Array, rise: Array) -> Array:
     """The best change of s, (|Y|, |U|), over each cell's share fallen, each column's rise and each row's highest s."""
     n_y, n_u = s.shape
-    live = np.flatnonzero(~np.isnan(s).ravel())
+    if np.isposinf(s).any():
+        return np.zeros_like(s)
+    live = np.flatnonzero(s.ravel() > -np.inf)  # a symbol that rules out an s of the row is never its highest
     own = diags_array((-problem.beta * rise * near).ravel())
     column = kron(np.ones((n_y, 1)), eye_array(n_u))
     highest = kron(eye_array(n_y), np.ones((n_u, 1)))

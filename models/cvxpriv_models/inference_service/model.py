@@ -24,12 +24,13 @@ from cvxpriv.files import PathLike
 from cvxpriv.mechanism import stochastic_matrix
 from cvxpriv.options import numbers, require_counts, require_seed
 from cvxpriv.state import Array
-from cvxpriv.sweeps import pieces, sweep
+from cvxpriv.sweeps import sweep
 
 from . import algorithm
-from .algorithm import AUTO, Options, Rules
+from .algorithm import AUTO, Options
 from .best import best_run
 from .convergence import NoGuaranteeWarning, moduli
+from .figures import Rules, with_rules
 from .joint import joint
 from .problem import Problem
 from .run import InferenceRun, Settings
@@ -42,6 +43,8 @@ __all__ = ["InferenceAsService"]
 #: Starts and outer steps where exact updates do the work, and where a solver does.
 EXACT_STARTS, SOLVER_STARTS, RULED_STARTS = 20, 1, 4
 JOINT_STEPS, EXACT_STEPS, SOLVER_STEPS = 100, 1000, 50
+#: Starts that run as one batch.
+PIECE = 5
 
 
 class InferenceAsService:
@@ -127,7 +130,7 @@ class InferenceAsService:
         other = self.at_beta(self.problem.beta)
         other.rules = (*self.rules, (name, rule))
         # Refuses here what is no constraint, or not DCP.
-        algorithm.with_rules(joint(self.problem), other.rules).declaration()
+        with_rules(joint(self.problem), other.rules).declaration()
         return other
 
     def blocks(self) -> dict[str, Block]:
@@ -234,10 +237,11 @@ class InferenceAsService:
         _warn_without_guarantee(self.problem, algorithm, options)
         count = starts or (EXACT_STARTS if exact else RULED_STARTS if self.rules else SOLVER_STARTS)
         mechanisms, origins = self._initial(algorithm, init, count, seed, who)
-        parts = pieces(len(mechanisms), n_jobs)
+        # Pieces of one size, whoever does them: how many starts share a batch decides the last bits of each.
+        parts = [slice(first, first + PIECE) for first in range(0, len(mechanisms), PIECE)]
         done = sweep(
             partial(solve_starts, self.problem, self.rules, algorithm, options, who, callback),
-            [(mechanisms[part.start : part.stop], origins[part.start : part.stop]) for part in parts],
+            [(mechanisms[part], origins[part]) for part in parts],
             n_jobs=n_jobs,
             progress=progress,
             description="starts",

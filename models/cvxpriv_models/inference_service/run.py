@@ -23,8 +23,9 @@ from cvxpriv.state import Array, Values
 from cvxpriv.tables.documents import table_document, table_of
 
 from . import algorithm, kkt
-from .algorithm import Options, Rules
+from .algorithm import Options
 from .convergence import Moduli, moduli
+from .figures import Rules
 from .kkt import ServiceResiduals
 from .problem import Problem
 
@@ -110,8 +111,22 @@ class InferenceRun:
 
     @property
     def converged(self) -> bool:
-        """Whether the best start's KKT residual is within the tolerance asked for."""
-        return bool(self.starts.at[self.start, "converged"])
+        """Whether the best start's KKT residual is within the tolerance asked for; with rules, or else its gap.
+
+        A solver's point is right to about 1e-8 in value, and its residual then to the root of that.
+        """
+        met = bool(self.starts.at[self.start, "converged"])
+        return met or (bool(self.rules) and not self.interrupted and self.gap <= self.settings.options.tol)
+
+    @cached_property
+    def gap(self) -> float:
+        """By how much some mechanism can be better while the server reads U as it does now: F* - F of IAS (10).
+
+        A certified bound of that; with rules NaN where no solver's dual certifies one.
+        """
+        from .gap import certified_gap
+
+        return certified_gap(self.problem, self.state, self.rules)
 
     @property
     def iterations(self) -> int:
@@ -157,7 +172,11 @@ class InferenceRun:
         return crosscheck([case_of_block(block, self.state) for block in self.blocks().values()], solvers, **options)
 
     def as_mechanism(self) -> Mechanism:
-        """Return the mechanism with its alphabets and figures, ready to be saved and applied to rows."""
+        """Return the mechanism with its alphabets and figures, ready to be saved and applied to rows.
+
+        What is inferred is no private column of it: a release needs the data's columns only, and may keep S beside U to
+        train a server on. The figures then do not cover S.
+        """
         table = self.problem.table
         facts = {name: value for name, value in asdict(self.settings).items() if name != "options"}
         return Mechanism(
@@ -172,8 +191,12 @@ class InferenceRun:
                 "beta": self.problem.beta,
                 "kkt": float(np.max(self.kkt.largest)),
             },
-            private_columns=table.private.columns,
-            origin=provenance(divergence=self.problem.divergence.name, **facts),
+            origin=provenance(
+                divergence=self.problem.divergence.name,
+                inferred=", ".join(table.private.columns),
+                constraints=", ".join(name for name, _ in self.rules),
+                **facts,
+            ),
         )
 
     def save(self, path: PathLike) -> Path:

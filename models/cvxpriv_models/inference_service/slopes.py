@@ -114,12 +114,17 @@ def _of_any(divergence: FDivergence) -> tuple[Evaluate, Evaluate]:
         curvature = np.asarray(divergence.second_derivative(t))
         return np.asarray(np.where((x > 0.0) & (q > 0.0), np.maximum(curvature, 0.0), 0.0))
 
+    def bounded(x: Array, q: Array) -> Array:
+        # The x of the t that `second` takes: its f'' divided by a smaller x would be no derivative at all.
+        return np.maximum(x, q / far)
+
     def in_x(x: Array, q: Array) -> Pair:
-        scaled = second(x, q) * (q / x) ** 2 / x
+        least = bounded(x, q)
+        scaled = second(x, q) * (q / least) ** 2 / least
         return first(x, q)[0], np.where(np.isfinite(scaled), scaled, 0.0)
 
     def in_q(x: Array, q: Array) -> Pair:
-        scaled = second(x, q) / x
+        scaled = second(x, q) / bounded(x, q)
         return first(x, q)[1], np.where(np.isfinite(scaled), scaled, 0.0)
 
     return in_x, in_q

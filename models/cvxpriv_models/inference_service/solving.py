@@ -15,7 +15,8 @@ from cvxpriv.schedule import Context, Loop
 from cvxpriv.state import Array, Values, put, take
 
 from . import algorithm, closed_form, kkt
-from .algorithm import AUTO, Options, Rules
+from .algorithm import AUTO, Options
+from .figures import Rules, finished
 from .problem import Problem
 from .slopes import slopes_of
 from .starts import initial_state
@@ -27,8 +28,10 @@ Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 Piece = tuple[Array, Sequence[str]]
 #: The origin of the start that one joint problem over a grid of posteriors made.
 GRID = "grid"
-#: Single sweeps of the default: from every start, and from the best ones that have not converged.
+#: Single sweeps of the default with exact updates: from every start, and from the best ones that have not converged.
 FIRST_SWEEPS, LAST_SWEEPS = 200, 2000
+#: The first with a solver, which takes milliseconds for each row; it could not give the last digits.
+SOLVER_SWEEPS = 20
 
 
 def solve_starts(
@@ -67,7 +70,7 @@ def polished(
     climbed = run(algorithm.joint_steps(problem, options), state, context)
     state = settled(problem, {**climbed, "kept": climbed["mechanism"]})
     left = np.flatnonzero(kkt.residuals(problem, state["mechanism"]).largest > options.tol)
-    if left.size and not context.interrupted:
+    if left.size and _exact(context) and not context.interrupted:
         context.starts = starts[left]
         swept = run(_single_sweeps(problem, options, LAST_SWEEPS), take(state, left), context)
         state = put(state, left, settled(problem, swept))
@@ -76,7 +79,7 @@ def polished(
 
 def settled(problem: Problem, state: Values) -> dict[str, Array]:
     """Return the state at the mechanisms to report: q and P(S|U) their own, lambda that of the P_U block."""
-    mechanism = algorithm.finished(problem, state)
+    mechanism = finished(problem, state)
     q = problem.p_y @ mechanism
     return {
         **state,
@@ -104,7 +107,12 @@ def _default(
         context.starts = every
     if context.interrupted:
         return state
-    return run(_single_sweeps(problem, options, FIRST_SWEEPS), state, context)
+    sweeps = FIRST_SWEEPS if _exact(context) else SOLVER_SWEEPS
+    return run(_single_sweeps(problem, options, sweeps), state, context)
+
+
+def _exact(context: Context) -> bool:
+    return context.engine.name == "closed_form"
 
 
 def _single_sweeps(problem: Problem, options: Options, limit: int) -> Loop:

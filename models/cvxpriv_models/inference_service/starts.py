@@ -36,14 +36,17 @@ __all__ = [
 #: Most and fewest points of the grid. Between them, |Y| times their number is kept below `CELLS`: the joint block with
 #: one symbol a point then takes a solver seconds at most.
 MOST_POINTS, FEWEST_POINTS, CELLS = 231, 28, 10_000
-#: A grid with fewer parts an edge than this is too coarse for its dimension: mixtures of P(S|y) take its place.
-FEWEST_PARTS = 4
+#: A grid with fewer parts an edge than this, times |S|, has hardly a point inside the simplex, where all posteriors
+#: of a table without zeros lie: mixtures of the P(S|y) take its place.
+FEWEST_PARTS = 3
 #: Concentrations of the random starts' Dirichlet rows, from nearly deterministic to nearly uniform.
 CONCENTRATIONS = (0.1, 3.0)
 #: How much of the uniform mechanism a sharp start gets: a zero would stay one in many updates.
 SOFT = 0.01
 #: A symbol sent less often than this is dropped before symbols are merged.
 RARE = 1e-9
+#: Grid points are drawn this much to P(S): where P(s|u) is 0 some prices are infinite, and solvers lose digits.
+INWARD = 1e-3
 
 
 def named_starts(problem: Problem) -> Iterator[tuple[str, Array]]:
@@ -84,14 +87,14 @@ def grid_start(problem: Problem, engine: Engine, seed: int = 0) -> Array:
 def trial_posteriors(problem: Problem, seed: int = 0) -> Array:
     """Return the posteriors that the grid start tries, (|S|, n), P(S) among them.
 
-    With few S, a grid of the whole simplex; with many, the P(S|y) and random mixtures of some of them: no mechanism
+    For |S| up to 3, a grid of the whole simplex; above, the P(S|y) and random mixtures of some of them: no mechanism
     can make a posterior that is no mixture of the P(S|y).
     """
     size_s, size_y = problem.p_s_given_y.shape
     most = int(np.clip(CELLS // size_y, FEWEST_POINTS, MOST_POINTS))
     parts = max(parts for parts in range(1, most + 1) if comb(parts + size_s - 1, size_s - 1) <= most or parts == 1)
-    if parts >= FEWEST_PARTS:
-        points = simplex_grid(size_s, parts)
+    if parts >= FEWEST_PARTS * size_s:
+        points = (1.0 - INWARD) * simplex_grid(size_s, parts) + INWARD * problem.p_s[:, None]
     else:
         rng = np.random.default_rng(seed)
         sharp = problem.p_s_given_y[:, rng.permutation(size_y)[: most // 2]]
@@ -108,7 +111,7 @@ def simplex_grid(size: int, parts: int) -> Array:
     >>> simplex_grid(2, 2).tolist()
     [[0.0, 0.5, 1.0], [1.0, 0.5, 0.0]]
     """
-    bars = np.array(list(combinations(range(parts + size - 1), size - 1)), dtype=int).reshape(-1, size - 1)
+    bars = np.array(list(combinations(range(parts + size - 1), size - 1)), dtype=int)
     ends = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), parts + size - 1)])
     return np.asarray((np.diff(ends, axis=1) - 1).T / parts)
 

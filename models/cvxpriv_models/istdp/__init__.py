@@ -1,5 +1,26 @@
-"""Sparse private learning: iterative shrinkage with the MCP penalty (ISTDP)."""
+"""Sparse private learning: iterative shrinkage with the MCP penalty (ISTDP).
 
+Yuan, Peng: "Iterative Shrink Threshold Differential Privacy Algorithm Based on Gradient Perturbation and BB Step Size"
+(in Chinese).
+"""
+
+from . import penalty_checks
+from .gist import Search
+from .model import ISTDP
 from .penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty, penalty_named
+from .problem import Problem
+from .run import SparseRun
 
-__all__ = ["MCP", "SCAD", "CappedL1", "ElasticNet", "Penalty", "penalty_named"]
+__all__ = [
+    "ISTDP",
+    "MCP",
+    "SCAD",
+    "CappedL1",
+    "ElasticNet",
+    "Penalty",
+    "Problem",
+    "Search",
+    "SparseRun",
+    "penalty_checks",
+    "penalty_named",
+]

@@ -113,6 +113,10 @@ class MCP(Penalty):
         """Return p'(|theta|), elementwise."""
         return np.maximum(self.lam - np.abs(theta) / self.alpha, 0.0)
 
+    def bend(self, theta: Array) -> Array:
+        """Return p''(|theta|), elementwise."""
+        return np.where(np.abs(theta) < self.alpha * self.lam, -1.0 / self.alpha, 0.0)
+
     def prox(self, s: Array, step: float) -> Array:
         """See `Penalty.prox`; firm thresholding below alpha, hard thresholding from alpha on (MATH ISTDP)."""
         size = np.abs(s)
@@ -167,6 +171,11 @@ class SCAD(Penalty):
         """Return p'(|theta|), elementwise."""
         return np.clip((self.a * self.lam - np.abs(theta)) / (self.a - 1.0), 0.0, self.lam)
 
+    def bend(self, theta: Array) -> Array:
+        """Return p''(|theta|), elementwise."""
+        size = np.abs(theta)
+        return np.where((size > self.lam) & (size < self.a * self.lam), -1.0 / (self.a - 1.0), 0.0)
+
     def prox(self, s: Array, step: float) -> Array:
         """See `Penalty.prox`: the lowest of each piece's own least."""
         size = np.abs(s)
@@ -218,6 +227,14 @@ class CappedL1(Penalty):
         """See `Penalty.terms`."""
         return self.lam * np.minimum(np.abs(theta), self.cap)
 
+    def slope(self, theta: Array) -> Array:
+        """Return p'(|theta|), elementwise; at the cap the one from below."""
+        return np.where(np.abs(theta) <= self.cap, self.lam, 0.0)
+
+    def bend(self, theta: Array) -> Array:
+        """Return p''(|theta|), elementwise."""
+        return np.zeros_like(theta)
+
     def prox(self, s: Array, step: float) -> Array:
         """See `Penalty.prox`: the lower of the two pieces' leasts."""
         size = np.abs(s)
@@ -267,6 +284,14 @@ class ElasticNet(Penalty):
     def terms(self, theta: Array) -> Array:
         """See `Penalty.terms`."""
         return np.asarray(self.lam * (self.ratio * np.abs(theta) + 0.5 * (1.0 - self.ratio) * theta**2))
+
+    def slope(self, theta: Array) -> Array:
+        """Return p'(|theta|), elementwise."""
+        return np.asarray(self.lam * (self.ratio + (1.0 - self.ratio) * np.abs(theta)))
+
+    def bend(self, theta: Array) -> Array:
+        """Return p''(|theta|), elementwise."""
+        return np.full_like(theta, self.lam * (1.0 - self.ratio))
 
     def prox(self, s: Array, step: float) -> Array:
         """See `Penalty.prox`."""

@@ -25,8 +25,8 @@ from cvxpriv_models.privacy_funnel.line_search import LineSearch, feasible_rows,
 Body = Callable[[State], State]
 Accelerator = Callable[[Body, State, int], State]
 
-_FIRST_DAMPING = 0.03
-_DAMPING = (1e-9, 10.0)
+_FIRST_DAMPING = 0.1
+_DAMPING = (1e-5, 10.0)
 _NEWTON_BELOW = 1e-2
 _NEAR = 1e-3
 _REST = 4

@@ -3,7 +3,7 @@
 =========  ======================  ===================================================
 method     blocks of one pass      what it is
 =========  ======================  ===================================================
-aem        q, u, r, w              the paper's Algorithm 1
+aem        u, r, w, q              the paper's Algorithm 1, from the q of the start
 merged     q, (u, r), w            u and r solved for together
 ccp        (q, u, r), w            the convex-concave procedure: one convex problem
 =========  ======================  ===================================================
@@ -23,7 +23,7 @@ from cvxpriv.schedule import Accelerator, Invariant, Loop, Measure, Sweep
 from cvxpriv.state import Array, Values, single, starts_in
 from cvxpriv.stopping import Below
 
-from . import accelerated, closed_form, kkt, measures
+from . import accelerated, closed_form, kkt, measures, multiplier
 from .blocks import expectation, mapping, marginal, posterior
 from .larger_blocks import convex_concave, mapping_and_marginal, most_telling
 from .problem import Problem
@@ -39,11 +39,13 @@ Rules = tuple[tuple[str, Rule], ...]
 
 def alternating_expectation_minimisation(problem: Problem, rules: Rules = ()) -> Sweep:
     """One pass of PF Algorithm 1."""
-    q = expectation(problem)
     u = _constrained(mapping, problem, rules)  # and lambda, the root of G
     r = marginal(problem)
     w = posterior(problem)
-    return Sweep([q, u, r, w], fused=_fused(problem), invariants=invariants(problem))
+    q = expectation(
+        problem
+    )  # the paper's first block: initial_state solves it at the start, so the sequence is the same
+    return Sweep([u, r, w, q], fused=_fused(problem), invariants=invariants(problem))
 
 
 def merged(problem: Problem, rules: Rules = ()) -> Sweep:
@@ -150,9 +152,9 @@ def invariants(problem: Problem) -> tuple[Invariant, ...]:
         return np.abs(both.drop - both.explained)
 
     def fall_of_g(before: Values, after: Values) -> Array:
-        base = after["phi"] + before["log_r"][:, None, :]
+        base = before["phi"] + before["log_r"][:, None, :]
         gaps = [
-            closed_form.constraint_gap(base, before["log_w"], factor * after["lam"], problem.p_x, problem.target)[0]
+            multiplier.constraint_gap(base, before["log_w"], factor * after["lam"], problem.p_x, problem.target)[0]
             for factor in (0.0, 0.5, 1.0, 2.0)
         ]
         return np.asarray(-np.diff(gaps, axis=0).min(axis=0))

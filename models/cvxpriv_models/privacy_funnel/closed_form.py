@@ -19,37 +19,29 @@ and the next difference of two of them is NaN.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from cvxpriv.state import Array
+from cvxpriv_models.privacy_funnel.multiplier import FLOOR, Flags, Indices, TiltedRows, rows_at_root
+
+__all__ = [
+    "FLOOR",
+    "Array",
+    "Flags",
+    "Indices",
+    "State",
+    "complete",
+    "expectation",
+    "iteration",
+    "mapping",
+    "marginal",
+    "posterior",
+]
+
 State = dict[str, Array]
-Indices = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
-FLOOR = -700.0
-ROOT_TOLERANCE = 1e-13
-ROOT_LIMIT = 60
-LARGEST_MULTIPLIER = 1e9
 _TINY = float(np.finfo(np.float64).tiny)
 _LOW_MASS = FLOOR + 40.0
-
-
-class Tilt(NamedTuple):
-    """The u block's rows at one multiplier, and what G needs of them."""
-
-    logits: Array
-    """base + lam log w, (B, M, N)."""
-    weights: Array
-    """exp of the logits, (B, M, N)."""
-    totals: Array
-    """Row sums of the weights, (B, M)."""
-    means: Array
-    """Row sums of weights times log w, (B, M)."""
-    gap: Array
-    """G(lam), (B,)."""
 
 
 def expectation(log_u: Array, s: Array) -> Array:
@@ -93,13 +85,11 @@ def mapping(
     Returns
     -------
     tuple
-        log u (B, M, N), not below ``FLOOR``, and lam (B,). Where G has no root (see :func:`root_exists`) lam is the
+        log u (B, M, N), not below ``FLOOR``, and lam (B,). Where G has no root (see ``multiplier.py``) lam is the
         largest multiplier tried.
     """
-    first = np.zeros(len(phi)) if start is None else np.array(start, dtype=np.float64)
-    base = phi + log_r[:, None, :]
-    lam, tilt = _search(base, log_w, p, target, first)
-    return _log_rows(tilt, p), lam
+    rows = rows_at_root(phi + log_r[:, None, :], log_w, p, target, start)
+    return _log_rows(rows), rows.lam
 
 
 def marginal(log_u: Array) -> Array:
@@ -127,153 +117,39 @@ def complete(log_u: Array, s: Array, lam: Array | None = None) -> State:
 
 
 def iteration(state: State, p: Array, s: Array, target: float) -> State:
-    """One pass of PF Algorithm 1, q then (u, lam) then r then w, fused; other keys of the state pass through.
+    """One pass of PF Algorithm 1, (u, lam) then r then w then q, fused; other keys of the state pass through.
 
-    Equal to :func:`expectation`, :func:`mapping`, :func:`marginal`, :func:`posterior` in turn, on a state whose r
-    and w are those of its u. It takes one exp of an M x N array for q (from w, whose columns are already scaled)
-    and one for each evaluation of G; nothing else is transcendental in M x N.
+    Equal to :func:`mapping`, :func:`marginal`, :func:`posterior`, :func:`expectation` in turn. r and q are taken from
+    the weights of u's rows, so nothing but the evaluations of G is transcendental in M x N.
     """
-    log_w = state["log_w"]
-    phi = np.exp(log_w)
-    bound = np.matmul(s.T, _safe_log(s @ phi))
-    np.subtract(log_w, bound, out=phi)
-    base = np.subtract(state["log_u"], bound, out=bound)
-    lam, tilt = _search(base, log_w, p, target, np.array(state["lam"], dtype=np.float64))
-    mass = np.matmul((p / tilt.totals)[:, None, :], tilt.weights)[:, 0, :]
-    log_u = _log_rows(tilt, p)
-    log_r = _safe_log(mass)
-    if log_r.min() < _LOW_MASS:
-        low = log_r < _LOW_MASS  # there the floor on log u is felt
-        log_r[low] = np.log(np.exp(np.swapaxes(log_u, 1, 2)[low]).sum(axis=-1))
-    log_w = np.subtract(log_u, log_r[:, None, :], out=tilt.weights)
-    return {**state, "log_u": log_u, "phi": phi, "log_r": log_r, "log_w": log_w, "lam": lam}
+    base = state["phi"] + state["log_r"][:, None, :]
+    rows = rows_at_root(base, state["log_w"], p, target, state["lam"])
+    joint = (s * rows.share[:, None, :]) @ rows.weights
+    mass = joint.sum(axis=-2)
+    log_u, log_r, share = _log_rows(rows), _safe_log(mass), joint / np.maximum(mass, _TINY)[:, None, :]
+    log_w: Array = np.subtract(log_u, log_r[:, None, :], out=rows.weights)
+    if log_r.min() < _LOW_MASS:  # there the floor on log u is felt
+        start, column = np.nonzero(log_r < _LOW_MASS)
+        cells = log_u[start, :, column]
+        log_r[start, column] = np.log(np.exp(cells).sum(axis=-1))
+        log_w[start, :, column] = cells - log_r[start, column, None]
+        share[start, :, column] = np.exp(log_w[start, :, column]) @ s.T
+    bound = np.matmul(s.T, _safe_log(share), out=base)
+    return {
+        **state,
+        "log_u": log_u,
+        "phi": np.subtract(log_w, bound, out=bound),
+        "log_r": log_r,
+        "log_w": log_w,
+        "lam": rows.lam,
+    }
 
 
-def root_exists(log_w: Array, p: Array, target: float) -> Flags:
-    """Whether G has a root or is nowhere negative, per start: ``sum_i p_i max_j log w_ij >= R^``.
-
-    It holds at every step after a feasible one: a row's largest log w is at least its mean, and the mean
-    is I(X;Y) - H(X).
-    """
-    reach: Flags = log_w.max(axis=-1) @ p >= target - ROOT_TOLERANCE
-    return reach
-
-
-def constraint_gap(base: Array, log_w: Array, lam: Array, p: Array, target: float) -> tuple[Array, Array]:
-    """G and its slope at ``lam``: ``sum_i p_i E_i[log w] - R^`` and ``sum_i p_i Var_i(log w)`` (docs/errata.md).
-
-    Row i's weights are ``exp(base + lam log w)``, base = phi + log r, (B, M, N). Both returned arrays are (B,).
-    """
-    tilt = _tilt(_shifted(base, log_w, lam), log_w, lam, p, target)
-    return tilt.gap, _slope(tilt, log_w, p)
-
-
-def solve_multiplier(base: Array, log_w: Array, p: Array, target: float, start: Array | None = None) -> Array:
-    """The root of G over ``lam >= 0``, or 0 where ``G(0) >= 0``: safeguarded Newton, each start on its own.
-
-    Parameters and the return are those of :func:`mapping`, with base = phi + log r, (B, M, N).
-    """
-    lam = np.zeros(len(base)) if start is None else np.array(start, dtype=np.float64)
-    return _search(np.array(base), log_w, p, target, lam)[0]
-
-
-def _tilt(base: Array, log_w: Array, lam: Array, p: Array, target: float, into: Tilt | None = None) -> Tilt:
-    """Evaluate G at ``lam`` with one exp of an M x N array per start, in the buffers of ``into`` if given."""
-    logits: Array = np.multiply(log_w, lam[:, None, None], out=None if into is None else into.logits)
-    logits += base
-    if logits.min() < FLOOR:
-        np.maximum(logits, FLOOR, out=logits)  # an exp that underflows is six times as slow
-    with np.errstate(over="ignore", invalid="ignore"):  # see _settle_rows
-        weights: Array = np.exp(logits, out=None if into is None else into.weights)
-        totals = np.maximum(weights @ np.ones(weights.shape[-1]), _TINY)
-        means = np.vecdot(weights, log_w)
-        return Tilt(logits, weights, totals, means, np.vecdot(p / totals, means) - target)
-
-
-def _slope(tilt: Tilt, log_w: Array, p: Array) -> Array:
-    """G' = sum_i p_i Var_i(log w), from the same exp."""
-    spread = np.vecdot(tilt.weights * log_w, log_w)
-    slope: Array = np.vecdot(p / tilt.totals, spread - tilt.means * (tilt.means / tilt.totals))
-    return slope
-
-
-def _shifted(base: Array, log_w: Array, lam: Array) -> Array:
-    """Lower each row by its largest exponent at ``lam``, so that no row underflows to zero there."""
-    top = np.multiply(log_w, lam[:, None, None])
-    top += base
-    shifted: Array = base - top.max(axis=-1, keepdims=True)
-    return shifted
-
-
-def _search(base: Array, log_w: Array, p: Array, target: float, lam: Array) -> tuple[Array, Tilt]:
-    """Newton inside a bracket, on the starts still at work only.
-
-    Rows of ``base`` may be shifted and ``lam`` is moved in place; returns lam and the rows at lam.
-    """
-    everyone = np.arange(lam.size)
-    tilt = _settle_rows(_tilt(base, log_w, lam, p, target), base, log_w, lam, p, target)
-    low, high = np.full_like(lam, -1.0), np.full_like(lam, np.inf)  # low < 0: nothing known yet
-    work = everyone[_unsettled(lam, tilt.gap)]
-    for _ in range(ROOT_LIMIT):
-        if not work.size:
-            break
-        some = slice(None) if work.size == lam.size else work  # a slice of all copies nothing
-        part = Tilt(*(field[some] for field in tilt))
-        at, gap = lam[work], part.gap
-        low[some] = np.where(gap < 0.0, at, low[some])
-        high[some] = np.where(gap < 0.0, high[some], at)
-        lam[some] = _newton(at, gap, _slope(part, log_w[some], p), low[some], high[some])
-        tilt = _settle_rows(_refresh(tilt, base, log_w, lam, p, target, work), base, log_w, lam, p, target)
-        moved = np.abs(lam[some] - at) > 1e-15 * at
-        work = work[moved & _unsettled(lam[some], tilt.gap[some])]
-    return lam, tilt
-
-
-def _refresh(tilt: Tilt, base: Array, log_w: Array, lam: Array, p: Array, target: float, work: Indices) -> Tilt:
-    """The rows of the starts in ``work`` at their new multiplier."""
-    if work.size == lam.size:
-        return _tilt(base, log_w, lam, p, target, into=tilt)
-    for whole, part in zip(tilt, _tilt(base[work], log_w[work], lam[work], p, target), strict=True):
-        whole[work] = part
-    return tilt
-
-
-def _settle_rows(tilt: Tilt, base: Array, log_w: Array, lam: Array, p: Array, target: float) -> Tilt:
-    """Shift the starts that have a row near underflow or overflow, and evaluate them again."""
-    totals = tilt.totals
-    if totals.min() >= 1e-200 and totals.max() < 1e200:
-        return tilt
-    lost = np.flatnonzero((totals.min(axis=-1) < 1e-200) | ~(totals.max(axis=-1) < 1e200))
-    base[lost] = _shifted(base[lost], log_w[lost], lam[lost])
-    return _refresh(tilt, base, log_w, lam, p, target, lost)
-
-
-def _newton(lam: Array, gap: Array, slope: Array, low: Array, high: Array) -> Array:
-    """One safeguarded step: Newton where it stays inside (low, high) and above 0, else bisection, else doubling."""
-    with np.errstate(over="ignore"):  # a flat G sends the step to infinity, which is outside
-        step: Array = np.maximum(lam - gap / np.maximum(slope, _TINY), 0.0)
-    inside = (step > low) & (step < np.minimum(high, 4.0 * lam + 1.0))
-    if inside.all():
-        return step
-    middle = np.where(
-        high < np.inf, 0.5 * (np.maximum(low, 0.0) + np.minimum(high, LARGEST_MULTIPLIER)), 2.0 * lam + 1.0
-    )
-    return np.where(inside, step, middle)
-
-
-def _unsettled(lam: Array, gap: Array) -> Flags:
-    at_zero = (lam == 0.0) & (gap >= -ROOT_TOLERANCE)
-    unsettled: Flags = (np.abs(gap) > ROOT_TOLERANCE) & ~at_zero & (lam < LARGEST_MULTIPLIER)
-    return unsettled
-
-
-def _log_rows(tilt: Tilt, p: Array) -> Array:
+def _log_rows(rows: TiltedRows) -> Array:
     """log u = log p + logits - log of the row total, not below ``FLOOR``, in the logits' place."""
-    log_u = tilt.logits
-    log_u += np.log(p / tilt.totals)[..., None]
-    if log_u.min() < FLOOR:
-        np.maximum(log_u, FLOOR, out=log_u)
-    return log_u
+    log_u = rows.logits
+    log_u += np.log(rows.share)[..., None]
+    return np.maximum(log_u, rows.floor, out=log_u)
 
 
 def _safe_log(mass: Array) -> Array:

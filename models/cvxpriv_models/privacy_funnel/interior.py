@@ -58,6 +58,12 @@ class Direction(NamedTuple):
     """a . d, (B,): at most 0 for a direction of descent."""
 
 
+def over_cells(left: Array, right: Array) -> Array:
+    """``sum_ij left_ij right_ij`` per start, (B,): on small arrays a third of the time of product and sum."""
+    total: Array = np.vecdot(left.reshape(len(left), -1), right.reshape(len(right), -1))
+    return total
+
+
 def point(u: Array, s: Array) -> Point:
     """Slopes at u; the ratios T/r and w are taken column by column, so light columns are exact too."""
     mass = u.sum(axis=-2)
@@ -69,14 +75,19 @@ def point(u: Array, s: Array) -> Point:
 def row_prices(at: Point, lam: Array) -> Array:
     """alpha_i, the mass-weighted mean of the Lagrangian's slopes in row i, (B, M)."""
     slopes = at.rise - lam[:, None, None] * at.log_w
-    prices: Array = np.sum(at.u * slopes, axis=-1) / at.u.sum(axis=-1)
+    prices: Array = np.vecdot(at.u, slopes) / at.u.sum(axis=-1)
     return prices
 
 
 def stationarity(at: Point, lam: Array) -> Array:
-    """``sum_ij u_ij (g_ij - min_j' g_ij')`` (see ``kkt.py``), (B,)."""
+    """``sum_ij u_ij (g_ij - min_j' g_ij')`` (see ``kkt.py``) over the columns that are not light, (B,).
+
+    A light column's posterior is arbitrary, and so are its slopes: how near a start is to its end they do not say.
+    """
     slopes = at.rise - lam[:, None, None] * at.log_w
-    value: Array = np.sum(at.u * (slopes - slopes.min(axis=-1, keepdims=True)), axis=(-2, -1))
+    live = (at.mass >= LIGHT)[:, None, :]
+    least = np.where(live, slopes, np.inf).min(axis=-1, keepdims=True)
+    value: Array = np.where(live, at.u * (slopes - least), 0.0).sum(axis=(-2, -1))
     return value
 
 
@@ -112,11 +123,11 @@ def _direction(at: Point, lam: Array, damping: Array, newton: Array, p: Array, s
     free, bound = np.moveaxis(_solve_scaled(inverse.schur(), rows), -1, 0)
     lift = by_rate - inverse(np.broadcast_to(bound[..., None], at.u.shape))
     flat = inverse(np.broadcast_to(free[..., None], at.u.shape)) - by_rise
-    slack = np.sum(at.u * at.log_w, axis=(-2, -1)) - target
-    multiplier = (-slack - np.sum(at.log_w * flat, axis=(-2, -1))) / np.sum(at.log_w * lift, axis=(-2, -1))
+    slack = over_cells(at.u, at.log_w) - target
+    multiplier = (-slack - over_cells(at.log_w, flat)) / over_cells(at.log_w, lift)
     multiplier = np.where(np.isfinite(multiplier) & (multiplier > 0.0), multiplier, 0.0)
     step = flat + multiplier[:, None, None] * lift
-    return Direction(step, lift, multiplier, np.sum(at.rise * step, axis=(-2, -1)))
+    return Direction(step, lift, multiplier, over_cells(at.rise, step))
 
 
 class _ColumnInverse:

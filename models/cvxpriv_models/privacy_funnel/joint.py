@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.attempts import Solution
-from cvxpriv.declaration import Declaration
+from cvxpriv.declaration import Declaration, Known
 from cvxpriv.state import Array, Values
 
 from .cells import RESOLUTION, Cells
@@ -37,6 +37,7 @@ def joint_declaration(
         variables={"u": u, **(variables or {})},
         parameters={"log w": log_w, "R^": needed, **(parameters or {})},
         mechanism=alive.expression(u, scale=1.0 / problem.p_x),
+        known=Known.of_table(problem.table),
     )
 
 

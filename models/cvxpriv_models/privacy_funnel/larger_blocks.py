@@ -10,7 +10,7 @@ import numpy as np
 
 from cvxpriv.attempts import Solution
 from cvxpriv.block import Block
-from cvxpriv.declaration import Declaration
+from cvxpriv.declaration import Declaration, Known
 from cvxpriv.state import Array, Values
 
 from . import closed_form
@@ -140,6 +140,7 @@ def most_telling(problem: Problem) -> Block:
             variables={"u": u},
             parameters={"log w": log_w},
             mechanism=alive.expression(u, scale=1.0 / problem.p_x),
+            known=Known.of_table(problem.table),
         )
 
     def cells(view: Values) -> Cells:

@@ -10,11 +10,12 @@ import numpy as np
 
 from cvxpriv_models.privacy_funnel import interior
 from cvxpriv_models.privacy_funnel.closed_form import Array, Flags, Indices
-from cvxpriv_models.privacy_funnel.line_search import RISE, feasible_rows, is_feasible, rate_of, value_of
+from cvxpriv_models.privacy_funnel.line_search import RISE, SHORTFALL, feasible_rows, is_feasible, rate_of, value_of
 
-_WEIGHTLESS = 1e-15
+_AKIN = 1e-2
+_TINY = float(np.finfo(np.float64).tiny)
 _FREE_PRICE = -1e-9
-_NEW_MASSES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+_NEW_MASSES = np.array([1e-1, 1e-2, 1e-3, 1e-4, 1e-5])
 
 
 def settle_light_columns(
@@ -29,43 +30,51 @@ def settle_light_columns(
         return None
     slopes = at.rise - lam[:, None, None] * at.log_w - interior.row_prices(at, lam)[..., None]
     price = np.where(light, np.sum(np.exp(at.log_w) * slopes, axis=-2), 0.0)
-    u = at.u.copy()
-    _retire(u, at, light & (at.mass < _WEIGHTLESS) & (price > _FREE_PRICE), p)
-    work = np.flatnonzero(price.min(axis=-1) < _FREE_PRICE)
-    if work.size:
-        u[work] = _revive(u[work], np.exp(at.log_w[work]), price[work].argmin(axis=-1), p, s, target)
+    idle, work = light & (price > _FREE_PRICE), np.flatnonzero(price.min(axis=-1) < _FREE_PRICE)
+    if not work.size:
+        return _retired(at, idle, p)
+    column = price[work].argmin(axis=-1)
+    revived, better = _revive(at.u[work], np.exp(at.log_w[work]), column, p, s, target)
+    idle[work, column] = ~better  # what no mass helps is idle too
+    u = _retired(at, idle, p)
+    u[work[better]] = revived[better]
     return u
 
 
-def _retire(u: Array, at: interior.Point, idle: Flags, p: Array) -> None:
-    """Give each idle column the posterior of the live column nearest to it.
+def _retired(at: interior.Point, idle: Flags, p: Array) -> Array:
+    """u with each idle column at the posterior of the live column nearest to it, where that is not felt.
 
-    Its own would get there too, but only as 1/k; its mass is too small to be felt in either information.
+    Its own would get there too, but only as 1/k. The two take the posterior of their sum: rows keep their sums, and
+    I(X;Y) loses the idle column's mass times the divergence of the posteriors.
     """
-    for start, column in zip(*np.nonzero(idle), strict=True):
-        posterior = at.log_w[start, :, column, None]
-        distance = np.sum(np.exp(posterior) * (posterior - at.log_w[start]), axis=0)
-        distance[at.mass[start] < interior.LIGHT] = np.inf
-        nearest = int(distance.argmin())
-        u[start, :, column] = at.mass[start, column] * np.exp(at.log_w[start, :, nearest])
-    changed = idle.any(axis=-1)
-    u[changed] = interior.mechanism_of(u[changed], p)
+    u = at.u.copy()
+    some = np.flatnonzero(idle.any(axis=-1))
+    w, log_w, mass = np.exp(at.log_w[some]), at.log_w[some], at.mass[some]
+    distance = np.sum(w * log_w, axis=-2)[..., None] - np.swapaxes(w, -1, -2) @ log_w
+    distance = np.where((mass < interior.LIGHT)[:, None, :], np.inf, distance)
+    least = distance.min(axis=-1)
+    # A column far from every live one may still find a posterior of use: it keeps its own until nothing is left of it.
+    unfelt = idle[some] & (mass * least < np.where(least < _AKIN, SHORTFALL, RISE / 10.0))
+    follows = np.where(unfelt, distance.argmin(axis=-1), np.arange(mass.shape[-1]))
+    joined = u[some] @ (follows[..., None] == np.arange(mass.shape[-1]))
+    posterior = joined / np.maximum(joined.sum(axis=-2, keepdims=True), _TINY)
+    u[some] = interior.mechanism_of(mass[:, None, :] * np.take_along_axis(posterior, follows[:, None, :], axis=-1), p)
+    return u
 
 
-def _revive(u: Array, w: Array, column: Indices, p: Array, s: Array, target: float) -> Array:
-    """Mass for one column of each start, as much as lowers I(S;Y) most among a few sizes; none where none does."""
-    everyone = np.arange(len(u))
+def _revive(u: Array, w: Array, column: Indices, p: Array, s: Array, target: float) -> tuple[Array, Flags]:
+    """Mass for one column of each start, as much as lowers I(S;Y) most among a few sizes, and whether one does."""
+    count, everyone = len(u), np.arange(len(u))
     posterior = w[everyone, :, column]
-    result, best = u.copy(), value_of(u, s)
-    for mass in _NEW_MASSES:
-        part = np.minimum(mass, 0.5 / np.max(posterior / p, axis=-1))[:, None] * posterior
-        cells = u * (1.0 - part / p)[..., None]
-        cells[everyone, :, column] += part
-        cells = _spend(np.exp(feasible_rows(np.log(cells), p, target)), p, target)
-        value = value_of(cells, s)
-        good = (value < best - RISE) & is_feasible(cells, target)
-        best[good], result[good] = value[good], cells[good]
-    return result
+    most = 0.5 / np.max(posterior / p, axis=-1)
+    part = np.minimum(_NEW_MASSES[:, None], most)[..., None] * posterior
+    cells = u * (1.0 - part / p)[..., None]
+    cells[:, everyone, :, column] += np.swapaxes(part, 0, 1)
+    cells = cells.reshape(-1, *u.shape[1:])
+    cells = _spend(np.exp(feasible_rows(np.log(cells), p, target)), p, target)
+    value = np.where(is_feasible(cells, target), value_of(cells, s), np.inf).reshape(-1, count)
+    best = value.argmin(axis=0)
+    return cells.reshape(-1, *u.shape)[best, everyone], value[best, everyone] < value_of(u, s) - RISE
 
 
 def _spend(u: Array, p: Array, target: float) -> Array:

@@ -53,10 +53,10 @@ def relaxed_objective(log_u: Array, log_r: Array, phi: Array) -> Array:
 
 
 def descent(before: State, after: State, target: float) -> Descent:
-    """PF (10) for one pass, in the form that needs no tight constraint (docs/errata.md).
+    """PF (10) for one pass u, r, w, q, in the form that needs no tight constraint (docs/errata.md).
 
-    ``f~(before) - f~(after) = KL(q) + KL(r+ || r) + KL(u || u+) + lam+ (sum u log w - R^)``, where the first term
-    is ``sum_ij u_ij (phi+ - phi)_ij``, u, r, w are the earlier blocks and + marks the later ones.
+    ``f~(before) - f~(after) = KL(u || u+) + lam+ (sum u log w - R^) + KL(r+ || r) + KL(q)``, where the last term
+    is ``sum_ij u+_ij (phi+ - phi)_ij``, u, r, w, phi are the earlier blocks and + marks the later ones.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def descent(before: State, after: State, target: float) -> Descent:
     drop = relaxed_objective(before["log_u"], before["log_r"], before["phi"]) - relaxed_objective(
         after["log_u"], after["log_r"], after["phi"]
     )
-    by_q = np.sum(u * (after["phi"] - before["phi"]), axis=(-2, -1))
+    by_q = np.sum(u_next * (after["phi"] - before["phi"]), axis=(-2, -1))
     by_u = np.sum(u * (before["log_u"] - after["log_u"]), axis=(-2, -1))
     by_r = np.sum(u_next.sum(axis=-2) * (after["log_r"] - before["log_r"]), axis=-1)
     slack = np.sum(u * before["log_w"], axis=(-2, -1)) - target

@@ -95,7 +95,8 @@ class PrivacyFunnel:
         ----------
         name : str
         rule : callable
-            The mechanism, a cvxpy expression (|X|, |Y|), to a constraint or an iterable of them.
+            The mechanism, a cvxpy expression (|X|, |Y|), to a constraint or an iterable of them. A second argument
+            receives what is `cvxpriv.Known` of X. `cvxpriv.constraints` has ready ones.
 
         Raises
         ------

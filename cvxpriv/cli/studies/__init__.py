@@ -1,0 +1,18 @@
+"""What the commands that design a mechanism share: work that can be interrupted, its files, its text, its page."""
+
+from cvxpriv.cli.studies.ending import crosschecked, finish
+from cvxpriv.cli.studies.study import Extras, Solved, Study, exact_zero, extra_options
+from cvxpriv.cli.studies.work import curve_points, solve_watched, studied
+
+__all__ = [
+    "Extras",
+    "Solved",
+    "Study",
+    "crosschecked",
+    "curve_points",
+    "exact_zero",
+    "extra_options",
+    "finish",
+    "solve_watched",
+    "studied",
+]

@@ -1,0 +1,97 @@
+"""How a study ends: files, text, exit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cvxpriv.cli.crosscheck import crosscheck_document, crosscheck_text, unsound
+from cvxpriv.cli.interrupts import Interrupt
+from cvxpriv.cli.layout import paragraph, residual
+from cvxpriv.cli.outputs import Outputs
+from cvxpriv.cli.studies.study import Study
+from cvxpriv.cli.studies.text import reported
+from cvxpriv.cli.terminal import Terminal
+from cvxpriv.errors import Disagreement
+
+__all__ = ["crosschecked", "finish"]
+
+
+def finish(terminal: Terminal, found: Study[Any], folder: Path, command: str, report: bool) -> None:
+    """Write a study's files, show it, and end as it ended.
+
+    Raises
+    ------
+    NotConverged
+        After the files are written.
+    click.Abort
+        The work was interrupted; the files hold what there was.
+    """
+    files = _outputs(found, folder, report).write()
+    check = None if found.check is None else crosscheck_document(found.check)
+    terminal.result({"command": command, **found.document(), "crosscheck": check, "files": files})
+    terminal.say(found.text())
+    terminal.say(f"\nWritten to {folder}/: {', '.join(file.name for file in files)}")
+    if found.interrupted:
+        terminal.warn(f"interrupted: {folder}/ holds what was ready")
+        raise click.Abort
+    found.raise_if_not_converged()
+
+
+def _outputs(found: Study[Any], folder: Path, report: bool) -> Outputs:
+    """Make everything ready before the first file is written."""
+    outputs = Outputs(folder)
+    if report:
+        from cvxpriv.plots import image
+        from cvxpriv.report import render
+
+        outputs.contents["report.html"] = render(found.report())
+        if found.curve is not None:
+            outputs.contents["curve.png"] = image(found.picture(), "png")
+    if found.curve is not None:
+        outputs.contents["curve.csv"] = found.curve.to_csv(index=False, lineterminator="\n")
+    outputs.contents["history.csv"] = found.run.log.frame().to_csv(index=False, lineterminator="\n")
+    outputs.contents["mechanism.json"] = found.run.as_mechanism().save
+    return outputs
+
+
+def crosschecked(
+    terminal: Terminal,
+    interrupt: Interrupt,
+    found: Study[Any],
+    solvers: tuple[str, ...],
+    folder: Path | None,
+    command: str,
+) -> None:
+    """Cross-check every block at a study's answer, write ``crosscheck.csv`` if there is a folder, and show it.
+
+    Raises
+    ------
+    Disagreement
+        A verdict is WRONG or failed.
+    NotConverged
+        The run did not meet its tolerance.
+    click.Abort
+        The solve was interrupted.
+    """
+    if interrupt.pressed:
+        raise click.Abort
+    with terminal.phase(f"cross-checking by {', '.join(solvers)}"):
+        check = found.run.certify(solvers)
+    outputs = Outputs(folder or Path())
+    if folder is not None:
+        outputs.contents["crosscheck.csv"] = check.table.to_csv(index=False, lineterminator="\n")
+    files = outputs.write()
+    document = {"command": command, "converged": found.run.converged, "kkt": found.kkt}
+    terminal.result({**document, **crosscheck_document(check), "files": files})
+    terminal.say(paragraph(found.table.description, indent="", hanging="  ") + "\n")
+    terminal.say(f"Every block at the best of {reported(found)}, KKT residual {residual(found.kkt)} nats:\n")
+    terminal.say(crosscheck_text(check))
+    terminal.say("\n" + paragraph(f"Worst: {check.worst_offender}", indent="", hanging="  "))
+    for file in files:
+        terminal.say(f"Written to {file}")
+    if bad := unsound(check):
+        raise Disagreement(f"{len(bad)} of {len(check.table)} answers are refused: {'; '.join(bad)}")
+    found.raise_if_not_converged()

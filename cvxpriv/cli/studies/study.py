@@ -1,0 +1,218 @@
+"""What a study holds: a table, the run on it, and what was asked for beside."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import click
+import pandas as pd
+
+from cvxpriv.cli.options import NAMES
+from cvxpriv.crosschecks.check import CrossCheck
+from cvxpriv.disclosure import Disclosure
+from cvxpriv.distributions import JointTable
+from cvxpriv.errors import NotConverged
+from cvxpriv.history import History
+from cvxpriv.mechanism import Mechanism
+from cvxpriv.state import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from cvxpriv.report import Report
+
+__all__ = ["CERTIFIED", "SOLVERS", "Extras", "Solved", "Study", "exact_zero", "extra_options"]
+
+CERTIFIED = 2_000
+"""Mechanisms with more cells are cross-checked only on demand: SCS needs minutes for 160 x 161."""
+SOLVERS = ("CLARABEL", "ECOS", "SCS")
+ROUNDING = 1e-12
+"""What sums of a few thousand terms of size at most 1 may be off."""
+
+
+class Solved(Protocol):
+    """What a study needs of a model's run."""
+
+    @property
+    def mechanism(self) -> Array: ...
+    @property
+    def starts(self) -> pd.DataFrame: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def converged(self) -> bool: ...
+    @property
+    def settings(self) -> Any: ...
+    @property
+    def log(self) -> History: ...
+    def as_mechanism(self) -> Mechanism: ...
+    def certify(self, solvers: Sequence[str] | None = ...) -> CrossCheck: ...
+
+
+Run = TypeVar("Run", bound=Solved)
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What is computed beside the mechanism.
+
+    Attributes
+    ----------
+    certify : bool, optional
+        None is up to `CERTIFIED` cells of the mechanism.
+    solvers : tuple of str
+        Who cross-checks.
+    bootstrap : int
+        Replicates for intervals; 0 for none.
+    """
+
+    certify: bool | None = None
+    solvers: tuple[str, ...] = SOLVERS
+    bootstrap: int = 200
+
+
+@dataclass
+class Study(ABC, Generic[Run]):
+    """What was found; what was not asked for, or not reached before an interrupt, is None.
+
+    Attributes
+    ----------
+    source : str
+        The table's name, for people.
+    table : JointTable
+    run : Solved
+    tol : float
+        The KKT residual asked for.
+    interrupted : bool
+    curve : DataFrame, optional
+        One row a point, `kkt` and `converged` among the columns.
+    check : CrossCheck, optional
+    found : Disclosure, optional
+    """
+
+    source: str
+    table: JointTable
+    run: Run
+    tol: float
+    interrupted: bool = False
+    curve: pd.DataFrame | None = None
+    check: CrossCheck | None = None
+    found: Disclosure | None = None
+
+    @abstractmethod
+    def figures(self) -> dict[str, object]:
+        """Return what the model says of its run, as JSON holds it."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """Return what the terminal says."""
+
+    @abstractmethod
+    def report(self) -> Report:
+        """Return the page."""
+
+    @abstractmethod
+    def picture(self) -> Figure:
+        """Return the picture of the curve."""
+
+    @property
+    def kkt(self) -> float:
+        """The residual of the best start that `tol` was asked of."""
+        return float(self.run.starts["kkt"].to_numpy()[self.run.start])
+
+    @property
+    def best_of(self) -> str:
+        """How many starts there were, in words."""
+        count = len(self.run.starts)
+        return f"the best of {count} starts" if count > 1 else "the only start"
+
+    @property
+    def unconverged(self) -> int:
+        """How many points of the curve have a residual above the tolerance."""
+        return 0 if self.curve is None else int((~self.curve["converged"].astype(bool)).sum())
+
+    def raise_if_not_converged(self) -> None:
+        """Raise unless the mechanism and every point of the curve met the tolerance.
+
+        Raises
+        ------
+        NotConverged
+        """
+        if not self.run.converged:
+            raise NotConverged(
+                f"{self.best_of} has a KKT residual of {self.kkt:.1e} nats after {self.run.iterations} iterations, "
+                f"above tol={self.tol:g}: raise --max-iter or --starts, or allow a larger --tol"
+            )
+        if self.curve is not None and self.unconverged:
+            raise NotConverged(
+                f"{self.unconverged} of {len(self.curve)} points of the curve did not converge to tol={self.tol:g} "
+                f"(worst KKT residual {self.curve['kkt'].max():.1e} nats): raise --max-iter or --starts"
+            )
+
+    def document(self) -> dict[str, object]:
+        """Return the findings as JSON holds them."""
+        run, table = self.run, self.table
+        return {
+            "source": self.source,
+            "table": {
+                "private": table.private.columns,
+                "public": table.public.columns,
+                "shape": table.shape,
+                "records": table.records,
+                "smoothing": table.smoothing,
+            },
+            "unit": "nats",
+            "information": table.information,
+            **self.figures(),
+            "kkt": self.kkt,
+            "converged": run.converged,
+            "interrupted": self.interrupted,
+            "start": run.start,
+            "iterations": run.iterations,
+            "seconds": run.seconds,
+            "settings": asdict(run.settings),
+            "disclosure": None if self.found is None else self.found.frame.reset_index().to_dict(orient="records"),
+            "curve": None if self.curve is None else self.curve.astype(object).to_dict(orient="records"),
+        }
+
+
+def exact_zero(value: float) -> float:
+    """Return 0 for a sum that is only rounding, at most `ROUNDING`.
+
+    >>> exact_zero(3e-17), exact_zero(0.25)
+    (0.0, 0.25)
+    """
+    return 0.0 if abs(value) <= ROUNDING else value
+
+
+def extra_options() -> list[Callable[[Any], Any]]:
+    """Return the options of `Extras`, to be `packed`."""
+    return [
+        click.option(
+            "--certify/--no-certify",
+            default=None,
+            help=f"Cross-check every block by every solver.  [default: up to {CERTIFIED:,} cells of the mechanism]",
+        ),
+        click.option("--solvers", type=NAMES, default=",".join(SOLVERS), show_default=True, help="Who cross-checks."),
+        click.option(
+            "--bootstrap",
+            type=int,
+            default=Extras.bootstrap,
+            show_default=True,
+            callback=lambda context, parameter, value: _replicates(value),
+            help="Replicates for the intervals; 0 for none.",
+        ),
+    ]
+
+
+def _replicates(value: int) -> int:
+    if value < 0 or value == 1:  # before the solve, not after it
+        raise click.BadParameter(f"bootstrap={value}: expected a whole number >= 2 (200 serves), or 0 for no intervals")
+    return value

@@ -1,0 +1,44 @@
+"""A joint table as plain data and back: what a saved run holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cvxpriv.distributions import JointTable
+from cvxpriv.tables.alphabets import Alphabet
+
+__all__ = ["table_document", "table_of"]
+
+SIDES = ("private", "public")
+
+
+def table_document(table: JointTable) -> dict[str, Any]:
+    """Return the table as lists, strings and numbers, which JSON can hold.
+
+    Examples
+    --------
+    >>> table = JointTable.from_array([[0.5, 0.0], [0.25, 0.25]])
+    >>> table_of(table_document(table)).probabilities.tolist()
+    [[0.5, 0.0], [0.25, 0.25]]
+    """
+    sides = {
+        side: {"columns": getattr(table, side).columns, "symbols": getattr(table, side).symbols} for side in SIDES
+    }
+    return {
+        "probabilities": table.probabilities.tolist(),
+        "counts": None if table.counts is None else table.counts.tolist(),
+        "smoothing": table.smoothing,
+        **sides,
+    }
+
+
+def table_of(document: Mapping[str, Any]) -> JointTable:
+    """Return the table that `table_document` described."""
+    private, public = (
+        Alphabet(tuple(document[side]["columns"]), tuple(map(tuple, document[side]["symbols"]))) for side in SIDES
+    )
+    counts = None if document["counts"] is None else np.array(document["counts"])
+    return JointTable(np.array(document["probabilities"]), private, public, counts, document["smoothing"])

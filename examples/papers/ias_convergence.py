@@ -1,0 +1,129 @@
+"""IAS Figs. 2 to 5: convergence of Algorithm 1 (inner and outer loop) and of gradient ascent; Jensen-Shannon.
+
+    python examples/papers/ias_convergence.py --out out/
+    python examples/papers/ias_convergence.py --fast
+
+Each figure at the paper's beta = 2 and at .3, .6 and 1, from one start. Algorithm 1 runs with the sign of (19) as printed
+and with the right one. What the pictures show stands in the README of this folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from cvxpriv_models.inference_service import closed_form, interior, measures
+from cvxpriv_models.inference_service.problem import Problem
+from cvxpriv_models.inference_service.starts import initial_state
+from ias_case import BETAS, GREY_LINE, Line, arguments, draw, panels, service, uniform_starts
+
+from cvxpriv.pictures import styled
+from cvxpriv.plots import save_figure
+
+RHO = 1.0
+STEPS = (5e-5, 1e-4, 0.05, 0.5)
+
+
+def inner_loop(problem: Problem, sweeps: int, sign: float) -> tuple[Line, Line, float]:
+    """Return F of (10) and |delta|_1 over the first inner loop, and the optimum of (10); sign +1 is (19) as printed."""
+    state = initial_state(problem, uniform_starts(1))
+    values, misses = [], []
+    for _ in range(sweeps):
+        before = state["lam"]
+        state.update(closed_form.sweep(problem, state, RHO))
+        delta = state["q"] - problem.p_y @ state["mechanism"]
+        state["lam"] = before + sign * RHO * delta
+        values.append(surrogate(problem, state["mechanism"], state["posterior"]))
+        misses.append(float(np.abs(delta).sum()))
+    optimum, _ = interior.maximise(problem, state["posterior"])
+    count = np.arange(1, sweeps + 1)
+    best = surrogate(problem, optimum, state["posterior"])
+    return (count, np.array(values)), (count, np.array(misses)), best
+
+
+def surrogate(problem: Problem, mechanism: np.ndarray, posterior: np.ndarray) -> float:
+    """F of (10) at the mechanism's own p(u): ADMM's p(u) differs from it until the loop has converged."""
+    p_y, p_s_given_y = problem.p_y, problem.p_s_given_y
+    return float(measures.surrogate(mechanism, posterior, p_y, p_s_given_y, problem.beta, problem.divergence)[0])
+
+
+@styled
+def figure_2(out: Path, fast: bool) -> None:
+    """How far F of (10) is from its optimum, and how far p(u) is from consistent, sweep by sweep."""
+    sweeps = 300 if fast else 3000
+    figure, axes = panels([f"beta = {beta:g}: {what}" for beta in BETAS for what in ("|F* - F|", "|delta|")], 9.0, 11.0)
+    for i, beta in enumerate(BETAS):
+        problem = service(beta).problem
+        for name, sign, colour in (("right sign", -1.0, 0), ("as printed", 1.0, 1)):
+            (count, values), misses, best = inner_loop(problem, sweeps, sign)
+            style = {"color": f"C{colour}", "label": name}
+            axes[2 * i].loglog(count, np.maximum(np.abs(best - values), 1e-16), **style)
+            axes[2 * i + 1].loglog(*misses, **style)
+        axes[2 * i].axvline(20, **GREY_LINE)
+        axes[2 * i].set_ylabel("nats")
+    axes[0].legend(loc="lower left")
+    axes[0].annotate("20 sweeps", (20, axes[0].get_ylim()[1]), xytext=(4, -12), textcoords="offset points", fontsize=9)
+    for panel in axes[-2:]:
+        panel.set_xlabel("inner iteration")
+    print(save_figure(figure, out / "ias_fig2.png"))
+
+
+@styled
+def figure_3(out: Path, fast: bool) -> None:
+    """F over the outer iterations of Algorithm 1, of exact steps, and of single sweeps."""
+    limit = 30 if fast else 200
+    figure, axes = panels([f"beta = {beta:g}" for beta in BETAS])
+    for panel, beta in zip(axes, BETAS, strict=True):
+        model, init = service(beta), uniform_starts(1)
+        options = {
+            "Algorithm 1, 20 sweeps": {"algorithm": "admm", "inner": 20},
+            "exact inner problem": {"algorithm": "joint", "accelerate": False},
+            "one sweep": {"algorithm": "admm", "inner": 1},
+        }
+        lines = {}
+        for name, chosen in options.items():
+            history = model.solve(init=init, max_iter=limit, tol=1e-12, **chosen).history
+            found = history["objective"].dropna().to_numpy()
+            lines[name] = (np.arange(1, len(found) + 1), found)
+        draw(panel, lines)
+        best = model.solve(seed=0).objective
+        panel.axhline(best, **GREY_LINE)
+        panel.annotate("best of 20 starts", (1, best), xytext=(2, 3), textcoords="offset points", fontsize=9)
+        panel.set_xscale("log")
+        panel.set_ylabel("F in nats")
+    axes[0].legend(loc="lower right")
+    for panel in axes[-2:]:
+        panel.set_xlabel("outer iteration")
+    print(save_figure(figure, out / "ias_fig3.png"))
+
+
+@styled
+def figures_4_5(out: Path, fast: bool) -> None:
+    """F over the iterations of gradient ascent: the paper's steps, larger ones, and a line search."""
+    limit = 300 if fast else 3000
+    figure, axes = panels([f"beta = {beta:g}" for beta in BETAS])
+    for panel, beta in zip(axes, BETAS, strict=True):
+        model, init = service(beta), uniform_starts(1)
+        lines = {}
+        for step in (*STEPS, None):
+            history = model.solve("gradient", init=init, step=step, max_iter=limit, tol=1e-12).history
+            found = history["objective"].dropna().to_numpy()
+            lines[f"step {step:g}" if step else "line search"] = (np.arange(1, len(found) + 1), found)
+        draw(panel, lines)
+        panel.set_xscale("log")
+        panel.set_ylabel("F in nats")
+    axes[0].legend(loc="center left")
+    for panel in axes[-2:]:
+        panel.set_xlabel("iteration")
+    print(save_figure(figure, out / "ias_fig4_5.png"))
+
+
+def main() -> None:
+    """Draw the figures."""
+    options = arguments(__doc__)
+    for figure in (figure_2, figure_3, figures_4_5):
+        figure(options.out, options.fast)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""ADMM sharing as schedules: SHARING Algorithm 1 and its convergent relatives (`schemes`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cvxpriv.block import Block
+from cvxpriv.declaration import Rule
+from cvxpriv.schedule import AnyStep, Loop, Measure, Parallel, Sweep
+from cvxpriv.state import Array, Values, single, starts_in
+from cvxpriv.stopping import Below
+
+from . import balancing, kkt, lagrangian
+from .anderson import Anderson
+from .blocks import centre, dual, party, total_share
+from .factor import Factor
+from .problem import Problem
+from .schemes import Scheme
+
+__all__ = ["LOOP", "Rules", "blocks", "initial_state", "measure", "one_pass", "residuals_with_rules", "schedule"]
+
+#: The name under which the loop stands in a run's history.
+LOOP = "pass"
+
+#: (party, name, rule) of every constraint that a user added.
+Rules = tuple[tuple[int, str, Rule], ...]
+
+
+def one_pass(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules = ()) -> list[AnyStep]:
+    """Return the steps of SHARING Algorithm 1."""
+    x = [constrained(party(problem, scheme, factors, m), m, rules) for m in range(problem.parties)]
+    parties = Sweep(x, name="parties") if scheme.in_turn else Parallel(x, name="parties")  # lines 1-6
+    z = centre(problem, scheme)  # line 10
+    y = dual(problem, scheme)  # line 11
+    return [parties, z, y]
+
+
+def schedule(
+    problem: Problem,
+    scheme: Scheme,
+    factors: Sequence[Factor],
+    *,
+    tol: float,
+    limit: int,
+    adapt_rho: bool = False,
+    accelerate: bool = False,
+    rules: Rules = (),
+) -> Loop:
+    """Return the whole algorithm: passes until the KKT residual of (1) is at most `tol`.
+
+    An accelerated pass begins with z: what follows a pass is then determined by x and y alone, and the first x-step
+    of the plain order, from x = z = y = 0, leaves x where it is.
+    """
+    parties, z, y = one_pass(problem, scheme, factors, rules)
+    steps = [z, y, parties] if accelerate else [parties, z, y]
+    if adapt_rho:
+        steps.append(balancing.balance(problem, factors))
+    return Loop(
+        Sweep(steps),
+        stop=Below("kkt", tol),
+        limit=limit,
+        measure=measure(problem, scheme, factors, rules),
+        accelerate=Anderson(problem, scheme, factors) if accelerate else None,
+        name=LOOP,
+    )
+
+
+def blocks(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules = ()) -> dict[str, Block]:
+    """Return the model's blocks by name; a party's carries the rules on its coefficients."""
+    several = [constrained(party(problem, scheme, factors, m), m, rules) for m in range(problem.parties)]
+    return {block.name: block for block in (*several, centre(problem, scheme))}
+
+
+def constrained(block: Block, m: int, rules: Rules) -> Block:
+    """Return the block of party m with its rules."""
+    for party_number, name, rule in rules:
+        if party_number == m:
+            block = block.constrain(name, rule)
+    return block
+
+
+def initial_state(problem: Problem, rho: float) -> dict[str, Array]:
+    """Return the paper's start, x = z = y = 0, and the penalty."""
+    zeros = np.zeros((1, problem.samples))
+    shares = {f"v/{m}": zeros for m in range(problem.parties)}
+    coefficients = {f"x/{m}": np.zeros((1, part.shape[1])) for m, part in enumerate(problem.parts)}
+    return {**coefficients, **shares, "z": zeros, "y": zeros, "rho": np.array([rho]), "passes": np.zeros(1)}
+
+
+def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules = ()) -> Measure:
+    """Return the figures of a state, per start: objective, primal, stationarity, kkt; V^t for a non-convex loss."""
+
+    def one(view: Values) -> dict[str, float]:
+        found = residuals_with_rules(problem, scheme, factors, view, rules)
+        x = [view[f"x/{m}"] for m in range(problem.parties)]
+        figures = {
+            "objective": problem.value_at(total_share(view, problem.parties), x),
+            "primal": found.primal,
+            "stationarity": max(found.stationarity),
+            "kkt": found.largest,
+            "rho": float(view["rho"]),
+        }
+        if not problem.loss.convex:
+            r = float(scheme.penalty(view["rho"], problem.parties))
+            figures["lagrangian"] = lagrangian.augmented_lagrangian(problem, view, r)
+            figures["V"] = lagrangian.stationarity(problem, factors, view, r)
+        return figures
+
+    def figures(state: Values) -> dict[str, Array]:
+        several = [one(single(state, start)) for start in range(starts_in(state))]
+        return {name: np.array([each[name] for each in several]) for name in several[0]}
+
+    return figures
+
+
+def residuals_with_rules(
+    problem: Problem, scheme: Scheme, factors: Sequence[Factor], view: Values, rules: Rules
+) -> kkt.SharingResiduals:
+    """Return the residuals of one start; of a party with rules, those of its own block where it stands.
+
+    A user's constraint has no closed distance: the party is stationary where its block would stay.
+    """
+    found = kkt.residuals(problem, factors, view)
+    if not rules:
+        return found
+    stationarity = list(found.stationarity)
+    for m in {number for number, _, _ in rules}:
+        block = constrained(party(problem, scheme, factors, m), m, rules)
+        stationarity[m] = block.residual(view, view).largest
+    return replace(found, stationarity=tuple(stationarity))

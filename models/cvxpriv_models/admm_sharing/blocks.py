@@ -1,0 +1,165 @@
+"""The blocks of ADMM sharing: each party's x_m (6), the centre's z (7), and the dual step (8).
+
+The state: `x/0`.. the coefficients (d_m,), `v/0`.. the shares D_m x_m (N,), `z` and `y` (N,), and `rho`, a number.
+Every penalty is read from the state, so that it may change from pass to pass. Objectives differ from the paper's by
+constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.block import Block
+from cvxpriv.declaration import Declaration
+from cvxpriv.schedule import Update
+from cvxpriv.state import Array, Values, single, stack, starts_in
+
+from . import closed_form
+from .factor import Factor
+from .problem import Problem
+from .schemes import Scheme
+
+__all__ = ["centre", "dual", "party", "total_share"]
+
+
+def total_share(state: Values, parties: int) -> Array:
+    """Return S = sum_m D_m x_m of a state, with whatever leading axes it has."""
+    total = state["v/0"].copy()
+    for m in range(1, parties):
+        total += state[f"v/{m}"]
+    return total
+
+
+def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -> Block:
+    """x_m, SHARING (6): minimise lam R_m(x) + y'D_m x + (rho/2)||D_m x - target||^2 + (tau/2)||x - x_m||^2.
+
+    Target and tau are the scheme's (`schemes`). D_m enters the cone program by the root of D_m'D_m, which makes it as
+    small as the party's columns.
+    """
+    factor, regularizer, parties = factors[m], problem.regularizers[m], problem.parties
+    own_x, own_v = f"x/{m}", f"v/{m}"
+    linear = scheme.linearises(regularizer)  # the square is replaced by its tangent at x_m
+
+    def target(view: Values) -> Array:
+        return scheme.target(view[own_v], total_share(view, parties), view["z"], parties)
+
+    def declare(structure: object) -> Declaration:
+        x = cp.Variable(factor.part.shape[1], name="x")
+        half_rho, half_tau = cp.Parameter(nonneg=True, name="rho/2"), cp.Parameter(nonneg=True, name="tau/2")
+        slope = cp.Parameter(x.size, name="slope")
+        cost, inside = regularizer.expression(x)
+        squares = half_rho * cp.sum_squares(factor.root @ x) + half_tau * cp.sum_squares(x)
+        return Declaration(
+            objective=cp.Minimize(problem.lam * cost + squares - slope @ x),
+            constraints={f"X[{index}]": one for index, one in enumerate(inside)},
+            variables={"x": x},
+            parameters={"rho/2": half_rho, "tau/2": half_tau, "slope": slope},
+            mechanism=x,
+        )
+
+    def parameters(view: Values) -> Values:
+        rho = float(view["rho"])
+        tau = scheme.tau(factor, regularizer, rho, parties)
+        aim = target(view) - view[own_v] if linear else target(view)
+        return {
+            "rho/2": np.asarray(0.0 if linear else 0.5 * rho),
+            "tau/2": np.asarray(0.5 * tau),
+            "slope": factor.pull(rho * aim - view["y"]) + tau * view[own_x],
+        }
+
+    def exact(view: Values) -> Values:
+        rho, x = float(view["rho"]), view[own_x]
+        tau = scheme.tau(factor, regularizer, rho, parties)
+        if linear:
+            aim = target(view) - view[own_v]
+            return written(closed_form.party_linearised(factor, regularizer, aim, view["y"], rho, problem.lam, tau, x))
+        ridge = problem.lam * (regularizer.ridge or 0.0)
+        return written(closed_form.party(factor, target(view), view["y"], rho, ridge, tau, x))
+
+    def written(x: Array) -> Values:
+        return {own_x: x, own_v: factor.share(x)}
+
+    return Block(
+        name=own_x,
+        reads=frozenset({own_x, "z", "y", "rho", *(f"v/{k}" for k in range(parties))}),
+        writes=frozenset({own_x, own_v}),
+        declare=declare,
+        parameters=parameters,
+        embed=lambda point, at: {"x": point[own_x]},
+        repair=lambda values, view: {"x": regularizer.prox(values["x"], 0.0)},  # the projection onto X_m
+        write=lambda solution, view: written(solution.values["x"]),
+        direct=_each_start(exact) if linear or regularizer.ridge is not None else None,
+    )
+
+
+def centre(problem: Problem, scheme: Scheme) -> Block:
+    """z, SHARING (7): minimise sum_i weight_i l(z_i) - y'z + (r/2)||S - z||^2.
+
+    A loss that is not convex has no DCP form: its step is exact, sample by sample.
+    """
+    parties, loss = problem.parties, problem.loss
+
+    def penalty(view: Values) -> float:
+        return float(scheme.penalty(view["rho"], parties))
+
+    def declare(structure: object) -> Declaration:
+        z = cp.Variable(problem.samples, name="z")
+        half_r, slope = cp.Parameter(nonneg=True, name="r/2"), cp.Parameter(problem.samples, name="slope")
+        cost = problem.weights @ loss.of(z, problem.y)
+        return Declaration(
+            objective=cp.Minimize(cost + half_r * cp.sum_squares(z) - slope @ z),
+            constraints={},
+            variables={"z": z},
+            parameters={"r/2": half_r, "slope": slope},
+            mechanism=z,
+        )
+
+    def parameters(view: Values) -> Values:
+        r = penalty(view)
+        return {"r/2": np.asarray(0.5 * r), "slope": view["y"] + r * total_share(view, parties)}
+
+    def exact(view: Values) -> Values:
+        total = total_share(view, parties)
+        return {
+            "z": closed_form.consensus(
+                loss, total, view["y"], problem.y, problem.weights, penalty(view), start=view["z"]
+            )
+        }
+
+    return Block(
+        name="z",
+        reads=frozenset({"z", "y", "rho", *(f"v/{k}" for k in range(parties))}),
+        writes=frozenset({"z"}),
+        declare=declare,
+        parameters=parameters,
+        embed=lambda point, at: {"z": point["z"]},
+        repair=lambda values, view: values,
+        write=lambda solution, view: {"z": solution.values["z"]},
+        direct=_each_start(exact),
+    )
+
+
+def dual(problem: Problem, scheme: Scheme) -> Update:
+    """y, SHARING (8): y + r (S - z)."""
+    parties = problem.parties
+
+    def step(state: Values) -> Values:
+        r = scheme.penalty(state["rho"], parties)[:, None]
+        return {"y": closed_form.dual(state["y"], total_share(state, parties), state["z"], r)}
+
+    reads = frozenset({"y", "z", "rho", *(f"v/{k}" for k in range(parties))})
+    return Update("y", step, reads, frozenset({"y"}))
+
+
+def _each_start(exact: Callable[[Values], Values]) -> Callable[[Values], Values]:
+    """An update of one start as one of all of them."""
+
+    def every(state: Values) -> Values:
+        if starts_in(state) == 1:  # without a copy
+            return {name: value[None] for name, value in exact(single(state, 0)).items()}
+        return stack([dict(exact(single(state, start))) for start in range(starts_in(state))])
+
+    return every

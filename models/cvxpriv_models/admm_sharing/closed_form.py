@@ -1,0 +1,63 @@
+"""The exact updates of SHARING, as functions of arrays; shapes are (N,) for a value a sample, (d,) for coefficients.
+
+S = sum_m D_m x_m; r is the penalty of the constraint S = z (rho, or rho/M where the parties average).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.learning import Loss, Regularizer
+from cvxpriv.state import Array
+
+from .factor import Factor
+
+__all__ = ["consensus", "dual", "party", "party_linearised"]
+
+
+def party(
+    factor: Factor, target: Array, y: Array, rho: float, ridge: float, tau: float = 0.0, x: Array | None = None
+) -> Array:
+    """Return x_m of (6) for R_m = (ridge/2)||x||^2: one linear system.
+
+    The least of (ridge/2)||x||^2 + y'D x + (rho/2)||D x - target||^2 + (tau/2)||x - x_m||^2.
+
+    Parameters
+    ----------
+    target : ndarray, (N,)
+        What the party's share should be; what it is depends on the scheme.
+    """
+    return factor.minimiser(rho * target - y, rho, ridge, tau, x)
+
+
+def party_linearised(
+    factor: Factor, regularizer: Regularizer, aim: Array, y: Array, rho: float, lam: float, tau: float, x: Array
+) -> Array:
+    """Return x_m of (6) with the square replaced by its tangent at x, and held by tau: one proximal step.
+
+    It is (6) with the proximal term (1/2)||. - x||^2 in tau I - rho D'D, and exact for every regulariser.
+
+    Parameters
+    ----------
+    aim : ndarray, (N,)
+        The target less D_m x.
+    """
+    return regularizer.prox(x + factor.pull(rho * aim - y) / tau, lam / tau)
+
+
+def consensus(loss: Loss, total: Array, y: Array, labels: Array, weights: Array, r: float, start: Array) -> Array:
+    """Return z of (7): the least of sum_i weight_i l(z_i) - y'z + (r/2)||S - z||^2, one sample at a time.
+
+    Parameters
+    ----------
+    total : ndarray, (N,)
+        S.
+    start : ndarray, (N,)
+        A guess: the last z.
+    """
+    return loss.prox(total + y / r, labels, weights, r, start)
+
+
+def dual(y: Array, total: Array, z: Array, r: float | Array) -> Array:
+    """Return y of (8): y + r (S - z)."""
+    return np.asarray(y + r * (total - z))

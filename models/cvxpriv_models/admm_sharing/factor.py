@@ -1,0 +1,143 @@
+"""What a party needs of its own columns for the step x_m: factored once, on the smaller side.
+
+The step solves (shift I + rho D'D) x = D'u + tau a. With fewer columns than samples that is a system of D'D, (d, d);
+otherwise one of D D', (N, N), by the identity D' (shift I + rho D D')^-1 = (shift I + rho D'D)^-1 D'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg, sparse
+
+from cvxpriv.state import Array
+
+from .problem import Part
+
+__all__ = ["Factor"]
+
+#: Systems kept for one party: residual balancing changes rho now and then, and comes back to old values.
+KEPT = 2
+Solve = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A party's columns D, (N, d), and the inverses of shift I + rho G that its steps ask for.
+
+    Attributes
+    ----------
+    part : ndarray or csr_array
+    """
+
+    part: Part
+    _systems: dict[tuple[float, float], Solve] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def tall(self) -> bool:
+        """Whether there are at most as many columns as samples: then G = D'D, otherwise G = D D'."""
+        return bool(self.part.shape[1] <= self.part.shape[0])
+
+    @cached_property
+    def gram(self) -> Array:
+        """G, of the smaller side."""
+        product = self.transposed @ self.part if self.tall else self.part @ self.transposed
+        return np.asarray(product.toarray() if sparse.issparse(product) else product)
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """Of G, ascending, those below rounding set to 0."""
+        values = np.asarray(linalg.eigvalsh(self.gram), dtype=np.float64)
+        return np.where(values > _rounding(values), values, 0.0)
+
+    @cached_property
+    def largest(self) -> float:
+        """||D||^2, the largest eigenvalue of D'D."""
+        size = len(self.gram)
+        top = linalg.eigvalsh(self.gram, subset_by_index=[size - 1, size - 1])
+        return float(top[0])
+
+    @property
+    def smallest(self) -> float:
+        """The least eigenvalue of D'D: 0 when the columns depend on each other."""
+        return float(self.eigenvalues[0]) if self.tall else 0.0
+
+    @property
+    def rank(self) -> int:
+        """Of D, to rounding."""
+        return int(np.count_nonzero(self.eigenvalues))
+
+    @cached_property
+    def root(self) -> Array:
+        """F with F'F = D'D and as few rows as may be: what stands for D in a DCP problem."""
+        if not self.tall:
+            return np.asarray(self.part.toarray() if sparse.issparse(self.part) else self.part)
+        values, vectors = linalg.eigh(self.gram)
+        kept = values > _rounding(values)
+        return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
+
+    @cached_property
+    def transposed(self) -> Array | sparse.csc_array:
+        """D', a view: making one at every step costs as much as a product with a sparse D."""
+        return self.part.T
+
+    def pull(self, u: Array) -> Array:
+        """Return D'u, (d,), of u, (N,)."""
+        return np.asarray(self.transposed @ u)
+
+    def share(self, x: Array) -> Array:
+        """Return D x, (N,), of x, (d,)."""
+        return np.asarray(self.part @ x)
+
+    def minimiser(self, u: Array, rho: float, ridge: float, tau: float = 0.0, anchor: Array | None = None) -> Array:
+        """Return the least of (ridge/2)||x||^2 + (tau/2)||x - anchor||^2 + (rho/2)||D x||^2 - u'D x, (d,).
+
+        With ridge = tau = 0 and columns that depend on each other the least is not unique: this is the one of least
+        norm. D x is the same for all of them.
+
+        Parameters
+        ----------
+        u : ndarray, (N,)
+        rho : float
+        ridge, tau : float
+        anchor : ndarray, (d,), optional
+            Needed when tau > 0.
+        """
+        shift = ridge + tau
+        inverse = self._inverse(shift, rho)
+        if tau == 0.0 or anchor is None:
+            return inverse(self.pull(u)) if self.tall else self.pull(inverse(u))
+        if self.tall:
+            return inverse(self.pull(u) + tau * anchor)
+        held = (tau / shift) * anchor
+        return held + self.pull(inverse(u - rho * self.share(held)))
+
+    def _inverse(self, shift: float, rho: float) -> Solve:
+        """The inverse of shift I + rho G, made once for each pair; the pseudo-inverse where it is singular."""
+        key = (shift, rho)
+        if key not in self._systems:
+            if len(self._systems) >= KEPT:
+                del self._systems[next(iter(self._systems))]
+            self._systems[key] = _inverse(self.gram, shift, rho)
+        return self._systems[key]
+
+
+def _inverse(gram: Array, shift: float, rho: float) -> Solve:
+    # Below that the shift is lost in the rounding of a singular G: Cholesky may fail, eigenvalues do not.
+    if shift > 4.0 * len(gram) * np.finfo(float).eps * rho * float(np.trace(gram)):
+        system = rho * gram
+        system[np.diag_indices_from(system)] += shift
+        factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        return lambda b: np.asarray(linalg.cho_solve(factor, b, check_finite=False))
+    values, vectors = linalg.eigh(gram)
+    kept = values > _rounding(values)
+    basis, scale = vectors[:, kept], 1.0 / (shift + rho * values[kept])
+    return lambda b: np.asarray(basis @ (scale * (basis.T @ b)))
+
+
+def _rounding(values: Array) -> float:
+    """What of the ascending eigenvalues of a Gram matrix is rounding."""
+    return float(len(values) * np.finfo(float).eps * max(values[-1], 0.0))

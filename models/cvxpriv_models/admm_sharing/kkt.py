@@ -1,0 +1,99 @@
+"""First-order residuals of SHARING (1), from the columns alone: no solver, no scheme, no penalty is in them.
+
+A point (x, z, y) is optimal for a convex loss iff S = z, -D_m'y lies in lam dR_m(x_m) for every party, and y_i lies in
+weight_i dl(z_i) for every sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.learning import Regularizer
+from cvxpriv.state import Array, Values
+
+from .blocks import total_share
+from .factor import Factor
+from .problem import Problem
+
+__all__ = ["SharingResiduals", "duality_gap", "residuals"]
+
+#: How near a kink of the loss counts as on it: what rounding leaves of a z that was put there.
+AT_KINK = 1e-9
+
+
+@dataclass(frozen=True)
+class SharingResiduals:
+    """How far a point is from optimal.
+
+    Attributes
+    ----------
+    primal : float
+        ||sum_m D_m x_m - z||.
+    stationarity : tuple of float
+        dist(-D_m'y, lam dR_m(x_m)), one a party.
+    fit : float
+        dist(y, weight dl(z)).
+    scales : tuple of float
+        ||z||, the largest ||D_m'y||, ||y||: what the three are compared with, each at least 1.
+    """
+
+    primal: float
+    stationarity: tuple[float, ...]
+    fit: float
+    scales: tuple[float, float, float]
+
+    @property
+    def largest(self) -> float:
+        """The largest of the three, each relative to its scale: what `tol` bounds."""
+        figures = (self.primal, max(self.stationarity), self.fit)
+        return max(figure / max(1.0, scale) for figure, scale in zip(figures, self.scales, strict=True))
+
+
+def residuals(problem: Problem, factors: Sequence[Factor], state: Values) -> SharingResiduals:
+    """Return the residuals of one start of a state (x/0.., v/0.., z, y)."""
+    z, y, parties = state["z"], state["y"], problem.parties
+    pulled = [factors[m].pull(y) for m in range(parties)]
+    stationarity = tuple(
+        distance(problem.regularizers[m], state[f"x/{m}"], pulled[m], problem.lam) for m in range(parties)
+    )
+    norm = np.linalg.norm
+    scales = float(norm(z)), max(float(norm(g)) for g in pulled), float(norm(y))
+    primal = float(norm(total_share(state, parties) - z))
+    return SharingResiduals(primal, stationarity, _fit(problem, z, y), scales)
+
+
+def distance(regularizer: Regularizer, x: Array, g: Array, lam: float) -> float:
+    """Return dist(-g, lam dR(x)); with lam = 0 only the set of R is left, and its projected gradient."""
+    if lam == 0.0:
+        return float(np.linalg.norm(x - regularizer.prox(x - g, 0.0)))
+    return lam * regularizer.distance(x, g / lam)
+
+
+def duality_gap(problem: Problem, state: Values) -> float:
+    """Return an upper bound on objective(x) - optimum, at one start of a state with y in weight dl(z).
+
+    For a convex loss and R_m = (c/2)||x||^2 it is exact duality: the conjugate of the loss at y is y'z - l(z). inf for
+    other regularisers, for lam = 0 and for a loss that is not convex.
+    """
+    ridges = [one.ridge for one in problem.regularizers]
+    if not problem.loss.convex or problem.lam == 0.0 or any(not ridge for ridge in ridges):
+        return float("inf")
+    z, y, loss = state["z"], state["y"], problem.loss
+    total = total_share(state, problem.parties)
+    gap = float(problem.weights @ (loss.value(total, problem.y) - loss.value(z, problem.y)) - y @ (total - z))
+    for m, ridge in enumerate(ridges):
+        curvature = problem.lam * (ridge or 0.0)
+        off = state[f"x/{m}"] + (problem.parts[m].T @ y) / curvature
+        gap += 0.5 * curvature * float(off @ off)
+    return gap
+
+
+def _fit(problem: Problem, z: Array, y: Array) -> float:
+    low, high = problem.loss.slopes(z, problem.y, within=AT_KINK)
+    if low is high:  # no kink
+        return float(np.linalg.norm(problem.weights * low - y))
+    outside = np.maximum(problem.weights * low - y, y - problem.weights * high)
+    return float(np.linalg.norm(np.maximum(outside, 0.0)))

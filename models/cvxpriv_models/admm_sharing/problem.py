@@ -1,0 +1,224 @@
+"""The sharing problem, SHARING (1): a linear model whose columns are split among parties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.learning import Loss, Regularizer, loss_named, regularizer_named
+from cvxpriv.learning.regularizers import restricted
+from cvxpriv.state import Array
+
+__all__ = ["Part", "Problem", "checked_part"]
+
+#: One party's columns, (N, d_m): dense, or sparse by rows.
+Part = Array | sparse.csr_array
+
+#: Labels shown in a message.
+SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The data of SHARING (1), validated.
+
+    Minimise sum_i weight_i l(S_i, y_i) + lam sum_m R_m(x_m) with S = sum_m D_m x_m. The loss is **summed** over the
+    samples, not averaged: the paper's (1) drops the 1/N of the line above it. lam is N times that of an average.
+
+    Attributes
+    ----------
+    parts : tuple of ndarray or csr_array
+        D_m, (N, d_m), one a party.
+    y : ndarray, (N,)
+        Labels -1 and 1 for a margin loss; any numbers for a residual loss.
+    loss : Loss
+    regularizers : tuple of Regularizer
+        R_m, one a party. The square is (1/2) ||x||^2. A ready set X_m is in it.
+    lam : float
+        >= 0.
+    weights : ndarray, (N,)
+        > 0; ones unless given.
+    classes : ndarray, (2,), optional
+        The labels that the user gave for -1 and 1; None for a residual loss.
+    """
+
+    parts: tuple[Part, ...]
+    y: Array
+    loss: Loss
+    regularizers: tuple[Regularizer, ...]
+    lam: float
+    weights: Array
+    classes: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        columns = " + ".join(str(part.shape[1]) for part in self.parts)
+        names = ", ".join(dict.fromkeys(one.name for one in self.regularizers))
+        return f"Problem({self.samples} x ({columns}), {self.loss.name}, {names}, lam={self.lam:g})"
+
+    @property
+    def samples(self) -> int:
+        """N."""
+        return int(self.y.size)
+
+    @property
+    def parties(self) -> int:
+        """M."""
+        return len(self.parts)
+
+    @classmethod
+    def of(
+        cls,
+        parts: Sequence[ArrayLike | sparse.sparray],
+        y: ArrayLike,
+        loss: str | Loss = "logistic",
+        regularizer: str | Regularizer | Sequence[str | Regularizer] = "l2",
+        lam: float = 1.0,
+        weights: ArrayLike | None = None,
+        sets: str | Regularizer | Sequence[str | Regularizer | None] | None = None,
+    ) -> Problem:
+        """Validate what a user passes. Columns may depend on each other: D_m of deficient rank is handled.
+
+        Parameters
+        ----------
+        parts : sequence of array or scipy.sparse, (N, d_m)
+        y : array, (N,)
+            For a margin loss two classes, of any type: the smaller one becomes -1.
+        loss : str or Loss
+        regularizer : str, Regularizer, or one a party
+        lam : float
+        weights : array, (N,), optional
+        sets : str or Regularizer, or one a party, optional
+            X_m: `nonneg` or `box:<low>:<high>`; None leaves a party free.
+
+        Raises
+        ------
+        DataError
+            Parties of unequal rows, an empty party, NaN or infinite entries, labels that are not two classes, or
+            weights that are not positive.
+        ModelError
+            No such loss, regulariser or set, a number of them that is not that of the parties, or lam < 0.
+        """
+        matrices = _parts(parts)
+        chosen = loss_named(loss)
+        labels, classes = _labels(y, matrices[0].shape[0], chosen)
+        regularizers = _one_a_party("regularizer", regularizer, len(matrices))
+        bounds = _one_a_party("sets", sets, len(matrices))
+        within = tuple(
+            regularizer_named(one) if bound is None else restricted(regularizer_named(one), regularizer_named(bound))
+            for one, bound in zip(regularizers, bounds, strict=True)
+        )
+        return cls(matrices, labels, chosen, within, _lam(lam), _weights(weights, labels.size), classes)
+
+    def predictions(self, coefficients: Sequence[Array], parts: Sequence[Part] | None = None) -> Array:
+        """Return S = sum_m D_m x_m, (N,), on the training rows or on other `parts`."""
+        chosen = self.parts if parts is None else parts
+        total = np.zeros(chosen[0].shape[0])
+        for part, x in zip(chosen, coefficients, strict=True):
+            total += part @ x
+        return total
+
+    def objective(self, coefficients: Sequence[Array]) -> float:
+        """Return the objective of (1) at x_1..x_M."""
+        return self.value_at(self.predictions(coefficients), coefficients)
+
+    def value_at(self, predictions: Array, coefficients: Sequence[Array]) -> float:
+        """Return the objective of (1) where S is known already."""
+        return float(self.weights @ self.loss.value(predictions, self.y)) + self.penalty(coefficients)
+
+    def penalty(self, coefficients: Sequence[Array]) -> float:
+        """Return lam sum_m R_m(x_m); outside a set it is inf, whatever lam is."""
+        values = [one.value(x) for one, x in zip(self.regularizers, coefficients, strict=True)]
+        return float("inf") if np.isinf(values).any() else self.lam * sum(values)
+
+
+def checked_part(name: str, part: Any) -> Part:
+    """Return a party's columns as a dense array or by rows, without a copy where they are that already.
+
+    Raises
+    ------
+    DataError
+        Not a table of finite numbers with a row and a column.
+    """
+    if sparse.issparse(part):
+        rows = sparse.csr_array(part, dtype=np.float64)
+        entries = rows.data
+        matrix: Part = rows
+    else:
+        try:
+            matrix = np.asarray(part, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"{name} does not hold numbers: encode categories first, one column each") from None
+        entries = matrix
+    if len(matrix.shape) != 2 or 0 in matrix.shape:
+        raise DataError(
+            f"{name} has shape {matrix.shape}, expected (samples, columns) with at least one of each: leave out a "
+            "party without columns"
+        )
+    if not np.isfinite(entries).all():
+        raise DataError(f"{name} holds NaN or infinite entries: drop the rows or fill them")
+    return matrix
+
+
+def _parts(parts: Any) -> tuple[Part, ...]:
+    if sparse.issparse(parts) or not isinstance(parts, Sequence):
+        raise DataError("parts is no list of parties: pass [D1, D2, ...], or [D] for one party")
+    matrices = tuple(checked_part(f"parts[{m}]", part) for m, part in enumerate(parts))
+    if not matrices:
+        raise DataError("parts is empty: pass the columns of at least one party")
+    rows = [matrix.shape[0] for matrix in matrices]
+    if len(set(rows)) > 1:
+        raise DataError(f"parts have {rows} rows: every party must hold the same samples, in the same order")
+    return matrices
+
+
+def _labels(y: ArrayLike, samples: int, loss: Loss) -> tuple[Array, np.ndarray | None]:
+    given = np.asarray(y)
+    if given.shape != (samples,):
+        raise DataError(f"y has shape {given.shape}, expected ({samples},), one label a row of parts")
+    try:
+        numeric = given.astype(np.float64)
+    except (TypeError, ValueError):
+        numeric = None
+    if numeric is not None and not np.isfinite(numeric).all():
+        raise DataError("y holds NaN or infinite labels: drop these samples")
+    if not loss.margin:
+        if numeric is None:
+            raise DataError(f"y holds {given[:SHOWN].tolist()}..., not numbers: loss {loss.name!r} predicts numbers")
+        return numeric, None
+    classes = np.unique(given)
+    if classes.size != 2:
+        found = ", ".join(map(repr, classes[:SHOWN].tolist())) + (", ..." if classes.size > SHOWN else "")
+        raise DataError(f"y has {classes.size} classes ({found}); loss {loss.name!r} needs two: choose a binary label")
+    return np.where(given == classes[1], 1.0, -1.0), classes
+
+
+def _one_a_party(name: str, given: Any, parties: int) -> tuple[Any, ...]:
+    several = tuple(given) if isinstance(given, (list, tuple)) else (given,) * parties
+    if len(several) != parties:
+        raise ModelError(f"{name} names {len(several)} for {parties} parties: pass one for all, or one a party")
+    return several
+
+
+def _lam(lam: Any) -> float:
+    number = float(lam) if isinstance(lam, (int, float, np.number)) and not isinstance(lam, bool) else np.nan
+    if not 0.0 <= number < np.inf:
+        raise ModelError(f"lam={lam!r} is no weight of the regulariser: pass a finite number >= 0")
+    return number
+
+
+def _weights(weights: ArrayLike | None, samples: int) -> Array:
+    if weights is None:
+        return np.ones(samples)
+    try:
+        given = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("weights does not hold numbers: pass one positive number a sample") from None
+    if given.shape != (samples,) or not (np.isfinite(given) & (given > 0.0)).all():
+        raise DataError(f"weights must be {samples} finite numbers > 0, one a sample: drop samples of weight 0")
+    return given

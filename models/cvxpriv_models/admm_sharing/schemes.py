@@ -1,0 +1,99 @@
+"""The schemes of ADMM sharing: whom a party's step sees, what it aims at, and what holds it back.
+
+=================  ========  =======================================================  ====================
+scheme             parties   step x_m aims at                                          held by
+=================  ========  =======================================================  ====================
+averaged           at once   D_m x_m - (S - z)/M                                       nothing
+gauss_seidel       in turn   D_m x_m - (S - z), S with the shares of this pass         nothing
+proximal_jacobi    at once   D_m x_m - (S - z)                                         (tau/2)||x - x_m||^2
+printed            at once   D_m x_m - (S - z)                                         nothing: may diverge
+=================  ========  =======================================================  ====================
+
+`averaged` is Boyd et al. (2011), 7.3: the default, convergent for every rho > 0. Its penalty on S = z is rho/M, and it
+equals the proximal Jacobi scheme with rho' = rho/M held by (1/2)||x - x_m||^2 in rho'(M-1) D_m'D_m. `printed` is
+Algorithm 1 of SHARING, whose convergence proof has a wrong sign (docs/errata.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cvxpriv.errors import ModelError, suggest
+from cvxpriv.learning import Regularizer
+from cvxpriv.state import Array
+
+from .factor import Factor
+
+__all__ = ["SCHEMES", "Scheme", "scheme_named"]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """One row of the table above.
+
+    Attributes
+    ----------
+    name : str
+    averages : bool
+        Whether each party takes over its M-th part of the gap S - z, not all of it.
+    in_turn : bool
+        Gauss-Seidel; otherwise Jacobi.
+    proximal : bool
+    """
+
+    name: str
+    averages: bool = False
+    in_turn: bool = False
+    proximal: bool = False
+
+    def penalty(self, rho: Array, parties: int) -> Array:
+        """Return r, the penalty of the constraint S = z and the step of the dual."""
+        return rho / parties if self.averages else rho
+
+    def rho(self, penalty: float, parties: int) -> float:
+        """Return the rho of a penalty r."""
+        return penalty * parties if self.averages else penalty
+
+    def target(self, share: Array, total: Array, z: Array, parties: int) -> Array:
+        """Return what D_m x_m should become in the view of party m."""
+        return share - (total - z) / (parties if self.averages else 1)
+
+    def linearises(self, regularizer: Regularizer) -> bool:
+        """Whether the step of a party is one proximal step: with a regulariser that is no square, and when held."""
+        return self.proximal and regularizer.ridge is None
+
+    def tau(self, factor: Factor, regularizer: Regularizer, rho: float, parties: int) -> float:
+        """Return the weight of (1/2)||x - x_m||^2, just large enough for convergence.
+
+        The proximal terms P_m must be at least rho (M-1) D_m'D_m. P_m is tau I, so tau = rho (M-1)||D_m||^2; where
+        the step is linearised P_m is tau I - rho D_m'D_m, so tau = rho M ||D_m||^2.
+        """
+        if not self.proximal:
+            return 0.0
+        others = parties if self.linearises(regularizer) else parties - 1
+        return others * rho * factor.largest
+
+
+SCHEMES: Mapping[str, Scheme] = {
+    one.name: one
+    for one in (
+        Scheme("averaged", averages=True),
+        Scheme("gauss_seidel", in_turn=True),
+        Scheme("proximal_jacobi", proximal=True),
+        Scheme("printed"),
+    )
+}
+
+
+def scheme_named(scheme: str) -> Scheme:
+    """Return the scheme of a name.
+
+    Raises
+    ------
+    ModelError
+        There is no such scheme.
+    """
+    if scheme not in SCHEMES:
+        raise ModelError(f"scheme={scheme!r} is not a scheme of ADMM sharing: {suggest(str(scheme), SCHEMES)}")
+    return SCHEMES[scheme]

@@ -1,0 +1,51 @@
+"""The algorithms that are not private, as schedules: the private ones stand in `private`."""
+
+from __future__ import annotations
+
+from cvxpriv.block import Block
+from cvxpriv.errors import ModelError, suggest
+from cvxpriv.schedule import Accelerator, Loop
+
+from .blocks import proximal_block
+from .gist import Search, gist
+from .problem import Problem
+from .support_newton import suits, support_newton
+
+__all__ = ["ACCELERATIONS", "ALGORITHMS", "blocks", "schedule"]
+
+ALGORITHMS = ("gist",)
+ACCELERATIONS = ("auto", "newton", "none")
+
+
+def schedule(
+    problem: Problem, algorithm: str, step: str, accelerate: str, search: Search, tol: float, limit: int
+) -> Loop:
+    """Return the whole algorithm: passes until the KKT residual of ISTDP (2) is at most `tol`.
+
+    Raises
+    ------
+    ModelError
+        There is no such algorithm, rule for the step, or acceleration, or the penalty does not suit it.
+    """
+    if algorithm not in ALGORITHMS:
+        raise ModelError(
+            f"algorithm={algorithm!r} is not one of solve: {suggest(str(algorithm), ALGORITHMS)}; "
+            "private algorithms run with solve_private"
+        )
+    return gist(problem, step, search, tol, limit, _acceleration(problem, accelerate, tol))
+
+
+def blocks(problem: Problem) -> dict[str, Block]:
+    """Return the model's blocks by name: the proximal problem (4) is the only one."""
+    return {"prox": proximal_block(problem.penalty, problem.features)}
+
+
+def _acceleration(problem: Problem, accelerate: str, tol: float) -> Accelerator | None:
+    if accelerate not in ACCELERATIONS:
+        raise ModelError(f"accelerate={accelerate!r} is not an acceleration: {suggest(str(accelerate), ACCELERATIONS)}")
+    if accelerate == "newton" and not suits(problem):
+        raise ModelError(
+            f"accelerate='newton' needs slope(theta) and bend(theta) of penalty={problem.penalty!r}, p' and p'' of "
+            "|theta|: add them, or pass accelerate='none'"
+        )
+    return support_newton(problem, tol) if accelerate != "none" and suits(problem) else None

@@ -1,0 +1,254 @@
+"""GIST, general iterative shrinkage and thresholding (Gong et al. 2013): ISTDP's Algorithm 1 without noise.
+
+One pass: a proximal step (4) of Barzilai-Borwein length, halved until F is low enough (5), then the next length. The
+state of a start:
+
+==================  =======================================================================
+theta, gradient     the point, and the gradient of the average loss there
+value, recent       F(theta), and F at the last points: the search is not monotone
+step, taken         the length to try next, and the one that led to `theta`
+shortest, longest   bounds of a first length
+center, trial, far  of the block `prox`
+trial_z, height     predictions and F at the trial
+shortfall           by how much F at the trial is too high; at most 0 ends the search
+passes, newton      passes done; Newton steps that followed the last one (`support_newton`)
+==================  =======================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.errors import ModelError, suggest
+from cvxpriv.options import require_counts
+from cvxpriv.schedule import Accelerator, Invariant, Loop, Sweep, Update
+from cvxpriv.state import Array, Values, single, stack, starts_in
+from cvxpriv.stopping import AnyOf, Below, Moved
+
+from . import closed_form, kkt
+from .blocks import proximal_block
+from .penalties import Penalty
+from .problem import Problem
+
+__all__ = ["LOOP", "STEPS", "Search", "gist", "initial_state"]
+
+#: The names under which the loops stand in a run's history.
+LOOP = "pass"
+SEARCH = "line search"
+
+#: F is a sum of terms of its own size: a rise within their rounding is none.
+ROUNDING = 8.0 * np.finfo(float).eps
+#: A loss that is flat far out has Barzilai-Borwein lengths without bound.
+FAR = 1e6
+
+
+def _alternating(first: float, second: float, passes: int) -> float:
+    return first if passes % 2 else second
+
+
+#: Rule to (BB1, BB2, passes done) to the next length.
+STEPS: Mapping[str, Callable[[float, float, int], float]] = {
+    "bb1": lambda first, second, passes: first,
+    "bb2": lambda first, second, passes: second,
+    "alternating": _alternating,
+}
+
+
+@dataclass(frozen=True)
+class Search:
+    """The constants of the line search.
+
+    Attributes
+    ----------
+    beta : float
+        In (0, 1): the share of the decrease asked for, beta / (2 step) ||theta+ - theta||^2.
+    shrink : float
+        In (0, 1): the paper's eta.
+    memory : int
+        Over how many points the highest F counts; 1 is monotone.
+    shortest : float
+        Least first length, alpha_min in the paper, as a share of the first one.
+    longest : float, optional
+        Greatest first length, alpha_max in the paper. None is 1 / weak_convexity of the penalty: up to there the
+        proximal step is continuous, beyond it thresholds hard and may throw coefficients far out. For a convex penalty
+        and for capped l1 it is `FAR` times the first length.
+    halvings : int
+        Most trials of a pass.
+    """
+
+    beta: float = 1e-4
+    shrink: float = 0.5
+    memory: int = 5
+    shortest: float = 1e-6
+    longest: float | None = None
+    halvings: int = 100
+
+    def __post_init__(self) -> None:
+        for name in ("beta", "shrink"):
+            if not 0.0 < getattr(self, name) < 1.0:
+                raise ModelError(f"{name}={getattr(self, name)!r} of the line search is not in (0, 1)")
+        if not (0.0 < self.shortest <= 1.0 and (self.longest is None or self.longest > 0.0)):
+            raise ModelError(
+                f"shortest={self.shortest!r} and longest={self.longest!r} bound no step: choose 0 < shortest <= 1 and "
+                "longest > 0"
+            )
+        require_counts(memory=self.memory, halvings=self.halvings)
+
+    def bound(self, penalty: Penalty, first: float) -> float:
+        """Return the greatest length that a pass begins with; `first` is the first one's."""
+        if self.longest is not None:
+            return self.longest
+        bend = penalty.weak_convexity
+        return 1.0 / bend if 0.0 < bend < np.inf else FAR * first
+
+
+def gist(
+    problem: Problem, step: str, search: Search, tol: float, limit: int, accelerate: Accelerator | None = None
+) -> Loop:
+    """Return the algorithm: passes until the KKT residual is at most `tol`, or nothing moves.
+
+    Raises
+    ------
+    ModelError
+        There is no such rule for the step.
+    """
+    if step not in STEPS:
+        raise ModelError(f"step={step!r} is not a rule for the step: {suggest(str(step), STEPS)}")
+    halving = Loop(
+        Sweep([_aim(), proximal_block(problem.penalty, problem.features), _weigh(problem, search)]),
+        stop=Below("shortfall", 0.0),
+        limit=search.halvings,
+        measure=lambda state: {"shortfall": state["shortfall"]},
+        name=SEARCH,
+    )
+    return Loop(
+        Sweep([halving, _move(problem, step)], invariants=(_no_rise(),)),
+        stop=AnyOf((Below("kkt", tol), Moved("theta", 0.0))),
+        limit=limit,
+        measure=_figures(problem),
+        accelerate=accelerate,
+        name=LOOP,
+    )
+
+
+def initial_state(problem: Problem, theta: Array, search: Search) -> dict[str, Array]:
+    """Return the state at one start."""
+    z = problem.predictions(theta)
+    gradient = problem.gradient(z)
+    value = problem.average_loss(z) + problem.penalty_value(theta)
+    first = closed_form.cauchy_step(gradient, problem.predictions(gradient), problem.loss.smoothness)
+    bound = search.bound(problem.penalty, first)
+    step = min(first, bound)
+    return stack(
+        [
+            {
+                "theta": theta,
+                "gradient": gradient,
+                "value": value,
+                "recent": np.full(search.memory, value),
+                "step": step,
+                "shortest": search.shortest * step,
+                "longest": bound,
+                "taken": np.nan,
+                "center": theta,
+                "trial": theta,
+                "far": np.nan,
+                "trial_z": z,
+                "height": value,
+                "shortfall": 0.0,
+                "passes": 0.0,
+                "newton": 0.0,
+            }
+        ]
+    )
+
+
+def _aim() -> Update:
+    """The centre u = theta - step g of ISTDP (4)."""
+
+    def fn(state: Values) -> Values:
+        return {"center": state["theta"] - state["step"][:, None] * state["gradient"]}
+
+    return Update("center", fn, frozenset({"theta", "gradient", "step"}), frozenset({"center"}))
+
+
+def _weigh(problem: Problem, search: Search) -> Update:
+    """F at the trial against (5); a trial that is too high halves the step."""
+
+    def one(at: Values) -> Values:
+        trial, step = at["trial"], float(at["step"])
+        z = problem.predictions(trial)
+        height = problem.average_loss(z) + problem.penalty_value(trial)
+        allowed = closed_form.allowed_height(at["recent"], search.beta, step, trial - at["theta"])
+        shortfall = height - allowed - ROUNDING * abs(height)
+        return {
+            "trial_z": z,
+            "height": np.asarray(height),
+            "shortfall": np.asarray(shortfall),
+            "taken": np.asarray(step),
+            "step": np.asarray(step if shortfall <= 0.0 else search.shrink * step),
+        }
+
+    return _each("F", one, {"theta", "trial", "step", "recent"}, {"trial_z", "height", "shortfall", "taken", "step"})
+
+
+def _move(problem: Problem, rule: str) -> Update:
+    """Take the trial, and find the next length from how the gradient turned; stay where the search found nothing."""
+
+    def one(at: Values) -> Values:
+        if at["shortfall"] > 0.0:
+            return {name: at[name] for name in writes}
+        gradient = problem.gradient(at["trial_z"])
+        first, second = closed_form.barzilai_borwein(at["trial"] - at["theta"], gradient - at["gradient"])
+        length = STEPS[rule](first, second, int(at["passes"]))
+        if not np.isfinite(length):
+            length = float(at["taken"])
+        return {
+            "theta": at["trial"],
+            "gradient": gradient,
+            "value": at["height"],
+            "recent": np.append(at["recent"][1:], at["height"]),
+            "step": np.clip(length, at["shortest"], at["longest"]),
+            "passes": at["passes"] + 1.0,
+        }
+
+    writes = {"theta", "gradient", "value", "recent", "step", "passes"}
+    reads = {"trial", "trial_z", "height", "shortfall", "taken", "shortest", "longest"}
+    return _each("move", one, writes | reads, writes)
+
+
+def _each(name: str, one: Callable[[Values], Values], reads: set[str], writes: set[str]) -> Update:
+    """Return the update that does the same to each start."""
+
+    def fn(state: Values) -> Values:
+        return stack([dict(one(single(state, start))) for start in range(starts_in(state))])
+
+    return Update(name, fn, frozenset(reads), frozenset(writes))
+
+
+def _figures(problem: Problem) -> Callable[[Values], Mapping[str, Array]]:
+    """The columns of a history: objective, kkt, support, step, far (`proximal_block`), newton."""
+
+    def figures(state: Values) -> Mapping[str, Array]:
+        pairs = zip(state["theta"], state["gradient"], strict=True)
+        largest = [kkt.residuals(problem.penalty, theta, g, problem.features).largest for theta, g in pairs]
+        return {
+            "objective": state["value"],
+            "kkt": np.array(largest),
+            "support": np.count_nonzero(state["theta"][:, : problem.features], axis=1).astype(float),
+            "step": state["taken"],
+            "far": state["far"],
+            "newton": state["newton"],
+        }
+
+    return figures
+
+
+def _no_rise() -> Invariant:
+    def rise(before: Values, after: Values) -> Array:
+        return np.asarray(after["value"] - before["recent"].max(axis=1))
+
+    return Invariant("F does not rise above the last ones", rise, 1e-12)

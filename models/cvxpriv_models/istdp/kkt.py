@@ -1,0 +1,54 @@
+"""First-order residuals of ISTDP (2): the distance of -gradient to the limiting subgradients of P, by coordinate.
+
+For MCP (MATH ISTDP): |g_i + sign(theta_i) (lam - |theta_i|/alpha)_+| where theta_i is not 0, (|g_i| - lam)_+ where it
+is. The intercept is not penalised: |g_i|. Nothing here uses a solver, nor how a point was found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cvxpriv.state import Array
+
+from .penalties import Penalty
+
+__all__ = ["SparseResiduals", "residuals"]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseResiduals:
+    """How far a point is from stationary.
+
+    Attributes
+    ----------
+    stationarity : ndarray, (d,)
+        One distance a coefficient.
+    intercept : float
+        |dL/dintercept|; 0 without one.
+    """
+
+    stationarity: Array
+    intercept: float
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest of all."""
+        return max(float(self.stationarity.max()), self.intercept)
+
+
+def residuals(penalty: Penalty, theta: Array, gradient: Array, features: int) -> SparseResiduals:
+    """Return the residuals at theta, where the average loss has this gradient.
+
+    Parameters
+    ----------
+    theta, gradient : ndarray, (d,) or (d + 1,)
+        With an intercept last.
+    features : int
+        d.
+    """
+    free = gradient[features:]
+    penalised = penalty.residual(theta[:features], gradient[:features])
+    return SparseResiduals(np.asarray(penalised), float(np.abs(free).max()) if free.size else 0.0)

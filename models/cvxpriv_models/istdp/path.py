@@ -1,0 +1,74 @@
+"""Solutions along a range of weights, each started from the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.errors import ModelError
+from cvxpriv.options import numbers, require_counts
+
+from .penalties import Penalty
+from .problem import Problem
+
+if TYPE_CHECKING:
+    from .model import ISTDP
+
+__all__ = ["path_table"]
+
+#: The least weight of a path as a share of the largest, where only their number is given.
+LEAST = 0.01
+
+
+def path_table(model: ISTDP, lams: Iterable[float] | int, options: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the table of `ISTDP.path`.
+
+    Raises
+    ------
+    ModelError
+        A weight is none, or the penalty has no weight `lam`.
+    """
+    problem = model.problem
+    weights = _weights(lams, problem)
+    columns = _columns(problem)
+    start = options.get("init")
+    rows = []
+    for lam in weights:
+        run = model.with_penalty(_reweighted(problem.penalty, lam)).solve(**{**options, "init": start})
+        start = run.theta
+        figures = {
+            "objective": run.objective,
+            "kkt": run.kkt.largest,
+            "converged": run.converged,
+            "support": run.support.size,
+            "iterations": run.iterations,
+            "seconds": run.seconds,
+        }
+        rows.append({**figures, **dict(zip(columns, run.theta, strict=True))})
+    return pd.DataFrame(rows, index=pd.Index(weights, name="lam"))
+
+
+def _weights(lams: Iterable[float] | int, problem: Problem) -> list[float]:
+    """Return the weights, the largest first."""
+    if isinstance(lams, int):
+        require_counts(lams=lams)
+        return [float(problem.lambda_max * share) for share in np.geomspace(1.0, LEAST, lams)]
+    weights = numbers("lams", list(lams)).ravel()
+    if not weights.size or not (weights >= 0.0).all():
+        raise ModelError(f"lams={weights.tolist()!r} holds no weights: pass numbers >= 0, or how many")
+    return [float(weight) for weight in np.sort(weights)[::-1]]
+
+
+def _columns(problem: Problem) -> tuple[str, ...]:
+    names = tuple(f"theta[{name}]" for name in problem.names)
+    return (*names, "(intercept)") if problem.intercept else names
+
+
+def _reweighted(penalty: Penalty, lam: float) -> Penalty:
+    if not is_dataclass(penalty) or "lam" not in {one.name for one in fields(penalty)}:
+        raise ModelError(f"penalty={penalty!r} has no weight lam: a path needs a dataclass with a field lam")
+    return replace(penalty, lam=lam)

@@ -1,0 +1,272 @@
+"""ISTDP (2): minimise F(theta) = (1/n) sum_i l(x_i theta, y_i) + P(theta), the loss averaged and P sparse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.sparse.linalg import svds
+
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.learning import Loss, loss_named
+from cvxpriv.state import Array
+
+from .penalties import Penalty, penalty_named, require_penalty
+
+__all__ = ["Design", "Problem"]
+
+Design = Array | sp.csr_array
+
+#: Up to which share of coefficients that are not zero their columns alone are multiplied.
+FEW = 0.25
+#: How far from 0 an intercept is looked for.
+FAR = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The data of ISTDP (2), validated.
+
+    Attributes
+    ----------
+    design : ndarray (column by column in memory) or csr_array, (n, d) or (n, d + 1)
+        The rows x_i. With an intercept a last column of ones, whose coefficient is not penalised: it is one more
+        coordinate of theta.
+    y : ndarray, (n,)
+        -1 and 1 for a margin loss.
+    loss : Loss
+    penalty : Penalty
+    intercept : bool
+    classes : (float, float) or None
+        What the labels -1 and 1 were called; None for a residual loss.
+    names : tuple of str
+        Of the d features.
+    """
+
+    design: Design
+    y: Array
+    loss: Loss
+    penalty: Penalty
+    intercept: bool
+    classes: tuple[float, float] | None
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        x: ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix,
+        y: ArrayLike,
+        loss: str | Loss,
+        penalty: str | Penalty,
+        intercept: bool,
+        allow_constant: bool,
+    ) -> Problem:
+        """Validate what a user passes; see `ISTDP`.
+
+        Raises
+        ------
+        DataError
+            X or y is no table of numbers, they do not fit, or a column is constant.
+        ModelError
+            The loss is not smooth, or the penalty lacks a part.
+        """
+        smooth = _smooth(loss)
+        chosen = _penalty(penalty)
+        design, names = _design(x)
+        labels, classes = _labels(y, design.shape[0], smooth)
+        if not allow_constant:
+            _refuse_constant(design, names)
+        if intercept:
+            design = _with_ones(design)
+        return cls(design, labels, smooth, chosen, bool(intercept), classes, names)
+
+    @property
+    def rows(self) -> int:
+        """n."""
+        return self.y.size
+
+    @property
+    def features(self) -> int:
+        """d, the number of coefficients that are penalised: the first d of theta."""
+        return len(self.names)
+
+    @property
+    def size(self) -> int:
+        """Length of theta: d, and 1 more for an intercept."""
+        return int(self.design.shape[1])
+
+    def with_penalty(self, penalty: Penalty) -> Problem:
+        """Return the same problem with another penalty."""
+        return replace(self, penalty=_penalty(penalty))
+
+    def columns(self, chosen: npt.NDArray[np.intp]) -> Array:
+        """Return columns of the design, (n, len(chosen)), dense."""
+        if isinstance(self.design, np.ndarray):
+            return self.design[:, chosen]
+        return np.asarray(self._by_column[:, chosen].toarray())
+
+    def predictions(self, theta: Array) -> Array:
+        """Return z = X theta, (n,)."""
+        if isinstance(self.design, np.ndarray):
+            support = np.flatnonzero(theta)
+            if support.size <= FEW * theta.size:
+                return np.asarray(self.design[:, support] @ theta[support])
+        return np.asarray(self.design @ theta)
+
+    def average_loss(self, z: Array) -> float:
+        """Return L = (1/n) sum_i l(z_i, y_i)."""
+        return float(np.mean(self.loss.value(z, self.y)))
+
+    def gradient(self, z: Array) -> Array:
+        """Return the gradient of L by theta, (size,), where the predictions are z."""
+        return np.asarray(self._transposed @ (self.loss.gradient(z, self.y) / self.rows))
+
+    def penalty_value(self, theta: Array) -> float:
+        """Return P, which leaves the intercept out."""
+        return float(self.penalty.value(theta[: self.features]))
+
+    def objective(self, theta: Array) -> float:
+        """Return F(theta), ISTDP (2)."""
+        return self.average_loss(self.predictions(theta)) + self.penalty_value(theta)
+
+    @cached_property
+    def lipschitz(self) -> float:
+        """The Lipschitz constant of the gradient of L that the loss's smoothness gives: smoothness ||X||^2 / n."""
+        if isinstance(self.design, np.ndarray):
+            norm = float(np.linalg.norm(self.design, 2))
+        elif min(self.design.shape) < 3:
+            norm = float(np.linalg.norm(self.design.toarray(), 2))
+        else:
+            norm = float(svds(self.design, k=1, return_singular_vectors=False, random_state=0)[0])
+        return self.loss.smoothness * norm**2 / self.rows
+
+    @cached_property
+    def lambda_max(self) -> float:
+        """The largest |dL/dtheta_i| where only the intercept is fitted: an l1 weight above it leaves no coefficient.
+
+        So does the weight of MCP, SCAD and capped l1, for the start at 0.
+
+        Raises
+        ------
+        ModelError
+            The loss of an intercept alone has no least.
+        """
+        theta = np.zeros(self.size)
+        if self.intercept:
+            theta[-1] = self._best_intercept()
+        return float(np.abs(self.gradient(self.predictions(theta))[: self.features]).max())
+
+    def _best_intercept(self) -> float:
+        def slope(at: float) -> float:
+            return float(np.mean(self.loss.gradient(np.full(self.rows, at), self.y)))
+
+        if slope(-FAR) >= 0.0 or slope(FAR) <= 0.0:
+            raise ModelError(
+                f"lambda_max: loss={self.loss.name!r} of an intercept alone is least at infinity, since y holds one "
+                "class only or the loss is not convex: choose weights yourself"
+            )
+        return float(brentq(slope, -FAR, FAR, xtol=1e-13))
+
+    @cached_property
+    def _by_column(self) -> sp.csc_array:
+        return sp.csc_array(self.design)
+
+    @cached_property
+    def _transposed(self) -> Array | sp.csr_array:
+        return self.design.T if isinstance(self.design, np.ndarray) else sp.csr_array(self.design.T)
+
+
+def _smooth(loss: str | Loss) -> Loss:
+    chosen = loss_named(loss)
+    if not np.isfinite(chosen.smoothness):
+        raise ModelError(
+            f"loss={chosen.name!r} has a kink, and ISTDP steps along a gradient: pass, for example, "
+            "loss='smoothed-hinge' or loss='logistic'"
+        )
+    return chosen
+
+
+def _penalty(penalty: str | Penalty) -> Penalty:
+    chosen = penalty_named(penalty) if isinstance(penalty, str) else penalty
+    require_penalty(chosen)
+    return chosen
+
+
+def _design(x: object) -> tuple[Design, tuple[str, ...]]:
+    """Return X as the products want it, and its columns' names."""
+    if isinstance(x, pd.DataFrame):
+        names = tuple(str(name) for name in x.columns)
+        x = x.to_numpy()
+    else:
+        names = ()
+    try:
+        design: Design = _sparse(x) if sp.issparse(x) else np.array(x, dtype=float, order="F")
+    except (TypeError, ValueError):
+        raise DataError("X does not hold numbers: encode its columns as numbers first") from None
+    if design.ndim != 2 or design.shape[0] < 2 or design.shape[1] < 1:
+        raise DataError(f"X has shape {design.shape}, expected (n, d) with n >= 2 rows and d >= 1 columns")
+    names = names or tuple(f"x{index}" for index in range(design.shape[1]))
+    if isinstance(design, np.ndarray):
+        bad = np.asarray(~np.isfinite(design).all(axis=0))
+    else:
+        bad = np.bincount(design.indices[~np.isfinite(design.data)], minlength=design.shape[1]) > 0
+    if bad.any():
+        raise DataError(f"X holds NaN or infinite values in {_named(bad, names)}: impute or drop them first")
+    return design, names
+
+
+def _labels(y: ArrayLike, rows: int, loss: Loss) -> tuple[Array, tuple[float, float] | None]:
+    """Return y, as -1 and 1 for a margin loss, and what the two were called."""
+    try:
+        labels = np.array(y, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError("y does not hold numbers: encode the labels as 0 and 1, or -1 and 1") from None
+    if labels.shape != (rows,):
+        raise DataError(f"y has shape {labels.shape}, expected ({rows},): one label for each row of X")
+    if not np.isfinite(labels).all():
+        raise DataError("y holds NaN or infinite values: drop those rows first")
+    if not loss.margin:
+        return labels, None
+    found = set(np.unique(labels).tolist())
+    for low in (-1.0, 0.0):
+        if found <= {low, 1.0}:
+            return np.where(labels == 1.0, 1.0, -1.0), (low, 1.0)
+    shown = sorted(found)[:4]
+    raise DataError(f"y holds {shown}, and loss={loss.name!r} takes two classes: encode them as 0 and 1, or -1 and 1")
+
+
+def _refuse_constant(design: Design, names: tuple[str, ...]) -> None:
+    """Refuse columns that would be a penalised intercept, or nothing."""
+    if isinstance(design, np.ndarray):
+        constant = np.asarray((design == design[0]).all(axis=0))
+    else:
+        most, least = (np.asarray(side.todense()).ravel() for side in (design.max(axis=0), design.min(axis=0)))
+        constant = most == least
+    if constant.any():
+        raise DataError(
+            f"X is constant in {_named(constant, names)}: such a coefficient is an intercept that would be penalised; "
+            "drop the columns and pass intercept=True, or pass allow_constant=True to keep them"
+        )
+
+
+def _with_ones(design: Design) -> Design:
+    if isinstance(design, np.ndarray):
+        return np.asfortranarray(np.column_stack([design, np.ones(design.shape[0])]))
+    return _sparse(sp.hstack([design, _sparse(np.ones((design.shape[0], 1)))]))
+
+
+def _sparse(x: Any) -> sp.csr_array:
+    return sp.csr_array(x, dtype=float)
+
+
+def _named(chosen: npt.NDArray[np.bool_], names: tuple[str, ...]) -> str:
+    which = [names[index] for index in np.flatnonzero(chosen)]
+    more = f" and {len(which) - 3} more" if len(which) > 3 else ""
+    return f"column{'s' if len(which) > 1 else ''} {', '.join(which[:3])}{more}"

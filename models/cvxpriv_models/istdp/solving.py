@@ -1,0 +1,52 @@
+"""From a start to a `SparseRun`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from cvxpriv.engines import Engine
+from cvxpriv.history import History
+from cvxpriv.running import run
+from cvxpriv.schedule import Context, Loop
+from cvxpriv.state import Array, single
+
+from .gist import LOOP, Search, initial_state
+from .problem import Problem
+from .run import Settings, SparseRun
+
+__all__ = ["Callback", "solve_from"]
+
+Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+
+
+def solve_from(
+    problem: Problem,
+    theta: Array,
+    loop: Loop,
+    search: Search,
+    engine: Engine,
+    settings: Settings,
+    callback: Callback | None,
+) -> SparseRun:
+    """Run the algorithm from one start, (size,)."""
+    begun = time.perf_counter()
+    context = Context(engine, History(), callback, starts=np.arange(1))
+    final = single(run(loop, initial_state(problem, theta, search), context), 0)
+    return SparseRun(
+        theta=final["theta"],
+        loss=problem.loss,
+        penalty=problem.penalty,
+        classes=problem.classes,
+        names=problem.names,
+        gradient=final["gradient"],
+        objective=float(final["value"]),
+        step=float(final["taken"]),
+        iterations=int(context.reports[LOOP].iterations[0]),
+        settings=settings,
+        seconds=time.perf_counter() - begun,
+        log=context.history,
+        interrupted=context.interrupted,
+    )

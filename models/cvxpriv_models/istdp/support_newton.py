@@ -1,0 +1,179 @@
+"""Newton steps on the coefficients that are not zero: what makes GIST's last digits cheap.
+
+Once the zeros are known, (2) is smooth in the other coefficients, and few: d matters no more. A step that would change
+a sign stops there, at zero, and that coefficient leaves the support. MCP and SCAD make F bend down: where its Hessian
+is not positive definite the penalty's own bend is left out, which bounds F from above (the penalty is concave in
+|theta|), so every step goes down. A step is taken only if F falls; the next pass of GIST, over all coordinates, decides
+who enters the support.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from cvxpriv.schedule import Accelerator
+from cvxpriv.state import Array, Values, single, stack, starts_in
+
+from .gist import ROUNDING
+from .problem import Problem
+
+__all__ = ["Bent", "suits", "support_newton"]
+
+#: Most Newton steps after a pass, and halvings of each.
+STEPS, HALVINGS = 30, 20
+#: The Hessian of a larger support costs more than a pass: it must have stayed the same over one, and is never larger
+#: than the second number.
+SMALL, LARGEST = 150, 2000
+#: Share of the slope that a step's decrease must reach (Armijo).
+DECREASE = 1e-4
+#: A loss that is flat where the point is has a direction without scale: left out beyond so many times the point's own.
+WILD = 1e6
+#: Of the support's average diagonal: makes a Hessian that is nearly singular one that can be factored.
+RIDGE = 1e-10
+
+
+class Bent(Protocol):
+    """What a penalty must have beside the contract: p' and p'' of |theta|, coordinate by coordinate."""
+
+    def value(self, theta: Array) -> float:
+        """Return P(theta)."""
+        ...
+
+    def slope(self, theta: Array) -> Array:
+        """Return p'(|theta|)."""
+        ...
+
+    def bend(self, theta: Array) -> Array:
+        """Return p''(|theta|)."""
+        ...
+
+
+def suits(problem: Problem) -> bool:
+    """Whether a problem's penalty has what Newton steps need."""
+    return all(hasattr(problem.penalty, part) for part in ("slope", "bend"))
+
+
+def support_newton(problem: Problem, tol: float) -> Accelerator:
+    """Return the accelerator: a pass, then Newton steps on its support until that is stationary to a tenth of tol."""
+
+    def accelerated(
+        body: Callable[[Values], dict[str, Array]], state: dict[str, Array], iteration: int
+    ) -> dict[str, Array]:
+        after = body(state)
+        settled = (np.sign(state["theta"]) == np.sign(after["theta"])).all(axis=1)
+        sizes = np.count_nonzero(after["theta"], axis=1)
+        worth = (sizes <= SMALL) | (settled & (sizes <= LARGEST))
+        starts = [single(after, start) for start in range(starts_in(after))]
+        refined = [_refined(problem, at, 0.1 * tol) if go else _as_is(at) for at, go in zip(starts, worth, strict=True)]
+        return {**after, **stack(refined)}
+
+    return accelerated
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A point of the support's problem: coefficients, predictions, F, and the slope of F by coefficient."""
+
+    v: Array
+    z: Array
+    value: float
+    slope: Array
+
+
+def _refined(problem: Problem, at: Values, tol: float) -> dict[str, Array]:
+    """Return the entries of one start's state after Newton steps."""
+    theta = at["theta"]
+    support = np.flatnonzero(theta)
+    if problem.size > problem.features:
+        support = np.union1d(support, [problem.features])
+    columns = problem.columns(support)
+    point, steps = _point(problem, columns, support, theta[support]), 0
+    while steps < STEPS and point.slope.size and np.abs(point.slope).max() > tol:
+        after = _newton_step(problem, columns, support, point)
+        if after is None:
+            break
+        steps += 1
+        kept = (after != 0.0) | (support == problem.features)
+        support, columns = support[kept], columns[:, kept]
+        point = _point(problem, columns, support, after[kept])
+    if steps == 0:
+        return _as_is(at)
+    refined = np.zeros_like(theta)
+    refined[support] = point.v
+    recent = at["recent"].copy()
+    recent[-1] = point.value
+    return {
+        "theta": refined,
+        "gradient": problem.gradient(point.z),
+        "value": np.asarray(point.value),
+        "recent": recent,
+        "newton": np.asarray(float(steps)),
+    }
+
+
+def _as_is(at: Values) -> dict[str, Array]:
+    return {**{name: at[name] for name in ("theta", "gradient", "value", "recent")}, "newton": np.asarray(0.0)}
+
+
+def _value(problem: Problem, columns: Array, support: npt.NDArray[np.intp], v: Array) -> tuple[Array, float]:
+    z = columns @ v
+    penalised = v[: np.searchsorted(support, problem.features)]
+    return z, problem.average_loss(z) + problem.penalty.value(penalised)
+
+
+def _point(problem: Problem, columns: Array, support: npt.NDArray[np.intp], v: Array) -> _Point:
+    z, value = _value(problem, columns, support, v)
+    slope = columns.T @ (problem.loss.gradient(z, problem.y) / problem.rows)
+    penalised = np.searchsorted(support, problem.features)
+    slope[:penalised] += np.sign(v[:penalised]) * cast(Bent, problem.penalty).slope(v[:penalised])
+    return _Point(v, z, value, slope)
+
+
+def _newton_step(problem: Problem, columns: Array, support: npt.NDArray[np.intp], point: _Point) -> Array | None:
+    """Return the next coefficients, some of them zero; None where F falls no more."""
+    direction = _direction(problem, columns, support, point)
+    if direction is None:
+        return None
+    free = support == problem.features
+    fall = float(point.slope @ direction)
+    length = 1.0
+    for _ in range(HALVINGS):
+        v = point.v + length * direction
+        v[(np.sign(v) != np.sign(point.v)) & ~free] = 0.0
+        _, value = _value(problem, columns, support, v)
+        if value <= point.value + DECREASE * length * fall:
+            return v
+        # Near the end the fall is below the rounding of F: then the slope must shrink.
+        if value <= point.value + ROUNDING * abs(value):
+            kept = (v != 0.0) | free
+            slope = _point(problem, columns[:, kept], support[kept], v[kept]).slope
+            if slope.size and np.abs(slope).max() <= 0.5 * np.abs(point.slope).max():
+                return v
+        length *= 0.5
+    return None
+
+
+def _direction(problem: Problem, columns: Array, support: npt.NDArray[np.intp], point: _Point) -> Array | None:
+    """Return -H^-1 slope with the Hessian of F, or without what bends down in it; None if neither has a factor."""
+    weight = problem.loss.curvature(point.z, problem.y) / problem.rows
+    hessian = columns.T @ (weight[:, None] * columns)
+    upward = hessian if problem.loss.convex else columns.T @ (np.maximum(weight, 0.0)[:, None] * columns)
+    penalised = np.searchsorted(support, problem.features)
+    bend = np.zeros(support.size)
+    bend[:penalised] = cast(Bent, problem.penalty).bend(point.v[:penalised])
+    size = max(float(np.trace(hessian)) / support.size, np.finfo(float).tiny)
+    for matrix, diagonal in ((hessian, bend), (upward, np.maximum(bend, 0.0) + RIDGE * size)):
+        try:
+            factor = cho_factor(matrix + np.diag(diagonal))
+        except LinAlgError:
+            continue
+        direction = np.asarray(-cho_solve(factor, point.slope))
+        if np.abs(direction).max() <= WILD * (1.0 + np.abs(point.v).max()):
+            return direction
+    return None

@@ -1,0 +1,198 @@
+"""The multiplier of I(X;Y) >= R in the u block of PF Algorithm 1: the root of G, and the rows there.
+
+Row i of the block is ``p_i softmax_j(base + lam log w)`` with base = phi + log r, and
+
+    G(lam) = sum_i p_i E_i[log w] - R^,    G'(lam) = sum_i p_i Var_i(log w) >= 0    (docs/errata.md).
+
+Shapes are those of :mod:`cvxpriv_models.privacy_funnel.closed_form`: a leading axis of starts, each with its own root.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.state import Array
+
+Indices = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+FLOOR = -700.0
+ROOT_TOLERANCE = 1e-13
+ROOT_LIMIT = 60
+LARGEST_MULTIPLIER = 1e9
+_NEAR = 0.01
+_LARGE = 4096
+_SAFE_TOTALS = (1e-200, 1e200)
+_ALL = slice(None)
+# Rows that overflow are shifted and evaluated again; a flat G sends the step to infinity, which is outside.
+_UNHEEDED = partial(np.errstate, over="ignore", divide="ignore", invalid="ignore")
+
+
+def root_exists(log_w: Array, p: Array, target: float) -> Flags:
+    """Whether G has a root or is nowhere negative, per start: ``sum_i p_i max_j log w_ij >= R^``.
+
+    It holds at every step after a feasible one: a row's largest log w is at least its mean, and the mean
+    is I(X;Y) - H(X).
+    """
+    reach: Flags = log_w.max(axis=-1) @ p >= target - ROOT_TOLERANCE
+    return reach
+
+
+def constraint_gap(base: Array, log_w: Array, lam: Array, p: Array, target: float) -> tuple[Array, Array]:
+    """G and its slope at ``lam``, (B,) each; base and log w are (B, M, N)."""
+    with _UNHEEDED():
+        rows = TiltedRows(np.array(base), log_w, lam, p, target)
+    return rows.gap, rows.slope()
+
+
+def solve_multiplier(base: Array, log_w: Array, p: Array, target: float, start: Array | None = None) -> Array:
+    """The root of G over ``lam >= 0``, or 0 where ``G(0) >= 0``, (B,); see :func:`rows_at_root`."""
+    return rows_at_root(np.array(base), log_w, p, target, start).lam
+
+
+def rows_at_root(base: Array, log_w: Array, p: Array, target: float, start: Array | None = None) -> TiltedRows:
+    """The rows at the root of G over ``lam >= 0``, or at 0 where ``G(0) >= 0``.
+
+    Parameters
+    ----------
+    base, log_w
+        (B, M, N). Rows of ``base`` may be shifted in place, which does not change the answer.
+    p, target
+        P(x) and R^.
+    start
+        A first guess of the multiplier per start, (B,); None is 0.
+
+    Returns
+    -------
+    TiltedRows
+        Where G has no root (see :func:`root_exists`) ``lam`` is the largest multiplier tried.
+    """
+    with _UNHEEDED():
+        rows = TiltedRows(base, log_w, np.zeros(len(base)) if start is None else start, p, target)
+        bracket, half, unsettled = _Bracket(len(base)), np.inf, np.full(len(base), True)
+        for _ in range(ROOT_LIMIT):
+            error = np.abs(rows.gap)
+            unsettled &= error > ROOT_TOLERANCE
+            if not np.count_nonzero(unsettled):
+                break
+            change = -rows.gap / rows.slope()
+            end = rows.lam + change
+            # Where plain Newton halves |G| each time it needs no bracket. Each start decides for itself, so that it
+            # is solved the same alone and in a batch.
+            plain = unsettled & (error <= half) & (end > 0.0) & (end < 4.0 * rows.lam + 1.0)
+            if np.count_nonzero(plain) < len(base):
+                step = bracket.step(rows.lam, rows.gap, change, unsettled & ~plain)
+                change = np.where(plain, change, np.where(unsettled, step, 0.0))
+                unsettled &= plain | (np.abs(change) > 1e-15 * rows.lam)
+            half = 0.5 * error
+            rows.move(change)
+    return rows
+
+
+class TiltedRows:
+    """The rows of the u block at a multiplier that moves, each move one exp of an M x N array per start, in place.
+
+    Attributes
+    ----------
+    lam : (B,)
+        The multiplier.
+    logits, weights : (B, M, N)
+        base + lam log w, not below ``floor``, and its exp.
+    share : (B, M)
+        p over the row sums of the weights.
+    gap : (B,)
+        G at lam.
+    floor : (M, N)
+        ``FLOOR`` as an array: a maximum of two arrays takes half the time of one with a number.
+    """
+
+    def __init__(self, base: Array, log_w: Array, lam: Array, p: Array, target: float) -> None:
+        self.lam = np.array(lam, dtype=np.float64)
+        self.logits, self.weights = np.empty_like(base), np.empty_like(base)
+        self.floor, self._ones = _constants(*base.shape[1:])
+        self._base, self._log_w, self._p, self._target = base, log_w, p, target
+        self._evaluate(_ALL, None)
+
+    def move(self, change: Array) -> None:
+        """Add ``change``, (B,), to the multipliers. A start's arithmetic does not depend on the others."""
+        self.lam = self.lam + change
+        if self._log_w[0].size < _LARGE:
+            self._evaluate(_ALL, None)
+            return
+        far = np.abs(change) > _NEAR
+        for some, by in ((far, None), (~far & (change != 0.0), change)):
+            if count := np.count_nonzero(some):
+                self._evaluate(_ALL if count == change.size else np.flatnonzero(some), by)
+
+    def slope(self) -> Array:
+        """G', (B,), from the same exp."""
+        spread = np.vecdot(self.weights, self._squares)
+        slope: Array = np.vecdot(self.share, spread) - np.vecdot((self.share * self._means) ** 2, 1.0 / self._p)
+        return slope
+
+    @cached_property
+    def _squares(self) -> Array:
+        squares: Array = self._log_w * self._log_w
+        return squares
+
+    def _evaluate(self, some: slice | Indices, change: Array | None) -> None:
+        """Bring some starts to their multiplier; ``change`` is what a small move added to it."""
+        logits, weights, log_w = self.logits[some], self.weights[some], self._log_w[some]
+        if change is None:
+            np.multiply(log_w, self.lam[some, None, None], out=logits)
+            logits += self._base[some]
+            np.maximum(logits, self.floor, out=logits)  # an exp that underflows is six times as slow
+        else:  # small: cells at the floor stay near it
+            np.multiply(log_w, change[some, None, None], out=weights)
+            logits += weights
+        np.exp(logits, out=weights)
+        totals = weights @ self._ones
+        if change is None and (totals.min() < _SAFE_TOTALS[0] or totals.max() > _SAFE_TOTALS[1]):
+            self._shift(some, totals)
+            self._evaluate(some, None)
+            return
+        means, share = np.vecdot(weights, log_w), self._p / totals
+        gap = np.vecdot(share, means) - self._target
+        if isinstance(some, slice):
+            self._means, self.share, self.gap = means, share, gap
+        else:
+            self._means[some], self.share[some], self.gap[some] = means, share, gap
+            self.logits[some], self.weights[some] = logits, weights
+
+    def _shift(self, some: slice | Indices, totals: Array) -> None:
+        """Lower rows near underflow or overflow by their largest exponent."""
+        lost = (totals < _SAFE_TOTALS[0]) | (totals > _SAFE_TOTALS[1])
+        top = (self._base[some] + self.lam[some, None, None] * self._log_w[some]).max(axis=-1)
+        self._base[some] -= np.where(lost, top, 0.0)[..., None]
+
+
+@lru_cache(maxsize=8)
+def _constants(rows: int, columns: int) -> tuple[Array, Array]:
+    floor, ones = np.full((rows, columns), FLOOR), np.ones(columns)
+    floor.flags.writeable = ones.flags.writeable = False
+    return floor, ones
+
+
+class _Bracket:
+    """What is known of each root: G < 0 at ``low``, G >= 0 at ``high``; low < 0 and high = inf know nothing."""
+
+    def __init__(self, count: int) -> None:
+        self._low, self._high = np.full(count, -1.0), np.full(count, np.inf)
+
+    def step(self, lam: Array, gap: Array, newton: Array, some: Flags) -> Array:
+        """What to add to lam: the Newton step where that stays inside, else bisection, else doubling.
+
+        Only the starts in ``some`` are learnt from.
+        """
+        np.copyto(self._low, lam, where=some & (gap < 0.0))
+        np.copyto(self._high, lam, where=some & (gap >= 0.0))
+        end: Array = np.maximum(lam + newton, 0.0)
+        inside = (end > self._low) & (end < np.minimum(self._high, 4.0 * lam + 1.0))
+        if not inside.all():
+            ends = np.maximum(self._low, 0.0), np.minimum(self._high, LARGEST_MULTIPLIER)
+            middle = np.where(self._high < np.inf, 0.5 * (ends[0] + ends[1]), 2.0 * lam + 1.0)
+            end = np.where(inside, end, middle)
+        return np.minimum(end, LARGEST_MULTIPLIER) - lam
