@@ -42,6 +42,9 @@ figures: $(STAMPS)/dev     ## the pictures of docs/ and of the examples
 	$(BIN)/python examples/papers/pf_fig1.py --out docs/pictures
 	$(BIN)/python examples/papers/pf_fig2.py --table heart-failure --out docs/pictures
 	$(BIN)/python examples/papers/pf_fig2.py --table adult --fast --out docs/pictures
+	$(BIN)/python examples/papers/ias_convergence.py --out docs/pictures
+	$(BIN)/python examples/papers/ias_tradeoff.py --out docs/pictures
+	$(BIN)/python examples/papers/ias_table1.py --out docs/pictures
 
 clean:           ## results and environments
 	rm -rf $(VENV) .cache out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

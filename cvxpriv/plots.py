@@ -119,7 +119,13 @@ def _references(axes: Axes, entropy_x: float | None, information: float | None) 
 
 
 @styled
-def plot_mechanism(matrix: ArrayLike, inputs: Alphabet, outputs: Sequence[str] = (), title: str = "") -> Figure:
+def plot_mechanism(
+    matrix: ArrayLike,
+    inputs: Alphabet,
+    outputs: Sequence[str] = (),
+    title: str = "",
+    symbols: tuple[str, str] = ("X", "Y"),
+) -> Figure:
     """A mechanism P(Y|X) as a heatmap: one row per public symbol, one column per output.
 
     Outputs that are hardly ever given (below `USED` for every input) are left out, and the picture says so. The
@@ -132,6 +138,8 @@ def plot_mechanism(matrix: ArrayLike, inputs: Alphabet, outputs: Sequence[str] =
     outputs : sequence of str
         By default ``y0, y1, ...``.
     title : str
+    symbols : pair of str
+        How inputs and outputs are called.
 
     Returns
     -------
@@ -145,7 +153,8 @@ def plot_mechanism(matrix: ArrayLike, inputs: Alphabet, outputs: Sequence[str] =
         matplotlib is missing.
     """
     p = stochastic_matrix(matrix, "matrix")
-    labels = list(outputs) or [f"y{j}" for j in range(p.shape[1])]
+    given, output = symbols
+    labels = list(outputs) or [f"{output.lower()}{j}" for j in range(p.shape[1])]
     if p.shape != (len(inputs), len(labels)):
         raise DataError(f"matrix has shape {p.shape}, its alphabets {(len(inputs), len(labels))}: give one label each")
     used = np.flatnonzero(p.max(axis=0) >= USED)
@@ -161,9 +170,10 @@ def plot_mechanism(matrix: ArrayLike, inputs: Alphabet, outputs: Sequence[str] =
         _annotate(axes, values)
     axes.spines[:].set_visible(False)
     hidden = p.shape[1] - columns
-    axes.set_xlabel(f"output Y (of {p.shape[1]}, {hidden} with P(Y|X) < {USED:g} left out)" if hidden else "output Y")
+    left_out = f" (of {p.shape[1]}, {hidden} with P({output}|{given}) < {USED:g} left out)" if hidden else ""
+    axes.set_xlabel(f"output {output}{left_out}")
     axes.set_ylabel(", ".join(inputs.columns), labelpad=8)
-    bar = figure.colorbar(picture, ax=axes, fraction=0.05, pad=0.02, aspect=40, label="P(Y|X)")
+    bar = figure.colorbar(picture, ax=axes, fraction=0.05, pad=0.02, aspect=40, label=f"P({output}|{given})")
     bar.outline.set_visible(False)
     if title:
         axes.set_title(title)

@@ -2,7 +2,7 @@
 
 An algorithm is written as the paper writes it::
 
-    Loop(Sweep(q, u, r, w), stop=Below("kkt", 1e-7), limit=500)
+    Loop(Sweep([u, r, w, q]), stop=Below("kkt", 1e-7), limit=500)
 
 Steps are pure: each gets the state, returns the entries it writes, and keeps nothing. A `Sweep` is Gauss-Seidel (each
 step sees what the one before it wrote), a `Parallel` is Jacobi (all see one snapshot). A `Loop` follows every start

@@ -17,12 +17,12 @@ from cvxpriv.distributions import JointTable
 from cvxpriv.errors import DataError
 
 __all__ = [
+    "CHAIN",
     "NAMES",
     "PRIVATE_PUBLIC",
     "Sides",
     "TableOptions",
     "field_option",
-    "one_or_chain",
     "output_options",
     "packed",
     "table_options",
@@ -51,7 +51,23 @@ class Names(click.ParamType[tuple[str, ...]]):
         return names
 
 
+class Chain(Names):
+    """Solvers parted by commas: one alone is a text, which models take for the first of the fallback chain."""
+
+    name = "solvers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.ParamType`.
+
+        >>> CHAIN.convert("ECOS", None, None), CHAIN.convert("ECOS,SCS", None, None)
+        ('ECOS', ('ECOS', 'SCS'))
+        """
+        names = super().convert(value, param, ctx)
+        return names[0] if len(names) == 1 else names
+
+
 NAMES = Names()
+CHAIN = Chain()
 
 
 def output_options(command: Command) -> Command:
@@ -96,11 +112,6 @@ def field_option(kind: type[Any], flag: str, text: str, **settings: Any) -> Call
     """Return the option of a dataclass's field; its default is the field's, which the help shows unless it is None."""
     default = getattr(kind, flag.removeprefix("--").replace("-", "_"), None)
     return click.option(flag, help=text, **{"default": default, "show_default": default is not None, **settings})
-
-
-def one_or_chain(solver: tuple[str, ...] | str) -> tuple[str, ...] | str:
-    """Return a solver that stands alone as a text, which models take for the first of the fallback chain."""
-    return solver[0] if len(solver) == 1 else solver
 
 
 @dataclass(frozen=True)
@@ -154,8 +165,12 @@ class TableOptions:
         DataError
             No such file, not a table, or columns that are missing or contradict each other.
         """
-        if is_embedded(source):
-            return self._embedded(source)
+        try:
+            return self._embedded(source) if is_embedded(source) else self._read(source)
+        except DataError as error:
+            raise DataError(self._as_typed(str(error))) from error
+
+    def _read(self, source: str) -> JointTable:
         for flag, columns in ((self.sides.private, self.private), (self.sides.public, self.public)):
             if not columns:
                 raise DataError(f"{flag} names no column of {source}: name at least one, such as {flag} age,sex")
@@ -187,6 +202,22 @@ class TableOptions:
             keep_unseen=smoothing > 0,
             allow_overlap=self.allow_overlap or not (self.private or self.public),
         )
+
+    def _as_typed(self, message: str) -> str:
+        """Return a message about the arguments of `JointTable` in the command line's words."""
+        private, public = self.sides.private, self.sides.public
+        spoken = {
+            "private=": f"{private}=",
+            "public=": f"{public}=",
+            "is private and public": f"stands in {private} and {public}",
+            "a private or public column": f"a column of {private} or {public}",
+            "private and public columns": f"the columns of {private} and {public}",
+            "allow_overlap=True": "give --allow-overlap",
+            "keep_unseen=True": "--keep-unseen",
+        }
+        for there, here in spoken.items():
+            message = message.replace(there, here)
+        return message
 
 
 def is_embedded(source: str) -> bool:

@@ -30,9 +30,11 @@ __all__ = ["release"]
     metavar="[error|drop]",
     default="error",
     show_default=True,
-    help="Rows whose X the mechanism does not know.",
+    help="Rows whose cell the mechanism does not know.",
 )
-@click.option("--keep", type=NAMES, default=(), help="Columns to pass on beside Y; the figures do not cover them.")
+@click.option(
+    "--keep", type=NAMES, default=(), help="Columns to pass on beside the output; the figures do not cover them."
+)
 @click.option("--name", default=RELEASED, show_default=True, help="The new column.")
 @click.option("--separator", metavar="TEXT", help="Between cells.  [default: , for .csv; a tab for .tsv]")
 @click.option("--missing", type=NAMES, help="Spellings of a missing value.  [default: those of pandas]")
@@ -50,10 +52,10 @@ def release(
     separator: str | None,
     missing: tuple[str, ...] | None,
 ) -> None:
-    """Draw Y for each row of ROWS.csv by the mechanism in MECHANISM.json.
+    """Draw an output for each row of ROWS.csv by the mechanism in MECHANISM.json.
 
-    Private and public columns never come out; any other only if --keep names it. Each call draws anew: release the
-    same rows once.
+    The columns that the mechanism reads, and private ones, never come out; any other only if --keep names it. Rows need
+    the columns that it reads and no others. Each call draws anew: release the same rows once.
     """
     _require_own_file(out, mechanism, rows)
     require_writable(Path(out).absolute().parent)
@@ -77,12 +79,16 @@ def release(
     )
     terminal.say(f"Released {len(released):,} of {len(frame):,} rows to {path}")
     if dropped:
-        terminal.say(f"  {dropped:,} rows were dropped: the mechanism does not know their X")
+        terminal.say(
+            f"  {dropped:,} rows were dropped: the mechanism does not know their {', '.join(loaded.inputs.columns)}"
+        )
     terminal.say(_figures(loaded))
+    left = [*loaded.inputs.columns, *(["the private columns"] if loaded.private_columns else [])]
+    behind = f"{', '.join(left[:-1])} and {left[-1]}" if len(left) > 1 else left[0]
     terminal.say(
         paragraph(
-            f"{', '.join(loaded.inputs.columns)} and the private columns stayed behind. The figures speak of one draw "
-            "a row: a second release of the same rows tells more."
+            f"{behind} stayed behind. The figures speak of one draw a row: a second release of the same rows tells "
+            "more." + (f" Nor do they speak of {', '.join(keep)} beside it." if keep else "")
         )
     )
 
@@ -94,10 +100,16 @@ def _require_own_file(out: str, *inputs: str) -> None:
 
 
 def _figures(mechanism: Mechanism) -> str:
-    known = {"leakage": "leakage  I(S;Y)", "utility": "utility  I(X;Y)"}
+    """Return the mechanism's figures; a leakage that is a divergence has a name in place of a unit."""
+    divergence = mechanism.origin.get("divergence")
+    known = {
+        "leakage": ("leakage  I(S;Y)", "nats") if divergence is None else ("leakage  E[d]", f"{divergence}"),
+        "utility": ("utility  I(X;Y)", "nats"),
+        "accuracy": ("accuracy I(S;U)", "nats"),
+    }
     rows = [
-        [text, f"{number(mechanism.figures[figure])} nats"]
-        for figure, text in known.items()
+        [text, number(mechanism.figures[figure]), unit]
+        for figure, (text, unit) in known.items()
         if figure in mechanism.figures
     ]
     return table([], rows)

@@ -82,8 +82,11 @@ class Terminal:
             yield
 
     @contextmanager
-    def iterations(self, description: str, limit: int, figure: str) -> Iterator[Callback]:
-        """Yield a callback of a solve that moves a bar; the largest of a measured figure stands beside it."""
+    def iterations(self, description: str, limit: int | None, figure: str) -> Iterator[Callback]:
+        """Yield a callback of a solve that moves a bar; the largest of a measured figure stands beside it.
+
+        Without a limit the bar shows that there is work, and not how much is left.
+        """
         if not self.progress:
             yield lambda loop, iteration, measured: None
             return

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import SuperLU, splu
 
 from cvxpriv.conic.cones import ConeLayout
 from cvxpriv.conic.cones._types import Array, Mask
@@ -173,13 +173,12 @@ def _repair(program: ConeProgram, tilt: Array, z: Array, free: Mask) -> Array:
     if kept.size == 0:
         return z
     A = sp.csc_array(program.A[:, kept])
-    gram = sp.csc_array(A.T @ A)
-    ridge = 1e-12 * max(1.0, float(abs(gram).max()))
-    factor = splu(sp.csc_matrix(gram + ridge * sp.eye_array(kept.size)))
+    factor = _factored(A)
 
     def onto_equalities(v: Array, target: Array) -> Array:
         for _ in range(3):  # refinement undoes the ridge
-            v = v - A @ factor.solve(A.T @ v - target)
+            off = np.concatenate([np.zeros(v.size), A.T @ v - target])
+            v = v - factor.solve(off)[: v.size]
         return v
 
     target = -tilt[kept]
@@ -194,8 +193,21 @@ def _repair(program: ConeProgram, tilt: Array, z: Array, free: Mask) -> Array:
     return _step_inwards(layout, onto_equalities(z, target), inwards, A)
 
 
+def _factored(A: sp.csc_array) -> SuperLU:
+    """The factors of [[I, A], [A', -ridge]], whose solution for (0, r) begins with A (A'A + ridge)^-1 r.
+
+    A'A itself is full as soon as one row of A is, such as a sum over all variables.
+    """
+    ridge = 1e-12 * max(1.0, float(A.power(2).sum(axis=0).max()))
+    rows, columns = A.shape
+    system = sp.block_array([[sp.eye_array(rows), A], [A.T, -ridge * sp.eye_array(columns)]], format="csc")
+    return splu(
+        sp.csc_matrix(system), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
+
+
 def _step_inwards(layout: ConeLayout, z: Array, direction: Array, A: sp.csc_array) -> Array:
-    """``z`` plus the least multiple of ``direction`` (block by block, where that is allowed) inside ``K*``."""
+    """``z`` plus the least multiple of ``direction`` (block by block, where allowed) inside ``K*``; ``z`` if none is."""
     block = np.repeat(np.arange(len(layout.names)), np.diff(np.append(layout.starts, layout.size)))
     parts = sp.csr_array((direction, (np.arange(block.size), block)))
     pull = sp.csr_array(A.T @ parts)
@@ -204,7 +216,7 @@ def _step_inwards(layout: ConeLayout, z: Array, direction: Array, A: sp.csc_arra
     for power in range(-DOUBLINGS, DOUBLINGS):
         outside = layout.block_distances(moved, dual=True) > _room(layout, moved)
         if not outside.any():
-            break
+            return moved
         stepping = outside[block] if separable else np.ones(z.size, dtype=bool)
         moved = np.where(stepping, z + 2.0**power * direction, moved)
-    return moved
+    return z

@@ -10,6 +10,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,7 +25,7 @@ SIZE_U, FLOOR = 11, 1e-3
 BETAS = (2.0, 0.3, 0.6, 1.0)
 
 Line = tuple[np.ndarray, np.ndarray]
-GREY_LINE = {"color": "#666666", "linestyle": ":", "linewidth": 1.2}
+GREY_LINE: dict[str, Any] = {"color": "#666666", "linestyle": ":", "linewidth": 1.2}
 
 
 def p_sy() -> np.ndarray:
@@ -67,3 +68,9 @@ def draw(axes: Axes, lines: Mapping[str, Line]) -> None:
     """Draw lines by name, each in its own colour."""
     for colour, (name, (x, y)) in zip(COLOURS, lines.items(), strict=False):
         axes.plot(x, y, color=colour, label=name)
+
+
+def legend_below(figure: Figure, axes: Axes) -> None:
+    """Put the legend of one panel under all of them."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))

@@ -3,8 +3,8 @@
     python examples/papers/ias_convergence.py --out out/
     python examples/papers/ias_convergence.py --fast
 
-Each figure at the paper's beta = 2 and at .3, .6 and 1, from one start. Algorithm 1 runs with the sign of (19) as printed
-and with the right one. What the pictures show stands in the README of this folder.
+Each figure at the paper's beta = 2 and at .3, .6 and 1, from one start. Algorithm 1 runs with the sign of (19) as
+printed and with the right one. What the pictures show stands in the README of this folder.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from cvxpriv_models.inference_service import closed_form, interior, measures
 from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.starts import initial_state
-from ias_case import BETAS, GREY_LINE, Line, arguments, draw, panels, service, uniform_starts
+from ias_case import BETAS, GREY_LINE, Line, arguments, draw, legend_below, panels, service, uniform_starts
 
 from cvxpriv.pictures import styled
-from cvxpriv.plots import save_figure
+from cvxpriv.plots import COLOURS, save_figure
 
 RHO = 1.0
 STEPS = (5e-5, 1e-4, 0.05, 0.5)
@@ -56,15 +56,15 @@ def figure_2(out: Path, fast: bool) -> None:
         problem = service(beta).problem
         for name, sign, colour in (("right sign", -1.0, 0), ("as printed", 1.0, 1)):
             (count, values), misses, best = inner_loop(problem, sweeps, sign)
-            style = {"color": f"C{colour}", "label": name}
+            style = {"color": COLOURS[colour], "label": name}
             axes[2 * i].loglog(count, np.maximum(np.abs(best - values), 1e-16), **style)
             axes[2 * i + 1].loglog(*misses, **style)
         axes[2 * i].axvline(20, **GREY_LINE)
         axes[2 * i].set_ylabel("nats")
-    axes[0].legend(loc="lower left")
-    axes[0].annotate("20 sweeps", (20, axes[0].get_ylim()[1]), xytext=(4, -12), textcoords="offset points", fontsize=9)
+    axes[0].annotate("20 sweeps", (20, axes[0].get_ylim()[0]), xytext=(4, 8), textcoords="offset points", fontsize=9)
     for panel in axes[-2:]:
         panel.set_xlabel("inner iteration")
+    legend_below(figure, axes[0])
     print(save_figure(figure, out / "ias_fig2.png"))
 
 
@@ -91,9 +91,9 @@ def figure_3(out: Path, fast: bool) -> None:
         panel.annotate("best of 20 starts", (1, best), xytext=(2, 3), textcoords="offset points", fontsize=9)
         panel.set_xscale("log")
         panel.set_ylabel("F in nats")
-    axes[0].legend(loc="lower right")
     for panel in axes[-2:]:
         panel.set_xlabel("outer iteration")
+    legend_below(figure, axes[0])
     print(save_figure(figure, out / "ias_fig3.png"))
 
 
@@ -112,9 +112,9 @@ def figures_4_5(out: Path, fast: bool) -> None:
         draw(panel, lines)
         panel.set_xscale("log")
         panel.set_ylabel("F in nats")
-    axes[0].legend(loc="center left")
     for panel in axes[-2:]:
         panel.set_xlabel("iteration")
+    legend_below(figure, axes[0])
     print(save_figure(figure, out / "ias_fig4_5.png"))
 
 

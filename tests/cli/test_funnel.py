@@ -141,6 +141,13 @@ def test_an_embedded_table_goes_by_its_name(run: Run) -> None:
     assert document["table"]["smoothing"] != "none"
 
 
+def test_the_columns_of_an_embedded_table_can_be_chosen(run: Run) -> None:
+    result = run("funnel", "heart-failure", "--private", "death", "--public", "smoking,sex", *BARE, "--json")
+    assert result.exit_code == 0, result.stderr
+    table = json.loads(result.stdout)["table"]
+    assert (table["private"], table["public"], table["shape"]) == (["death"], ["smoking", "sex"], [2, 4])
+
+
 def test_a_file_of_that_name_goes_before_the_embedded_table(run: Run, counts: str) -> None:
     Path("adult").write_text(Path(counts).read_text())
     assert "ends in neither of" in one_error_line(run("funnel", "adult", *COLUMNS, "--rate", "0.6"))
@@ -260,7 +267,7 @@ H_X = float(JointTable.from_array(np.array(list(COUNTS.values())).reshape(2, 3) 
         (["--rate", "0.6", "--smoothing", "1", "--smoothing-on", "count"], "did you mean 'counts'?"),
         (["--rate", "0.6", "--bootstrap", "-2"], "bootstrap=-2"),
         (["--rate", "0.6", "--public", "aeg"], "did you mean 'age'?"),
-        (["--rate", "0.6", "--public", "age,income"], "column 'income' is private and public"),
+        (["--rate", "0.6", "--public", "age,income"], "column 'income' stands in --private and --public"),
         (["--rate", "0.6", "--public", "age,age"], "'age' 2 times"),
         (["--rate", "0.6", "--count", "cuont"], "did you mean 'count'?"),
         (["--rate", "0.6", "--count", "age"], "count='age'"),
@@ -304,7 +311,8 @@ def test_a_bad_file_is_one_line_and_leaves_nothing_behind(run: Run, text: str, m
         (["counts.csv", "--public", "age"], "--private names no column"),
         (["counts.csv", "--private", "income"], "--public names no column"),
         (["counts.csv", "--private", "income,", "--public", "age"], "empty name"),
-        (["heart-failure", *COLUMNS], "is an embedded table"),
+        (["heart-failure", *COLUMNS], "private='income' is no column"),
+        (["heart-failure", "--count", "count"], "is an embedded table"),
     ],
 )
 def test_a_table_that_is_not_named_right_is_refused(run: Run, counts: str, line: list[str], message: str) -> None:

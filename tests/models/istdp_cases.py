@@ -13,8 +13,8 @@ __all__ = ["correlated", "frame"]
 def correlated(rows: int, columns: int, rho: float, seed: int, kind: str = "squared") -> tuple[Array, Array, Array]:
     """Return X with standardised columns of correlation rho^|i - j|, y, and the true coefficients.
 
-    `kind` is the loss: labels of -1 and 1 for "logistic", a tenth of them flipped so that no plane separates few columns,
-    and numbers of deviation 1 for others.
+    `kind` is the loss: labels of -1 and 1 for "logistic", a tenth of them flipped so that few columns do not separate
+    them, and numbers of deviation 1 for others.
     """
     random = np.random.default_rng(seed)
     x = random.normal(size=(rows, columns))

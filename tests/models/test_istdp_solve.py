@@ -76,7 +76,7 @@ def test_a_convex_problem_has_the_optimum_that_a_cone_solver_finds(kind: str, ac
 
 def test_where_the_loss_outweighs_the_penalty_the_one_stationary_point_is_found_from_everywhere() -> None:
     # Convex, since the least eigenvalue of X'X/n is above 1/alpha (MATH ISTDP).
-    x, y, _ = SMALL["squared"]
+    x = SMALL["squared"][0]
     alpha = 1.1 / np.linalg.eigvalsh(x.T @ x / 80).min()
     one = model("squared", MCP(0.1, alpha))
     starts = np.random.default_rng(0).normal(size=(4, 12))
@@ -139,7 +139,9 @@ def test_newton_saves_most_passes() -> None:
 def test_a_sparse_matrix_gives_what_a_dense_one_gives() -> None:
     x, y, _ = SMALL["logistic"]
     x = np.where(np.abs(x) < 0.5, 0.0, x)
-    dense, sparse = (ISTDP(one, y, penalty="mcp:0.05:3", intercept=True).solve(tol=1e-10) for one in (x, sp.coo_array(x)))
+    dense, sparse = (
+        ISTDP(one, y, penalty="mcp:0.05:3", intercept=True).solve(tol=1e-10) for one in (x, sp.coo_array(x))
+    )
     np.testing.assert_allclose(sparse.theta, dense.theta, atol=1e-8)  # 1e-10 over the least curvature
 
 

@@ -57,7 +57,7 @@ def test_a_solver_s_empty_cells_are_not_worth_minus_infinity(divergence: str) ->
     state = random_state(g10("jensen-shannon", 0.3, size_u=30), 1)
     view = {"mechanism": state["mechanism"][0], "posterior": trial_posteriors(problem)[:, :30]}
     block = joint(problem)
-    written, solution = block.solve(view)
+    _, solution = block.solve(view)
     assert block.direct is not None
     exact = single(block.direct({name: value[None] for name, value in view.items()}), 0)
     # 1e-6: ten times what the `checked` engine allows, for f with vertical walls.

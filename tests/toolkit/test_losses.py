@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from scipy.special import expit
 
 from cvxpriv.errors import ModelError
 from cvxpriv.learning import LOSSES, Loss, loss_named
+from cvxpriv.learning.proximal import logistic_root, monotone_root
 
 CONVEX = [loss for loss in LOSSES.values() if loss.convex]
 EVERY = list(LOSSES.values())
@@ -86,6 +88,18 @@ def test_plain_newton_fails_where_the_bracketed_step_does_not() -> None:
     assert 0.4 < lost.mean() < 0.6
     exact = loss.prox(v, b, 1.0, penalty)
     assert np.abs(loss.gradient(exact, b) + penalty * (exact - v)).max() < 1e-14
+
+
+@pytest.mark.parametrize("ratio", [1e-4, 0.01, 0.3, 5.0, 1e3])
+def test_the_fast_logistic_step_is_the_bracketed_root_from_any_guess(ratio: float) -> None:
+    rng = np.random.default_rng(4)
+    v = np.concatenate([rng.uniform(-60, 60, 500), rng.normal(size=500), [800.0, -800.0]])
+    ratios = np.full_like(v, ratio)
+    exact = monotone_root(lambda t: -expit(-t), lambda t: expit(t) * expit(-t), v, ratios, v)
+    for guess in (v, exact, exact + 1e-3, np.full_like(v, 1e6), np.full_like(v, -1e6)):
+        t = logistic_root(v, ratios, guess)
+        # Roots of up to 1/ratio, or 800, in doubles.
+        np.testing.assert_allclose(t, exact, rtol=1e-12, atol=1e-13)
 
 
 def test_a_guess_changes_the_steps_and_not_the_answer() -> None:

@@ -8,11 +8,13 @@ import pytest
 
 from cvxpriv.errors import ModelError
 from cvxpriv.learning import Regularizer, regularizer_named
-from cvxpriv.learning.regularizers import group
+from cvxpriv.learning.regularizers import box, group, nonnegative, restricted
 
 EVERY = [
     *map(regularizer_named, ("none", "l2", "l1", "elastic-net:0.3", "elastic-net:0", "nonneg", "box:-0.5:1")),
     group([[0, 2], [1], [3, 4, 5]]),
+    restricted(regularizer_named("l2"), nonnegative()),
+    restricted(regularizer_named("elastic-net:0.3"), box(-0.5, 1.0)),
 ]
 
 

@@ -1,10 +1,11 @@
 """What the commands that design a mechanism share: work that can be interrupted, its files, its text, its page."""
 
 from cvxpriv.cli.studies.ending import crosschecked, finish
-from cvxpriv.cli.studies.study import Extras, Solved, Study, exact_zero, extra_options
+from cvxpriv.cli.studies.study import SOLVERS, Extras, Solved, Study, exact_zero, extra_options, solvers_option
 from cvxpriv.cli.studies.work import curve_points, solve_watched, studied
 
 __all__ = [
+    "SOLVERS",
     "Extras",
     "Solved",
     "Study",
@@ -14,5 +15,6 @@ __all__ = [
     "extra_options",
     "finish",
     "solve_watched",
+    "solvers_option",
     "studied",
 ]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from cvxpriv.cli.crosscheck import crosscheck_document, crosscheck_text, unsound
-from cvxpriv.cli.interrupts import Interrupt
+from cvxpriv.cli.interrupts import Interrupt, watched
 from cvxpriv.cli.layout import paragraph, residual
 from cvxpriv.cli.outputs import Outputs
 from cvxpriv.cli.studies.study import Study
-from cvxpriv.cli.studies.text import reported
+from cvxpriv.cli.studies.text import heading, reported
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement
+from cvxpriv.solvers import solver_spec
 
 __all__ = ["crosschecked", "finish"]
 
@@ -59,13 +61,12 @@ def _outputs(found: Study[Any], folder: Path, report: bool) -> Outputs:
 
 def crosschecked(
     terminal: Terminal,
-    interrupt: Interrupt,
-    found: Study[Any],
+    begin: Callable[[Interrupt], Study[Any]],
     solvers: tuple[str, ...],
     folder: Path | None,
     command: str,
 ) -> None:
-    """Cross-check every block at a study's answer, write ``crosscheck.csv`` if there is a folder, and show it.
+    """Solve, cross-check every block at the answer, write ``crosscheck.csv`` if there is a folder, and show it.
 
     Raises
     ------
@@ -76,18 +77,21 @@ def crosschecked(
     click.Abort
         The solve was interrupted.
     """
-    if interrupt.pressed:
-        raise click.Abort
-    with terminal.phase(f"cross-checking by {', '.join(solvers)}"):
-        check = found.run.certify(solvers)
+    names = tuple(solver_spec(name).name for name in solvers)
+    with watched() as interrupt:
+        found = begin(interrupt)
+        if interrupt.pressed:
+            raise click.Abort
+        with terminal.phase(f"cross-checking by {', '.join(names)}"):
+            check = found.run.certify(names)
     outputs = Outputs(folder or Path())
     if folder is not None:
         outputs.contents["crosscheck.csv"] = check.table.to_csv(index=False, lineterminator="\n")
     files = outputs.write()
     document = {"command": command, "converged": found.run.converged, "kkt": found.kkt}
     terminal.result({**document, **crosscheck_document(check), "files": files})
-    terminal.say(paragraph(found.table.description, indent="", hanging="  ") + "\n")
-    terminal.say(f"Every block at the best of {reported(found)}, KKT residual {residual(found.kkt)} nats:\n")
+    terminal.say(heading(found))
+    terminal.say(f"\nEvery block at the best of {reported(found)}, KKT residual {residual(found.kkt)} nats:\n")
     terminal.say(crosscheck_text(check))
     terminal.say("\n" + paragraph(f"Worst: {check.worst_offender}", indent="", hanging="  "))
     for file in files:

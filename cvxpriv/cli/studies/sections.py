@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from cvxpriv.cli.studies.study import Study
+from cvxpriv.cli.studies.study import Study, exact_zero
 from cvxpriv.crosschecks.page import largest_residual, worst_first
 from cvxpriv.formatting import format_number
 from cvxpriv.plots import plot_history
 from cvxpriv.report import Headline, Picture, Section, Table
-
-if TYPE_CHECKING:
-    from cvxpriv.disclosure import Disclosure
 
 __all__ = [
     "crosscheck_section",
@@ -45,14 +42,14 @@ def interval_detail(found: Study[Any], name: str) -> str:
     interval = None if found.found is None else found.found.interval(name)
     if found.found is None or interval is None:
         return ""
-    low, high = map(format_number, interval)
+    low, high = (format_number(exact_zero(end)) for end in interval)
     return f"; {found.found.level:.0%} interval {low} to {high}"
 
 
 def residual_headline(found: Study[Any]) -> Headline:
     """Return the KKT residual and whether it is what was asked for."""
     state = "converged" if found.run.converged else "NOT converged"
-    asked = f"{state}; {format_number(found.tol, 1)} asked for"
+    asked = f"{state}; asked for {found.asked}"
     return Headline("KKT residual", format_number(found.kkt, 2), "nats", asked)
 
 
@@ -61,8 +58,8 @@ def not_converged(found: Study[Any]) -> str:
     if found.run.converged:
         return ""
     return (
-        f"\n\nThis run did NOT converge: its KKT residual is {format_number(found.kkt, 2)} nats, "
-        f"{format_number(found.tol, 1)} was asked for. The figures are those of the best mechanism found."
+        f"\n\nThis run did NOT converge: it has a {found.missed}, {format_number(found.tol, 1)} was asked for. "
+        "The figures are those of the best mechanism found."
     )
 
 
@@ -92,34 +89,36 @@ def crosscheck_section(found: Study[Any]) -> Section | None:
     )
 
 
-def disclosure_section(found: Disclosure, title: str, text: str, measures: Mapping[str, str]) -> Section:
-    """Return the measures of a release under the names that a model has for them, in the order given."""
-    frame = found.frame.loc[list(measures)]
-    columns = {"measure": list(measures.values()), "unit": frame["unit"], "value": frame["value"]}
+def disclosure_section(found: Study[Any], title: str, text: str) -> Section | None:
+    """Return the measures of a release, under the names that X and Y have here."""
+    if found.found is None:
+        return None
+    frame, level = found.found.frame, f"{found.found.level:.0%}"
+    columns = {"measure": frame["measure"].map(found.named), "unit": frame["unit"], "value": frame["value"]}
     caption = "Values of the table."
-    if found.bootstrap:
-        columns |= {f"{found.level:.0%} low": frame["low"], f"{found.level:.0%} high": frame["high"]}
-        caption = f"Values of the table; intervals from {found.bootstrap} resamples of the records."
-    return Section(title, text, tables=[Table(pd.DataFrame(columns), caption)], notes=found.notes)
+    if found.found.bootstrap:
+        columns |= {f"{level} low": frame["low"], f"{level} high": frame["high"]}
+        caption = f"Values of the table; intervals from {found.found.bootstrap} resamples of the records."
+    notes = [found.named(note) for note in found.found.notes]
+    return Section(title, text, tables=[Table(pd.DataFrame(columns), caption)], notes=notes)
 
 
-def starts_section(
-    found: Study[Any], by: Sequence[str], ascending: Sequence[bool], history: pd.DataFrame, caption: str
-) -> Section:
-    """Return the best starts, sorted by columns of the run's table, and the history as a picture."""
-    starts = found.run.starts.reset_index().sort_values(list(by), ascending=list(ascending), ignore_index=True)
+def starts_section(found: Study[Any], by: Mapping[str, bool], history: pd.DataFrame, caption: str) -> Section:
+    """Return the best starts, sorted by columns of the run's table (ascending or not), and the history as a picture."""
+    starts = found.run.starts.reset_index()
+    starts = starts.sort_values(list(by), ascending=list(by.values()), ignore_index=True)
     best = starts.head(10).rename(columns={"kkt": "KKT residual"})
     shown = f"The best {len(best)} of {len(starts)} starts." if len(best) < len(starts) else "All starts."
     figures = []
-    if "objective" in history and history["objective"].notna().any():
+    if {"objective", "kkt"} <= set(history.columns) and history["objective"].notna().any():
         alt = "Objective and KKT residual by iteration, one line for each start."
         figures.append(Picture.of(plot_history(history, best=found.run.start), alt))
     return Section("How it was found", figures=figures, tables=[Table(best, f"{shown} {caption}")])
 
 
-def settings_section(found: Study[Any], private: str, public: str, facts: Mapping[str, object]) -> Section:
+def settings_section(found: Study[Any], facts: Mapping[str, object]) -> Section:
     """Return what went into a study: the table's sides under their names here, a model's facts, and the options."""
-    table = found.table
+    table, (private, public) = found.table, found.sides
     every: dict[str, object] = {
         private: f"{', '.join(table.private.columns)} ({len(table.private)} symbols)",
         public: f"{', '.join(table.public.columns)} ({len(table.public)} symbols)",

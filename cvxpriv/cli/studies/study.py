@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import click
 import pandas as pd
 
-from cvxpriv.cli.options import NAMES
+from cvxpriv.cli.layout import number, residual
+from cvxpriv.cli.options import NAMES, packed
 from cvxpriv.crosschecks.check import CrossCheck
 from cvxpriv.disclosure import Disclosure
 from cvxpriv.distributions import JointTable
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
 
     from cvxpriv.report import Report
 
-__all__ = ["CERTIFIED", "SOLVERS", "Extras", "Solved", "Study", "exact_zero", "extra_options"]
+__all__ = ["CERTIFIED", "SOLVERS", "Extras", "Solved", "Study", "exact_zero", "extra_options", "solvers_option"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 CERTIFIED = 2_000
 """Mechanisms with more cells are cross-checked only on demand: SCS needs minutes for 160 x 161."""
@@ -97,6 +101,10 @@ class Study(ABC, Generic[Run]):
     found : Disclosure, optional
     """
 
+    #: How a model calls the table's sides, and X and Y of a `Disclosure`.
+    sides: ClassVar[tuple[str, str]] = ("private S", "public X")
+    symbols: ClassVar[Mapping[str, str]] = {}
+
     source: str
     table: JointTable
     run: Run
@@ -138,6 +146,20 @@ class Study(ABC, Generic[Run]):
         """How many points of the curve have a residual above the tolerance."""
         return 0 if self.curve is None else int((~self.curve["converged"].astype(bool)).sum())
 
+    @property
+    def asked(self) -> str:
+        """What was asked for."""
+        return residual(self.tol)
+
+    @property
+    def missed(self) -> str:
+        """What is above the tolerance where a run did not converge."""
+        return f"KKT residual of {number(self.kkt, 2)} nats"
+
+    def named(self, text: str) -> str:
+        """Return a text of a `Disclosure` with X and Y under the names that they have here."""
+        return re.sub(r"\b[XY]\b", lambda found: self.symbols.get(found.group(), found.group()), text)
+
     def raise_if_not_converged(self) -> None:
         """Raise unless the mechanism and every point of the curve met the tolerance.
 
@@ -147,8 +169,8 @@ class Study(ABC, Generic[Run]):
         """
         if not self.run.converged:
             raise NotConverged(
-                f"{self.best_of} has a KKT residual of {self.kkt:.1e} nats after {self.run.iterations} iterations, "
-                f"above tol={self.tol:g}: raise --max-iter or --starts, or allow a larger --tol"
+                f"{self.best_of} has a {self.missed} after {self.run.iterations} iterations, above tol={self.tol:g}: "
+                "raise --max-iter or --starts, or allow a larger --tol"
             )
         if self.curve is not None and self.unconverged:
             raise NotConverged(
@@ -159,11 +181,12 @@ class Study(ABC, Generic[Run]):
     def document(self) -> dict[str, object]:
         """Return the findings as JSON holds them."""
         run, table = self.run, self.table
+        private, public = (side.split()[0] for side in self.sides)
         return {
             "source": self.source,
             "table": {
-                "private": table.private.columns,
-                "public": table.public.columns,
+                private: table.private.columns,
+                public: table.public.columns,
                 "shape": table.shape,
                 "records": table.records,
                 "smoothing": table.smoothing,
@@ -178,9 +201,14 @@ class Study(ABC, Generic[Run]):
             "iterations": run.iterations,
             "seconds": run.seconds,
             "settings": asdict(run.settings),
-            "disclosure": None if self.found is None else self.found.frame.reset_index().to_dict(orient="records"),
+            "disclosure": None if self.found is None else self._disclosed(self.found),
             "curve": None if self.curve is None else self.curve.astype(object).to_dict(orient="records"),
         }
+
+    def _disclosed(self, found: Disclosure) -> list[dict[str, object]]:
+        measures = found.frame["measure"].map(self.named)
+        records = found.frame.assign(measure=measures).reset_index().to_dict(orient="records")
+        return [{str(name): value for name, value in record.items()} for record in records]
 
 
 def exact_zero(value: float) -> float:
@@ -192,15 +220,21 @@ def exact_zero(value: float) -> float:
     return 0.0 if abs(value) <= ROUNDING else value
 
 
-def extra_options() -> list[Callable[[Any], Any]]:
-    """Return the options of `Extras`, to be `packed`."""
-    return [
+def solvers_option(command: Command) -> Command:
+    """Give a command ``--solvers``, who cross-checks."""
+    text = "Who cross-checks."
+    return click.option("--solvers", type=NAMES, default=",".join(SOLVERS), show_default=True, help=text)(command)
+
+
+def extra_options(command: Command) -> Command:
+    """Give a command the options of what is computed beside the mechanism; it gets them as one `Extras`, ``extras``."""
+    options = [
         click.option(
             "--certify/--no-certify",
             default=None,
             help=f"Cross-check every block by every solver.  [default: up to {CERTIFIED:,} cells of the mechanism]",
         ),
-        click.option("--solvers", type=NAMES, default=",".join(SOLVERS), show_default=True, help="Who cross-checks."),
+        solvers_option,
         click.option(
             "--bootstrap",
             type=int,
@@ -210,6 +244,7 @@ def extra_options() -> list[Callable[[Any], Any]]:
             help="Replicates for the intervals; 0 for none.",
         ),
     ]
+    return packed(command, Extras, "extras", options)
 
 
 def _replicates(value: int) -> int:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from cvxpriv.cli.crosscheck import crosscheck_text
-from cvxpriv.cli.layout import number, residual, table
-from cvxpriv.cli.studies.study import Study
+from cvxpriv.cli.layout import number, paragraph, residual, table
+from cvxpriv.cli.studies.study import Study, exact_zero
+from cvxpriv.crosschecks.verdicts import VERDICTS
+
+if TYPE_CHECKING:
+    from cvxpriv.crosschecks.check import CrossCheck
 
 __all__ = ["crosscheck_part", "curve_part", "effort_rows", "heading", "interval_text", "padded", "reported", "share"]
 
 SHOWN_POINTS = 10
 """How many points of a longer curve the terminal shows."""
+SHOWN_ANSWERS = 24
+"""Up to how many answers of a cross-check the terminal shows one by one."""
 
 
 def reported(found: Study[Any]) -> str:
@@ -24,9 +31,9 @@ def reported(found: Study[Any]) -> str:
     return f"{many} (start {run.start}, {run.iterations} iterations)"
 
 
-def heading(found: Study[Any], private: str, public: str) -> str:
+def heading(found: Study[Any]) -> str:
     """Return the table's name, its sides under their names here, and its records."""
-    data = found.table
+    data, (private, public) = found.table, found.sides
     records = "given as probabilities" if data.records is None else f"{data.records:,} records"
     rows = [
         [private, f"{', '.join(data.private.columns)} ({len(data.private)} symbols)"],
@@ -46,14 +53,15 @@ def interval_text(found: Study[Any], name: str) -> list[str]:
     interval = None if found.found is None else found.found.interval(name)
     if found.found is None or interval is None:
         return []
-    return [f"{found.found.level:.0%}: {number(interval[0])} to {number(interval[1])}"]
+    low, high = (number(exact_zero(end)) for end in interval)
+    return [f"{found.found.level:.0%}: {low} to {high}"]
 
 
 def effort_rows(found: Study[Any]) -> list[list[str]]:
     """Return the last two rows of the figures: the residual, and what it took."""
     verdict = "" if found.run.converged else "  NOT CONVERGED"
     return [
-        ["KKT", "", f"{residual(found.kkt)} nats", f"asked for {residual(found.tol)}{verdict}"],
+        ["KKT", "", f"{residual(found.kkt)} nats", f"asked for {found.asked}{verdict}"],
         ["solved", "", f"{number(found.run.seconds)} s", f"best of {reported(found)}"],
     ]
 
@@ -86,5 +94,23 @@ def curve_part(found: Study[Any], title: str, columns: Mapping[str, tuple[str, C
 
 
 def crosscheck_part(found: Study[Any]) -> list[str]:
-    """Return the cross-check's table, or nothing where there is none."""
-    return [] if found.check is None else [f"Every block solved again at this answer\n{crosscheck_text(found.check)}"]
+    """Return the cross-check, or nothing where there is none: row by row, or for many rows solver by solver."""
+    if found.check is None:
+        return []
+    rows = found.check.table
+    text = crosscheck_text(found.check) if len(rows) <= SHOWN_ANSWERS else _by_solver(found.check)
+    blocks = rows["case"].nunique()
+    return [f"Every block ({blocks}) solved again at this answer\n{text}"]
+
+
+def _by_solver(check: CrossCheck) -> str:
+    """Return how often each solver had which verdict, and the worst answer of each."""
+    counts = pd.crosstab(check.table["solver"], check.table["verdict"]).loc[list(check.verdicts)]
+    verdicts = [verdict for verdict in VERDICTS if verdict in counts]
+    body = [[solver, *(str(counts.at[solver, verdict]) for verdict in verdicts)] for solver in check.verdicts]
+    worst = [
+        paragraph(f"{solver}: {verdict.reason}", indent="  - ", hanging="    ")
+        for solver, verdict in check.verdicts.items()
+        if verdict.verdict != "agrees"
+    ]
+    return "\n".join([table(["solver", *verdicts], body, "l" + "r" * len(verdicts)), *worst])

@@ -25,8 +25,9 @@ __all__ = ["Anderson"]
 MEMORY = 5
 #: Of the trace, added to the normal equations: steps become parallel near the end.
 DAMPING = 1e-10
-#: A combination that makes the step longer by this factor is dropped, and the memory with it.
-LONGER = 2.0
+#: The n-th combination is kept only if its pass moves at most this times the first pass's step, over n^POWER: a sum
+#: that converges, hence so does the run (Zhang et al., Theorem 6). It must not be longer than the last step either.
+SAFE, POWER = 2.0, 1.01
 
 
 class Anderson:
@@ -42,7 +43,7 @@ class Anderson:
     def __init__(self, problem: Problem, scheme: Scheme, factors: Sequence[Factor]) -> None:
         self.problem, self.scheme, self.factors = problem, scheme, factors
         self.names = [f"{kind}/{m}" for m in range(problem.parties) for kind in "xv"]
-        self.length = np.inf
+        self.first, self.length, self.combined = 0.0, np.inf, 0
         self._forget()
 
     def __call__(self, body: Callable[[Values], dict[str, Array]], state: Values, iteration: int) -> Values:
@@ -52,11 +53,15 @@ class Anderson:
         image = body(start)
         step = self._step(single(start, 0), single(image, 0))
         length = float(np.linalg.norm(step))
-        if combined and not length <= LONGER * self.length:
+        if combined and not length <= min(self.length, SAFE * self.first / (self.combined + 1) ** POWER):
             self._forget()
             image = body(state)
             step = self._step(single(state, 0), single(image, 0))
             length = float(np.linalg.norm(step))
+        elif combined:
+            self.combined += 1
+        else:
+            self.first = self.first or length
         self.length = length
         self._remember(step, self._pack(single(image, 0)))
         return image

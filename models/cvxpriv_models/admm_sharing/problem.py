@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -146,7 +146,7 @@ def checked_part(name: str, part: Any) -> Part:
         Not a table of finite numbers with a row and a column.
     """
     if sparse.issparse(part):
-        rows = sparse.csr_array(part, dtype=np.float64)
+        rows = sparse.csr_array(cast(Any, part), dtype=np.float64)
         entries = rows.data
         matrix: Part = rows
     else:

@@ -10,7 +10,7 @@ from cvxpriv.solvers import solver_spec
 from cvxpriv.state import Values
 
 from . import kkt
-from .algorithm import Rules, with_rules
+from .figures import Rules, with_rules
 from .joint import joint
 from .problem import Problem
 

@@ -112,7 +112,9 @@ def joint_gap(problem: Problem, mechanism: Array, posterior: Array) -> Array:
     if np.isnan(s).any():
         s = least_unused(problem, s, posterior)
     room = 1.0 - problem.size_u * problem.floor
-    best = room * s.max(axis=-1) + problem.floor * s.sum(axis=-1)
+    best = room * s.max(axis=-1)
+    if problem.floor > 0.0:  # without one s may be -inf, where a symbol rules out an s
+        best = best + problem.floor * s.sum(axis=-1)
     reached = measures.surrogate(
         mechanism, posterior, problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence
     )

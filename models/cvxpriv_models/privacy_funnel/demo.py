@@ -8,11 +8,11 @@ import click
 
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.outputs import require_report_packages, require_writable
+from cvxpriv.cli.studies import SOLVERS, Extras, finish
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.datasets import SOURCES, joint_table
 
-from .command import SOLVERS, finish
-from .study import Extras, SolveOptions, study
+from .study import SolveOptions, study
 
 __all__ = ["demo"]
 
@@ -64,5 +64,6 @@ def demo(terminal: Terminal, table: str, out: str) -> None:
     if effort.note:
         terminal.say(f"{effort.note}\n")
     options = SolveOptions(rate=RATE, starts=effort.starts)
-    extras = Extras(curve=effort.curve, solvers=effort.solvers)
-    finish(terminal, study(terminal, SOURCES[table].title, joint_table(table), options, extras), folder, "demo", True)
+    extras = Extras(certify=True, solvers=effort.solvers)
+    found = study(terminal, SOURCES[table].title, joint_table(table), options, extras, effort.curve)
+    finish(terminal, found, folder, "demo", True)

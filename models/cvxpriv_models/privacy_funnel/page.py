@@ -2,52 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from cvxpriv.crosschecks.page import largest_residual, worst_first
+from cvxpriv.cli.studies import exact_zero
+from cvxpriv.cli.studies.sections import (
+    crosscheck_section,
+    disclosure_section,
+    interval_detail,
+    not_converged,
+    percent_of,
+    residual_headline,
+    settings_section,
+    starts_section,
+)
 from cvxpriv.disclosure import STATEMENT
 from cvxpriv.formatting import format_number
-from cvxpriv.plots import plot_curve, plot_history, plot_mechanism
+from cvxpriv.plots import plot_curve, plot_mechanism
 from cvxpriv.provenance import machine, versions
-from cvxpriv.report import Headline, Picture, Report, Section, Table, render
+from cvxpriv.report import Headline, Picture, Report, Section, Table
 
-from .study import Study, exact_zero
+from .study import FunnelStudy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["curve_figure", "page"]
 
-_LEGEND = (
-    "agrees: right, and every exact residual is small. loose: right to fewer digits, or claims no accuracy. failed: "
-    "returned no solution. WRONG: claims a solution that it has not.",
-    "A verdict on a solver is none on the mechanism: the method took the exact updates.",
-)
 
-
-def page(found: Study) -> str:
-    """Return the page as a text.
+def page(found: FunnelStudy) -> Report:
+    """Return the page.
 
     Raises
     ------
     ModelError
-        Jinja2 or matplotlib is missing.
+        matplotlib is missing.
     """
-    parts = (_promise, _curve, _mechanism, _crosscheck, _disclosure, _starts, _settings)
-    report = Report(
+    parts = (_promise, _curve, _mechanism, crosscheck_section, _disclosure, _starts, _settings)
+    return Report(
         title=f"Privacy funnel: {found.source}",
         summary=_summary(found),
         headlines=_headlines(found),
         sections=[section for part in parts if (section := part(found)) is not None],
         made_with={**versions(), **machine()},
     )
-    return render(report)
 
 
-def curve_figure(found: Study) -> Figure:
+def curve_figure(found: FunnelStudy) -> Figure:
     """Return the privacy-utility curve with the designed mechanism on it."""
     assert found.curve is not None
     own = pd.DataFrame({"utility": [found.run.utility], "leakage": [found.run.leakage]})
@@ -59,29 +61,22 @@ def curve_figure(found: Study) -> Figure:
     )
 
 
-def _summary(found: Study) -> str:
+def _summary(found: FunnelStudy) -> str:
     run, table = found.run, found.table
     private, public = ", ".join(table.private.columns), ", ".join(table.public.columns)
     counted = "" if table.records is None else f" It was designed on a table of {table.records:,} records."
-    ended = "" if run.converged else _not_converged(found)
     return (
         f"A mechanism that releases Y in place of X = {public}, so that Y tells at least "
-        f"{format_number(run.problem.rate)} nats about X and as little as possible about S = {private}.{counted}{ended}"
+        f"{format_number(run.problem.rate)} nats about X and as little as possible about S = {private}.{counted}"
+        + not_converged(found)
     )
 
 
-def _not_converged(found: Study) -> str:
-    return (
-        f"\n\nThis run did NOT converge: its KKT residual is {format_number(found.run.kkt.largest, 2)} nats, "
-        f"{format_number(found.options.tol, 1)} was asked for. The figures are those of the best mechanism found."
-    )
-
-
-def _headlines(found: Study) -> list[Headline]:
+def _headlines(found: FunnelStudy) -> list[Headline]:
     run, table = found.run, found.table
     leakage = exact_zero(run.leakage)
-    leaked = _of(leakage, table.information, "I(S;X), the leakage of X") + _interval(found, "leakage")
-    told = _of(run.utility, table.entropy_x, "H(X), all there is") + _interval(found, "utility")
+    leaked = percent_of(leakage, table.information, "I(S;X), the leakage of X") + interval_detail(found, "leakage")
+    told = percent_of(run.utility, table.entropy_x, "H(X), all there is") + interval_detail(found, "utility")
     heads = [
         Headline("Leakage I(S;Y)", leakage, "nats", leaked),
         Headline("Utility I(X;Y)", run.utility, "nats", told),
@@ -90,25 +85,10 @@ def _headlines(found: Study) -> list[Headline]:
         nothing, y, x = (found.found.value(f"accuracy_{name}") for name in ("nothing", "y", "x"))
         detail = f"{nothing:.1%} from nothing, {x:.1%} from X"
         heads.append(Headline("Best guess of S from Y", f"{y:.1%}", "right", detail))
-    state = "converged" if run.converged else "NOT converged"
-    asked = f"{state}; {format_number(found.options.tol, 1)} asked for"
-    heads.append(Headline("KKT residual", format_number(run.kkt.largest, 2), "nats", asked))
-    return heads
+    return [*heads, residual_headline(found)]
 
 
-def _interval(found: Study, name: str) -> str:
-    interval = None if found.found is None else found.found.interval(name)
-    if found.found is None or interval is None:
-        return ""
-    low, high = map(format_number, interval)
-    return f"; {found.found.level:.0%} interval {low} to {high}"
-
-
-def _of(value: float, whole: float, name: str) -> str:
-    return f"{100 * value / whole:.3g}% of {name}" if whole > 0 else ""
-
-
-def _promise(found: Study) -> Section:
+def _promise(found: FunnelStudy) -> Section:
     return Section(
         "What this promises, and what it does not",
         "Of all mechanisms that tell this much of X, one was sought that tells least of S, on average over the people "
@@ -118,7 +98,7 @@ def _promise(found: Study) -> Section:
     )
 
 
-def _curve(found: Study) -> Section | None:
+def _curve(found: FunnelStudy) -> Section | None:
     if found.curve is None:
         return None
     picture = Picture.of(
@@ -131,8 +111,8 @@ def _curve(found: Study) -> Section | None:
         columns={"fraction": "rate / H(X)", "found_at": "found at", "kkt": "KKT residual"}
     )
     notes = ["A mechanism found at a higher rate serves a lower one: 'found at' names the rate it comes from."]
-    if found.unconverged_rates:
-        notes.append(f"{found.unconverged_rates} rates did not converge: their leakage may be higher than need be.")
+    if found.unconverged:
+        notes.append(f"{found.unconverged} rates did not converge: their leakage may be higher than need be.")
     return Section(
         "The privacy-utility curve",
         figures=[picture],
@@ -141,7 +121,7 @@ def _curve(found: Study) -> Section | None:
     )
 
 
-def _mechanism(found: Study) -> Section:
+def _mechanism(found: FunnelStudy) -> Section:
     rows, columns = found.run.mechanism.shape
     picture = Picture.of(
         plot_mechanism(found.run.mechanism, found.table.public),
@@ -152,77 +132,19 @@ def _mechanism(found: Study) -> Section:
     return Section("The mechanism P(Y|X)", f"{rows} public symbols, {columns} outputs.", figures=[picture])
 
 
-def _crosscheck(found: Study) -> Section | None:
-    if found.check is None:
-        return None
-    rows = worst_first(found.check.table)
-    frame = pd.DataFrame(
-        {
-            "verdict": rows["verdict"],
-            "block": rows["case"],
-            "solver": rows["solver"],
-            "gap": rows["gap"],
-            "residual": [largest_residual(row) for row in rows.to_dict("records")],
-            "natural": rows["natural"],
-            "ms": rows["seconds"] * 1e3,
-            "why it does not agree": rows["reason"].where(rows["verdict"] != "agrees", ""),
-        }
-    )
-    return Section(
-        "Cross-check: every block, every solver",
-        "Each convex block of the method was solved again at the answer, by each solver and by its exact update. A "
-        "verdict rests on residuals computed from the problem itself, not on what a solver says of its answer.",
-        tables=[Table(frame, "gap, residual: relative; natural: how far from stationary, in units of the variables.")],
-        notes=[f"Worst answer: {found.check.worst_offender}.", *_LEGEND],
-    )
-
-
-def _disclosure(found: Study) -> Section | None:
-    if found.found is None:
-        return None
-    frame = found.found.frame
-    columns = {"measure": frame["measure"], "unit": frame["unit"], "value": frame["value"]}
-    if found.found.bootstrap:
-        level = f"{found.found.level:.0%}"
-        columns |= {f"{level} low": frame["low"], f"{level} high": frame["high"]}
-    caption = "Values of the table" + (
-        f"; intervals from {found.found.bootstrap} resamples of the records." if found.found.bootstrap else "."
-    )
-    return Section(
+def _disclosure(found: FunnelStudy) -> Section | None:
+    return disclosure_section(
+        found,
         "What a release discloses",
         "An adversary's best accuracy is the chance to name S right, knowing the table and nothing else, Y, or X.",
-        tables=[Table(pd.DataFrame(columns)[list(columns)], caption)],
-        notes=found.found.notes,
     )
 
 
-def _starts(found: Study) -> Section:
-    run = found.run
-    best = run.starts.reset_index().sort_values(["leakage", "kkt"], ignore_index=True)
-    table = best.head(10).rename(columns={"kkt": "KKT residual"})
-    shown = f"The best {len(table)} of {len(best)} starts." if len(best) > len(table) else "All starts."
-    history = run.log.frame()
-    figures = []
-    if "objective" in history and history["objective"].notna().any():
-        alt = "Objective and KKT residual by iteration, one line for each start."
-        figures.append(Picture.of(plot_history(history, best=run.start), alt))
-    return Section(
-        "How it was found", figures=figures, tables=[Table(table, f"{shown} Leakage, utility and residual in nats.")]
-    )
+def _starts(found: FunnelStudy) -> Section:
+    caption = "Leakage, utility and residual in nats."
+    return starts_section(found, {"leakage": True, "kkt": True}, found.run.log.frame(), caption)
 
 
-def _settings(found: Study) -> Section:
-    table = found.table
-    facts: dict[str, object] = {
-        "private S": f"{', '.join(table.private.columns)} ({len(table.private)} symbols)",
-        "public X": f"{', '.join(table.public.columns)} ({len(table.public)} symbols)",
-        "records": table.records,
-        "smoothing": table.smoothing,
-        "rate in nats": found.run.problem.rate,
-        "outputs |Y|": found.run.problem.size_y,
-        **{name.replace("_", " "): value for name, value in asdict(found.run.settings).items()},
-        "solver": found.options.solver,
-        "seconds": found.run.seconds,
-    }
-    frame = pd.DataFrame({"setting": list(facts), "value": pd.Series(list(facts.values()), dtype=object)})
-    return Section("Settings", tables=[Table(frame)])
+def _settings(found: FunnelStudy) -> Section:
+    problem = found.run.problem
+    return settings_section(found, {"rate in nats": problem.rate, "outputs |Y|": problem.size_y})

@@ -1,0 +1,123 @@
+"""The public bounds that a neighbouring relation needs, held against the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import sparse
+
+from cvxpriv.errors import PrivacyError, suggest
+from cvxpriv.state import Array
+
+from .problem import Part, Problem
+
+__all__ = ["ADJACENCIES", "neighbours", "public_bounds", "within"]
+
+#: Relation to (the bound that it goes with, what one neighbour changes).
+ADJACENCIES = {
+    "row": ("row_bound", "one person's row replaced in all {parties} parties, each part of norm at most {bound}"),
+    "party-row": ("row_bound", "one person's row replaced in one party, of norm at most {bound}"),
+    "column": ("column_bound", "one column of one party replaced, of norm at most {bound}"),
+    "cell": ("cell_bound", "one entry of one party replaced, of absolute value at most {bound}"),
+}
+
+Bound = float | Sequence[float] | None
+
+#: How far beyond a bound rounding may leave a norm.
+ROUNDING = 1e-9
+
+
+def public_bounds(adjacency: str, parties: int, given: dict[str, Bound]) -> tuple[float, ...]:
+    """Return the bound of each party; inf where none is given.
+
+    Parameters
+    ----------
+    adjacency : str
+    parties : int
+    given : dict
+        `row_bound`, `column_bound`, `cell_bound`: a number for all parties, one a party, or None.
+
+    Raises
+    ------
+    PrivacyError
+        No such relation, a bound of another relation, or a bound that is not a finite number > 0.
+    """
+    if adjacency not in ADJACENCIES:
+        raise PrivacyError(f"adjacency={adjacency!r} is no neighbouring relation: {suggest(adjacency, ADJACENCIES)}")
+    name = ADJACENCIES[adjacency][0]
+    for other, value in given.items():
+        if other != name and value is not None:
+            raise PrivacyError(f"{other}={value!r} says nothing for adjacency={adjacency!r}: pass {name}")
+    bound = given[name]
+    if bound is None:
+        return (float("inf"),) * parties
+    several = tuple(bound) if isinstance(bound, (list, tuple, np.ndarray)) else (bound,) * parties
+    wrong = [one for one in several if not _is_bound(one)]
+    if len(several) != parties or wrong:
+        raise PrivacyError(f"{name}={bound!r} is no public bound: pass a finite number > 0, or one for each party")
+    return tuple(float(one) for one in several)  # type: ignore[arg-type]
+
+
+def within(problem: Problem, adjacency: str, bounds: tuple[float, ...], clip_data: bool) -> tuple[Part, ...]:
+    """Return the parties' columns within their bounds: as they are, or clipped where that was asked for.
+
+    Rows and columns are scaled down to their bound, cells cut off there, each on its own: neighbours stay neighbours.
+
+    Raises
+    ------
+    PrivacyError
+        The data exceed a bound, and clipping was not asked for.
+    """
+    name = ADJACENCIES[adjacency][0]
+    parts = []
+    for m, (part, bound) in enumerate(zip(problem.parts, bounds, strict=True)):
+        sizes = _sizes(part, adjacency)
+        largest = float(sizes.max(initial=0.0))
+        if largest <= bound * (1.0 + ROUNDING):
+            parts.append(part)
+        elif clip_data:
+            parts.append(_clipped(part, adjacency, bound, sizes))
+        else:
+            raise PrivacyError(
+                f"{name}={bound:g} does not hold: parts[{m}] has a {name.removesuffix('_bound')} of size "
+                f"{largest:.6g}. Pass a public bound of what the data may be, not one read off them, scale the "
+                "columns, or pass clip_data=True"
+            )
+    return tuple(parts)
+
+
+def neighbours(adjacency: str, bounds: tuple[float, ...], held: bool) -> str:
+    """Return the relation in words: what one neighbour may change."""
+    each = sorted(set(bounds))
+    bound = f"{each[0]:g}" if len(each) == 1 else ", ".join(f"{one:g}" for one in bounds)
+    words = ADJACENCIES[adjacency][1].format(parties=len(bounds), bound=bound)
+    return f"{words}, and one label flipped" if held else f"{words}; labels are public"
+
+
+def _is_bound(value: object) -> bool:
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return number and 0.0 < float(value) < np.inf  # type: ignore[arg-type]
+
+
+def _sizes(part: Part, adjacency: str) -> Array:
+    """Norms of rows or columns, or the largest absolute entry."""
+    if adjacency == "cell":
+        return np.array([abs(part).max()])
+    axis = 0 if adjacency == "column" else 1
+    squares = part.multiply(part) if sparse.issparse(part) else part * part
+    return np.sqrt(np.asarray(squares.sum(axis=axis)).ravel())
+
+
+def _clipped(part: Part, adjacency: str, bound: float, sizes: Array) -> Part:
+    if adjacency == "cell":
+        if not sparse.issparse(part):
+            return np.clip(part, -bound, bound)
+        cut = part.copy()
+        cut.data = np.clip(cut.data, -bound, bound)
+        return cut
+    scale = np.minimum(1.0, bound / np.maximum(sizes, np.finfo(float).tiny))
+    if sparse.issparse(part):
+        diagonal = sparse.diags_array(scale)
+        return sparse.csr_array(part @ diagonal if adjacency == "column" else diagonal @ part)
+    return part * (scale if adjacency == "column" else scale[:, None])

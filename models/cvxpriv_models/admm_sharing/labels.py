@@ -1,0 +1,96 @@
+"""What the labels' holder gives away, and how not to.
+
+The paper broadcasts y^t = grad l(z^t). For a margin loss l(z, b) = phi(b z) with phi' < 0 the sign of -y_i **is** the
+label, at the first pass and at every later one: no noise on the shares hides it, since y is computed from the labels.
+`labels="shared"` says so openly: labels are known to all parties and no guarantee is about them.
+
+With `labels="held"` they stay with their party, which is the centre. It flips each label once, at random, and uses
+the flipped ones in place of the true ones ever after (randomised response, Warner 1965). Whatever it sends is then
+computed from released values: it costs epsilon once, however many passes follow. Noise on every broadcast y^t would
+cost at each pass, and at one pass already more: at epsilon = 0.5 a flip keeps a quarter of each label's signal, while
+Gaussian noise at delta = 1e-6 keeps a seventeenth. A fit to flipped labels is a fit to weaker ones: the logistic loss
+is corrected to be unbiased (Natarajan et al. 2013), and its noise stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cvxpy as cp
+import numpy as np
+from scipy.special import expit, ndtri
+
+from cvxpriv.learning import Loss
+from cvxpriv.privacy import Noise
+from cvxpriv.schedule import Draw
+from cvxpriv.state import Array, Values
+
+__all__ = ["LABELS", "flip_probability", "flipping", "gaussian_equivalent", "recovered", "unbiased"]
+
+#: The state's entry of the labels, and the name of their release.
+LABELS = "labels"
+
+
+def recovered(y: Array) -> Array:
+    """Return the labels, -1 and 1, that anyone reads off the broadcast dual of a margin loss."""
+    return np.where(y < 0.0, 1.0, -1.0)
+
+
+def flip_probability(epsilon: float) -> float:
+    """Return with which probability randomised response flips a label: 1/(1 + exp(epsilon)).
+
+    >>> round(flip_probability(1.0), 4)
+    0.2689
+    """
+    return float(expit(-epsilon))
+
+
+def gaussian_equivalent(epsilon: float) -> float:
+    """Return the mu of the Gaussian release whose sign is this randomised response.
+
+    The sign of b + s n is flipped with probability Phi(-1/s), and b moves by 2: mu = 2/s. A rule for Gaussian releases
+    therefore covers a flip, if loosely: the sign says less than the number.
+    """
+    return float(-2.0 * ndtri(flip_probability(epsilon)))
+
+
+def flipping(epsilon: float) -> Draw:
+    """Return the step that replaces the labels by flipped ones; (epsilon, 0)-private for one person's label."""
+
+    def flip(view: Values, noise: Noise) -> Values:
+        flips = noise.uniform(view[LABELS].shape) < flip_probability(epsilon)
+        return {LABELS: np.where(flips, -view[LABELS], view[LABELS])}
+
+    only = frozenset({LABELS})
+    return Draw(LABELS, flip, only, only, gaussian_equivalent(epsilon))
+
+
+def unbiased(loss: Loss, flipped: float) -> Loss:
+    """Return the loss of a flipped label whose mean over the flips is the logistic loss of the true one.
+
+    ((1 - f) l(z, b) - f l(z, -b))/(1 - 2f) = l(z, b) - f/(1 - 2f) b z, as l(z, b) - l(z, -b) = -b z: still convex. The
+    other losses have no such form and come back as they are.
+
+    Parameters
+    ----------
+    loss : Loss
+    flipped : float
+        f, below 1/2.
+    """
+    if loss.name != "logistic" or loss.iterated is None or loss.expression is None:
+        return loss
+    tilt = flipped / (1.0 - 2.0 * flipped)
+    root, form = loss.iterated, loss.expression
+
+    def expression(t: cp.Expression) -> cp.Expression:
+        return form(t) - tilt * t
+
+    return replace(
+        loss,
+        name="logistic, unbiased under flips",
+        phi=lambda t: loss.phi(t) - tilt * t,
+        derivative=lambda t: loss.derivative(t) - tilt,
+        expression=expression,
+        slope=loss.slope + tilt,
+        iterated=lambda v, ratio, guess: root(v + tilt / ratio, ratio, guess),
+    )

@@ -1,0 +1,255 @@
+"""The private release of a share, and the passes of ADMM built on it: SHARING (10), put right.
+
+A party computes its share v_m = D_m x_m, and releases v~_m = v_m + s N(0, I_N): independent noise on each of the N
+values. Nothing else of its columns leaves it. All that any other step reads, the centre's z and y, the totals, and the
+target of the party's own next step, is computed from released values. Each release has sensitivity Delta_t given what
+was released before, Delta_t is public (`sensitivity`), and s_t = Delta_t/mu: the releases compose exactly, to
+mu sqrt(number of releases that a neighbour touches).
+
+The paper's noise, D_m xi (noise="printed"), lies in the range of D_m, which moves with the data: whoever knows two
+candidates for D_m tells them apart with certainty, however large the noise is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+
+from cvxpriv.attempts import Solution
+from cvxpriv.block import Block
+from cvxpriv.privacy import Noise
+from cvxpriv.schedule import AnyStep, Draw, Loop, Measure, Parallel, Public, Sweep, Update
+from cvxpriv.state import Array, Values
+from cvxpriv.stopping import Never
+
+from . import blocks, sensitivity
+from .algorithm import LOOP, Rules, constrained
+from .factor import Factor
+from .problem import Problem
+from .schemes import Scheme
+
+__all__ = ["Release", "initial_state", "last_step", "private_passes", "shrunk"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """How a party releases its share.
+
+    Attributes
+    ----------
+    mu : float
+        Sensitivity / standard deviation of each release.
+    adjacency : str
+        "row" or "party-row", "column", "cell".
+    bounds : tuple of float
+        Public bound of the data, one a party; inf where there is none.
+    kappas : tuple of float
+        lam c / rho of each party; 0 where its step has no bounded sensitivity but by `clip`.
+    clip : float
+        Of the norm of a share; inf for none.
+    clip_entries : float
+        Of each value of a share; inf for none.
+    printed : bool
+        The paper's noise, in the range of D_m.
+    shrink : bool
+        See `shrunk`.
+    """
+
+    mu: float
+    adjacency: str
+    bounds: tuple[float, ...]
+    kappas: tuple[float, ...]
+    clip: float = np.inf
+    clip_entries: float = np.inf
+    printed: bool = False
+    shrink: bool = True
+
+    def clipped(self, share: Array) -> Array:
+        """Return a share within its bounds: entries first, then the norm; both move no two shares apart."""
+        inside = np.clip(share, -self.clip_entries, self.clip_entries)
+        return inside * min(1.0, self.clip / max(float(np.linalg.norm(inside)), np.finfo(float).tiny))
+
+    def sensitivity(self, target: Array, m: int, columns: int) -> float:
+        """Return the most, in Euclidean norm, by which a neighbour moves the clipped share of party m."""
+        found = [2.0 * self.clip, 2.0 * self.clip_entries * np.sqrt(target.size)]
+        kappa, bound = self.kappas[m], self.bounds[m]
+        if kappa > 0.0 and np.isfinite(bound):
+            match self.adjacency:
+                case "column":
+                    found.append(sensitivity.column(target, kappa, bound))
+                case "cell":
+                    found.append(sensitivity.cell(target, kappa, bound, columns, self.clip_entries))
+                case _:
+                    found.append(sensitivity.row(target, kappa, bound, self.clip_entries))
+        return float(min(found))
+
+
+def shrunk(released: Array, scale: float, labels: Array) -> tuple[Array, float]:
+    """Return a released share without the noise that can be told from it, and which part of it was kept.
+
+    Its regression on the labels stays; of what is left, of mean square v, the part max(0, 1 - scale^2/v) does (James
+    and Stein). It is computed from released values and costs no privacy. Without it a loss that saturates sees noise
+    of several units in every prediction, and little else.
+
+    Parameters
+    ----------
+    released : ndarray, (N,)
+    scale : float
+        Standard deviation of its noise.
+    labels : ndarray, (N,)
+        As all parties know them.
+    """
+    known = np.column_stack([np.ones_like(labels), labels])
+    explained = known @ np.linalg.lstsq(known, released, rcond=None)[0]
+    rest = released - explained
+    spread = float(rest @ rest) / rest.size
+    kept = max(0.0, 1.0 - scale**2 / spread) if spread > 0.0 else 1.0
+    return explained + kept * rest, kept
+
+
+def initial_state(problem: Problem, rho: float) -> dict[str, Array]:
+    """Return x = z = y = 0 and what the passes keep beside it."""
+    zeros = np.zeros((1, problem.samples))
+    state = {"z": zeros, "y": zeros, "rho": np.array([rho]), "passes": np.zeros(1)}
+    for m, part in enumerate(problem.parts):
+        x = np.zeros((1, part.shape[1]))
+        state |= {f"x/{m}": x, f"mean/{m}": x, f"share/{m}": zeros, f"v/{m}": zeros}
+        state |= {f"{figure}/{m}": np.zeros(1) for figure in ("noise", "sensitivity", "kept")}
+    return state
+
+
+def private_passes(
+    problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules, release: Release, epochs: int
+) -> Loop:
+    """Return the passes, each z, y, then every party's step and release.
+
+    The first x already knows the labels (z and y of S = 0 do), so that no release goes to waste.
+    """
+    centre, dual = _centre(problem, scheme)
+    parties = [
+        Sweep(
+            [
+                *_kept_at_home(problem, scheme, factors, m, rules),
+                draw(problem, scheme, factors[m], m, release),
+                *([_shrinking(problem, m)] if release.shrink else []),
+            ],
+            name=f"party {m}",
+        )
+        for m in range(problem.parties)
+    ]
+    together: AnyStep = Sweep(parties, name="parties") if scheme.in_turn else Parallel(parties, name="parties")
+    return Loop(Sweep([centre, dual, together, _count()]), Never(), epochs, _public_figures(problem), name=LOOP)
+
+
+def last_step(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules) -> Sweep:
+    """Return what follows the last release: every party fits once more, and releases nothing."""
+    parties = [Sweep(_kept_at_home(problem, scheme, factors, m, rules)) for m in range(problem.parties)]
+    return Sweep([*_centre(problem, scheme), Parallel(parties, name="parties")])
+
+
+def draw(problem: Problem, scheme: Scheme, factor: Factor, m: int, release: Release) -> Draw:
+    """Return the step that releases v~_m, with as much noise as the target of this pass asks for."""
+    public = _public(problem)
+    columns = factor.part.shape[1]
+
+    def released(view: Values, noise: Noise) -> Values:
+        total = blocks.total_share(view, problem.parties)[0]
+        aim = scheme.target(view[f"v/{m}"][0], total, view["z"][0], problem.parties)
+        bound = release.sensitivity(aim - view["y"][0] / view["rho"][0], m, columns)
+        scale = bound / release.mu
+        share = release.clipped(view[f"share/{m}"][0])
+        random = _in_range(factor, scale, noise) if release.printed else noise.normal(scale, share.shape)
+        return {
+            f"v/{m}": (share + random)[None],
+            f"noise/{m}": np.array([scale]),
+            f"sensitivity/{m}": np.array([bound]),
+            f"kept/{m}": np.ones(1),
+        }
+
+    writes = frozenset(f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept"))
+    return Draw(f"v/{m}", released, public | {f"share/{m}"}, writes, release.mu)
+
+
+def _public(problem: Problem) -> frozenset[str]:
+    return frozenset({"z", "y", "rho", *(f"v/{m}" for m in range(problem.parties))})
+
+
+def _centre(problem: Problem, scheme: Scheme) -> tuple[Public, Public]:
+    known = _public(problem)
+    return Public(blocks.centre(problem, scheme), known), Public(blocks.dual(problem, scheme), known)
+
+
+def _kept_at_home(
+    problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int, rules: Rules
+) -> tuple[Block, Update]:
+    """A party's step, whose share stays with it, and the mean of its coefficients since the first release.
+
+    Each pass has its own noise, so that the mean is steadier than the last. It never leaves the party.
+    """
+    mean, x = f"mean/{m}", f"x/{m}"
+
+    def averaged(view: Values) -> Values:
+        count = np.maximum(view["passes"], 1.0)[:, None]
+        return {mean: view[mean] + (view[x] - view[mean]) / count}
+
+    block = _private(constrained(blocks.party(problem, scheme, factors, m), m, rules), m)
+    return block, Update(mean, averaged, frozenset({x, mean, "passes"}), frozenset({mean}))
+
+
+def _private(block: Block, m: int) -> Block:
+    """A party's block that writes its share where nothing public reads it."""
+    own, kept, write, direct = f"v/{m}", f"share/{m}", block.write, block.direct
+
+    def renamed(values: Values) -> Values:
+        return {kept if name == own else name: value for name, value in values.items()}
+
+    def written(solution: Solution, view: Values) -> Values:
+        return renamed(write(solution, view))
+
+    return replace(
+        block,
+        writes=(block.writes - {own}) | {kept},
+        write=written,
+        direct=None if direct is None else lambda view: renamed(direct(view)),
+    )
+
+
+def _shrinking(problem: Problem, m: int) -> Public:
+    share, kept = f"v/{m}", f"kept/{m}"
+
+    def step(view: Values) -> Values:
+        values, part = shrunk(view[share][0], float(view[f"noise/{m}"][0]), problem.y)
+        return {share: values[None], kept: np.array([part])}
+
+    reads = frozenset({share, f"noise/{m}"})
+    return Public(Update(f"shrink/{m}", step, reads, frozenset({share, kept})), reads)
+
+
+def _count() -> Update:
+    only = frozenset({"passes"})
+    return Update("passes", lambda view: {"passes": view["passes"] + 1.0}, only, only)
+
+
+def _public_figures(problem: Problem) -> Measure:
+    """What a run's history holds: nothing that was not released."""
+    parties = range(problem.parties)
+
+    def figures(state: Values) -> dict[str, Array]:
+        gap = blocks.total_share(state, problem.parties) - state["z"]
+        columns = {f"{name} {m}": state[f"{name}/{m}"] for name in ("noise", "sensitivity", "kept") for m in parties}
+        return {"gap": np.linalg.norm(gap, axis=1), **columns}
+
+    return figures
+
+
+def _in_range(factor: Factor, scale: float, noise: Noise) -> Array:
+    """D xi with xi ~ N(0, scale^2 (D'D)^+): the paper's noise, of rank rank(D)."""
+    values, vectors = linalg.eigh(factor.gram)
+    large = values > len(values) * np.finfo(float).eps * values[-1]
+    basis = vectors[:, large]
+    if factor.tall:
+        basis = np.asarray(factor.part @ (basis / np.sqrt(values[large])))
+    return np.asarray(basis @ noise.normal(scale, (basis.shape[1],)))

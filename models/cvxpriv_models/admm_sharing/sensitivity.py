@@ -1,0 +1,117 @@
+"""How far one neighbour can move what a party shares: SHARING Lemma 1, put right.
+
+With a ridge, R_m = (c/2)||x||^2, the share of a party is v = D x = H a, where H = D (D'D + kappa I)^-1 D' and
+kappa = lam c / rho. The target a is (share - gap) - y/rho: where the scheme wants the share, less the dual. A private
+run makes it from released values alone, so a is **public**, and each bound below is a public number for this a:
+the noise can follow it from pass to pass.
+
+Write M = D D' + kappa I, so H = I - kappa M^-1, with 0 <= H <= I. Three facts are used throughout:
+
+- ||D' M^-1|| and ||M^-1 D|| are at most 1/(2 sqrt(kappa)), since s/(s^2 + kappa) is; so ||x|| <= ||a||/(2 sqrt(kappa));
+- H and H' are positive semidefinite, so ||H - H'|| is at most the larger of their norms;
+- H - H' = kappa M'^-1 (E D' + D' E') M^-1 with E = D - D' (the second D' is the neighbour's columns), so
+  ||H - H'|| <= ||E||/sqrt(kappa).
+
+Lemma 1 of the paper takes 1/d_m for ||(D'D)^-1||, which nothing bounds; `printed` is its constant, for comparison.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.state import Array
+
+__all__ = ["cell", "column", "operator", "printed", "row", "shrinkage"]
+
+
+def shrinkage(norm: float, kappa: float) -> float:
+    """Return B^2/(B^2 + kappa): the norm of H for columns of spectral norm B."""
+    return float(norm**2 / (norm**2 + kappa))
+
+
+def operator(target: Array, kappa: float, norm: float, change: float) -> float:
+    """Return a bound for any two D, D' of spectral norm at most `norm` with ||D - D'||_2 <= `change`.
+
+    ||a|| min{ B^2/(B^2 + kappa), change/sqrt(kappa) }.
+
+    Parameters
+    ----------
+    target : ndarray, (N,)
+        a.
+    kappa : float
+        > 0.
+    norm, change : float
+    """
+    return float(np.linalg.norm(target) * min(shrinkage(norm, kappa), change / np.sqrt(kappa)))
+
+
+def row(target: Array, kappa: float, bound: float, clip: float = np.inf) -> float:
+    """Return a bound for one row of norm at most `bound` replaced by another, entries clipped to [-clip, clip].
+
+    Let x_0 be the fit without row i, G = D_0'D_0 + kappa I, h = d'G^-1 d, r = a_i - d'x_0. Then
+    v_i = (d'x_0 + h a_i)/(1 + h), between d'x_0 and a_i, so that the row's own entry moves by at most
+    2 max(|a_i|, |d'x_0|), or 2 clip. The others are D_0 x_0 + D_0 G^-1 d r/(1 + h), and
+    ||D_0 G^-1 d||/(1 + h) <= min(bound/(2 sqrt(kappa)), sqrt(h)/(1 + h)), the latter at most 1/2. Clipping moves no
+    two numbers apart. To take the row out (d = 0) moves half of this.
+
+    Parameters
+    ----------
+    target : ndarray, (N,)
+    kappa : float
+        > 0.
+    bound : float
+        Of the norm of this party's part of any row.
+    clip : float
+    """
+    size, largest = float(np.linalg.norm(target)), float(np.abs(target).max())
+    reach = bound * size / (2.0 * np.sqrt(kappa))
+    own = 2.0 * min(clip, max(largest, reach))
+    others = (largest + reach) * min(bound / np.sqrt(kappa), 1.0)
+    return float(min(np.hypot(own, others), size * shrinkage(bound * np.sqrt(target.size), kappa)))
+
+
+def column(target: Array, kappa: float, bound: float) -> float:
+    """Return a bound for one column of norm at most `bound` replaced by another: ||a|| C^2/(C^2 + kappa).
+
+    A column c more adds to H the matrix kappa M^-1 c c' M^-1/(1 + c'M^-1 c), of norm at most h/(1 + h) with
+    h = c'M^-1 c <= C^2/kappa. Two such additions to the same H differ by at most the larger one.
+    """
+    return float(np.linalg.norm(target)) * shrinkage(bound, kappa)
+
+
+def cell(target: Array, kappa: float, bound: float, columns: int, clip: float = np.inf) -> float:
+    """Return a bound for one entry of absolute value at most `bound` replaced by another.
+
+    With E = eta e_i e_j', |eta| <= 2 bound: H a - H'a = eta (kappa M'^-1 e_i x_j + M'^-1 D' e_j (a - v)_i), of norm at
+    most |eta| (|x_j| + |a_i - v_i|/(2 sqrt(kappa))). A cell stands in a row of norm at most bound sqrt(columns) and in
+    a column of norm at most bound sqrt(N), so their bounds hold too.
+
+    Parameters
+    ----------
+    target : ndarray, (N,)
+    kappa, bound : float
+        > 0.
+    columns : int
+        d_m.
+    clip : float
+    """
+    size, root = float(np.linalg.norm(target)), np.sqrt(kappa)
+    width = bound * np.sqrt(columns)
+    off = min(size, float(np.abs(target).max()) + width * size / (2.0 * root))
+    alone = 2.0 * bound * (size + off) / (2.0 * root)
+    within = column(target, kappa, bound * np.sqrt(target.size))
+    return float(min(alone, row(target, kappa, width, clip), within))
+
+
+def printed(columns: int, parties: int, rho: float, lam: float, size: float, curvature: float) -> float:
+    """Return the constant of SHARING Lemma 1, which is **no** bound: 3/(d_m rho) (lam c_1 + (1 + M rho) b_1).
+
+    Parameters
+    ----------
+    columns, parties : int
+        d_m and M.
+    rho, lam : float
+    size, curvature : float
+        b_1 and c_1 of the paper's Assumption 2.
+    """
+    return 3.0 / (columns * rho) * (lam * curvature + (1.0 + parties * rho) * size)

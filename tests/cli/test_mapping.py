@@ -1,0 +1,340 @@
+"""`cvxpriv mapping`: the files of a run, what it says, its exit codes, and every kind of bad input."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from cvxpriv_models.inference_service.model import InferenceAsService
+from cvxpriv_models.inference_service.page import distinct_outputs
+from cvxpriv_models.inference_service.thresholds import critical_beta
+
+from cvxpriv.cli.terminal import Terminal
+from cvxpriv.constraints import parse
+from cvxpriv.distributions import JointTable
+from cvxpriv.mechanism import Mechanism
+
+from .conftest import Run, one_error_line
+from .test_demo import Page
+from .test_funnel import pressed_at_the_second_iteration
+
+COLUMNS = ("--infer", "income", "--data", "age")
+FEW = ("--starts", "3", "--seed", "0")
+#: Everything that takes time left out.
+BARE = (*FEW, "--no-certify", "--no-report", "--bootstrap", "0")
+
+
+def designed(run: Run, table: str, *options: str) -> dict[str, object]:
+    """The JSON result of a design that must succeed."""
+    result = run("mapping", table, *COLUMNS, *BARE, "--json", *options)
+    assert result.exit_code == 0, result.stderr
+    document: dict[str, object] = json.loads(result.stdout)
+    return document
+
+
+def of_python(counts: str, beta: float, divergence: str = "jensen-shannon") -> InferenceAsService:
+    return InferenceAsService(JointTable.from_csv(counts, ["income"], ["age"], "count"), beta, divergence)
+
+
+def test_a_run_writes_what_it_says_and_nothing_else(run: Run, counts: str) -> None:
+    options = ("--count", "count", "--beta", "0.1", *FEW, "--betas", ".05,.2", "--solvers", "ECOS", "--out", "o")
+    result = run("mapping", counts, *COLUMNS, *options)
+    assert result.exit_code == 0, result.stderr
+    names = {"report.html", "curve.png", "curve.csv", "history.csv", "mechanism.json"}
+    assert {path.name for path in Path("o").iterdir()} == names
+    assert names == set(re.findall(r"[a-z]+\.[a-z]+", result.stdout.splitlines()[-1]))
+    assert Path("o/curve.png").read_bytes().startswith(b"\x89PNG")
+    assert result.stderr == ""
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    text = " ".join(result.stdout.split())
+    assert "not themselves differentially private" in text
+    assert "60 records" in text
+    page = Page(Path("o/report.html").read_text())
+    for part in ("promises", "curve", "mechanism", "Cross-check", "tells", "found", "Settings"):
+        assert any(part in heading for heading in page.headings), part
+    assert all(address.startswith(("#", "data:")) for address in page.outside)
+
+
+def test_the_mechanism_file_is_the_one_that_python_designs(run: Run, counts: str) -> None:
+    document = designed(run, counts, "--count", "count", "--beta", "0.1")
+    solved = of_python(counts, 0.1).solve(starts=3, seed=0)
+    loaded = Mechanism.load("out/mechanism.json")
+    assert np.array_equal(loaded.array, solved.mechanism)
+    figures = (solved.accuracy, solved.leakage, solved.objective, solved.gap)
+    assert tuple(document[name] for name in ("accuracy", "leakage", "objective", "gap")) == figures
+    assert loaded.inputs.columns == ("age",)
+    assert (loaded.origin["divergence"], loaded.origin["inferred"]) == ("jensen-shannon", "income")
+
+
+def test_the_mechanism_file_holds_no_count_and_no_symbol_of_what_is_inferred(run: Run, counts: str) -> None:
+    designed(run, counts, "--count", "count")
+    text = Path("out/mechanism.json").read_text()
+    assert "low" not in text
+    assert "high" not in text
+    assert "counts" not in text
+
+
+def test_rows_of_data_alone_are_released(run: Run, people: str) -> None:
+    designed(run, people, "--beta", "0.05")
+    Path("data.csv").write_text("age\nyoung\nold\n")
+    result = run("release", "out/mechanism.json", "data.csv")
+    assert result.exit_code == 0, result.stderr
+    released = pd.read_csv("released.csv")
+    assert list(released.columns) == ["released"]
+    assert released["released"].str.match(r"u\d").all()
+    assert "accuracy I(S;U)" in result.stdout
+    assert "private" not in result.stdout
+
+
+def test_what_is_inferred_comes_out_only_if_it_is_kept(run: Run, people: str) -> None:
+    designed(run, people, "--beta", "0.05")
+    assert run("release", "out/mechanism.json", people).exit_code == 0
+    assert list(pd.read_csv("released.csv").columns) == ["released"]
+    kept = run("release", "out/mechanism.json", people, "--keep", "income")
+    assert list(pd.read_csv("released.csv").columns) == ["income", "released"]
+    assert "Nor do they speak of income beside it" in " ".join(kept.stdout.split())
+    assert "keep='age'" in one_error_line(run("release", "out/mechanism.json", people, "--keep", "age"))
+
+
+def test_without_a_beta_a_quarter_of_the_threshold_is_taken(run: Run, counts: str) -> None:
+    document = designed(run, counts, "--count", "count")
+    threshold = critical_beta(of_python(counts, 1.0).problem, 0).searched
+    assert document["beta"] == 0.25 * threshold
+    assert document["trivial_is_optimal"] is False
+    assert document["accuracy"] > 0  # type: ignore[operator]
+
+
+def test_a_beta_beyond_the_threshold_says_that_nothing_is_worth_telling(run: Run, counts: str) -> None:
+    result = run(
+        "mapping", counts, *COLUMNS, "--count", "count", "--beta", "9", *FEW, "--no-certify", "--bootstrap", "0"
+    )
+    assert result.exit_code == 0, result.stderr
+    text = " ".join(result.stdout.split())
+    assert "the trivial mechanism, which says nothing, is optimal" in text
+    example = re.search(r"Give a smaller --beta, for example ([0-9.]+)\.", text)
+    assert example is not None
+    document = designed(run, counts, "--count", "count", "--beta", example.group(1))
+    assert document["accuracy"] > 1e-3  # type: ignore[operator]
+    assert "is optimal" in Path("out/report.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["le-cam", "alpha:2", "total-variation", "t*log(t)", "own.py:mine", "own.py:made"])
+def test_a_divergence_is_a_name_a_formula_or_a_place(run: Run, counts: str, name: str) -> None:
+    Path("own.py").write_text(
+        "import cvxpriv as cpv\nmine = cpv.FDivergence.parse('(1-t)**2')\ndef made():\n    return mine\n"
+    )
+    document = designed(run, counts, "--count", "count", "--beta", "0.05", "--divergence", name)
+    known = {"t*log(t)": "reverse-kl", "own.py:mine": "neyman", "own.py:made": "neyman"}
+    expected = of_python(counts, 0.05, known.get(name, name)).solve(starts=3)
+    # A formula may be solved in another form than the built-in divergence; both are solved to 1e-7.
+    assert document["objective"] == pytest.approx(expected.objective, abs=1e-6)
+
+
+def test_constraints_hold_and_are_reported(run: Run, counts: str) -> None:
+    constraints = ("--constraint", "ldp=0.5", "--constraint", "floor=0.01")
+    result = run("mapping", counts, *COLUMNS, "--count", "count", "--beta", "0.05", *BARE, *constraints)
+    assert result.exit_code == 0, result.stderr
+    assert "0.5-locally differentially private" in " ".join(result.stdout.split())
+    loaded = Mechanism.load("out/mechanism.json")
+    assert loaded.origin["constraints"] == "ldp=0.5, floor=0.01"
+    # Solvers meet constraints to about 1e-9.
+    assert parse("ldp=0.5").violation(loaded.array) <= 1e-7
+    assert loaded.array.min() >= 0.01 - 1e-7
+    document = designed(run, counts, "--count", "count", "--beta", "0.05", *constraints)
+    assert document["constraints"] == pytest.approx({"ldp=0.5": 0.0, "floor=0.01": 0.0}, abs=1e-7)
+    assert 0.0 <= document["gap"] + 1e-9 <= 1e-6  # type: ignore[operator]
+
+
+def test_options_reach_the_model(run: Run, counts: str) -> None:
+    options = ("--size", "2", "--floor", "0.1", "--algorithm", "joint", "--seed", "3", "--max-iter", "200")
+    document = designed(run, counts, "--count", "count", "--beta", "0.05", *options)
+    settings: dict[str, object] = document["settings"]  # type: ignore[assignment]
+    assert (settings["algorithm"], settings["seed"], settings["options"]["max_iter"]) == ("joint", 3, 200)  # type: ignore[index]
+    loaded = Mechanism.load("out/mechanism.json")
+    assert loaded.shape == (3, 2)
+    assert loaded.array.min() >= 0.1
+
+
+def test_json_is_the_only_text_on_standard_output(run: Run, counts: str) -> None:
+    options = (counts, *COLUMNS, "--count", "count", "--beta", "0.1", *FEW, "--no-report", "--betas", ".05,.2")
+    before, after = run("--json", "mapping", *options), run("mapping", *options, "--json")
+    first, second = json.loads(before.stdout), json.loads(after.stdout)
+    assert first["accuracy"] == second["accuracy"]
+    assert (first["command"], first["converged"], len(first["curve"])) == ("mapping", True, 2)
+    assert first["table"]["inferred"] == ["income"]
+    assert first["table"]["data"] == ["age"]
+    assert set(first["crosscheck"]["verdicts"]) == {"closed form", "CLARABEL", "ECOS", "SCS"}
+    measures = {row["name"]: row["measure"] for row in first["disclosure"]}
+    assert measures["leakage"] == "I(S;U)"
+    assert measures["information"] == "I(S;Y)"
+    assert first["files"] == ["out/curve.csv", "out/history.csv", "out/mechanism.json"]
+
+
+def test_quiet_says_nothing(run: Run, counts: str) -> None:
+    result = run("--quiet", "mapping", counts, *COLUMNS, "--count", "count", *BARE)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert Path("out/mechanism.json").exists()
+
+
+def test_the_curve_is_that_of_python_however_many_processes(run: Run, counts: str) -> None:
+    expected = of_python(counts, 0.1).curve([0.05, 0.2], starts=3)
+    for jobs in ("1", "2"):
+        designed(run, counts, "--count", "count", "--betas", ".05,.2", "--jobs", jobs)
+        found = pd.read_csv("out/curve.csv")
+        columns = ["beta", "accuracy", "leakage", "objective"]
+        # BLAS may add in another order in another process.
+        assert np.allclose(found[columns], expected[columns], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("columns", "table"),
+    [
+        ((), {"inferred": ["death"], "data": ["anaemia", "high_blood_pressure", "diabetes", "smoking"]}),
+        (("--infer", "sex", "--data", "smoking"), {"inferred": ["sex"], "data": ["smoking"]}),
+    ],
+)
+def test_an_embedded_table_goes_by_its_name(run: Run, columns: tuple[str, ...], table: dict[str, list[str]]) -> None:
+    result = run("mapping", "heart-failure", *columns, "--max-iter", "3", "--tol", "1", *BARE, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["table"].items() >= table.items()
+
+
+def test_a_run_that_does_not_converge_writes_its_files_and_exits_with_3(run: Run, counts: str) -> None:
+    options = ("--count", "count", "--beta", "0.1", "--starts", "2", "--max-iter", "1", "--algorithm", "admm")
+    result = run("mapping", counts, *COLUMNS, *options, "--bootstrap", "0", "--no-certify")
+    assert result.exit_code == 3
+    assert re.match(r"error: the best of \d starts has a KKT residual of", result.stderr)
+    assert result.stderr.count("\n") == 1
+    assert "NOT CONVERGED" in result.stdout
+    assert Path("out/mechanism.json").exists()
+    assert "did NOT converge" in Path("out/report.html").read_text()
+
+
+def test_the_printed_algorithm_warns_in_one_line(run: Run, counts: str) -> None:
+    result = run("mapping", counts, *COLUMNS, "--count", "count", "--algorithm", "printed", "--max-iter", "2", *BARE)
+    assert result.stderr.splitlines()[0].startswith("warning: algorithm='printed' takes the multiplier's sign")
+
+
+def test_an_interrupted_solve_writes_the_best_so_far_and_exits_with_130(
+    run: Run, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Terminal, "iterations", pressed_at_the_second_iteration)
+    result = run("mapping", counts, *COLUMNS, "--count", "count", "--beta", "0.1", *BARE, "--betas", ".05,.2")
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert {path.name for path in Path("out").iterdir()} == {"history.csv", "mechanism.json"}
+
+
+def test_an_interrupted_curve_keeps_the_weights_that_were_finished(
+    run: Run, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    curve = InferenceAsService.curve
+
+    def press_at_the_third(self: InferenceAsService, betas: list[float], **options: object) -> pd.DataFrame:
+        if betas[0] > 0.15:
+            signal.raise_signal(signal.SIGINT)
+        return curve(self, betas, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(InferenceAsService, "curve", press_at_the_third)
+    result = run("mapping", counts, *COLUMNS, "--count", "count", *BARE, "--betas", ".05,.1,.2,.3")
+    assert result.exit_code == 130
+    assert list(pd.read_csv("out/curve.csv")["beta"]) == [0.05, 0.1]
+
+
+def test_a_folder_or_a_weight_that_is_wrong_is_found_before_the_solve(
+    run: Run, counts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("solved before all options were checked")
+
+    monkeypatch.setattr(InferenceAsService, "solve", never)
+    line = ("mapping", counts, *COLUMNS, "--count", "count")
+    assert "--out='counts.csv/out' is no folder" in one_error_line(run(*line, "--out", f"{counts}/out"))
+    assert "beta=-1.0" in one_error_line(run(*line, "--betas", ".1,-1"))
+    assert "did you mean 'SCS'?" in one_error_line(run(*line, "--solvers", "ECOS,SCCS"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--beta", "0"], "beta=0.0 is not positive"),
+        (["--beta", "nan"], "beta=nan"),
+        (["--beta", "much"], "'much' is not a valid float"),
+        (["--betas", ".3,much"], "holds no numbers"),
+        (["--betas", ".3,"], "empty name"),
+        (["--divergence", "jensen-shanon"], "did you mean 'jensen-shannon'?"),
+        (["--divergence", "1 - t**2"], "not convex"),
+        (["--divergence", "__import__('os')"], "divergence"),
+        (["--divergence", "none.py:mine"], "none.py"),
+        (["--constraint", "lpd=1"], "did you mean 'ldp'?"),
+        (["--constraint", "ldp=much"], "write ldp=EPSILON"),
+        (["--constraint", "ldp=-1"], "epsilon=-1"),
+        (["--constraint", "floor=0.5"], "'floor=0.5' cannot hold"),
+        (["--constraint", "ldp=1", "--constraint", "ldp=1"], "ldp=1"),
+        (["--constraint", "ldp=1", "--algorithm", "admm"], "couple rows (ldp=1)"),
+        (["--constraint", "forbidden=0:9"], "forbidden"),
+        (["--constraint", "distortion=none.csv:1"], "none.csv"),
+        (["--size", "0"], "size_u=0"),
+        (["--floor", "0.5"], "floor=0.5 does not fit"),
+        (["--floor", "-0.1"], "floor=-0.1"),
+        (["--algorithm", "adm"], "did you mean 'admm'?"),
+        (["--engine", "closed"], "did you mean 'closed_form'?"),
+        (["--solver", "CLARABLE", "--engine", "dcp"], "did you mean 'CLARABEL'?"),
+        (["--starts", "0"], "starts=0"),
+        (["--max-iter", "0"], "max_iter=0"),
+        (["--tol", "0"], "tol=0"),
+        (["--jobs", "0"], "n_jobs=0"),
+        (["--seed", "-1"], "seed=-1"),
+        (["--bootstrap", "1"], "bootstrap=1"),
+        (["--infer", "incme"], "--infer='incme' is no column of the table"),
+        (["--data", "aeg"], "did you mean 'age'?"),
+        (["--data", "age,income"], "column 'income' stands in --infer and --data"),
+    ],
+)
+def test_bad_options_are_one_line_and_leave_nothing_behind(
+    run: Run, counts: str, options: list[str], message: str
+) -> None:
+    assert message in one_error_line(run("mapping", counts, *COLUMNS, "--count", "count", *options))
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["none.csv", *COLUMNS], "path='none.csv' cannot be read"),
+        (["counts.csv", "--data", "age"], "--infer names no column"),
+        (["counts.csv", "--infer", "income"], "--data names no column"),
+        (["adult", "--infer", "incme"], "did you mean 'income'?"),
+        (["adult", "--count", "count"], "is an embedded table"),
+    ],
+)
+def test_a_table_that_is_not_named_right_is_refused(run: Run, counts: str, line: list[str], message: str) -> None:
+    assert message in one_error_line(run("mapping", *line))
+
+
+def test_independent_data_have_nothing_to_tell(run: Run) -> None:
+    Path("flat.csv").write_text("income,age,count\nlow,young,5\nhigh,young,10\nlow,old,10\nhigh,old,20\n")
+    document = designed(run, "flat.csv", "--count", "count")
+    assert document["accuracy"] == pytest.approx(0.0, abs=1e-9)
+    assert document["trivial_is_optimal"] is True
+
+
+def test_every_block_is_cross_checked_at_the_answer(run: Run, counts: str) -> None:
+    options = ("--table", counts, *COLUMNS, "--count", "count", "--beta", "0.1", *FEW, "--solvers", "CLARABEL,ECOS")
+    result = run("crosscheck", "mapping", *options, "--out", "o")
+    assert result.exit_code == 0, result.stderr
+    cases = set(pd.read_csv("o/crosscheck.csv")["case"])
+    assert cases == {"P(S|U)", "P_U", "joint", *(f"P(U|y{y})" for y in range(3))}
+    assert "inferred S" in result.stdout
+
+
+def test_outputs_that_say_the_same_are_one_group_and_empty_ones_none() -> None:
+    prior = np.array([0.25, 0.75])
+    mechanism = np.array([[0.2, 0.0, 0.4, 0.4], [0.1, 0.0, 0.2, 0.7]])
+    assert distinct_outputs(mechanism, prior) == {"u0": [0, 2], "u3": [3]}

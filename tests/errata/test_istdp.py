@@ -1,0 +1,172 @@
+"""What ISTDP prints and what is right: for each line the printed form fails and the corrected one holds.
+
+The formulas as printed stand here and nowhere in the product.
+"""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from cvxpriv_models.istdp import ISTDP, MCP
+from cvxpriv_models.istdp.closed_form import allowed_height, barzilai_borwein
+from cvxpriv_models.istdp.gist import STEPS
+from cvxpriv_models.istdp.prox_forms import prox_form
+
+from cvxpriv.learning import loss_named
+from cvxpriv.state import Array
+from tests.models.istdp_cases import correlated
+
+
+class TestStep:
+    """ISTDP Algorithm 1, step 1.2: dtheta'dtheta / dg'dg, where section 2 has dtheta'dtheta / dtheta'dg."""
+
+    def test_the_printed_length_is_the_square_of_one(self) -> None:
+        moved = np.array([1.0, -2.0])
+        for curvature in (0.1, 10.0):
+            turned = curvature * moved
+            printed = (moved @ moved) / (turned @ turned)
+            assert printed == pytest.approx(1.0 / curvature**2)
+            assert barzilai_borwein(moved, turned)[0] == pytest.approx(1.0 / curvature)
+
+    def test_the_printed_length_needs_several_times_the_proximal_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # BB1 BB2 = dtheta'dtheta / dg'dg.
+        monkeypatch.setitem(STEPS, "printed", lambda first, second, passes: first * second)  # type: ignore[arg-type]
+        x, y, _ = correlated(200, 50, 0.6, seed=0)
+        model = ISTDP(3.0 * x, y, "squared", MCP(0.1))
+        runs = {step: model.solve(step=step, accelerate="none", max_iter=3000, tol=1e-8) for step in ("bb1", "printed")}
+        count = {step: int((run.history["block"] == "prox").sum()) for step, run in runs.items()}
+        assert runs["bb1"].converged
+        assert count["printed"] > 4 * count["bb1"]
+
+
+def printed_prox(s: float, lam: float, alpha: float, gamma: float) -> float:
+    """ISTDP, t(s) below (4)."""
+    size, end = abs(s), alpha * lam
+
+    def near(t: float) -> float:
+        return 0.5 * (t - size) ** 2 + lam * gamma * t - t**2 / (2.0 * alpha)
+
+    def far(t: float) -> float:
+        return 0.5 * (t - size) ** 2 + alpha * (lam * gamma) ** 2 / 2.0
+
+    inner = min(end, max(0.0, alpha * (size - gamma * lam) / (alpha - 1.0)))
+    first, second = min((0.0, end, inner), key=near), max(end, size)
+    return float(np.sign(s) * (first if near(first) <= far(second) else second))
+
+
+def height(t: float, s: float, penalty: MCP, gamma: float) -> float:
+    return 0.5 * (t - s) ** 2 + gamma * penalty.value(np.array([t]))
+
+
+class TestProx:
+    """ISTDP, t_1, t_2 and the set C below (4): gamma is missing from h_1 and C, and squared in h_2."""
+
+    def test_the_printed_step_misses_the_case_of_the_list(self) -> None:
+        assert printed_prox(0.5, lam=1.0, alpha=3.0, gamma=0.1) == pytest.approx(0.6)
+        right = MCP(1.0, 3.0).prox(np.array([0.5]), 0.1)[0]
+        assert right == pytest.approx(0.4138, abs=1e-4)
+        grid = np.linspace(0.0, 1.0, 100_001)
+        lowest = grid[np.argmin([height(t, 0.5, MCP(1.0, 3.0), 0.1) for t in grid])]
+        assert right == pytest.approx(lowest, abs=1e-5)  # the grid's cell
+
+    @pytest.mark.parametrize("gamma", [0.2, 0.7, 1.5, 4.0])
+    def test_the_printed_step_is_higher_in_many_cases(self, gamma: float) -> None:
+        random = np.random.default_rng(0)
+        missed = 0
+        for s in 3.0 * random.normal(size=400):
+            penalty = MCP(random.uniform(0.2, 2.0), random.uniform(1.1, 5.0))
+            printed = printed_prox(s, penalty.lam, penalty.alpha, gamma)
+            right = penalty.prox(np.array([s]), gamma)[0]
+            gap = height(printed, s, penalty, gamma) - height(right, s, penalty, gamma)
+            assert gap > -1e-12
+            missed += gap > 1e-9
+        assert missed > 40
+
+    def test_the_printed_step_is_right_for_gamma_1(self) -> None:
+        for s in np.linspace(-5.0, 5.0, 201):
+            printed, right = printed_prox(s, 1.0, 3.0, 1.0), MCP(1.0, 3.0).prox(np.array([s]), 1.0)[0]
+            assert height(printed, s, MCP(1.0, 3.0), 1.0) == pytest.approx(
+                height(right, s, MCP(1.0, 3.0), 1.0), abs=1e-14
+            )
+
+
+class TestConvexity:
+    """The paper calls the subproblem non-convex; up to gamma = alpha it is convex, and DCP once rewritten."""
+
+    LAM, ALPHA = 0.7, 2.5
+
+    def test_as_it_stands_the_convex_subproblem_is_not_dcp(self) -> None:
+        t = cp.Variable()
+        gamma = 0.5
+        near = 0.5 * cp.square(t - 1.0) + gamma * (self.LAM * cp.abs(t) - cp.square(t) / (2 * self.ALPHA))
+        assert not near.is_dcp()
+
+    @pytest.mark.parametrize("gamma", [0.1, 1.0, 2.5])
+    def test_the_rewritten_objective_is_the_same_function_and_dpp(self, gamma: float) -> None:
+        penalty = MCP(self.LAM, self.ALPHA)
+        form = prox_form(penalty)
+        assert form.convex is not None
+        t = cp.Variable(1)
+        weights = {name: cp.Parameter(nonneg=True) for name in form.weights(gamma)}
+        expression = form.convex(t, weights)
+        assert expression.is_dcp(dpp=True)
+        for name, value in form.weights(gamma).items():
+            weights[name].value = value
+        for point in np.linspace(-4.0, 4.0, 81):
+            t.value = np.array([point])
+            # ERRATA: identity to 3e-14.
+            assert expression.value == pytest.approx(0.5 * point**2 + gamma * penalty.value(t.value), abs=3e-14)
+
+    def test_the_curvature_is_not_negative_up_to_gamma_equal_to_alpha_and_negative_beyond(self) -> None:
+        t = np.linspace(-3.0, 3.0, 1201)
+        penalty = MCP(self.LAM, self.ALPHA)
+
+        def bend(gamma: float) -> float:
+            return float(np.diff(0.5 * t**2 + gamma * penalty.terms(t), 2).min())
+
+        assert bend(self.ALPHA) > -1e-12
+        assert bend(1.1 * self.ALPHA) < -1e-6
+
+
+class TestLineSearchUnits:
+    """ISTDP (5): beta alpha_k / 2 ||.||^2, a step where its inverse belongs."""
+
+    @staticmethod
+    def descent(curvature: float) -> tuple[Array, float, float]:
+        """The move, fall and length of the exact minimising step on (curvature/2) theta^2 from 1."""
+        return np.array([-1.0]), 0.5 * curvature, 1.0 / curvature
+
+    def test_the_printed_test_refuses_the_best_step_of_a_flat_loss(self) -> None:
+        beta = 0.1
+        moved, fall, step = self.descent(curvature=0.01)
+        assert fall < beta * step / 2.0 * float(moved @ moved)
+        assert -fall <= allowed_height(np.zeros(1), beta, step, moved)
+
+    def test_the_corrected_test_takes_the_best_step_at_any_curvature(self) -> None:
+        for curvature in (1e-6, 1.0, 1e6):
+            moved, fall, step = self.descent(curvature)
+            assert -fall <= allowed_height(np.zeros(1), 0.9, step, moved)
+
+
+class TestSmallerOnes:
+    """Theorem 3.1 and the labels."""
+
+    def test_the_constant_of_theorem_3_1_is_compared_with_its_root(self) -> None:
+        # Printed: sqrt(2/pi) e^(8/9) < 1.25. What the proof needs: (2/pi) e^(8/9) < 1.25^2.
+        assert np.sqrt(2.0 / np.pi) * np.exp(8.0 / 9.0) > 1.25
+        assert 2.0 / np.pi * np.exp(8.0 / 9.0) == pytest.approx(1.549, abs=5e-4)
+        assert 2.0 / np.pi * np.exp(8.0 / 9.0) < 1.25**2
+
+    def test_labels_of_0_and_1_put_into_a_loss_of_the_margin_lose_half_the_data(self) -> None:
+        logistic = loss_named("logistic")
+        z = np.array([-2.0, 0.5])
+        np.testing.assert_array_equal(logistic.gradient(z, np.zeros(2)), 0.0)
+        x, y, _ = correlated(40, 3, 0.2, seed=0, kind="logistic")
+        np.testing.assert_array_equal(ISTDP(x, (y + 1) / 2).problem.y, y)
+
+    def test_replacing_one_record_changes_two_elements_of_the_symmetric_difference_of_definition_3_1(self) -> None:
+        # Definition 3.1 asks for one, which fixed n does not allow.
+        before, after = {(0, 1.0), (1, 2.0)}, {(0, 1.0), (1, 3.0)}
+        assert len(before) == len(after)
+        assert len(before ^ after) == 2

@@ -1,0 +1,119 @@
+"""`cpv.verify` of a penalty: the built-in ones pass, and each of the usual mistakes fails where it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from cvxpriv_models.istdp import MCP, SCAD, CappedL1, ElasticNet, Penalty
+from cvxpriv_models.istdp.penalties import L1, L2
+
+import cvxpriv as cpv
+from cvxpriv.errors import ModelError
+from cvxpriv.state import Array
+from tests.models.test_istdp_blocks import Ridge
+
+EVERY = [MCP(1.0, 3.0), MCP(0.05, 1.5), SCAD(1.0, 3.7), SCAD(0.4, 2.2), CappedL1(1.0, 0.8), L1(0.7), L2(0.4)]
+
+
+@pytest.mark.parametrize("penalty", [*EVERY, ElasticNet(0.6, 0.3), Ridge(0.5)], ids=repr)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_right_penalties_pass(penalty: Penalty, seed: int) -> None:
+    cpv.verify(penalty, seed=seed).raise_if_failed()
+
+
+class ShortStepsOnly(MCP):
+    """The formula of most libraries, also beyond alpha (ERRATA ISTDP 2)."""
+
+    def prox(self, s: Array, step: float) -> Array:
+        size = np.abs(s)
+        firm = np.sign(s) * np.maximum(size - step * self.lam, 0.0) / (1.0 - step / self.alpha)
+        return np.where(size <= self.alpha * self.lam, firm, s)
+
+
+class TooConvex(MCP):
+    @property
+    def weak_convexity(self) -> float:
+        return 0.5 / self.alpha
+
+
+class NotConvexEnough(MCP):
+    @property
+    def weak_convexity(self) -> float:
+        return 2.0 / self.alpha
+
+
+class ResidualOfL1(MCP):
+    def residual(self, theta: Array, gradient: Array) -> Array:
+        return L1(self.lam).residual(theta, gradient)
+
+
+class Shifted(MCP):
+    def value(self, theta: Array) -> float:
+        return super().value(theta) + 1.0
+
+
+class OneSided(MCP):
+    def value(self, theta: Array) -> float:
+        return super().value(np.maximum(theta, 0.0))
+
+
+class Coupled(MCP):
+    def value(self, theta: Array) -> float:
+        return float(np.linalg.norm(theta))
+
+
+class Falling(MCP):
+    def value(self, theta: Array) -> float:
+        return -super().value(theta)
+
+
+class FirstOnly(MCP):
+    def prox(self, s: Array, step: float) -> Array:
+        return np.full_like(s, super().prox(s, step)[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    [
+        (ShortStepsOnly, "prox is the least"),
+        (TooConvex, "weak convexity is enough"),
+        (NotConvexEnough, "weak convexity is the least"),
+        (ResidualOfL1, "residual is the distance"),
+        (Shifted, "P(0) = 0"),
+        (OneSided, "p is symmetric"),
+        (Coupled, "P is a sum over coordinates"),
+        (Falling, "p is not negative and does not fall"),
+        (FirstOnly, "prox of an array"),
+    ],
+)
+def test_a_mistake_fails_the_check_that_is_about_it(kind: type[MCP], check: str) -> None:
+    found = cpv.verify(kind(1.0, 3.0))
+    assert check in [finding.check for finding in found.failed]
+    with pytest.raises(ModelError, match="fails"):
+        found.raise_if_failed()
+
+
+def test_a_dcp_form_of_another_penalty_fails() -> None:
+    from cvxpriv_models.istdp.prox_forms import prox_form
+
+    @dataclass(frozen=True)
+    class Halved(Ridge):
+        pass
+
+    prox_form.register(Halved, lambda penalty: prox_form(L2(0.5 * penalty.lam)))
+    assert [finding.check for finding in cpv.verify(Halved(1.0)).failed] == ["DCP form"]
+
+
+def test_what_lacks_a_part_is_told_which() -> None:
+    class Lacking:
+        value = prox = residual = abs
+
+    with pytest.raises(ModelError, match="lacks weak_convexity"):
+        cpv.verify(Lacking())
+
+
+def test_what_is_no_penalty_at_all_is_told_what_can_be_verified() -> None:
+    with pytest.raises(ModelError, match="an imported model registers"):
+        cpv.verify(3)
