@@ -207,7 +207,7 @@ def _factored(A: sp.csc_array) -> SuperLU:
 
 
 def _step_inwards(layout: ConeLayout, z: Array, direction: Array, A: sp.csc_array) -> Array:
-    """``z`` plus the least multiple of ``direction`` (block by block, where allowed) inside ``K*``; ``z`` if none is."""
+    """``z`` plus the least multiple of ``direction`` (block by block, where allowed) inside ``K*``; ``z`` if none."""
     block = np.repeat(np.arange(len(layout.names)), np.diff(np.append(layout.starts, layout.size)))
     parts = sp.csr_array((direction, (np.arange(block.size), block)))
     pull = sp.csr_array(A.T @ parts)

@@ -86,7 +86,8 @@ class TestParallelUpdate:
             state = run(steps, state, Context(ClosedForm()))
             seen.append(float(state["x/0"][0, 0]))
         assert abs(seen[-1]) > 1.0
-        assert seen[-1] == pytest.approx(-seen[-2], abs=1e-6) and seen[-1] == pytest.approx(seen[-3], abs=1e-6)
+        assert seen[-1] == pytest.approx(-seen[-2], abs=1e-6)
+        assert seen[-1] == pytest.approx(seen[-3], abs=1e-6)
 
     def test_lemma_3_has_the_wrong_factor(self) -> None:
         # ||sum a_m||^2 - sum ||a_m||^2 for equal a_m: M (M - 1) ||a||^2, above the printed M ||a||^2 from M = 3 on.

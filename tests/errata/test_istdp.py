@@ -8,12 +8,15 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.istdp import ISTDP, MCP
+from cvxpriv_models.istdp import ISTDP, MCP, private
 from cvxpriv_models.istdp.closed_form import allowed_height, barzilai_borwein
 from cvxpriv_models.istdp.gist import STEPS
+from cvxpriv_models.istdp.printed import printed_noise
 from cvxpriv_models.istdp.prox_forms import prox_form
+from scipy.special import expit
 
 from cvxpriv.learning import loss_named
+from cvxpriv.privacy import PrivacyWarning, noise_scale
 from cvxpriv.state import Array
 from tests.models.istdp_cases import correlated
 
@@ -147,6 +150,72 @@ class TestLineSearchUnits:
         for curvature in (1e-6, 1.0, 1e6):
             moved, fall, step = self.descent(curvature)
             assert -fall <= allowed_height(np.zeros(1), 0.9, step, moved)
+
+
+class TestLeak:
+    """ISTDP Theorem 3.3 counts the noisy gradient alone; steps 1.2 and 1.3.2 read the clean data."""
+
+    @staticmethod
+    def step(changed: bool) -> float:
+        x = np.column_stack([np.zeros(200), np.linspace(-1.0, 1.0, 200)])
+        if changed:
+            x[0] = [1.0, 0.0]
+        model = ISTDP(x, np.ones(200), penalty="l1:0.01", allow_constant=True)
+        with pytest.warns(PrivacyWarning):
+            run = model.solve_private(1.0, 1e-5, algorithm="printed", iterations=1)
+        return float(run.history["step"].iloc[0])
+
+    def test_one_record_tells_itself_by_the_printed_step_whatever_the_noise(self) -> None:
+        # ERRATA: 1e6 against 866; the second is n over the fall of the logistic slope from 0 to 1.
+        assert {self.step(changed=False) for _ in range(3)} == {1e6}
+        assert {round(self.step(changed=True), 6) for _ in range(3)} == {round(200 / (expit(1.0) - 0.5), 6)}
+        assert self.step(changed=True) == pytest.approx(866.0, abs=1.0)
+
+    def test_the_private_step_is_the_same_for_both(self) -> None:
+        steps = []
+        for first in (0.0, 1.0):
+            x = np.column_stack([np.zeros(200), np.linspace(-1.0, 1.0, 200)])
+            x[0] = [first, 0.0]
+            model = ISTDP(x, np.ones(200), penalty="l1:0.01", allow_constant=True)
+            steps.append(model.solve_private(1.0, 1e-5, iterations=1).history["step"].iloc[0])
+        assert steps[0] == steps[1]
+
+
+class TestSensitivity:
+    """ISTDP Theorem 3.3: 2U for an average, which is n times too much; n = 1000, epsilon = 1, delta = 1e-5, T = 50."""
+
+    ROWS, EPSILON, DELTA, ITERATIONS = 1000, 1.0, 1e-5, 50
+
+    def test_the_noise_as_printed_and_right(self) -> None:
+        as_printed = printed_noise(self.EPSILON, self.DELTA, self.ITERATIONS, 1.0)
+        assert as_printed == pytest.approx(799.0, abs=0.5)
+        exact = noise_scale(2.0 / self.ROWS, self.EPSILON, self.DELTA, self.ITERATIONS)
+        assert exact == pytest.approx(0.0528, abs=5e-5)
+        # zCDP, rho + 2 sqrt(rho log(1/delta)) = epsilon.
+        log = np.log(1.0 / self.DELTA)
+        rho = (np.sqrt(log + self.EPSILON) - np.sqrt(log)) ** 2
+        zcdp = 2.0 / self.ROWS * np.sqrt(self.ITERATIONS / (2.0 * rho))
+        assert zcdp == pytest.approx(0.069, abs=5e-4)
+        assert exact < zcdp < as_printed / self.ROWS
+
+    def test_the_excess_objective_is_small_with_the_right_noise_only(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        random = np.random.default_rng(0)
+        x = random.normal(size=(self.ROWS, 20))
+        x /= np.linalg.norm(x, axis=1)[:, None]
+        truth = np.concatenate([[6.0, -6.0, 4.0, -4.0], np.zeros(16)])
+        model = ISTDP(x, np.where(random.uniform(size=self.ROWS) < expit(x @ truth), 1.0, -1.0), penalty=MCP(0.01))
+        best = model.solve().objective
+
+        def excess() -> float:
+            runs = [model.solve_private(self.EPSILON, self.DELTA, iterations=self.ITERATIONS) for _ in range(6)]
+            return float(np.mean([model.problem.objective(run.theta) for run in runs])) - best
+
+        # ERRATA: .066 to .071 on its own data; seen here .066, with a spread of some .01 over runs.
+        assert 0.03 < excess() < 0.12
+        # Theorem 3.3 over n has 4.5 there, and as printed 8298.
+        for scale, least in ((0.799, 0.5), (799.0, 500.0)):
+            monkeypatch.setattr(private, "noise_scale", lambda *budget, wrong=scale: wrong)
+            assert excess() > least
 
 
 class TestSmallerOnes:

@@ -72,7 +72,8 @@ class TestOptimum:
         run = ADMMSharing(PARTS, Y, "squared", pairs, lam=15.0).solve(scheme="proximal_jacobi", max_iter=2000)
         assert run.converged
         zero = [float(np.abs(x[one]).max()) == 0.0 for x in run.coefficients for one in ([0, 1], [2])]
-        assert any(zero) and not all(zero)
+        assert any(zero)
+        assert not all(zero)
 
     def test_a_ready_set_comes_on_top_of_the_regulariser(self) -> None:
         run = ADMMSharing(PARTS, Y, sets=["nonneg", None]).solve(scheme="proximal_jacobi", max_iter=1000)
@@ -167,7 +168,8 @@ class TestPrediction:
         peer = LogisticRegression(fit_intercept=False, tol=1e-12, solver="newton-cholesky").fit(X, labels)
         other = columns(30, 6, seed=9)[0]
         parts = [other[:, :3], other[:, 3:]]
-        assert run.classes is not None and run.classes.tolist() == peer.classes_.tolist()
+        assert run.classes is not None
+        assert run.classes.tolist() == peer.classes_.tolist()
         np.testing.assert_allclose(run.predict_proba(parts), peer.predict_proba(other), atol=1e-7)
         assert (run.predict(parts) == peer.predict(other)).all()
 
@@ -207,7 +209,9 @@ class TestRun:
 
     def test_a_callback_ends_the_run(self) -> None:
         run = ADMMSharing(PARTS, Y).solve(callback=lambda loop, iteration, figures: iteration == 3)
-        assert run.iterations == 3 and run.interrupted and not run.converged
+        assert run.iterations == 3
+        assert run.interrupted
+        assert not run.converged
 
     def test_the_printed_scheme_warns_below_its_bound_and_only_there(self) -> None:
         model = ADMMSharing(PARTS, Y, "squared")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -38,9 +39,7 @@ def passes_to(x: Array, y: Array, parties: int, loss: str, scheme: str, accelera
     """Passes until every coefficient is within 1e-6 of the pooled optimum; more than the limit if it takes more."""
     optimum = pooled(x, y, loss)
     problem, chosen = Problem.of(split(x, parties), y, loss), SCHEMES[scheme]
-    loop = algorithm.schedule(
-        problem, chosen, factors_of(problem), tol=1e-6, limit=limit, accelerate=accelerate
-    )
+    loop = algorithm.schedule(problem, chosen, factors_of(problem), tol=1e-6, limit=limit, accelerate=accelerate)
 
     def off(state: Values) -> dict[str, Array]:
         found = np.concatenate([state[f"x/{m}"][0] for m in range(parties)])
@@ -98,7 +97,9 @@ def test_anderson_and_the_plain_scheme_end_at_the_same_point(loss: str, scheme: 
     model = ADMMSharing(split(x, 2), y, loss)
     fast = model.solve(0.5, scheme)
     slow = model.solve(0.5, scheme, accelerate="none", max_iter=5000)
-    assert fast.converged and slow.converged and fast.iterations < slow.iterations
+    assert fast.converged
+    assert slow.converged
+    assert fast.iterations < slow.iterations
     # A relative residual of 1e-8 leaves errors of 1e-8 times gradients of ten, over curvatures of at least lam = 1.
     np.testing.assert_allclose(np.concatenate(fast.coefficients), np.concatenate(slow.coefficients), atol=1e-6)
 
@@ -138,7 +139,8 @@ def test_residual_balancing_leads_from_a_bad_rho_to_the_optimum() -> None:
     for bad in (1e-3, 100.0):
         plain = model.solve(bad, accelerate="none", max_iter=300, tol=1e-6)
         balanced = model.solve(bad, adapt_rho=True, max_iter=300, tol=1e-6)
-        assert balanced.converged and not plain.converged
+        assert balanced.converged
+        assert not plain.converged
         assert balanced.history["rho"].dropna().nunique() > 2
 
 
@@ -160,9 +162,10 @@ class TestNonConvex:
         problem, rho, states = self.iterates(scheme)
         r = float(SCHEMES[scheme].penalty(np.array(rho), 2))
         falls = descent(problem, SCHEMES[scheme], factors_of(problem), rho)
-        assert min(falls.x) > 0.0 and falls.z > 0.0
+        assert min(falls.x) > 0.0
+        assert falls.z > 0.0
         # From the first pass on y is the gradient of the loss at z, which the proof needs.
-        for before, after in zip(states[1:-1], states[2:], strict=True):
+        for before, after in pairwise(states[1:]):
             drop = augmented_lagrangian(problem, before, r) - augmented_lagrangian(problem, after, r)
             explained = falls.z * float(np.sum((after["z"] - before["z"]) ** 2))
             for m, each in enumerate(falls.x):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cvxpriv.state import Array, Values, single
+from cvxpriv.state import Array, Values
 
 from .blocks import total_share
 from .factor import Factor
@@ -42,28 +42,30 @@ class Anderson:
 
     def __init__(self, problem: Problem, scheme: Scheme, factors: Sequence[Factor]) -> None:
         self.problem, self.scheme, self.factors = problem, scheme, factors
-        self.names = [f"{kind}/{m}" for m in range(problem.parties) for kind in "xv"]
+        self.names = [f"{kind}/{m}" for m in range(problem.parties) for kind in "xv"]  # in the order of _step
         self.first, self.length, self.combined = 0.0, np.inf, 0
         self._forget()
 
     def __call__(self, body: Callable[[Values], dict[str, Array]], state: Values, iteration: int) -> Values:
         """Run a pass from the best combination of the last images; `state` is the last image."""
         combined = self.kept > 0
-        start = self._combination(state) if combined else state
-        image = body(start)
-        step = self._step(single(start, 0), single(image, 0))
+        start = self._combination() if combined else self._pack(state)
+        image = body(self._unpack(start, state) if combined else state)
+        packed = self._pack(image)
+        step = self._step(packed - start, image)
         length = float(np.linalg.norm(step))
         if combined and not length <= min(self.length, SAFE * self.first / (self.combined + 1) ** POWER):
             self._forget()
             image = body(state)
-            step = self._step(single(state, 0), single(image, 0))
+            packed = self._pack(image)
+            step = self._step(packed - self._pack(state), image)
             length = float(np.linalg.norm(step))
         elif combined:
             self.combined += 1
         else:
             self.first = self.first or length
         self.length = length
-        self._remember(step, self._pack(single(image, 0)))
+        self._remember(step, packed)
         return image
 
     def _forget(self) -> None:
@@ -82,32 +84,28 @@ class Anderson:
             self.kept += 1
         self.last = step, image
 
-    def _combination(self, state: Values) -> Values:
-        """The state at the combination of images whose step is least."""
+    def _combination(self) -> Array:
+        """The combination of images whose step is least."""
         rows = min(self.kept, MEMORY)
         products, (step, image) = self.products[:rows, :rows], self.last
         damping = DAMPING * np.trace(products) * np.eye(rows)
         weights = np.linalg.lstsq(products + damping, self.steps[:rows] @ step, rcond=None)[0]
-        return self._unpack(image - weights @ self.images[:rows], state)
+        return np.asarray(image - weights @ self.images[:rows])
 
-    def _step(self, before: Values, after: Values) -> Array:
+    def _step(self, moved: Array, image: Values) -> Array:
         """What a pass moved, in the norm lam ||x||^2 + rho ||D x||^2 + r ||p||^2 in which ADMM contracts."""
-        rho = float(after["rho"])
-        moved = [
-            _in_metric(
-                self.factors[m],
-                after[f"x/{m}"] - before[f"x/{m}"],
-                after[f"v/{m}"] - before[f"v/{m}"],
-                self.problem.lam,
-                rho,
-            )
-            for m in range(self.problem.parties)
-        ]
-        moved.append(np.sqrt(self._penalty(after)) * (self._argument(after) - self._argument(before)))
-        return np.concatenate(moved)
+        rho, parts, first = float(image["rho"][0]), [], 0
+        for factor in self.factors:
+            samples, columns = factor.part.shape
+            x, share = moved[first : first + columns], moved[first + columns : first + columns + samples]
+            parts += [np.sqrt(self.problem.lam) * x, np.sqrt(rho) * _bent(factor, x, share)]
+            first += columns + samples
+        return np.concatenate([*parts, np.sqrt(self._penalty(image)) * moved[first:]])
 
-    def _pack(self, view: Values) -> Array:
-        return np.concatenate([*(view[name] for name in self.names), self._argument(view)])
+    def _pack(self, state: Values) -> Array:
+        """x and share of each party, and p = S + y/r, of which z is the proximal step."""
+        argument = total_share(state, self.problem.parties)[0] + state["y"][0] / self._penalty(state)
+        return np.concatenate([*(state[name][0] for name in self.names), argument])
 
     def _unpack(self, packed: Array, state: Values) -> Values:
         """The state whose x, shares and p are the packed ones: y = r (p - S) makes it so."""
@@ -116,18 +114,13 @@ class Anderson:
             last = first + state[name].shape[1]
             mixed[name], first = packed[None, first:last], last
         gap = packed[first:] - total_share(mixed, self.problem.parties)[0]
-        mixed["y"] = (self._penalty(single(state, 0)) * gap)[None]
+        mixed["y"] = (self._penalty(state) * gap)[None]
         return mixed
 
-    def _argument(self, view: Values) -> Array:
-        """p = S + y/r, of which z is the proximal step."""
-        return total_share(view, self.problem.parties) + view["y"] / self._penalty(view)
-
-    def _penalty(self, view: Values) -> float:
-        return float(self.scheme.penalty(view["rho"], self.problem.parties))
+    def _penalty(self, state: Values) -> float:
+        return float(self.scheme.penalty(state["rho"], self.problem.parties)[0])
 
 
-def _in_metric(factor: Factor, x: Array, share: Array, lam: float, rho: float) -> Array:
-    """A vector whose square is lam ||x||^2 + rho ||D x||^2: as short as the party's columns, if they are few."""
-    bent = factor.root @ x if x.size**2 <= share.size else share
-    return np.concatenate([np.sqrt(lam) * x, np.sqrt(rho) * bent])
+def _bent(factor: Factor, x: Array, share: Array) -> Array:
+    """A vector as long as D x: as short as the party's columns, if they are few."""
+    return np.asarray(factor.root @ x if x.size**2 <= share.size else share)

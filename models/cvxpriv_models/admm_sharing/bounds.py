@@ -103,10 +103,11 @@ def _is_bound(value: object) -> bool:
 def _sizes(part: Part, adjacency: str) -> Array:
     """Norms of rows or columns, or the largest absolute entry."""
     if adjacency == "cell":
-        return np.array([abs(part).max()])
+        entries = part.data if sparse.issparse(part) else part
+        return np.array([np.abs(entries).max(initial=0.0)])
     axis = 0 if adjacency == "column" else 1
     squares = part.multiply(part) if sparse.issparse(part) else part * part
-    return np.sqrt(np.asarray(squares.sum(axis=axis)).ravel())
+    return np.asarray(np.sqrt(np.asarray(squares.sum(axis=axis)).ravel()))
 
 
 def _clipped(part: Part, adjacency: str, bound: float, sizes: Array) -> Part:

@@ -186,7 +186,7 @@ class ADMMSharing:
         chosen, who = scheme_named(scheme), engine_named(engine, solver=solver)
         if callback is not None and not callable(callback):
             raise ModelError(f"callback={callback!r} is no function: pass one of (loop, pass, figures)")
-        self._require_guarantee(chosen, rho)
+        self.require_guarantee(chosen, rho)
         anderson = self._accelerated(accelerate, chosen, who, adapt_rho)
         loop = algorithm.schedule(
             self.problem,
@@ -237,7 +237,14 @@ class ADMMSharing:
         """Read a saved run: what `cvxpriv.load` calls."""
         return SharingRun.load(path)
 
-    def _require_guarantee(self, scheme: Scheme, rho: float) -> None:
+    def require_guarantee(self, scheme: Scheme, rho: float) -> None:
+        """Warn where a scheme may diverge; `solve` and `solve_private` ask this first.
+
+        Raises
+        ------
+        ModelError
+            The loss is not convex and the penalty so small that the z step has several minima.
+        """
         problem = self.problem
         r = float(scheme.penalty(np.asarray(rho), problem.parties))
         bend = float(problem.weights.max()) * problem.loss.smoothness

@@ -52,7 +52,7 @@ def row(target: Array, kappa: float, bound: float, clip: float = np.inf) -> floa
     v_i = (d'x_0 + h a_i)/(1 + h), between d'x_0 and a_i, so that the row's own entry moves by at most
     2 max(|a_i|, |d'x_0|), or 2 clip. The others are D_0 x_0 + D_0 G^-1 d r/(1 + h), and
     ||D_0 G^-1 d||/(1 + h) <= min(bound/(2 sqrt(kappa)), sqrt(h)/(1 + h)), the latter at most 1/2. Clipping moves no
-    two numbers apart. To take the row out (d = 0) moves half of this.
+    two numbers apart. A row of zeros is among the rows, so this covers a person who is taken out.
 
     Parameters
     ----------

@@ -74,9 +74,7 @@ def spent(
     claims = found.claims
     if labels_epsilon > 0.0:
         note = f"{labels_epsilon:g} of it for the randomised labels"
-        claims = tuple(
-            replace(one, epsilon=one.epsilon + labels_epsilon, note=one.note or note) for one in claims
-        )
+        claims = tuple(replace(one, epsilon=one.epsilon + labels_epsilon, note=one.note or note) for one in claims)
     if degenerate:
         why = "the noise lies in the range of the data, which differs between neighbours"
         claims = tuple(replace(one, holds=False, note=why) for one in claims)

@@ -6,9 +6,9 @@ import numpy as np
 
 from cvxpriv.cli.layout import number, paragraph, residual, table
 from cvxpriv.cli.studies import exact_zero
-from cvxpriv.cli.studies.text import crosscheck_part, curve_part, effort_rows, heading, interval_text, padded, share
+from cvxpriv.cli.studies.text import crosscheck_part, curve_part, effort_rows, heading, interval_text, share
 
-from .study import SHARE, ServiceStudy
+from .study import ROUNDING, SHARE, ServiceStudy
 
 __all__ = ["findings", "formula_of", "promise", "remarks"]
 
@@ -65,7 +65,7 @@ def remarks(found: ServiceStudy) -> list[str]:
     """Return what a reader must know of the answer, and the remedy where the trivial mechanism is optimal."""
     threshold = found.critical.searched
     notes = [found.run.note] if found.run.note else []
-    if found.run.trivial and found.trivial_is_optimal and threshold > 0.0:
+    if found.run.trivial and found.trivial_is_optimal and threshold > ROUNDING:
         notes.append(f"Give a smaller --beta, for example {number(SHARE * threshold, 2)}.")
     return notes
 
@@ -78,8 +78,7 @@ def _figures(found: ServiceStudy) -> str:
             "accuracy",
             "I(S;U)",
             f"{number(accuracy)} nats",
-            share(accuracy, data.information, "I(S;Y)"),
-            *interval_text(found, "leakage"),
+            "; ".join([share(accuracy, data.information, "I(S;Y)"), *interval_text(found, "leakage")]),
         ],
         ["leakage", "E[d]", number(leakage), _leaked(found, leakage)],
         [
@@ -103,9 +102,9 @@ def _figures(found: ServiceStudy) -> str:
         ]
     )
     rows += effort_rows(found)
-    rows.insert(-1, ["gap", "", f"{residual(run.gap)} nats", "at most, to the best U for the server's present reading"])
+    rows.insert(-1, ["gap", "", f"{residual(run.gap)} nats", "at most, while the server reads U as it does now"])
     head = f"Mechanism: {run.mechanism.shape[1]} outputs U, divergence {formula_of(found)}"
-    return f"{head}\n" + table([], padded(rows), "llrll")
+    return f"{paragraph(head, indent='', hanging='  ')}\n{table([], rows, 'llrl')}"
 
 
 def _leaked(found: ServiceStudy, leakage: float) -> str:

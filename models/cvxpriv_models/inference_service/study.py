@@ -34,6 +34,8 @@ __all__ = ["ServiceStudy", "SolveOptions", "solved", "study"]
 SHARE = 0.25
 #: The weight where there is no such threshold: the default of `InferenceAsService`.
 BETA = 0.5
+#: A threshold that is only rounding: S and Y are independent.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class SolveOptions:
         service = InferenceAsService(table, beta, divergence, self.size, self.floor)
         if self.beta is None:
             threshold = service.beta_critical(self.seed).searched
-            service = service.at_beta(SHARE * threshold if 0.0 < threshold < np.inf else BETA)
+            service = service.at_beta(SHARE * threshold if ROUNDING < threshold < np.inf else BETA)
         for text, rule in self.rules.items():
             service = service.constrain(text, rule)
         return service

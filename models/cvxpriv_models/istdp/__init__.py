@@ -8,6 +8,7 @@ from . import penalty_checks
 from .gist import Search
 from .model import ISTDP
 from .penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty, penalty_named
+from .private_run import PrivateSparseRun
 from .problem import Problem
 from .run import SparseRun
 
@@ -18,6 +19,7 @@ __all__ = [
     "CappedL1",
     "ElasticNet",
     "Penalty",
+    "PrivateSparseRun",
     "Problem",
     "Search",
     "SparseRun",

@@ -1,0 +1,129 @@
+"""Algorithm 1 as ISTDP prints it, to compare with. It is not private.
+
+Noise is added to the gradient in 1.1, but the Barzilai-Borwein length in 1.2 and the test in 1.3.2 read the clean
+gradient and the clean objective (ERRATA ISTDP 6). Neither can be built as a `Public` step.
+
+Step 1.2 is read as the paper's section 2 has it, dtheta'dtheta / dtheta'dg; the expectations in 1.3.2 cannot be
+computed, and F itself stands for them. Theorem 3.3's noise is taken as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from cvxpriv.engines import ClosedForm
+from cvxpriv.privacy import Accounting, Claim, Noise
+from cvxpriv.running import run
+from cvxpriv.schedule import Context, Draw, Loop, Sweep, Update
+from cvxpriv.state import Array, Values, single, stack
+from cvxpriv.stopping import Never
+
+from .clipping import ClippedGradient
+from .closed_form import barzilai_borwein, proximal
+from .private_run import LOOP, PrivateSettings, PrivateSparseRun
+from .problem import Problem
+
+__all__ = ["LEAK", "Figures", "clean_step", "printed_noise", "solve_printed"]
+
+Figures = Callable[[Values], Mapping[str, Array]]
+
+LEAK = (
+    "algorithm='printed' is not private: its step length reads the clean gradient and its line search the clean "
+    "objective, and both show in the coefficients; use algorithm='istdp'"
+)
+#: Bounds of the length (alpha_min, alpha_max), the line search's beta and eta, and its most trials.
+SHORTEST, LONGEST, BETA, SHRINK, TRIALS = 1e-6, 1e6, 1e-4, 0.5, 60
+
+
+def printed_noise(epsilon: float, delta: float, iterations: int, bound: float) -> float:
+    """Return the standard deviation of Theorem 3.3; `bound` is U, of the gradient's norm."""
+    each = min(epsilon / (2.0 * np.sqrt(2.0 * iterations * np.log(2.0 / delta))), 0.5 * np.sqrt(epsilon / iterations))
+    return float(2.0 * bound / each * np.sqrt(2.0 * np.log(1.25 * 2.0 * iterations / delta)))
+
+
+def clean_step() -> Update:
+    """Step 1.2: the length from clean gradients, between alpha_min and alpha_max."""
+
+    def fn(state: Values) -> Values:
+        moved, turned = state["theta"] - state["last_theta"], state["clean"] - state["last_clean"]
+        found, _ = barzilai_borwein(moved[0], turned[0])
+        return {"step": np.array([np.clip(found, SHORTEST, LONGEST) if np.isfinite(found) else LONGEST])}
+
+    return Update("step 1.2", fn, frozenset({"theta", "last_theta", "clean", "last_clean"}), frozenset({"step"}))
+
+
+def solve_printed(
+    average: ClippedGradient, epsilon: float, delta: float, iterations: int, adjacency: str, noise: Noise
+) -> PrivateSparseRun:
+    """Run Algorithm 1 from theta^0 = 0 and theta^1 = e_1; the accounting has no rule that holds."""
+    problem = average.problem
+    scale = printed_noise(epsilon, delta, iterations, average.clip)
+    zero, first = np.zeros(problem.size), np.eye(1, problem.size)[0]
+    begin = {"theta": first, "last_theta": zero, "clean": zero, "last_clean": average.at(zero), "noisy": zero}
+    mu = average.sensitivity(adjacency) / scale
+    loop = Loop(
+        Sweep([_gradient(average, scale, mu), clean_step(), _search(problem)]),
+        stop=Never(),
+        limit=iterations,
+        measure=_figures(problem.features),
+        name=LOOP,
+    )
+    context = Context(ClosedForm(), starts=np.arange(1), noise=noise)
+    final = single(run(loop, stack([{**begin, "step": LONGEST, "taken": np.nan}]), context), 0)
+    claim = Claim("Theorem 3.3, as printed", epsilon, delta, holds=False, note="step and line search read clean data")
+    return PrivateSparseRun(
+        theta=final["theta"],
+        loss=problem.loss,
+        penalty=problem.penalty,
+        classes=problem.classes,
+        names=problem.names,
+        accounting=Accounting((claim,), np.inf, len(context.ledger), adjacency, secure=noise.secure),
+        settings=PrivateSettings(
+            "printed", iterations, average.clip, "clean-bb", adjacency, "last", noise_scale=scale, step_limit=LONGEST
+        ),
+        log=context.history,
+        interrupted=context.interrupted,
+    )
+
+
+def _gradient(average: ClippedGradient, scale: float, mu: float) -> Draw:
+    """Step 1.1: the gradient, and the noisy one."""
+
+    def fn(state: Values, noise: Noise) -> Values:
+        clean = average.at(state["theta"][0])
+        return {"clean": clean[None], "noisy": (clean + noise.normal(scale, clean.shape))[None]}
+
+    return Draw("step 1.1", fn, frozenset({"theta"}), frozenset({"clean", "noisy"}), mu)
+
+
+def _search(problem: Problem) -> Update:
+    """Step 1.3: proximal steps, shortened until the clean F has fallen by beta step / 2 ||move||^2; then 1.4."""
+
+    def fn(state: Values) -> Values:
+        theta, length = state["theta"][0], float(state["step"][0])
+        height = problem.objective(theta)
+        for attempt in range(TRIALS):
+            length *= SHRINK if attempt else 1.0
+            trial = proximal(problem.penalty, theta - length * state["noisy"][0], length, problem.features)
+            moved = trial - theta
+            if height - problem.objective(trial) >= 0.5 * BETA * length * (moved @ moved):
+                break
+        return {
+            "theta": trial[None],
+            "taken": np.array([length]),
+            "last_theta": state["theta"],
+            "last_clean": state["clean"],
+        }
+
+    reads = frozenset({"theta", "noisy", "step", "clean"})
+    return Update("step 1.3", fn, reads, frozenset({"theta", "taken", "last_theta", "last_clean"}))
+
+
+def _figures(features: int) -> Figures:
+    def figures(state: Values) -> Mapping[str, Array]:
+        support = np.count_nonzero(state["theta"][:, :features], axis=1).astype(float)
+        return {"step": state["step"], "taken": state["taken"], "support": support}
+
+    return figures
