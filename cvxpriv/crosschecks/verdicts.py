@@ -30,6 +30,10 @@ from cvxpriv.crosschecks.evidence import Evidence
 __all__ = ["VERDICTS", "Evidence", "Tolerances", "Verdict", "judge", "judge_claim", "worst_of"]
 
 #: From best to worst.
+#: How near a certified bound the value of a closed form must be for its point to count as proven optimal: a point may
+#: stand far from stationary in variables that hardly weigh, such as a symbol of mass 1e-12.
+PROVEN_EXACT = 1e-8
+
 VERDICTS = ("agrees", "loose", "failed", "WRONG")
 
 NOTICED = 1e-9
@@ -128,7 +132,7 @@ def judge_claim(evidence: Evidence, tolerances: Tolerances, *, exact: bool) -> V
         return Verdict("WRONG", f"its objective is {evidence.objective}")
     agree, wrong = tolerances.agree, tolerances.agree if exact else tolerances.wrong_objective
     minimiser = agree if exact else tolerances.minimiser
-    drift = np.inf if evidence.proven(agree) and not exact else max(wrong, minimiser)
+    drift = np.inf if evidence.proven(PROVEN_EXACT if exact else agree) else max(wrong, minimiser)
     far = _findings(evidence, residual=wrong, missed=wrong, drift=drift, gap=max(wrong, tolerances.wrong_objective))
     if far:
         return Verdict("WRONG", f"{'claims to be exact' if exact else 'is claimed'}, but {' and '.join(far[:2])}")

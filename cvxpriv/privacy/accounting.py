@@ -120,7 +120,8 @@ def advanced_composition(epsilons: ArrayLike, slack: float) -> float:
     sqrt(2 log(1/slack) sum e_t^2) + sum e_t (exp(e_t) - 1).
     """
     each = np.asarray(epsilons, dtype=float)
-    return float(np.sqrt(2.0 * np.log(1.0 / slack) * np.sum(each**2)) + np.sum(each * np.expm1(each)))
+    with np.errstate(over="ignore"):  # beyond e^709 the rule says inf
+        return float(np.sqrt(2.0 * np.log(1.0 / slack) * np.sum(each**2)) + np.sum(each * np.expm1(each)))
 
 
 def account(

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -207,7 +208,7 @@ def test_an_interrupted_curve_keeps_the_rates_that_were_finished(
 ) -> None:
     curve = PrivacyFunnel.curve
 
-    def press_at_the_third(self: PrivacyFunnel, fractions: list[float], **options: object) -> pd.DataFrame:
+    def press_at_the_third(self: PrivacyFunnel, fractions: list[float], **options: Any) -> pd.DataFrame:
         if fractions[0] > 0.5:
             signal.raise_signal(signal.SIGINT)
         return curve(self, fractions, **options)

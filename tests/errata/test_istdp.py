@@ -34,7 +34,7 @@ class TestStep:
 
     def test_the_printed_length_needs_several_times_the_proximal_steps(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # BB1 BB2 = dtheta'dtheta / dg'dg.
-        monkeypatch.setitem(STEPS, "printed", lambda first, second, passes: first * second)  # type: ignore[arg-type]
+        monkeypatch.setitem(STEPS, "printed", lambda first, second, passes: first * second)
         x, y, _ = correlated(200, 50, 0.6, seed=0)
         model = ISTDP(3.0 * x, y, "squared", MCP(0.1))
         runs = {step: model.solve(step=step, accelerate="none", max_iter=3000, tol=1e-8) for step in ("bb1", "printed")}

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from cvxpriv_models.istdp import ISTDP, PrivateSparseRun, printed, private
 from cvxpriv_models.istdp.clipping import ClippedGradient, clipped_slopes, row_norms
+from cvxpriv_models.istdp.private_options import public_step_limit
 from cvxpriv_models.istdp.private_run import PrivateSettings
 
 from cvxpriv.errors import ModelError, PrivacyError
@@ -77,6 +78,19 @@ def test_without_a_row_to_clip_the_average_is_the_gradient() -> None:
 
 def test_a_row_of_zeros_has_no_limit_and_no_gradient() -> None:
     assert clipped_slopes(np.array([-3.0]), row_norms(np.zeros((1, 4))), 1.0)[0] == -3.0
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("row", "label"), [(1e-200, 1e300), (1e200, 1.0), (1e308, -1e308), (5e-324, 1e308), (0.0, 1.0)]
+)
+def test_a_row_at_the_ends_of_the_doubles_counts_no_more_than_the_clip(row: float, label: float, sparse: bool) -> None:
+    x = np.array([[row, -row, row], [0.0, 0.0, 0.0]])
+    problem = ISTDP(sp.csr_array(x) if sparse else x, [label, 0.0], "squared", allow_constant=True).problem
+    for theta in (np.zeros(3), np.array([1e5, 1e5, -1e5])):
+        average = ClippedGradient(problem, 1.0, 1).at(theta)
+        assert np.isfinite(average).all()
+        assert np.linalg.norm(average) <= 1.0 + 1e-12
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
@@ -170,11 +184,9 @@ def test_no_step_is_longer_than_the_public_limit(step: str) -> None:
 
 
 def test_the_greatest_step_is_no_fact_about_the_data() -> None:
-    assert private.public_step_limit(model(seed=0).problem, 1.0) == private.public_step_limit(
-        model(seed=1).problem, 1.0
-    )
-    assert private.public_step_limit(model(penalty="l1:1").problem, 1.0, row_bound=2.0) == 1.0
-    assert private.public_step_limit(model(penalty="mcp:1:1.5").problem, 1.0) == 1.5
+    assert public_step_limit(model(seed=0).problem, 1.0) == public_step_limit(model(seed=1).problem, 1.0)
+    assert public_step_limit(model(penalty="l1:1").problem, 1.0, row_bound=2.0) == 1.0
+    assert public_step_limit(model(penalty="mcp:1:1.5").problem, 1.0) == 1.5
 
 
 def test_the_average_is_that_of_the_second_half(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,11 +19,11 @@ from cvxpriv.datasets import load_a9a
 from cvxpriv.engines import ClosedForm
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.learning import loss_named
-from cvxpriv.privacy import PrivacyWarning, audit, gaussian_delta, gaussian_mu
+from cvxpriv.privacy import Noise, PrivacyWarning, audit, gaussian_delta, gaussian_mu
 from cvxpriv.running import run as run_schedule
 from cvxpriv.schedule import Context
 from cvxpriv.schedule import Release as LedgerEntry
-from cvxpriv.state import Array
+from cvxpriv.state import Array, Values
 from tests.models.sharing_cases import columns, split
 
 #: Pairs of neighbours for each bound.
@@ -145,7 +146,7 @@ def test_clipping_a_share_moves_no_two_shares_apart() -> None:
 def test_a_budget_without_end_gives_the_fit_without_privacy(scheme: str) -> None:
     given = model()
     exact = given.solve(tol=1e-10)
-    private = given.solve_private(1e12, 1e-5, 400, scheme, row_bound=1.0, clip_entries=100.0, rho=0.5, noise_seed=0)
+    private = given.solve_private(1e10, 1e-5, 400, scheme, row_bound=1.0, clip_entries=100.0, rho=0.5, noise_seed=0)
     # The mean over the passes forgets the first ones as 1/passes.
     assert np.allclose(np.concatenate(private.coefficients), np.concatenate(exact.coefficients), atol=0.02)
     assert private.predict_proba(unit_rows()[0]) == pytest.approx(exact.predict_proba(unit_rows()[0]), abs=0.01)
@@ -173,14 +174,31 @@ def test_a_row_over_all_parties_costs_the_root_of_their_number_times_the_mu_of_o
 
 
 def test_an_audit_cannot_refute_the_guarantee_but_does_refute_a_fifth_of_it() -> None:
-    """The worst row of the tight case: everything else is fixed, and only the released vector is looked at."""
-    rows = [np.array([[1.0]]), np.array([[-1.0]])]
+    """A row that moves its release by most of the bound; all else is fixed, and only the release is looked at."""
+    release = mechanism.Release(gaussian_mu(1.0, 1e-3), "row", (1.0,), (0.1,), shrink=False)
 
-    def mechanism_of(part: Array) -> Array:
-        given = ADMMSharing([np.vstack([part, [[1.0]]])], np.array([1.0, -1.0]), lam=0.05)
-        return given.solve_private(1.0, 1e-3, 1, row_bound=1.0, rho=0.5, shrink=False).released["v/0"]
+    def at_its_release(row: float) -> Values:
+        given = ADMMSharing([np.array([[row], [1.0]])], np.array([1.0, -1.0]), lam=0.05)
+        loop = mechanism.private_passes(given.problem, scheme_named("averaged"), given.factors, (), release, 1)
+        state = mechanism.initial_state(given.problem, 0.5)
+        centre, dual, party = loop.body.steps[:3]  # type: ignore[union-attr]
+        for step in (centre, dual, party.steps[0].steps[0]):
+            state = run_schedule(step, state, Context(ClosedForm()))
+        return state
 
-    found = audit(mechanism_of, *rows, delta=1e-3, runs=3000)
+    party = ADMMSharing([np.ones((2, 1))], np.array([1.0, -1.0]), lam=0.05)
+    draw = mechanism.draw(party.problem, scheme_named("averaged"), party.factors[0], 0, release)
+    moved = at_its_release(1.0)["share/0"] - at_its_release(-1.0)["share/0"]
+    bound = run_schedule(draw, at_its_release(1.0), Context(ClosedForm()))["sensitivity/0"][0]
+    assert 0.5 < np.linalg.norm(moved) / bound <= 1.0
+    source = Noise(np.random.default_rng(0))
+    found = audit(
+        lambda state: run_schedule(draw, state, Context(ClosedForm(), noise=source))["v/0"],
+        at_its_release(1.0),
+        at_its_release(-1.0),
+        delta=1e-3,
+        runs=10000,
+    )
     assert 0.2 < found.epsilon <= 1.0
 
 
@@ -214,9 +232,18 @@ def test_shrinking_keeps_a_clear_share_and_forgets_a_drowned_one() -> None:
 # -- labels ----------------------------------------------------------------------------------------------------------
 
 
-def test_shared_labels_are_read_off_the_first_broadcast_without_a_miss() -> None:
-    run = model().solve_private(0.1, 1e-6, 1, row_bound=1.0)
-    assert np.mean(labels.recovered(run.released["y"]) == model().problem.y) == 1.0
+def test_shared_labels_are_read_off_every_broadcast_without_a_miss() -> None:
+    given = model()
+    release = mechanism.Release(0.01, "row", (1.0, 1.0), (12.5, 12.5))
+    loop = mechanism.private_passes(given.problem, scheme_named("averaged"), given.factors, (), release, 1)
+    state = mechanism.initial_state(given.problem, 0.4)
+    for step in loop.body.steps[:2]:  # type: ignore[union-attr]
+        state = run_schedule(step, state, Context(ClosedForm()))
+    assert np.array_equal(labels.recovered(state["y"][0]), given.problem.y)
+    run = given.solve_private(1.0, 1e-6, 3, row_bound=1.0, noise_seed=0)
+    said = np.abs(run.released["y"]) > 1e-9  # below, a confident prediction's y is rounding
+    assert said.sum() > 20
+    assert np.array_equal(labels.recovered(run.released["y"])[said], given.problem.y[said])
     assert any("labels='shared'" in line for line in run.warnings)
 
 
@@ -324,20 +351,22 @@ def test_data_beyond_the_bound_are_refused_unless_clipping_was_asked_for() -> No
         ({"noise": "laplace"}, "noise='laplace'"),
     ],
 )
-def test_what_nothing_bounds_is_refused_before_anything_runs(options: dict[str, object], message: str) -> None:
+def test_what_nothing_bounds_is_refused_before_anything_runs(options: dict[str, Any], message: str) -> None:
     calls: list[int] = []
-    given: dict[str, object] = {"epsilon": 1.0, "delta": 1e-5, "row_bound": 1.0, **options}
+    given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "row_bound": 1.0, **options}
     with pytest.raises(PrivacyError, match=message):
         model().solve_private(**given, callback=lambda *each: calls.append(1))
     assert not calls
 
 
 def test_a_regulariser_without_a_bound_needs_a_clip_and_runs_with_one() -> None:
-    for given in (model(regularizer="l1"), model(lam=0.0), model().constrain("sum", lambda x: x[0] >= 0.0)):
+    ruled = model(lam=1e5).constrain("sum", lambda x: x[0] >= 0.0)  # as a ridge step it would hardly move
+    for given in (model(regularizer="l1"), model(lam=0.0), ruled):
         with pytest.raises(PrivacyError, match="Pass clip"):
             given.solve_private(1.0, 1e-5, row_bound=1.0)
-        run = given.solve_private(1.0, 1e-5, 2, clip=3.0)
-        assert run.released["sensitivity/0"] == pytest.approx(6.0)
+        for options in ({}, {"row_bound": 1.0}):  # the bound of the ridge step is not that of these steps
+            run = given.solve_private(1.0, 1e-5, 2, clip=0.3, **options)
+            assert run.released["sensitivity/0"] == pytest.approx(0.6)
 
 
 def test_labels_that_are_numbers_cannot_be_held() -> None:

@@ -169,6 +169,24 @@ def test_the_checked_engine_agrees_with_a_right_one() -> None:
     assert outcome.values["x"].tolist() == [TARGET.tolist()]
 
 
+def test_the_checked_engine_blames_a_solver_that_stops_short_of_a_feasible_exact_update() -> None:
+    loose = Checked(DCP(("SCS",), tolerance=1e-2))
+    away = np.array([1.4, -0.3, 0.8])
+    block = projection(
+        repair=lambda values, view: {"x": np.maximum(values["x"], 0.0) / np.maximum(values["x"], 0.0).sum()},
+        direct=lambda state: {"x": np.array([[0.8, 0.0, 0.2]])},
+    )
+    outcome = loose.solve(block, {"y": away[None]})
+    assert outcome.status[0].endswith("short of the closed form")
+    assert outcome.values["x"].tolist() == [[0.8, 0.0, 0.2]]
+
+
+def test_the_checked_engine_catches_an_exact_update_that_is_better_because_it_is_infeasible() -> None:
+    outside = projection(direct=lambda state: {"x": np.array(state["y"])})
+    with pytest.raises(Disagreement, match="the closed form reaches 0,"):
+        Checked().solve(outside, {"y": TARGET[None] + 0.3})
+
+
 def test_an_unknown_engine_is_answered_with_the_nearest_name() -> None:
     with pytest.raises(ModelError, match="did you mean 'closed_form'"):
         engine_named("closed-form")

@@ -46,11 +46,11 @@ def interval_detail(found: Study[Any], name: str) -> str:
     return f"; {found.found.level:.0%} interval {low} to {high}"
 
 
-def residual_headline(found: Study[Any]) -> Headline:
-    """Return the KKT residual and whether it is what was asked for."""
+def residual_headline(found: Study[Any], label: str = "KKT residual", value: float | None = None) -> Headline:
+    """Return what was asked to be small, by default the KKT residual, and whether it is."""
     state = "converged" if found.run.converged else "NOT converged"
-    asked = f"{state}; asked for {found.asked}"
-    return Headline("KKT residual", format_number(found.kkt, 2), "nats", asked)
+    shown = format_number(found.kkt if value is None else value, 2)
+    return Headline(label, shown, "nats", f"{state}; {format_number(found.tol, 1)} asked for")
 
 
 def not_converged(found: Study[Any]) -> str:
@@ -103,10 +103,11 @@ def disclosure_section(found: Study[Any], title: str, text: str) -> Section | No
     return Section(title, text, tables=[Table(pd.DataFrame(columns), caption)], notes=notes)
 
 
-def starts_section(found: Study[Any], by: Mapping[str, bool], history: pd.DataFrame, caption: str) -> Section:
-    """Return the best starts, sorted by columns of the run's table (ascending or not), and the history as a picture."""
-    starts = found.run.starts.reset_index()
-    starts = starts.sort_values(list(by), ascending=list(by.values()), ignore_index=True)
+def starts_section(
+    found: Study[Any], starts: pd.DataFrame, by: Mapping[str, bool], history: pd.DataFrame, caption: str
+) -> Section:
+    """Return the best starts, sorted by columns of their table (ascending or not), and the history as a picture."""
+    starts = starts.reset_index().sort_values(list(by), ascending=list(by.values()), ignore_index=True)
     best = starts.head(10).rename(columns={"kkt": "KKT residual"})
     shown = f"The best {len(best)} of {len(starts)} starts." if len(best) < len(starts) else "All starts."
     figures = []

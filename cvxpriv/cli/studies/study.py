@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import click
 import pandas as pd
 
-from cvxpriv.cli.layout import number, residual
+from cvxpriv.cli.layout import number
 from cvxpriv.cli.options import NAMES, packed
 from cvxpriv.crosschecks.check import CrossCheck
 from cvxpriv.disclosure import Disclosure
@@ -145,11 +145,6 @@ class Study(ABC, Generic[Run]):
     def unconverged(self) -> int:
         """How many points of the curve have a residual above the tolerance."""
         return 0 if self.curve is None else int((~self.curve["converged"].astype(bool)).sum())
-
-    @property
-    def asked(self) -> str:
-        """What was asked for."""
-        return residual(self.tol)
 
     @property
     def missed(self) -> str:

@@ -61,7 +61,7 @@ def effort_rows(found: Study[Any]) -> list[list[str]]:
     """Return the last two rows of the figures: the residual, and what it took."""
     verdict = "" if found.run.converged else "  NOT CONVERGED"
     return [
-        ["KKT", "", f"{residual(found.kkt)} nats", f"asked for {found.asked}{verdict}"],
+        ["KKT", "", f"{residual(found.kkt)} nats", f"asked for {residual(found.tol)}{verdict}"],
         ["solved", "", f"{number(found.run.seconds)} s", f"best of {reported(found)}"],
     ]
 

@@ -1,14 +1,14 @@
 """What the labels' holder gives away, and how not to.
 
 The paper broadcasts y^t = grad l(z^t). For a margin loss l(z, b) = phi(b z) with phi' < 0 the sign of -y_i **is** the
-label, at the first pass and at every later one: no noise on the shares hides it, since y is computed from the labels.
+label, at the first pass and, but for y_i that are 0 to rounding, at every later one: no noise on the shares hides it.
 `labels="shared"` says so openly: labels are known to all parties and no guarantee is about them.
 
 With `labels="held"` they stay with their party, which is the centre. It flips each label once, at random, and uses
 the flipped ones in place of the true ones ever after (randomised response, Warner 1965). Whatever it sends is then
 computed from released values: it costs epsilon once, however many passes follow. Noise on every broadcast y^t would
 cost at each pass, and at one pass already more: at epsilon = 0.5 a flip keeps a quarter of each label's signal, while
-Gaussian noise at delta = 1e-6 keeps a seventeenth. A fit to flipped labels is a fit to weaker ones: the logistic loss
+Gaussian noise at delta = 1e-6 keeps a sixteenth. A fit to flipped labels is a fit to weaker ones: the logistic loss
 is corrected to be unbiased (Natarajan et al. 2013), and its noise stays.
 """
 

@@ -1,122 +1,36 @@
-"""Sharing with differential privacy: `solve_private`, and what it returns."""
+"""Sharing with differential privacy: `solve_private`."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.engines import ClosedForm
-from cvxpriv.errors import PrivacyError, suggest
 from cvxpriv.history import History
-from cvxpriv.options import require_counts, require_positive
-from cvxpriv.privacy import Accounting, PrivacyWarning, gaussian_mu, noise_source
-from cvxpriv.privacy.gaussian import require_budget
+from cvxpriv.privacy import PrivacyWarning, gaussian_mu, noise_source
 from cvxpriv.progress import track
 from cvxpriv.running import run as run_schedule
 from cvxpriv.schedule import Context
-from cvxpriv.schedule import Release as LedgerEntry
 from cvxpriv.state import Array, Values, single
 
 from . import bounds, labels, mechanism, spending
 from .factor import Factor
+from .private_run import AT_HOME, DEGENERATE, LEAK, SEEDED, PrivateSharingRun
+from .private_settings import FOR_LABELS, Bound, PrivateSettings, kappas, require_bounded, settings_of
 from .problem import Problem
-from .run import Fitted
 from .schemes import Scheme, scheme_named
 
 if TYPE_CHECKING:
     from .model import ADMMSharing
 
-__all__ = ["PrivateSettings", "PrivateSharingRun", "solve_private"]
+__all__ = ["PrivateSharingRun", "solve_private"]
 
 Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
-Bound = float | Sequence[float] | None
-
-#: Default penalty of S = z in units of the loss's curvature: small, so that noise in S moves y little.
-PENALTY = 0.2
-#: That curvature for a loss with a kink.
-CURVATURE = 0.25
-#: Which part of epsilon goes to the labels when they are held back.
-FOR_LABELS = 0.5
-#: Bound of what one party adds to one prediction of a margin loss, unless told otherwise.
-CLIP_ENTRIES = 2.0
-
-AT_HOME = (
-    "the guarantee is about what parties send each other while they fit; each party's coefficients are exact and stay "
-    "with it: to publish them, or predictions, is a release of its own"
-)
-LEAK = (
-    "labels='shared': every party knows every label, and the broadcast dual shows them to whoever sees it; "
-    "labels='held' protects them"
-)
-DEGENERATE = (
-    "noise='printed' gives no differential privacy at any delta < 1: D_m xi lies in the range of D_m, which moves with "
-    "the data, so that one release tells two candidates for D_m apart with certainty; use noise='gaussian'"
-)
-
-
-@dataclass(frozen=True)
-class PrivateSettings:
-    """The options of `solve_private` that decide its result, with their defaults filled in."""
-
-    epsilon: float
-    delta: float
-    epochs: int
-    scheme: str
-    adjacency: str
-    bounds: tuple[float, ...]
-    clip: float
-    clip_entries: float
-    clip_data: bool
-    labels: str
-    noise: str
-    rho: float
-    shrink: bool
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateSharingRun(Fitted):
-    """What a private fit came to.
-
-    `coefficients`, `predict_proba`, `predict` and `decision_function` are those of any fit. Coefficients are the mean
-    over the passes since the first release; each party computes its own, and they are not covered by the guarantee
-    (see `warnings`).
-
-    Attributes
-    ----------
-    settings : PrivateSettings
-    accounting : Accounting
-        Exact Gaussian composition, the looser rules beside it, and Corollary 1 as printed.
-    ledger : tuple of Release
-        Every release: step, pass, mu.
-    released : mapping of str to ndarray
-        What everyone knows at the end: `v/m` (N,), `z`, `y`, `noise/m`, `sensitivity/m`, `kept/m`.
-    warnings : tuple of str
-        What the guarantee does not cover.
-    seconds : float
-    log : History
-    interrupted : bool
-        Whether the keyboard or a callback ended the run; the accounting is then of what was released.
-    """
-
-    settings: PrivateSettings
-    accounting: Accounting
-    ledger: tuple[LedgerEntry, ...]
-    released: Values
-    warnings: tuple[str, ...]
-    seconds: float
-    log: History = field(default_factory=History, repr=False)
-    interrupted: bool = False
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """Pass by pass, public figures only: ||S - z||, and of each party noise, sensitivity and the part kept."""
-        return self.log.frame(0)
 
 
 def solve_private(
@@ -171,8 +85,8 @@ def solve_private(
     clip_data : bool
         Scale rows (or columns, or cells) down to their bound, in place of refusing them.
     labels : {"shared", "held"}
-        "shared": the labels are public (sample weights always are). "held": they are flipped at random once, for half of epsilon, and never used
-        again; see `labels`. It needs a margin loss.
+        "shared": the labels are public, as sample weights always are. "held": they are flipped at random once, for
+        half of epsilon, and never used again; see `labels`. It needs a margin loss.
     noise : {"gaussian", "printed"}
         "printed" is the paper's D_m xi, at the same scale: no guarantee.
     rho : float, optional
@@ -207,8 +121,9 @@ def solve_private(
     What it buys, on a9a split into 66 and 57 columns (lam = 30, row_bound = (sqrt(8), sqrt(6)), delta = 1e-6, test log
     loss / AUC): .341 / .895 at epsilon = 1, .339 / .895 at epsilon = 4, against .349 / .885 of the first party alone
     and .324 / .902 without privacy. With public labels each party can also fit alone: half the sum of the two fits,
-    which releases nothing, has .351 / .898. The releases pay in log loss and not in ranking; with labels held,
-    epsilon = 1 pays in neither log loss (.43 to .56) nor much in ranking (.886). lam was chosen on these data.
+    which releases nothing, has .351 / .898. So the releases pay in log loss, and not in ranking. With held labels:
+    .341 / .894 at epsilon = 4, and at epsilon = 1 .40 / .887 with lam = 100: a log loss above that of the first party.
+    lam was chosen on these data.
 
     Examples
     --------
@@ -221,32 +136,25 @@ def solve_private(
     1.0000 of 8 releases
     """
     begun = time.perf_counter()
-    require_budget(epsilon, delta)
-    require_counts(epochs=epochs)
-    chosen = scheme_named(scheme)
-    _require_choice("labels", labels, ("shared", "held"))
-    _require_choice("noise", noise, ("gaussian", "printed"))
-    given: dict[str, Bound] = {"row_bound": row_bound, "column_bound": column_bound, "cell_bound": cell_bound}
-    limits = bounds.public_bounds(adjacency, model.problem.parties, given)
-    settings = PrivateSettings(
+    settings = settings_of(
+        model.problem,
         epsilon,
         delta,
         epochs,
-        chosen.name,
-        adjacency,
-        limits,
-        _clip("clip", clip),
-        _clip("clip_entries", CLIP_ENTRIES if clip_entries is None and model.problem.loss.margin else clip_entries),
-        clip_data,
-        labels,
-        noise,
-        _penalty(model.problem, chosen) if rho is None else rho,
-        shrink,
+        scheme,
+        adjacency=adjacency,
+        given={"row_bound": row_bound, "column_bound": column_bound, "cell_bound": cell_bound},
+        clip=clip,
+        clip_entries=clip_entries,
+        clip_data=clip_data,
+        labels=labels,
+        noise=noise,
+        rho=rho,
+        shrink=shrink,
     )
-    require_positive(rho=settings.rho)
-    model.require_guarantee(chosen, settings.rho)
-    _require_bounded(model, chosen, settings)
-    parts = bounds.within(model.problem, adjacency, limits, clip_data)
+    require_bounded(model.problem, settings, ruled=bool(model.rules))
+    model.require_guarantee(scheme_named(scheme), settings.rho)
+    parts = bounds.within(model.problem, adjacency, settings.bounds, clip_data)
     problem = replace(model.problem, parts=parts)
     factors = tuple(old if part is old.part else Factor(part) for part, old in zip(parts, model.factors, strict=True))
     source = noise_source(noise_seed)
@@ -273,7 +181,7 @@ def _passes(
         flipped = run_schedule(labels.flipping(epsilon), {labels.LABELS: problem.y[None]}, context)[labels.LABELS][0]
         loss = labels.unbiased(problem.loss, labels.flip_probability(epsilon))
         problem = replace(problem, y=flipped, loss=loss)
-    release = _release(problem, scheme, settings)
+    release = _release(problem, scheme, settings, ruled=bool(model.rules))
     loop = mechanism.private_passes(problem, scheme, factors, model.rules, release, settings.epochs)
     state = run_schedule(loop, mechanism.initial_state(problem, settings.rho), context)
     if not context.interrupted:
@@ -281,7 +189,7 @@ def _passes(
     return single(state, 0)
 
 
-def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings) -> mechanism.Release:
+def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings, ruled: bool) -> mechanism.Release:
     """How shares are released: every release has the same part of the budget."""
     share = 1.0 - FOR_LABELS if settings.labels == "held" else 1.0
     together = gaussian_mu(share * settings.epsilon, settings.delta)
@@ -290,7 +198,7 @@ def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings) -> mec
         mu=together / float(np.sqrt(count)),
         adjacency=settings.adjacency,
         bounds=settings.bounds,
-        kappas=_kappas(problem, scheme, settings.rho),
+        kappas=kappas(problem, scheme, settings.rho, ruled),
         clip=settings.clip,
         clip_entries=settings.clip_entries,
         printed=settings.noise == "printed",
@@ -298,19 +206,12 @@ def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings) -> mec
     )
 
 
-def _kappas(problem: Problem, scheme: Scheme, rho: float) -> tuple[float, ...]:
-    """lam c / rho of each party whose step is the ridge step of a public target; 0 for the others."""
-    if scheme.proximal:  # it holds on to the party's own, private, coefficients
-        return (0.0,) * problem.parties
-    return tuple(problem.lam * (one.ridge or 0.0) / rho for one in problem.regularizers)
-
-
 def _finished(
     model: ADMMSharing, state: Values, context: Context, settings: PrivateSettings, seconds: float
 ) -> PrivateSharingRun:
     parties, ledger = model.problem.parties, tuple(context.ledger)
     held = settings.labels == "held"
-    said = [] if context.noise.secure else ["noise from a seed: the guarantee holds only while the seed is secret"]
+    said = [] if context.noise.secure else [SEEDED]
     said += [DEGENERATE] if settings.noise == "printed" else []
     said += [] if held else [LEAK]
     names = {"z", "y"} | {f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept") for m in range(parties)}
@@ -335,43 +236,3 @@ def _finished(
         log=context.history,
         interrupted=context.interrupted,
     )
-
-
-def _require_bounded(model: ADMMSharing, scheme: Scheme, settings: PrivateSettings) -> None:
-    """Refuse a run whose sensitivity nothing bounds, and labels that cannot be flipped."""
-    problem = model.problem
-    if settings.labels == "held" and not problem.loss.margin:
-        raise PrivacyError(f"labels='held' flips labels of two classes; loss {problem.loss.name!r} has numbers")
-    if np.isfinite(settings.clip):
-        return
-    name = bounds.ADJACENCIES[settings.adjacency][0]
-    if not np.isfinite(settings.bounds).all():
-        raise PrivacyError(
-            f"adjacency={settings.adjacency!r} without a bound: one neighbour could move a share without limit, and no "
-            f"noise hides that. Pass {name}, a public bound of the data, or clip, the norm to which shares are clipped"
-        )
-    if model.rules or not all(_kappas(problem, scheme, settings.rho)):
-        raise PrivacyError(
-            "the sensitivity of a step is bounded only for regularizer='l2' with lam > 0, without constrain, and for a "
-            f"scheme other than 'proximal_jacobi': here {problem!r}, scheme={scheme.name!r}. Pass clip, the norm to "
-            "which shares are clipped"
-        )
-
-
-def _penalty(problem: Problem, scheme: Scheme) -> float:
-    bend = problem.loss.smoothness if np.isfinite(problem.loss.smoothness) else CURVATURE
-    part = PENALTY if problem.loss.convex else 1.1  # a loss that is not convex needs more than its curvature
-    return scheme.rho(part * bend * float(problem.weights.max()), problem.parties)
-
-
-def _clip(name: str, value: float | None) -> float:
-    if value is None:
-        return float("inf")
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0.0 < value < np.inf:
-        raise PrivacyError(f"{name}={value!r} bounds nothing: pass a finite number > 0")
-    return float(value)
-
-
-def _require_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise PrivacyError(f"{name}={value!r} is not known: {suggest(str(value), known)}")

@@ -101,8 +101,12 @@ def _figures(found: ServiceStudy) -> str:
             f"beta is {verdict}; near the trivial mechanism {number(critical.local)}",
         ]
     )
-    rows += effort_rows(found)
-    rows.insert(-1, ["gap", "", f"{residual(run.gap)} nats", "at most, while the server reads U as it does now"])
+    kkt, effort = effort_rows(found)
+    gap = ["gap", "", f"{residual(run.gap)} nats", "at most, while the server reads U as it does now"]
+    if found.rules:  # a solver's point has an accurate value and inaccurate derivatives
+        gap[-1] += f"; {kkt[-1]}"
+        kkt[-1] = "at the solver's point; the gap decides"
+    rows += [kkt, gap, effort]
     head = f"Mechanism: {run.mechanism.shape[1]} outputs U, divergence {formula_of(found)}"
     return f"{paragraph(head, indent='', hanging='  ')}\n{table([], rows, 'llrl')}"
 

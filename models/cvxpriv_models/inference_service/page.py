@@ -20,7 +20,7 @@ from cvxpriv.cli.studies.sections import (
 )
 from cvxpriv.formatting import format_number
 from cvxpriv.pictures import GREY, blank, styled
-from cvxpriv.plots import COLOURS, plot_mechanism
+from cvxpriv.plots import COLOURS, USED, plot_mechanism
 from cvxpriv.provenance import machine, versions
 from cvxpriv.report import Headline, Picture, Report, Section, Table
 from cvxpriv.state import Array
@@ -35,6 +35,8 @@ __all__ = ["curve_figure", "distinct_outputs", "page"]
 
 #: Outputs whose P(Y|u) differ by no more say the same to a reader.
 SAME = 1e-3
+#: Points of the curve below this share of I(S;Y) lie near the axis.
+LOW = 0.08
 
 
 def page(found: ServiceStudy) -> Report:
@@ -66,8 +68,9 @@ def curve_figure(found: ServiceStudy) -> Figure:
     axes = figure.add_subplot()
     axes.plot(points["leakage"], points["accuracy"], "o-", color=COLOURS[0], zorder=3, clip_on=False)
     small: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "color": GREY}
-    for beta, rows in points.groupby(["leakage", "accuracy"]):
-        axes.annotate(f"β = {rows['beta'].min():.3g}", beta, xytext=(11, -3), **small)
+    for beta, leakage, accuracy in points.drop_duplicates(["leakage", "accuracy"])[list(own)].to_numpy(float):
+        below = accuracy > LOW * information  # else the label would stand on the axis
+        axes.annotate(f"β = {beta:.3g}", (leakage, accuracy), xytext=(5, -15 if below else 8), **small)
     ring: dict[str, Any] = {"markersize": 14, "markerfacecolor": "none", "markeredgecolor": "black"}
     ring |= {"label": "chosen mechanism", "linestyle": "none"}
     axes.plot(run.leakage, run.accuracy, "o", zorder=6, clip_on=False, **ring)
@@ -77,7 +80,7 @@ def curve_figure(found: ServiceStudy) -> Figure:
     axes.set_ylim(0, information * 1.12 or 1.0)
     axes.set_xlabel(f"leakage E[d], {run.problem.divergence.name}")
     axes.set_ylabel("accuracy I(S;U) in nats")
-    axes.legend(loc="lower right")
+    axes.legend(loc="best")
     return figure
 
 
@@ -107,7 +110,8 @@ def _headlines(found: ServiceStudy) -> list[Headline]:
         heads.append(
             Headline("Best guess of S from U", f"{u:.1%}", "right", f"{nothing:.1%} from nothing, {y:.1%} from Y")
         )
-    return [*heads, residual_headline(found)]
+    met = residual_headline(found, "Certified gap", max(run.gap, 0.0)) if found.rules else residual_headline(found)
+    return [*heads, met]
 
 
 def _promise(found: ServiceStudy) -> Section:
@@ -122,8 +126,8 @@ def _promise(found: ServiceStudy) -> Section:
     )
     return Section(
         "What this promises, and what it does not",
-        "The problem is not convex in what the server reads out of U: the answer is the best of "
-        f"{found.run.settings.starts} starts. {certified}\n\n"
+        "The problem is not convex in what the server reads out of U: the answer is "
+        f"{found.best_of}. {certified}\n\n"
         f"From beta = {format_number(critical.searched)} on {kind}, and the trivial mechanism, which says nothing, is "
         "optimal. This threshold was searched for; near the trivial mechanism alone it is "
         f"{format_number(critical.local)}.\n\n" + promise(found),
@@ -142,6 +146,8 @@ def _curve(found: ServiceStudy) -> Section | None:
     table = found.curve.assign(**{name: found.curve[name].map(exact_zero) for name in figures})
     table = table.drop(columns=["seconds"]).rename(columns={"kkt": "KKT residual"})
     notes = ["Trivial: U says nothing of S."]
+    if found.rules:
+        notes.append("With constraints the certified gap says whether a point has converged.")
     if found.unconverged:
         notes.append(f"{found.unconverged} points did not converge: better mechanisms may exist at their weights.")
     return Section("The accuracy-privacy curve", figures=[picture], tables=[Table(table)], notes=notes)
@@ -159,9 +165,10 @@ def _mechanism(found: ServiceStudy) -> Section:
     )
     text = f"{rows} symbols of the data, {columns} outputs."
     if len(outputs) < columns:
+        different = int((merged.max(axis=0) >= USED).sum())
         text += (
-            f" Of these {len(outputs)} say different things; outputs that say the same of Y, within "
-            f"{SAME:.1%}, stand below as one, under the name of the first. Accuracy and leakage are those of one."
+            f" Of those that are sent, {different} say different things: outputs that say the same of Y, within "
+            f"{SAME:.1%}, stand below as one, under the name of the first. Accuracy and leakage are the same so."
         )
     return Section("The mechanism P(U|Y)", text, figures=[picture])
 
@@ -221,7 +228,8 @@ def _starts(found: ServiceStudy) -> Section:
         history = history.dropna(subset=["objective"])
         history = history.assign(iteration=history.groupby("start").cumcount() + 1)
     caption = "Objective, accuracy and residual in nats."
-    return starts_section(found, {"objective": False, "kkt": True}, history, caption)
+    starts = found.run.starts.drop(columns=["converged"] if found.rules else [])  # there the gap decides
+    return starts_section(found, starts, {"objective": False, "kkt": True}, history, caption)
 
 
 def _settings(found: ServiceStudy) -> Section:

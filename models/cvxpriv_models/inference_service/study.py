@@ -124,11 +124,6 @@ class ServiceStudy(Study[InferenceRun]):
             return self.run.problem.leakage(np.eye(len(self.table.public)))
 
     @property
-    def asked(self) -> str:
-        """See `Study`."""
-        return super().asked + (" of it or the gap" if self.rules else "")
-
-    @property
     def missed(self) -> str:
         """See `Study`."""
         return super().missed + (f" and a gap of {number(self.run.gap, 2)} nats" if self.rules else "")

@@ -20,19 +20,35 @@ __all__ = ["ADJACENCIES", "ClippedGradient", "clipped_slopes", "row_norms"]
 #: Neighbouring relation to how many clipped gradients the sum of one neighbour has that the other's has not.
 ADJACENCIES = {"replace-one": 2.0, "add-remove": 1.0}
 
+#: Sums of squares below this may have lost some to underflow.
+LEAST_SQUARE = 1e-280
+
 
 def row_norms(design: Design) -> Array:
-    """Return the Euclidean norm of each row, (n,)."""
-    if isinstance(design, np.ndarray):
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", design, design)))
-    return np.sqrt(np.asarray(design.multiply(design).sum(axis=1)).ravel())
+    """Return the Euclidean norm of each row, (n,); never too small, as a lost square would let a row through.
+
+    Where squares leave the range of doubles it is a bound, sqrt(d) times the largest entry.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        if isinstance(design, np.ndarray):
+            squares = np.einsum("ij,ij->i", design, design)
+        else:
+            squares = np.asarray(design.multiply(design).sum(axis=1)).ravel()
+    norms = np.asarray(np.sqrt(squares))
+    odd = np.flatnonzero((squares < LEAST_SQUARE) | ~np.isfinite(squares))
+    if odd.size:
+        chosen = design[odd]
+        most = chosen.max(axis=1), chosen.min(axis=1)
+        largest = [np.abs(side if isinstance(side, np.ndarray) else side.toarray()).ravel() for side in most]
+        norms[odd] = np.sqrt(design.shape[1]) * np.maximum(*largest)
+    return norms
 
 
 def clipped_slopes(slopes: Array, norms: Array, clip: float) -> Array:
-    """Return the slopes l'(z_i), (n,), cut to where |l'| ||x_i|| is at most `clip`."""
+    """Return the slopes l'(z_i), (n,), cut to where |l'| ||x_i|| is at most `clip`; one that is no number is 0."""
     with np.errstate(divide="ignore", over="ignore"):
         most = clip / norms
-    return np.clip(slopes, -most, most)
+    return np.where(np.isnan(slopes), 0.0, np.clip(slopes, -most, most))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +71,8 @@ class ClippedGradient:
     def at(self, theta: Array) -> Array:
         """Return the average at theta, (size,); it is the gradient of the average loss where no row is clipped."""
         problem = self.problem
-        slopes = problem.loss.gradient(problem.predictions(theta), problem.y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes = problem.loss.gradient(problem.predictions(theta), problem.y)
         return np.asarray(problem.design.T @ (clipped_slopes(slopes, self._norms, self.clip) / self.divisor))
 
     def sensitivity(self, adjacency: str) -> float:

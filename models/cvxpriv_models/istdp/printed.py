@@ -22,7 +22,7 @@ from cvxpriv.stopping import Never
 
 from .clipping import ClippedGradient
 from .closed_form import barzilai_borwein, proximal
-from .private_run import LOOP, PrivateSettings, PrivateSparseRun
+from .private_run import LOOP, PrivateSettings, PrivateSparseRun, released_history
 from .problem import Problem
 
 __all__ = ["LEAK", "Figures", "clean_step", "printed_noise", "solve_printed"]
@@ -83,7 +83,7 @@ def solve_printed(
         settings=PrivateSettings(
             "printed", iterations, average.clip, "clean-bb", adjacency, "last", noise_scale=scale, step_limit=LONGEST
         ),
-        log=context.history,
+        history=released_history(context.history),
         interrupted=context.interrupted,
     )
 

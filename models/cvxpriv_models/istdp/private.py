@@ -21,7 +21,6 @@ import numpy as np
 
 from cvxpriv.block import Block
 from cvxpriv.engines import ClosedForm
-from cvxpriv.errors import ModelError, PrivacyError, suggest
 from cvxpriv.privacy import Noise, PrivacyWarning, account, noise_scale, noise_source
 from cvxpriv.privacy.gaussian import require_budget
 from cvxpriv.running import run
@@ -33,7 +32,8 @@ from . import printed
 from .blocks import proximal_block
 from .clipping import ADJACENCIES, ClippedGradient
 from .closed_form import barzilai_borwein
-from .private_run import LOOP, PrivateSettings, PrivateSparseRun
+from .private_options import public_step_limit, require_choices, require_clip, require_divisor, require_whole
+from .private_run import LOOP, PrivateSettings, PrivateSparseRun, released_history
 from .problem import Problem
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "STEPS",
     "PrivateSparseRun",
     "private_loop",
-    "public_step_limit",
     "solve_private",
 ]
 
@@ -114,13 +113,23 @@ def solve_private(
     Notes
     -----
     A keyboard interrupt returns the point so far, and the accounting of what was released up to there.
+
+    Examples
+    --------
+    >>> from cvxpriv.models import ISTDP
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-0.5, 0.5, size=(2000, 4))
+    >>> y = np.where(x[:, 2] + 0.1 * rng.normal(size=2000) > 0.0, 1, -1)
+    >>> run = ISTDP(x, y, penalty="l1:0.02").solve_private(epsilon=1.0, delta=1e-6, iterations=30)
+    >>> run.accounting.releases, round(run.accounting.epsilon, 6), bool(run.coefficients[2] > 0.5)
+    (30, 1.0, True)
     """
     require_budget(epsilon, delta)
-    _require_choices(algorithm=(algorithm, ALGORITHMS), step=(step, STEPS), output=(output, OUTPUTS))
-    _require_choices(adjacency=(adjacency, tuple(ADJACENCIES)))
-    _require_whole("iterations", iterations, 1)
-    bound = _clip(clip)
-    average = ClippedGradient(problem, bound, _divisor(problem, adjacency, public_rows))
+    require_choices(algorithm=(algorithm, ALGORITHMS), step=(step, STEPS), output=(output, OUTPUTS))
+    require_choices(adjacency=(adjacency, tuple(ADJACENCIES)))
+    require_whole("iterations", iterations, 1)
+    bound = require_clip(clip)
+    average = ClippedGradient(problem, bound, require_divisor(problem, adjacency, public_rows))
     if algorithm == "printed":
         warnings.warn(printed.LEAK, PrivacyWarning, stacklevel=3)
         return printed.solve_printed(average, epsilon, delta, iterations, adjacency, noise_source(noise_seed))
@@ -128,31 +137,6 @@ def solve_private(
     scale = noise_scale(average.sensitivity(adjacency), epsilon, delta, iterations)
     settings = PrivateSettings(algorithm, iterations, bound, step, adjacency, output, scale, limit)
     return _solve(average, delta, settings, noise_source(noise_seed))
-
-
-def public_step_limit(problem: Problem, clip: float, row_bound: float | None = None) -> float:
-    """Return the greatest step: the least of 1/L and, up to where the proximal step is convex, 1 / weak_convexity.
-
-    L = smoothness row_bound^2 bounds the Lipschitz constant of the average gradient; ||X||^2 would be smaller, but it
-    is a fact about the data.
-
-    Raises
-    ------
-    PrivacyError
-        `row_bound` is no bound, or missing for a loss of unbounded slope.
-    """
-    loss = problem.loss
-    if row_bound is None:
-        if not np.isfinite(loss.slope):
-            raise PrivacyError(
-                f"row_bound is missing: the step is 1/L, and the slope of loss={loss.name!r} has no bound that L "
-                "follows from; pass row_bound, a public bound of the rows' norms, for example that of scaled columns"
-            )
-        row_bound = clip / loss.slope
-    _require_positive("row_bound", row_bound, "a public bound of the rows' norms")
-    longest = 1.0 / (loss.smoothness * row_bound**2)
-    bend = problem.penalty.weak_convexity
-    return min(longest, 1.0 / bend) if 0.0 < bend < np.inf else longest
 
 
 def private_loop(average: ClippedGradient, settings: PrivateSettings) -> Loop:
@@ -194,7 +178,7 @@ def _solve(average: ClippedGradient, delta: float, settings: PrivateSettings, no
             secure=noise.secure,
         ),
         settings=settings,
-        log=context.history,
+        history=released_history(context.history),
         interrupted=context.interrupted,
     )
 
@@ -252,38 +236,3 @@ def _neighbours(adjacency: str, divisor: int) -> str:
     if adjacency == "replace-one":
         return f"one row replaced, n = {divisor} public"
     return f"one row added or removed, the divisor {divisor} public"
-
-
-def _clip(clip: float | None) -> float:
-    if clip is None:
-        raise PrivacyError(
-            "clip is missing, and no noise hides an unbounded row: pass the most that its gradient counts"
-        )
-    _require_positive("clip", clip, "the most that one row's gradient counts")
-    return float(clip)
-
-
-def _divisor(problem: Problem, adjacency: str, public_rows: int | None) -> int:
-    if public_rows is None:
-        return problem.rows
-    if adjacency != "add-remove":
-        raise PrivacyError(f"public_rows={public_rows!r} is for adjacency='add-remove': replacing a row keeps n public")
-    _require_whole("public_rows", public_rows, 2)
-    return int(public_rows)
-
-
-def _require_positive(name: str, value: object, meaning: str) -> None:
-    number = value if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) else 0.0
-    if not 0.0 < number < np.inf:
-        raise PrivacyError(f"{name}={value!r} is no bound: pass {meaning}, a finite number > 0")
-
-
-def _require_whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise PrivacyError(f"{name}={value!r} is no count: pass a whole number >= {least}")
-
-
-def _require_choices(**choices: tuple[str, tuple[str, ...]]) -> None:
-    for name, (chosen, known) in choices.items():
-        if chosen not in known:
-            raise ModelError(f"{name}={chosen!r} is not one of solve_private: {suggest(str(chosen), known)}")

@@ -11,7 +11,7 @@ from cvxpriv.privacy import Accounting
 
 from .run import SparseFit
 
-__all__ = ["LOOP", "PrivateSettings", "PrivateSparseRun"]
+__all__ = ["LOOP", "PrivateSettings", "PrivateSparseRun", "released_history"]
 
 #: The name under which the loop stands in a run's history.
 LOOP = "private step"
@@ -54,21 +54,22 @@ class PrivateSparseRun(SparseFit):
     accounting : Accounting
         What the run guarantees, or that nothing holds for the algorithm as printed.
     settings : PrivateSettings
-    log : History
+    history : DataFrame
+        One row an iteration: iteration, step, noisy_gradient (its norm), support. The algorithm as printed has `step`,
+        the length that step 1.2 reads off clean data, `taken` and `support`.
     interrupted : bool
     """
 
     accounting: Accounting
     settings: PrivateSettings
-    log: History = field(default_factory=History, repr=False)
+    history: pd.DataFrame = field(repr=False)
     interrupted: bool = False
 
-    @property
-    def history(self) -> pd.DataFrame:
-        """One row an iteration, of released values: iteration, step, noisy_gradient (its norm), support.
 
-        The algorithm as printed has `step`, the length that step 1.2 reads off clean data, `taken` and `support`.
-        """
-        table = self.log.frame(0)
-        hidden = ["block", "seconds", "engine", "solver", "status"]
-        return table[table["block"] == LOOP].drop(columns=hidden).reset_index(drop=True)
+def released_history(log: History) -> pd.DataFrame:
+    """Return what a loop measured, one row an iteration, without the times: they tell of the data."""
+    if not log.records:
+        return pd.DataFrame()
+    table = log.frame(0)
+    hidden = ["block", "seconds", "engine", "solver", "status"]
+    return table[table["block"] == LOOP].drop(columns=hidden).reset_index(drop=True)

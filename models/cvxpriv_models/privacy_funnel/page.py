@@ -142,7 +142,7 @@ def _disclosure(found: FunnelStudy) -> Section | None:
 
 def _starts(found: FunnelStudy) -> Section:
     caption = "Leakage, utility and residual in nats."
-    return starts_section(found, {"leakage": True, "kkt": True}, found.run.log.frame(), caption)
+    return starts_section(found, found.run.starts, {"leakage": True, "kkt": True}, found.run.log.frame(), caption)
 
 
 def _settings(found: FunnelStudy) -> Section:
