@@ -24,9 +24,7 @@ def table_document(table: JointTable) -> dict[str, Any]:
     >>> table_of(table_document(table)).probabilities.tolist()
     [[0.5, 0.0], [0.25, 0.25]]
     """
-    sides = {
-        side: {"columns": getattr(table, side).columns, "symbols": getattr(table, side).symbols} for side in SIDES
-    }
+    sides = {side: {"columns": getattr(table, side).columns, "symbols": getattr(table, side).symbols} for side in SIDES}
     return {
         "probabilities": table.probabilities.tolist(),
         "counts": None if table.counts is None else table.counts.tolist(),
