@@ -38,7 +38,7 @@ def design(f: cpv.FDivergence, beta: float) -> None:
     run = service.solve(starts=5, seed=0)
     everything = service.problem.accuracy(np.eye(6))
     print(f"beta = {beta}: U tells {run.accuracy:.4f} nats of the {everything:.4f} that Y tells about S,")
-    print(f"at a leakage of {run.leakage:.4f}; KKT residual {float(np.max(run.kkt.largest)):.0e}")
+    print(f"at a leakage of {run.leakage:.4f}; KKT residual {run.kkt.largest:.0e}")
     used = np.flatnonzero(run.mechanism.max(axis=0) > 1e-6)
     print(f"P(U|Y) on the {used.size} symbols that are sent:")
     print(np.array2string(run.mechanism[:, used], precision=3, suppress_small=True))

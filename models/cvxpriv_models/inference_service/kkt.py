@@ -30,7 +30,7 @@ from .problem import Problem
 from .slopes import slopes_of
 from .unused_symbols import least_unused
 
-__all__ = ["ServiceResiduals", "joint_gap", "residuals", "slopes"]
+__all__ = ["PointResiduals", "ServiceResiduals", "joint_gap", "residuals", "slopes"]
 
 #: A bound takes the tangent of an empty cell at this share of p(u) instead of 0, where it may be vertical.
 EMPTY = 1e-13
@@ -61,6 +61,24 @@ class ServiceResiduals:
     def largest(self) -> Array:
         """The larger of the two, (B,)."""
         return np.maximum(self.stationarity, self.feasibility)
+
+    def of(self, start: int) -> PointResiduals:
+        """Return one start's."""
+        return PointResiduals(float(self.stationarity[start]), float(self.feasibility[start]), int(self.unused[start]))
+
+
+@dataclass(frozen=True)
+class PointResiduals:
+    """Residuals of IAS (1) at one mechanism, in nats; see `ServiceResiduals`."""
+
+    stationarity: float
+    feasibility: float
+    unused: int
+
+    @property
+    def largest(self) -> float:
+        """The larger of stationarity and feasibility."""
+        return max(self.stationarity, self.feasibility)
 
 
 def slopes(problem: Problem, mechanism: Array, posterior: Array, kinks: Kinks | None = None) -> Array:

@@ -26,7 +26,7 @@ from . import algorithm, kkt
 from .algorithm import Options
 from .convergence import Moduli, moduli
 from .figures import Rules
-from .kkt import ServiceResiduals
+from .kkt import PointResiduals
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -139,14 +139,14 @@ class InferenceRun:
         return self.log.frame(self.start)
 
     @cached_property
-    def kkt(self) -> ServiceResiduals | Residuals:
+    def kkt(self) -> PointResiduals | Residuals:
         """The whole problem's residuals at the mechanism.
 
         With user rules: those of the joint block at its own point, which stays there iff the point is stationary.
         """
         if self.rules:
             return self.blocks()["joint"].residual(self.state, self.state)
-        return kkt.residuals(self.problem, self.mechanism)
+        return kkt.residuals(self.problem, self.mechanism[None]).of(0)
 
     @property
     def moduli(self) -> Moduli:
@@ -189,7 +189,7 @@ class InferenceRun:
                 "leakage": self.leakage,
                 "objective": self.objective,
                 "beta": self.problem.beta,
-                "kkt": float(np.max(self.kkt.largest)),
+                "kkt": self.kkt.largest,
             },
             origin=provenance(
                 divergence=self.problem.divergence.name,
