@@ -51,6 +51,10 @@ class PrivacyError(CvxprivError, RuntimeError):
     """Something would be released, or claimed, that the privacy analysis does not cover."""
 
 
+class NoGuaranteeWarning(UserWarning):
+    """An algorithm runs outside of what its convergence proof covers."""
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """Name the nearest known spelling and the whole list, for the end of an error message.
 

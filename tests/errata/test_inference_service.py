@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.inference_service import closed_form, kkt, measures
 from cvxpriv_models.inference_service.algorithm import Options, bregman
-from cvxpriv_models.inference_service.convergence import NoGuaranteeWarning, moduli
+from cvxpriv_models.inference_service.convergence import moduli
 from cvxpriv_models.inference_service.interior import maximise
 from cvxpriv_models.inference_service.joint import joint
 from cvxpriv_models.inference_service.problem import Problem
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cvxpriv.divergences import divergence
 from cvxpriv.engines import ClosedForm
+from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.models import InferenceAsService
 from cvxpriv.running import run
 from cvxpriv.schedule import Context

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from cvxpriv_models.admm_sharing import ADMMSharing, SharingRun, kkt
-from cvxpriv_models.admm_sharing.assumptions import NoGuaranteeWarning
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 import cvxpriv as cpv
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, NoGuaranteeWarning
 from cvxpriv.learning import LOSSES, loss_named, regularizer_named
 from cvxpriv.learning.regularizers import group
 from cvxpriv.state import Array

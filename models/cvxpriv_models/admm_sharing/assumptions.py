@@ -14,14 +14,10 @@ from .lagrangian import descent
 from .problem import Part, Problem
 from .schemes import Scheme
 
-__all__ = ["Assumptions", "NoGuaranteeWarning", "check"]
+__all__ = ["Assumptions", "check"]
 
 #: How far a row's norm may be from 1 by rounding.
 ROUNDING = 1e-9
-
-
-class NoGuaranteeWarning(UserWarning):
-    """A scheme runs outside of what a convergence proof covers."""
 
 
 @dataclass(frozen=True)

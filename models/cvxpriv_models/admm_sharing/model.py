@@ -15,7 +15,7 @@ from scipy import sparse
 from cvxpriv.crosschecks.cases import Case, case_of_block
 from cvxpriv.declaration import Rule
 from cvxpriv.engines import Engine, engine_named
-from cvxpriv.errors import ModelError, suggest
+from cvxpriv.errors import ModelError, NoGuaranteeWarning, suggest
 from cvxpriv.files import PathLike
 from cvxpriv.history import History
 from cvxpriv.learning import Loss, Regularizer
@@ -26,7 +26,7 @@ from cvxpriv.schedule import Context
 from cvxpriv.state import Array, Values, single
 
 from . import algorithm, kkt
-from .assumptions import Assumptions, NoGuaranteeWarning, check
+from .assumptions import Assumptions, check
 from .factor import Factor
 from .problem import Problem
 from .run import Settings, SharingRun

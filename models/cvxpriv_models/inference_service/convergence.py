@@ -10,14 +10,10 @@ from cvxpriv.divergences import FDivergence
 
 from .problem import Problem
 
-__all__ = ["Moduli", "NoGuaranteeWarning", "lipschitz_of_slope", "moduli"]
+__all__ = ["Moduli", "lipschitz_of_slope", "moduli"]
 
 #: f'' is sampled this finely on [floor, 1/floor], both ends included.
 POINTS = 2001
-
-
-class NoGuaranteeWarning(UserWarning):
-    """An algorithm runs outside of what its convergence proof covers."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from cvxpriv.declaration import Known, Rule
 from cvxpriv.distributions import JointTable
 from cvxpriv.divergences import FDivergence
 from cvxpriv.engines import Engine, engine_named
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, NoGuaranteeWarning
 from cvxpriv.files import PathLike
 from cvxpriv.mechanism import stochastic_matrix
 from cvxpriv.options import numbers, require_counts, require_seed
@@ -29,7 +29,7 @@ from cvxpriv.sweeps import sweep
 from . import algorithm
 from .algorithm import AUTO, Options
 from .best import best_run
-from .convergence import NoGuaranteeWarning, moduli
+from .convergence import moduli
 from .figures import Rules, with_rules
 from .joint import joint
 from .problem import Problem

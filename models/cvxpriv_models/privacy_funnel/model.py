@@ -20,6 +20,7 @@ from cvxpriv.engines import Engine, engine_named
 from cvxpriv.errors import ModelError
 from cvxpriv.files import PathLike
 from cvxpriv.mechanism import stochastic_matrix
+from cvxpriv.options import numbers, require_counts, require_seed
 from cvxpriv.state import Array
 from cvxpriv.sweeps import pieces, sweep
 
@@ -182,8 +183,8 @@ class PrivacyFunnel:
         A keyboard interrupt returns the best mechanism so far, with `converged` False.
         """
         begun = time.perf_counter()
-        _require_counts(starts=starts, max_iter=max_iter)
-        _require_seed(seed)
+        require_counts(starts=starts, max_iter=max_iter)
+        require_seed(seed)
         if callback is not None and (not callable(callback) or n_jobs != 1):
             raise ModelError(
                 f"callback={callback!r} with n_jobs={n_jobs!r}: pass a function, and n_jobs=1 to call it here"
@@ -231,11 +232,9 @@ class PrivacyFunnel:
             A keyboard interrupt ends it: the rates so far come back.
         """
         if isinstance(fractions, int):
-            _require_counts(fractions=fractions)
+            require_counts(fractions=fractions)
             fractions = np.arange(1, fractions + 1) / fractions
-        rates = (
-            _numbers("fractions", list(fractions) if isinstance(fractions, Iterable) else fractions).ravel().tolist()
-        )
+        rates = numbers("fractions", list(fractions) if isinstance(fractions, Iterable) else fractions).ravel().tolist()
         if not rates:
             raise ModelError(f"fractions={fractions!r} holds no rate: pass fractions of H(X), or their number")
         funnels = [self.at_rate(rate) for rate in rates]
@@ -265,7 +264,7 @@ class PrivacyFunnel:
         """Return log P(X, Y) of every start, (starts, |X|, |Y|), and where each comes from."""
         problem = self.problem
         if init is not None:
-            log_u = algorithm.log_joint(problem, self._required(_numbers("init", init)))
+            log_u = algorithm.log_joint(problem, self._required(numbers("init", init)))
             return log_u, ["init"] * len(log_u)
         log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
         origins = ["random"] * starts
@@ -293,22 +292,3 @@ class PrivacyFunnel:
 
 def _solve_funnel(options: Mapping[str, object], funnel: PrivacyFunnel) -> FunnelRun:
     return funnel.solve(**options)  # type: ignore[arg-type]
-
-
-def _numbers(name: str, values: object) -> Array:
-    """Return an array of floats, or refuse."""
-    try:
-        return np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{name}={values!r} does not hold numbers") from None
-
-
-def _require_seed(seed: object) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ModelError(f"seed={seed!r} is no seed: pass a whole number >= 0")
-
-
-def _require_counts(**counts: int | None) -> None:
-    for name, count in counts.items():
-        if count is not None and (isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1):
-            raise ModelError(f"{name}={count!r} is not a whole number >= 1")

@@ -13,7 +13,6 @@ import pandas as pd
 
 from cvxpriv.block import Block
 from cvxpriv.declaration import Rule
-from cvxpriv.distributions import JointTable
 from cvxpriv.files import PathLike
 from cvxpriv.history import History
 from cvxpriv.kkt import Residuals
@@ -21,7 +20,7 @@ from cvxpriv.mechanism import Mechanism, provenance
 from cvxpriv.runs import read_run, write_run
 from cvxpriv.schedule import Context
 from cvxpriv.state import Array, Values, single
-from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.documents import table_document, table_of
 
 from . import algorithm, closed_form
 from .kkt import FunnelResiduals, PointResiduals, residuals
@@ -165,13 +164,8 @@ class FunnelRun:
         The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept. A run with
         user constraints is saved without them: they are code.
         """
-        table = self.problem.table
         document = {
-            "probabilities": table.probabilities.tolist(),
-            "counts": None if table.counts is None else table.counts.tolist(),
-            "smoothing": table.smoothing,
-            "private": {"columns": table.private.columns, "symbols": table.private.symbols},
-            "public": {"columns": table.public.columns, "symbols": table.public.symbols},
+            **table_document(self.problem.table),
             "rate": self.problem.rate,
             "size_y": self.problem.size_y,
             "state": {name: np.asarray(value).tolist() for name, value in self.state.items()},
@@ -193,14 +187,8 @@ class FunnelRun:
             No such file, not a saved funnel run, or of another version.
         """
         document = read_run(path)
-        private, public = (
-            Alphabet(tuple(document[side]["columns"]), tuple(map(tuple, document[side]["symbols"])))
-            for side in ("private", "public")
-        )
-        counts = None if document["counts"] is None else np.array(document["counts"])
-        table = JointTable(np.array(document["probabilities"]), private, public, counts, document["smoothing"])
         return cls(
-            Problem(table, document["rate"], document["size_y"]),
+            Problem(table_of(document), document["rate"], document["size_y"]),
             {name: np.array(value) for name, value in document["state"].items()},
             pd.DataFrame(document["starts"]),
             document["start"],
