@@ -40,13 +40,13 @@ def write_run(path: PathLike, model: str, data: dict[str, Any]) -> Path:
     return write_text(path, json.dumps({**header, **data}))
 
 
-def read_run(path: PathLike) -> dict[str, Any]:
+def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
     """Return what `write_run` wrote.
 
     Raises
     ------
     DataError
-        No such file, not JSON, not a saved run, or of another version.
+        No such file, not JSON, not a saved run, of another version, or not of the model asked for.
     """
     try:
         document = json.loads(read_text(path))
@@ -58,4 +58,6 @@ def read_run(path: PathLike) -> dict[str, Any]:
             f"path={str(path)!r} holds {found}, expected {(FORMAT, VERSION)}: pass a file that this version's save "
             "wrote, or solve again"
         )
+    if model is not None and document["model"] != model:
+        raise DataError(f"path={str(path)!r} is a run of {document['model']}, not of {model}: read it by cvxpriv.load")
     return dict(document)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cvxpriv_models.inference_service.run import InferenceRun
 from cvxpriv_models.privacy_funnel import closed_form
+from cvxpriv_models.privacy_funnel.run import FunnelRun
 
 import cvxpriv as cpv
 from cvxpriv import datasets
@@ -316,3 +318,10 @@ def test_converged_means_what_the_residual_says() -> None:
         solved = PrivacyFunnel(table, rate=rate).solve(starts=3)
         assert solved.converged == (solved.kkt.largest <= 1e-7)
         assert solved.starts.at[solved.start, "kkt"] == pytest.approx(solved.kkt.largest, abs=1e-12)
+
+
+def test_a_run_is_read_as_the_model_that_wrote_it_and_no_other(tmp_path: Path) -> None:
+    path = PrivacyFunnel([[0.4, 0.1], [0.1, 0.4]], rate=0.2).solve(starts=1).save(tmp_path / "run.json")
+    assert type(cpv.load(path)) is FunnelRun
+    with pytest.raises(DataError, match="a run of PrivacyFunnel, not of InferenceAsService"):
+        InferenceRun.load(path)

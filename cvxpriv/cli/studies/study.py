@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import click
 import pandas as pd
@@ -17,16 +17,14 @@ from cvxpriv.crosschecks.check import CrossCheck
 from cvxpriv.disclosure import Disclosure
 from cvxpriv.distributions import JointTable
 from cvxpriv.errors import NotConverged
-from cvxpriv.history import History
-from cvxpriv.mechanism import Mechanism
-from cvxpriv.state import Array
+from cvxpriv.mechanism_run import MechanismRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cvxpriv.report import Report
 
-__all__ = ["CERTIFIED", "SOLVERS", "Extras", "Solved", "Study", "exact_zero", "extra_options", "solvers_option"]
+__all__ = ["CERTIFIED", "SOLVERS", "Extras", "Study", "exact_zero", "extra_options", "solvers_option"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -37,30 +35,7 @@ ROUNDING = 1e-12
 """What sums of a few thousand terms of size at most 1 may be off."""
 
 
-class Solved(Protocol):
-    """What a study needs of a model's run."""
-
-    @property
-    def mechanism(self) -> Array: ...
-    @property
-    def starts(self) -> pd.DataFrame: ...
-    @property
-    def start(self) -> int: ...
-    @property
-    def iterations(self) -> int: ...
-    @property
-    def seconds(self) -> float: ...
-    @property
-    def converged(self) -> bool: ...
-    @property
-    def settings(self) -> Any: ...
-    @property
-    def log(self) -> History: ...
-    def as_mechanism(self) -> Mechanism: ...
-    def certify(self, solvers: Sequence[str] | None = ...) -> CrossCheck: ...
-
-
-Run = TypeVar("Run", bound=Solved)
+Run = TypeVar("Run", bound=MechanismRun[Any, Any])
 
 
 @dataclass(frozen=True)
@@ -91,7 +66,7 @@ class Study(ABC, Generic[Run]):
     source : str
         The table's name, for people.
     table : JointTable
-    run : Solved
+    run : MechanismRun
     tol : float
         The KKT residual asked for.
     interrupted : bool

@@ -9,16 +9,17 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from cvxpriv.cli.interrupts import Interrupt, watched
-from cvxpriv.cli.studies.study import CERTIFIED, Extras, Solved, Study
+from cvxpriv.cli.studies.study import CERTIFIED, Extras, Study
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.disclosure import disclosure
+from cvxpriv.mechanism_run import MechanismRun
 from cvxpriv.progress import track
 from cvxpriv.solvers import solver_spec
 
 __all__ = ["curve_points", "solve_watched", "studied"]
 
 Kind = TypeVar("Kind", bound="Study[Any]")
-Run = TypeVar("Run", bound=Solved)
+Run = TypeVar("Run", bound=MechanismRun[Any, Any])
 
 
 def studied(

@@ -64,8 +64,8 @@ def best_run(
         0.0,
         log,
         rules,
-        _note(problem, rules, starts["objective"].max()),
         interrupted,
+        _note(problem, rules, starts["objective"].max()),
     )
 
 

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import pandas as pd
+from typing import Any
 
 from cvxpriv.block import Block
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.files import PathLike
-from cvxpriv.history import History
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanism import Mechanism, provenance
+from cvxpriv.mechanism_run import MechanismRun, restored
 from cvxpriv.runs import read_run, write_run
-from cvxpriv.state import Array, Values
-from cvxpriv.tables.documents import table_document, table_of
+from cvxpriv.state import Array
+from cvxpriv.tables.documents import table_of
 
 from . import algorithm, kkt
 from .algorithm import Options
 from .convergence import Moduli, moduli
-from .figures import Rules
 from .kkt import PointResiduals
 from .problem import Problem
-
-if TYPE_CHECKING:
-    from cvxpriv.crosschecks.check import CrossCheck
 
 __all__ = ["InferenceRun", "Settings"]
 
@@ -50,39 +42,16 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class InferenceRun:
-    """The best of a solve's starts.
+class InferenceRun(MechanismRun[Problem, Settings]):
+    """The best of a solve's starts: see `MechanismRun`; objective, accuracy and leakage among the columns of `starts`.
 
     Attributes
     ----------
-    problem : Problem
-    state : mapping of str to ndarray
-        The final state of the best start, without a leading axis.
-    starts : DataFrame
-        One row per start: origin, objective, accuracy, leakage, kkt, iterations (outer), converged.
-    start : int
-        Which start is the best.
-    settings : Settings
-    seconds : float
-        Wall time of the whole solve.
-    log : History
-    rules : tuple of (str, Rule)
     note : str
         What a reader must know of the answer; empty when there is nothing.
-    interrupted : bool
-        Whether the keyboard or a callback ended the solve.
     """
 
-    problem: Problem
-    state: Values
-    starts: pd.DataFrame
-    start: int
-    settings: Settings
-    seconds: float
-    log: History = field(default_factory=History, repr=False)
-    rules: Rules = ()
     note: str = ""
-    interrupted: bool = False
 
     @property
     def mechanism(self) -> Array:
@@ -115,8 +84,9 @@ class InferenceRun:
 
         A solver's point is right to about 1e-8 in value, and its residual then to the root of that.
         """
-        met = bool(self.starts.at[self.start, "converged"])
-        return met or (bool(self.rules) and not self.interrupted and self.gap <= self.settings.options.tol)
+        return super().converged or (
+            bool(self.rules) and not self.interrupted and self.gap <= self.settings.options.tol
+        )
 
     @cached_property
     def gap(self) -> float:
@@ -127,16 +97,6 @@ class InferenceRun:
         from .gap import certified_gap
 
         return certified_gap(self.problem, self.state, self.rules)
-
-    @property
-    def iterations(self) -> int:
-        """Outer steps of the best start."""
-        return int(self.starts["iterations"].iloc[self.start])
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """The best start, step by step: iteration, block, objective, accuracy, leakage, kkt, seconds, engine, ..."""
-        return self.log.frame(self.start)
 
     @cached_property
     def kkt(self) -> PointResiduals | Residuals:
@@ -154,25 +114,11 @@ class InferenceRun:
         return moduli(self.problem, self.settings.options.c, self.settings.options.rho)
 
     def blocks(self) -> dict[str, Block]:
-        """The model's blocks, with the constraints added so far."""
+        """See `MechanismRun`."""
         return algorithm.blocks(self.problem, self.settings.options.rho, self.rules)
 
-    def certify(self, solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"), **options: Any) -> CrossCheck:
-        """Solve every block again at the final point by every solver, and judge the answers.
-
-        Parameters
-        ----------
-        solvers : sequence of str, optional
-            None is every installed solver that takes the block's cones.
-        **options
-            Passed to `cvxpriv.crosschecks.check.crosscheck`.
-        """
-        from cvxpriv.crosschecks.check import case_of_block, crosscheck
-
-        return crosscheck([case_of_block(block, self.state) for block in self.blocks().values()], solvers, **options)
-
     def as_mechanism(self) -> Mechanism:
-        """Return the mechanism with its alphabets and figures, ready to be saved and applied to rows.
+        """See `MechanismRun`.
 
         What is inferred is no private column of it: a release needs the data's columns only, and may keep S beside U to
         train a server on. The figures then do not cover S.
@@ -205,19 +151,14 @@ class InferenceRun:
         The file holds the joint table, unlike that of `as_mechanism`: keep it where the table is kept. User rules and a
         user's own divergence are code and are not saved; a divergence is saved by name.
         """
+        problem = self.problem
         document = {
-            **table_document(self.problem.table),
-            "beta": self.problem.beta,
-            "divergence": self.problem.divergence.name,
-            "size_u": self.problem.size_u,
-            "floor": self.problem.floor,
-            "state": {name: np.asarray(value).tolist() for name, value in self.state.items()},
-            "starts": self.starts.to_dict(orient="list"),
-            "start": self.start,
-            "settings": asdict(self.settings),
-            "seconds": self.seconds,
+            **self.saved(),
+            "beta": problem.beta,
+            "divergence": problem.divergence.name,
+            "size_u": problem.size_u,
+            "floor": problem.floor,
             "note": self.note,
-            "constraints": [name for name, _ in self.rules],
         }
         return write_run(path, "InferenceAsService", document)
 
@@ -236,19 +177,15 @@ class InferenceRun:
         DataError
             No such file, not a saved run, of another version, or with a divergence that is not known here.
         """
-        document = read_run(path)
-        problem = Problem(
-            table_of(document), document["beta"], _divergence(document, own), document["size_u"], document["floor"]
-        )
+        document = read_run(path, "InferenceAsService")
         settings = dict(document["settings"])
         return cls(
-            problem,
-            {name: np.array(value) for name, value in document["state"].items()},
-            pd.DataFrame(document["starts"]).rename_axis("start"),
-            document["start"],
-            Settings(**{**settings, "options": Options(**settings["options"])}),
-            document["seconds"],
+            problem=Problem(
+                table_of(document), document["beta"], _divergence(document, own), document["size_u"], document["floor"]
+            ),
+            settings=Settings(**{**settings, "options": Options(**settings["options"])}),
             note=document["note"],
+            **restored(document),
         )
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,17 +16,15 @@ from cvxpriv.files import PathLike
 from cvxpriv.history import History
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanism import Mechanism, provenance
+from cvxpriv.mechanism_run import MechanismRun, restored
 from cvxpriv.runs import read_run, write_run
 from cvxpriv.schedule import Context
 from cvxpriv.state import Array, Values, single
-from cvxpriv.tables.documents import table_document, table_of
+from cvxpriv.tables.documents import table_of
 
 from . import algorithm, closed_form
 from .kkt import FunnelResiduals, PointResiduals, residuals
 from .problem import Problem
-
-if TYPE_CHECKING:
-    from cvxpriv.crosschecks.check import CrossCheck
 
 __all__ = ["FunnelRun", "Settings"]
 
@@ -49,36 +46,8 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class FunnelRun:
-    """The best of a funnel's starts.
-
-    Attributes
-    ----------
-    problem : Problem
-    state : mapping of str to ndarray
-        The final state of the best start, without a leading axis.
-    starts : DataFrame
-        One row per start: origin (random, clustering or init), leakage, utility (nats), kkt, iterations, converged.
-    start : int
-        Which start is the best.
-    settings : Settings
-    seconds : float
-        Wall time of the whole solve.
-    log : History
-    rules : tuple of (str, Rule)
-    interrupted : bool
-        Whether the keyboard or a callback ended the solve.
-    """
-
-    problem: Problem
-    state: Values
-    starts: pd.DataFrame
-    start: int
-    settings: Settings
-    seconds: float
-    log: History = field(default_factory=History, repr=False)
-    rules: tuple[tuple[str, Rule], ...] = ()
-    interrupted: bool = False
+class FunnelRun(MechanismRun[Problem, Settings]):
+    """The best of a funnel's starts: see `MechanismRun`; leakage and utility among the columns of `starts`."""
 
     @cached_property
     def mechanism(self) -> Array:
@@ -96,21 +65,6 @@ class FunnelRun:
         """I(X;Y) in nats; at least the rate."""
         return self.problem.utility(self.mechanism)
 
-    @property
-    def converged(self) -> bool:
-        """Whether the best start's KKT residual is within the tolerance asked for."""
-        return bool(self.starts.at[self.start, "converged"])
-
-    @property
-    def iterations(self) -> int:
-        """Of the best start."""
-        return int(self.starts["iterations"].iloc[self.start])
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """The best start, step by step: iteration, block, objective, utility, kkt, seconds, engine, solver, status."""
-        return self.log.frame(self.start)
-
     @cached_property
     def kkt(self) -> PointResiduals | Residuals:
         """The whole problem's residuals at the final point; `largest` is the figure that the run was stopped by.
@@ -124,25 +78,11 @@ class FunnelRun:
         return _residuals(problem, self.state["log_u"][None]).of(0)
 
     def blocks(self) -> dict[str, Block]:
-        """The model's blocks, with the constraints added so far."""
+        """See `MechanismRun`."""
         return algorithm.blocks(self.problem, self.rules)
 
-    def certify(self, solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"), **options: Any) -> CrossCheck:
-        """Solve every block again at the final point by every solver, and judge the answers.
-
-        Parameters
-        ----------
-        solvers : sequence of str, optional
-            None is every installed solver that takes the block's cones.
-        **options
-            Passed to `cvxpriv.crosschecks.check.crosscheck`.
-        """
-        from cvxpriv.crosschecks.check import case_of_block, crosscheck
-
-        return crosscheck([case_of_block(block, self.state) for block in self.blocks().values()], solvers, **options)
-
     def as_mechanism(self) -> Mechanism:
-        """Return the mechanism with its alphabets and figures, ready to be saved and applied to rows."""
+        """See `MechanismRun`."""
         table = self.problem.table
         return Mechanism(
             self.mechanism,
@@ -164,17 +104,7 @@ class FunnelRun:
         The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept. A run with
         user constraints is saved without them: they are code.
         """
-        document = {
-            **table_document(self.problem.table),
-            "rate": self.problem.rate,
-            "size_y": self.problem.size_y,
-            "state": {name: np.asarray(value).tolist() for name, value in self.state.items()},
-            "starts": self.starts.to_dict(orient="list"),
-            "start": self.start,
-            "settings": asdict(self.settings),
-            "seconds": self.seconds,
-            "constraints": [name for name, _ in self.rules],
-        }
+        document = {**self.saved(), "rate": self.problem.rate, "size_y": self.problem.size_y}
         return write_run(path, "PrivacyFunnel", document)
 
     @classmethod
@@ -184,16 +114,13 @@ class FunnelRun:
         Raises
         ------
         DataError
-            No such file, not a saved funnel run, or of another version.
+            No such file, not a saved run of the funnel, or of another version.
         """
-        document = read_run(path)
+        document = read_run(path, "PrivacyFunnel")
         return cls(
-            Problem(table_of(document), document["rate"], document["size_y"]),
-            {name: np.array(value) for name, value in document["state"].items()},
-            pd.DataFrame(document["starts"]),
-            document["start"],
-            Settings(**document["settings"]),
-            document["seconds"],
+            problem=Problem(table_of(document), document["rate"], document["size_y"]),
+            settings=Settings(**document["settings"]),
+            **restored(document),
         )
 
 
