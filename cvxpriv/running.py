@@ -28,8 +28,10 @@ def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
         case Update():
             return {**state, **step.fn({name: state[name] for name in step.reads})}
         case Draw():
-            written = step.fn({name: state[name] for name in step.reads}, context.noise)
-            context.ledger.append(Release(step.name, context.iteration, step.mu))
+            view = {name: state[name] for name in step.reads}
+            written = step.fn(view, context.noise)
+            pure = 0.0 if step.epsilon is None else step.epsilon(view)
+            context.ledger.append(Release(step.name, context.iteration, step.mu, pure))
             return {**state, **written}
         case Public():
             return {**state, **_run_public(step, state, context)}

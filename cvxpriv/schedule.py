@@ -42,12 +42,15 @@ class Release:
     iteration : int
         Of the loop around it.
     mu : float
-        Sensitivity / standard deviation of the Gaussian release.
+        Sensitivity / standard deviation of a Gaussian release; 0 for any other.
+    epsilon : float
+        Pure loss of a release that is not Gaussian; 0 for a Gaussian one.
     """
 
     step: str
     iteration: int
     mu: float
+    epsilon: float = 0.0
 
 
 @dataclass
@@ -114,14 +117,17 @@ class Draw:
     reads, writes : frozenset of str
         What is written is released: a `Public` step may read it.
     mu : float
-        Sensitivity / standard deviation of the Gaussian release.
+        Sensitivity / standard deviation of a Gaussian release; 0 for any other.
+    epsilon : callable, optional
+        The entries read to the pure loss of a release that is not Gaussian: of its worst person.
     """
 
     name: str
     fn: Callable[[Values, Noise], Values]
     reads: frozenset[str]
     writes: frozenset[str]
-    mu: float
+    mu: float = 0.0
+    epsilon: Callable[[Values], float] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""What a sequence of Gaussian releases guarantees together, by every rule in use, side by side.
+"""What a sequence of releases guarantees together, by every rule in use, side by side.
 
-The exact composition is the guarantee. The others are what people compare with: each is a valid bound and none is
-below the exact one. A paper's own formula may stand beside them, marked with whether it holds.
+For Gaussian releases the exact composition is the guarantee. The others are what people compare with: each is a valid
+bound and none is below the exact one. For releases of a pure epsilon each, the least of the rules at the delta asked
+for is the guarantee. A paper's own formula may stand beside them, marked with whether it holds.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from scipy.optimize import minimize_scalar
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
+from cvxpriv.state import Array
 
-__all__ = ["Accounting", "Claim", "account", "advanced_composition", "zcdp_epsilon"]
+__all__ = ["Accounting", "Claim", "account", "account_pure", "advanced_composition", "zcdp_epsilon"]
 
 EXACT = "exact Gaussian composition"
+ADDED = "adding up pure epsilons"
+CONCENTRATED = "zero-concentrated (zCDP)"
+ADVANCED = "advanced composition"
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Accounting:
     claims : tuple of Claim
         The exact composition first, then looser rules, then what a paper prints.
     mu : float
-        Of all releases together; 0 when nothing was released.
+        Of all Gaussian releases together; 0 when there was none.
     releases : int
     neighbours : str
         What one person's change may be: the neighbouring relation, in words.
@@ -161,21 +166,72 @@ def account(
       advanced composition             epsilon      45.59  delta  1.0e-05
       basic composition                epsilon      17.29  delta  1.0e-05
     """
-    each = np.atleast_1d(np.asarray(mus, dtype=float))
-    if not 0.0 < delta < 1.0:
-        raise PrivacyError(f"delta={delta!r} is not in (0, 1): pass a number far below 1/n, for example 1e-6")
-    if not (np.isfinite(each) & (each >= 0.0)).all():
-        worst = each[~(np.isfinite(each) & (each >= 0.0))][0]
-        raise PrivacyError(f"mus holds {worst!r}, no sensitivity / scale: pass finite numbers >= 0, one per release")
+    each = _finite("mus", mus, "sensitivity / scale")
+    _require_delta(delta)
     together = composed(each)
     count = each.size
     alone = [gaussian_epsilon(delta / (2.0 * count), mu) for mu in each]
     shared = [gaussian_epsilon(delta / count, mu) for mu in each]
     claims = (
         Claim(EXACT, gaussian_epsilon(delta, together), delta),
-        Claim("zero-concentrated (zCDP)", zcdp_epsilon(together**2 / 2.0, delta), delta),
-        Claim("advanced composition", advanced_composition(alone, delta / 2.0), delta),
+        Claim(CONCENTRATED, zcdp_epsilon(together**2 / 2.0, delta), delta),
+        Claim(ADVANCED, advanced_composition(alone, delta / 2.0), delta),
         Claim("basic composition", float(np.sum(shared)), delta),
         *printed,
     )
     return Accounting(claims, together, count, neighbours, secure)
+
+
+def account_pure(
+    epsilons: ArrayLike,
+    delta: float | None = None,
+    *,
+    neighbours: str,
+    printed: Sequence[Claim] = (),
+    secure: bool = True,
+) -> Accounting:
+    """Return what adaptive releases of a pure epsilon each guarantee together.
+
+    Parameters
+    ----------
+    epsilons : array
+        One a release, each with delta = 0.
+    delta : float, optional
+        At which the rules that need one are stated; None leaves them out.
+    neighbours, printed, secure
+        As in `account`.
+
+    Raises
+    ------
+    PrivacyError
+        delta is not in (0, 1), or an epsilon is negative or not finite.
+
+    Examples
+    --------
+    >>> print(account_pure([0.05] * 50, 1e-6, neighbours="one row replaced"))
+    50 releases; neighbours: one row replaced
+      adding up pure epsilons          epsilon        2.5  delta  0.0e+00
+      zero-concentrated (zCDP)         epsilon       1.66  delta  1.0e-06  <- the guarantee
+      advanced composition             epsilon      1.987  delta  1.0e-06
+    """
+    each = _finite("epsilons", epsilons, "privacy loss")
+    claims = [Claim(ADDED, float(np.sum(each)), 0.0)]
+    if delta is not None:
+        _require_delta(delta)
+        rho = float(np.sum(each**2)) / 2.0  # a pure epsilon is epsilon^2 / 2 of zCDP (Bun and Steinke 2016)
+        claims.append(Claim(CONCENTRATED, zcdp_epsilon(rho, delta), delta))
+        claims.append(Claim(ADVANCED, advanced_composition(each, delta), delta))
+    return Accounting((*claims, *printed), 0.0, each.size, neighbours, secure)
+
+
+def _finite(name: str, values: ArrayLike, kind: str) -> Array:
+    each = np.atleast_1d(np.asarray(values, dtype=float))
+    if not (np.isfinite(each) & (each >= 0.0)).all():
+        worst = each[~(np.isfinite(each) & (each >= 0.0))][0]
+        raise PrivacyError(f"{name} holds {worst!r}, no {kind}: pass finite numbers >= 0, one per release")
+    return each
+
+
+def _require_delta(delta: float) -> None:
+    if not 0.0 < delta < 1.0:
+        raise PrivacyError(f"delta={delta!r} is not in (0, 1): pass a number far below 1/n, for example 1e-6")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
-from scipy.stats import kstest, norm
+from scipy.stats import binom, kstest, norm
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.privacy import (
@@ -15,6 +15,7 @@ from cvxpriv.privacy import (
     Noise,
     PrivacyWarning,
     account,
+    account_pure,
     audit,
     gaussian_delta,
     gaussian_epsilon,
@@ -107,6 +108,33 @@ def test_what_a_paper_prints_stands_beside_and_is_never_the_guarantee() -> None:
     assert accounting.guarantee.rule == "exact Gaussian composition"
     assert "no bound: the noise is degenerate" in str(accounting)
     assert list(accounting.table["holds"]) == [True, True, True, True, False]
+
+
+def test_pure_releases_add_up_and_many_small_ones_cost_less_at_a_delta() -> None:
+    few = account_pure([1.0, 0.5], 1e-6, neighbours="row")
+    assert (few.epsilon, few.delta) == (1.5, 0.0)
+    many = account_pure([0.05] * 50, 1e-6, neighbours="row")
+    assert many.claims[0].epsilon == pytest.approx(2.5, abs=1e-12)
+    assert many.guarantee.delta == 1e-6
+    assert many.epsilon < 2.0
+    assert account_pure([0.25] * 4, neighbours="row").claims == (Claim("adding up pure epsilons", 1.0, 0.0),)
+
+
+@pytest.mark.parametrize(("rounds", "epsilon"), [(50, 0.05), (200, 0.1), (400, 0.02)])
+def test_no_rule_for_pure_releases_is_below_binary_randomised_response(rounds: int, epsilon: float) -> None:
+    # Its exact composition is a binomial sum, and the worst of any pure release (Kairouz, Oh, Viswanath 2015).
+    heads = np.arange(rounds + 1)
+    truth = binom(rounds, 1.0 / (1.0 + np.exp(-epsilon)))
+    loss = epsilon * (2 * heads - rounds)
+    for claim in account_pure([epsilon] * rounds, 1e-6, neighbours="bit").claims:
+        exact = np.sum(truth.pmf(heads) * np.maximum(-np.expm1(claim.epsilon - loss), 0.0))
+        assert exact <= claim.delta + 1e-15
+
+
+@pytest.mark.parametrize("epsilons", [[-0.1], [np.nan], [np.inf]])
+def test_a_pure_release_without_a_finite_epsilon_is_refused(epsilons: list[float]) -> None:
+    with pytest.raises(PrivacyError, match="no privacy loss"):
+        account_pure(epsilons, 1e-6, neighbours="row")
 
 
 def test_a_mechanism_without_any_valid_rule_has_no_guarantee() -> None:

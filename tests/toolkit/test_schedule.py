@@ -247,3 +247,16 @@ def test_a_loop_that_draws_noise_cannot_be_accelerated() -> None:
             measure=lambda state: {},
             accelerate=lambda body, state, iteration: state,
         )
+
+
+def test_a_release_that_is_not_gaussian_enters_the_ledger_with_the_epsilon_of_the_moment() -> None:
+    draw = Draw(
+        "release",
+        lambda view, noise: {"x": view["x"] / 2.0},
+        frozenset({"x"}),
+        frozenset({"x"}),
+        epsilon=lambda view: float(view["x"][0]),
+    )
+    context = Context(ClosedForm())
+    run(Loop(draw, Never(), 2, lambda state: {}), {"x": np.array([1.0])}, context)
+    assert [(entry.mu, entry.epsilon) for entry in context.ledger] == [(0.0, 1.0), (0.0, 0.5)]
