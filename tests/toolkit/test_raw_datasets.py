@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cvxpriv.datasets import load_a9a, load_adult, load_compas, load_german, load_gisette_like
+from cvxpriv.datasets import load_a9a, load_adult, load_adult_nodes, load_compas, load_german, load_gisette_like
 from cvxpriv.datasets.a9a import libsvm_text
+from cvxpriv.datasets.adult_nodes import LARGEST
 from cvxpriv.datasets.adult_rows import CATEGORIES, FILES, rows_sha256
 from cvxpriv.datasets.fetching import RawFile, cache_folder, fetch
 from cvxpriv.errors import DataError
@@ -28,6 +29,26 @@ def test_adult_has_the_rows_of_the_repository() -> None:
     assert len(load_adult(part="test")) == 16_281
     for name, values in CATEGORIES.items():
         assert set(rows[name].dropna()) == set(values)
+
+
+def test_adult_over_nodes_has_105_columns_in_the_unit_ball_and_loses_no_row() -> None:
+    data = load_adult_nodes(nodes=20, seed=3)
+    assert {rows.shape for rows, _ in data.shards} == {(2_000, 105)}
+    assert data.x_test.shape == (5_222, 105)
+    norms = np.linalg.norm(np.vstack([*(rows for rows, _ in data.shards), data.x_test]), axis=1)
+    assert 1.0 - 1e-12 <= norms.min() <= norms.max() <= 1.0 + 1e-12
+    incomes = np.concatenate([*(labels for _, labels in data.shards), data.y_test])
+    assert (incomes == 1.0).sum() == (load_adult().dropna()["income"] == ">50K").sum()
+    for name, most in LARGEST.items():
+        assert load_adult()[name].max() == most
+    again = load_adult_nodes(nodes=20, seed=3)
+    assert np.array_equal(again.shards[7][0], data.shards[7][0])
+
+
+@pytest.mark.parametrize(("nodes", "train"), [(0, 100), (5, 3), (5, 50_000)])
+def test_a_split_of_adult_that_cannot_be_is_refused(nodes: int, train: int) -> None:
+    with pytest.raises(DataError, match="the complete rows"):
+        load_adult_nodes(nodes, train)
 
 
 def test_a9a_is_derived_to_the_byte() -> None:
