@@ -1,0 +1,105 @@
+"""What scikit-learn's face of a model is made of: a linear classifier of two classes.
+
+It needs scikit-learn, which comes with ``pip install "cvxpriv[learn]"``; nothing else in cvxpriv imports this module.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.learning.labels import class_probabilities, predicted
+from cvxpriv.learning.linear import LinearFit
+from cvxpriv.state import Array
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise ModelError('estimators need scikit-learn 1.6 or newer: pip install "cvxpriv[learn]"') from error
+
+__all__ = ["BinaryLogisticClassifier", "ConvergenceWarning"]
+
+
+class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A logistic model of two classes, fitted by `_fit`; everything else is here.
+
+    Attributes
+    ----------
+    classes_ : ndarray, (2,)
+    coef_ : ndarray, (1, d)
+    intercept_ : ndarray, (1,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray, (d,)
+        Where X was a data frame.
+    """
+
+    classes_: npt.NDArray[np.generic]
+    coef_: Array
+    intercept_: Array
+
+    @abstractmethod
+    def _fit(self, rows: Any, labels: Array) -> LinearFit:
+        """Fit to valid rows, dense or sparse by rows, and labels of -1 and 1; set what the model adds."""
+
+    @property
+    @abstractmethod
+    def _private(self) -> bool:
+        """Whether fits draw noise."""
+
+    def fit(self, X: Any, y: Any) -> BinaryLogisticClassifier:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse array, (n, d)
+        y : array, (n,)
+            Two classes, of any type.
+
+        Raises
+        ------
+        ValueError
+            X or y is not what it has to be: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
+        PrivacyError
+            The guarantee that was asked for cannot be given.
+        """
+        rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(labels)
+        classes, places = np.unique(labels, return_inverse=True)
+        if classes.size > 2:
+            kind = type_of_target(labels, input_name="y")
+            raise DataError(f"Only binary classification is supported. The type of the target is {kind}.")
+        if classes.size < 2:
+            raise DataError(f"y has one class only, {classes[0]!r}: pass rows of both classes")
+        self.classes_ = classes
+        found = self._fit(rows, np.where(places == 1, 1.0, -1.0))
+        self.coef_, self.intercept_ = found.coefficients[None], np.array([found.intercept])
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the log odds of `classes_[1]`, one a row."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(rows @ self.coef_[0] + self.intercept_[0])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class, (n, 2), in the order of `classes_`."""
+        return class_probabilities(self.decision_function(X), "logistic")
+
+    def predict(self, X: Any) -> npt.NDArray[np.generic]:
+        """Return the class of each row, (n,)."""
+        return predicted(self.decision_function(X), self.classes_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = self._private  # on the few rows of scikit-learn's own checks
+        tags.non_deterministic = self._private and getattr(self, "noise_seed", None) is None
+        return tags

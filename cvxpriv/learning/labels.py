@@ -1,0 +1,108 @@
+"""Labels as models want them, and predictions as their user spelled the labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.learning.losses import Loss
+from cvxpriv.state import Array
+
+__all__ = ["class_probabilities", "predicted", "signed_labels"]
+
+#: Labels shown in a message.
+SHOWN = 5
+
+
+def signed_labels(
+    y: ArrayLike, rows: int, loss: Loss, *, one_class: bool = False
+) -> tuple[Array, npt.NDArray[np.generic] | None]:
+    """Return y as -1 and 1 for a margin loss, as numbers for a residual loss, and what the two classes were called.
+
+    Parameters
+    ----------
+    y : array, (n,)
+        For a margin loss two classes, of any type: the smaller one becomes -1.
+    rows : int
+        n.
+    loss : Loss
+    one_class : bool
+        Take labels of one class too where the other one is known: 0 and 1, or -1 and 1. Whether both occur is a fact
+        about the data, which a private model should not tell by an error.
+
+    Returns
+    -------
+    labels : ndarray, (n,)
+    classes : ndarray, (2,), or None
+        The user's labels of -1 and of 1; None for a residual loss.
+
+    Raises
+    ------
+    DataError
+        Another shape, NaN, not numbers for a residual loss, or not two classes for a margin loss (the message names
+        those found).
+
+    Examples
+    --------
+    >>> from cvxpriv.learning import loss_named
+    >>> labels, classes = signed_labels(["no", "yes", "no"], 3, loss_named("logistic"))
+    >>> labels.tolist(), classes.tolist()
+    ([-1.0, 1.0, -1.0], ['no', 'yes'])
+    """
+    given = np.asarray(y)
+    if given.shape != (rows,):
+        raise DataError(f"y has shape {given.shape}, expected ({rows},): one label for each row")
+    numeric = _numeric(given)
+    if numeric is not None and not np.isfinite(numeric).all():
+        raise DataError("y holds NaN or infinite labels: drop these rows first")
+    if not loss.margin:
+        if numeric is None:
+            raise DataError(f"y holds {given[:SHOWN].tolist()}..., not numbers: loss={loss.name!r} predicts numbers")
+        return numeric, None
+    classes = _classes(given)
+    if classes.size == 1 and one_class and numeric is not None and numeric[0] in (-1.0, 0.0, 1.0):
+        return np.where(numeric == 1.0, 1.0, -1.0), np.array([min(numeric[0], 0.0) if numeric[0] < 1.0 else -1.0, 1.0])
+    if classes.size != 2:
+        found = ", ".join(map(repr, classes[:SHOWN].tolist())) + (", ..." if classes.size > SHOWN else "")
+        raise DataError(
+            f"y has {classes.size} {'class' if classes.size == 1 else 'classes'} ({found}); loss={loss.name!r} takes "
+            "two: choose a binary label, such as one of 0 and 1"
+        )
+    return np.where(given == classes[1], 1.0, -1.0), classes
+
+
+def class_probabilities(margin: Array, loss: str) -> Array:
+    """Return the probabilities of the two classes, (n, 2), from the predicted log odds of the second one.
+
+    Raises
+    ------
+    ModelError
+        The loss is not the logistic one: no other here is a likelihood of two classes.
+    """
+    if loss != "logistic":
+        raise ModelError(
+            f"loss={loss!r} gives no probabilities: use decision_function or predict, or fit loss='logistic'"
+        )
+    return np.column_stack([expit(-margin), expit(margin)])
+
+
+def predicted(margin: Array, classes: npt.NDArray[np.generic] | None) -> npt.NDArray[np.generic]:
+    """Return the predicted class of each row, (n,), as the user spelled it; without classes the predicted number."""
+    return margin if classes is None else classes[(margin > 0.0).astype(int)]
+
+
+def _numeric(given: npt.NDArray[np.generic]) -> Array | None:
+    try:
+        return given.astype(np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _classes(given: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    try:
+        return np.unique(given)
+    except TypeError:  # None among texts, say: nothing that has an order
+        raise DataError("y mixes labels of several types, or has missing ones: drop these rows first") from None

@@ -1,0 +1,30 @@
+"""A linear model as everything that reports it takes it: one coefficient a feature, and an intercept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.state import Array
+
+__all__ = ["LinearFit"]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFit:
+    """A linear model.
+
+    Attributes
+    ----------
+    coefficients : ndarray, (d,)
+        In the order of the features.
+    intercept : float
+    """
+
+    coefficients: Array
+    intercept: float = 0.0
+
+    def margin(self, rows: Array) -> Array:
+        """Return the predictions, one a row of (n, d)."""
+        return np.asarray(rows @ self.coefficients + self.intercept)

@@ -1,0 +1,94 @@
+"""RADMM Figs. 1 and 2: convergence of R-ADMM and MR-ADMM without privacy, and the choice of rho.
+
+    python examples/papers/radmm_convergence.py --out out/
+    python examples/papers/radmm_convergence.py --fast
+
+What the pictures show stands in the README of this folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from radmm_case import Case, adult, arguments, legend_below, panels
+
+from cvxpriv.pictures import styled
+from cvxpriv.plots import COLOURS, save_figure
+from cvxpriv.state import Array
+
+#: Fig. 1(b): each node's eta, and how fast each grows; five curves take 1 to 5 times that.
+ETA = np.array([1.0, 1.03, 1.02, 0.8, 1.01])
+SPEED = np.array([0.01, 0.005, 0.003, 0.015, 0.01])
+FLOOR = 1e-16
+
+
+def losses(case: Case, rounds: int, **options: Any) -> tuple[Array, Array]:
+    """Return the odd iterations and L(t) there less its value at the optimum; no cap, as in the paper."""
+    run = case.model.solve(rounds=rounds, tol=1e-15, eta_cap=np.inf, **options)
+    loss = run.history["loss"].to_numpy()
+    best = case.model.problem.node_losses(np.broadcast_to(case.model.optimum, run.parameters.shape)).mean()
+    return 2 * np.arange(1, loss.size + 1) - 1, np.maximum(np.abs(loss - best), FLOOR)
+
+
+@styled
+def figure_1(out: Path, fast: bool) -> None:
+    """Excess of the average loss by iteration: gamma and size; penalties of each node; a common one that grows."""
+    rounds = 30 if fast else 100
+    titles = ["(a) R-ADMM, eta = .5", "(b) MR-ADMM, own eta", "(c) MR-ADMM, common eta"]
+    figure, axes = panels(titles, 12.0, 4.2)
+    case = adult(5, fast=fast)
+    for nodes, dash in ((5, "--"), (20, "-")):
+        there = case if nodes == 5 else adult(nodes, fast=fast)
+        for colour, gamma in zip(COLOURS, (0.0, 5.0, 50.0), strict=False):
+            label = f"N = {nodes}, gamma = {gamma:g}"
+            x, y = losses(there, rounds, algorithm="r-admm", eta=0.5, gamma=gamma)
+            axes[0].semilogy(x, y, color=colour, linestyle=dash, label=label)
+    x, y = losses(case, rounds, algorithm="r-admm", eta=1.0)
+    for panel in axes[1:]:
+        panel.semilogy(x, y, color="#222222", label="eta = 1 fixed")
+    for colour, times in zip(COLOURS, (1, 3, 5), strict=False):
+        growth = 1.0 + times * SPEED
+        axes[1].semilogy(*losses(case, rounds, eta=ETA, growth=growth), color=colour, label=f"edges, {times} x")
+        printed = losses(case, rounds, eta=ETA, growth=growth, variant="printed")
+        axes[1].semilogy(*printed, color=colour, linestyle=":", label=f"printed, {times} x")
+    for colour, growth in zip(COLOURS, (1.01, 1.02, 1.04, 1.1), strict=False):
+        axes[2].semilogy(*losses(case, rounds, growth=growth), color=colour, label=f"eta = {growth:g}^k")
+    for panel in axes:
+        panel.set_xlabel("iteration (odd ones)")
+        panel.legend(fontsize=8)
+    axes[0].set_ylabel("|L - L of the optimum|, nats")
+    print(save_figure(figure, out / "radmm_fig1.png"))
+
+
+@styled
+def figure_2(out: Path, fast: bool) -> None:
+    """Errors on test rows by rho, after 50 iterations of conventional ADMM and at the optimum."""
+    weights = np.logspace(-2.0, 3.0, 6 if fast else 16)
+    found = []
+    for reg in weights:
+        case = adult(5, reg=float(reg), fast=fast)
+        run = case.model.solve("admm", rounds=50)
+        found.append([case.error(run.mean), case.error(case.model.optimum)])
+    errors = 100.0 * np.array(found)
+    figure, (panel,) = panels(["Conventional ADMM, C = 1750"], 6.0, 4.0)
+    panel.semilogx(weights, errors[:, 0], color=COLOURS[0], marker="o", label="after 50 iterations")
+    panel.semilogx(weights, errors[:, 1], color=COLOURS[1], linestyle="--", label="at the optimum")
+    panel.axvline(0.22, color="#666666", linestyle=":", linewidth=1.2)
+    panel.set_xlabel("rho")
+    panel.set_ylabel("test rows classified wrongly, %")
+    legend_below(figure, panel)
+    print(f"least error {errors[:, 0].min():.2f}% at rho = {weights[errors[:, 0].argmin()]:.3g}")
+    print(save_figure(figure, out / "radmm_fig2.png"))
+
+
+def main() -> None:
+    """Draw both figures."""
+    options = arguments(__doc__)
+    figure_1(options.out, options.fast)
+    figure_2(options.out, options.fast)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""RADMM Figs. 3 to 5: private MR-ADMM by gamma and by eta, and all algorithms at one and the same privacy.
+
+    python examples/papers/radmm_private.py --out out/
+    python examples/papers/radmm_private.py --fast
+
+Ten runs each, with their range. The noise comes from seeds, so that the pictures can be drawn again. What they show
+stands in the README of this folder.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from radmm_case import GAMMA, Case, adult, arguments, legend_below, panels, ranged
+
+from cvxpriv.pictures import styled
+from cvxpriv.plots import COLOURS, save_figure
+from cvxpriv.privacy import PrivacyWarning
+from cvxpriv.state import Array
+
+ROUNDS, DELTA = 25, 1e-6
+#: Fig. 5: name, schedule, rounds (one use of the data each), and what else makes it.
+COMPARED: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "ADMM (dual perturbed)": ("dvp", 2 * ROUNDS, {}),
+    "M-ADMM": ("m-admm", 2 * ROUNDS, {"growth": 1.02}),
+    "R-ADMM": ("r-admm", ROUNDS, {}),
+    "MR-ADMM": ("mr-admm", ROUNDS, {"growth": 1.04}),
+    "MR-ADMM, noise on the output": ("mr-admm", ROUNDS, {"growth": 1.04, "perturbation": "output", "delta": DELTA}),
+}
+
+
+def runs_of(case: Case, count: int, algorithm: str, **options: Any) -> tuple[Array, Array, Array]:
+    """Return L less that of the optimum, (runs, rounds), the test errors, (runs,), and epsilon by (tight, printed)."""
+
+    def one(seed: int) -> tuple[list[float], float, list[float]]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            run = case.model.solve_private(algorithm, noise_seed=seed, **{"gamma": GAMMA, "tol": 1e-8, **options})
+        printed = [claim.epsilon for claim in run.accounting.claims if "(32)" in claim.rule] or [np.nan]
+        return [case.excess(f) for f in run.released], case.error(run.mean), [run.accounting.epsilon, *printed]
+
+    assert case.model.optimum.size  # once, before the processes begin
+    found = Parallel(n_jobs=2)(delayed(one)(seed) for seed in range(count))
+    losses, errors, epsilons = zip(*found, strict=True)
+    return np.array(losses), np.array(errors), np.array(epsilons[0])
+
+
+def spread(values: Array) -> str:
+    """Return a mean and its range, in per cent."""
+    low, mean, high = 100.0 * np.array([values.min(), values.mean(), values.max()])
+    return f"{mean:.2f}% ({low:.2f} to {high:.2f})"
+
+
+@styled
+def by_option(out: Path, case: Case, count: int, figure_name: str, name: str, values: list[Any], **fixed: Any) -> None:
+    """Draw Fig. 3 or 4: one line a value of an option, a panel for alpha = 1 and one for alpha = 2."""
+    figure, axes = panels([f"alpha = {alpha}" for alpha in (1, 2)])
+    for panel, alpha in zip(axes, (1.0, 2.0), strict=True):
+        lines = {}
+        for value in values:
+            lines[f"{name} = {value:g}"], errors, epsilon = runs_of(
+                case, count, "mr-admm", alpha=alpha, rounds=ROUNDS, **{name: value, **fixed}
+            )
+            print(
+                f"{figure_name}: alpha {alpha:g}, {name} {value:g}: errors {spread(errors)}, epsilon {epsilon[0]:.2f} "
+                f"tight, {epsilon[1]:.2f} by (32)"
+            )
+        ranged(panel, 2.0 * np.arange(1, ROUNDS + 1) - 1.0, lines)
+        panel.set_yscale("log")
+        panel.set_xlabel("iteration (odd ones)")
+    axes[0].set_ylabel("L - L of the optimum, nats")
+    legend_below(figure, axes[0])
+    print(save_figure(figure, out / f"{figure_name}.png"))
+
+
+@styled
+def figure_5(out: Path, case: Case, count: int, alphas: tuple[float, ...]) -> None:
+    """Draw all algorithms at the epsilon that R-ADMM has at alpha by the tight bound."""
+    epsilons = [runs_of(case, 1, "r-admm", alpha=alpha, rounds=ROUNDS)[2][0] for alpha in alphas]
+    figure, axes = panels([f"epsilon = {epsilon:.2f}" for epsilon in epsilons] + ["test errors"], 13.0, 4.2)
+    for index, (panel, epsilon) in enumerate(zip(axes[:-1], epsilons, strict=True)):
+        for colour, (name, (algorithm, rounds, options)) in zip(COLOURS, COMPARED.items(), strict=False):
+            losses, errors, _ = runs_of(case, count, algorithm, epsilon=epsilon, rounds=rounds, **options)
+            x = np.arange(1, 2 * ROUNDS + 1, 2 * ROUNDS // rounds)
+            panel.plot(x, losses.mean(axis=0), color=colour, label=name)
+            panel.fill_between(x, losses.min(axis=0), losses.max(axis=0), color=colour, alpha=0.18, linewidth=0)
+            bars = 100.0 * np.array([[errors.mean() - errors.min()], [errors.max() - errors.mean()]])
+            place = index + 0.12 * (list(COMPARED).index(name) - 2)
+            axes[-1].errorbar(place, 100.0 * errors.mean(), bars, color=colour, marker="o", markersize=4, capsize=3)
+            last = losses[:, -1]
+            final = f"{last.mean():.4f} ({last.min():.4f} to {last.max():.4f})"
+            print(f"radmm_fig5: epsilon {epsilon:.2f}, {name}: L above the optimum {final}, errors {spread(errors)}")
+        panel.set_yscale("log")
+        panel.set_xlabel("iteration")
+    axes[0].set_ylabel("L - L of the optimum, nats")
+    axes[-1].axhline(100.0 * case.error(case.model.optimum), color="#666666", linestyle=":", linewidth=1.2)
+    axes[-1].set_xticks(range(len(epsilons)), [f"{epsilon:.2f}" for epsilon in epsilons])
+    axes[-1].set_xlabel("epsilon")
+    axes[-1].set_ylabel("%")
+    legend_below(figure, axes[0])
+    print(save_figure(figure, out / "radmm_fig5.png"))
+
+
+def main() -> None:
+    """Draw all figures."""
+    options = arguments(__doc__)
+    count, alphas = (2, (1.0,)) if options.fast else (10, (2.0, 1.0, 0.5))
+    case = adult(5, fast=options.fast)
+    by_option(options.out, case, count, "radmm_fig3", "gamma", [0.5, 5.0, 50.0], growth=1.01)
+    by_option(options.out, case, count, "radmm_fig4", "growth", [1.0, 1.01, 1.02, 1.04])
+    figure_5(options.out, case, count, alphas)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""RADMM as schedules: conventional ADMM, and Algorithms 1 and 2.
+
+A round is one use of the data: the odd step, the dual step, and where there is one the even step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.block import Block
+from cvxpriv.errors import ModelError
+from cvxpriv.options import numbers
+from cvxpriv.schedule import AnyStep, Loop, Measure, Sweep
+from cvxpriv.state import Array, Values, single, starts_in
+from cvxpriv.stopping import Below
+
+from . import kkt
+from .blocks import carry, dual_update, even_update, odd_block, odd_sweep, penalty_step
+from .problem import Problem
+
+__all__ = [
+    "ALGORITHMS",
+    "COMMON",
+    "LOOP",
+    "RECYCLING",
+    "blocks",
+    "figures_of",
+    "initial_state",
+    "measure",
+    "one_round",
+    "schedule",
+]
+
+#: The name under which the loop stands in a run's history.
+LOOP = "round"
+
+#: `admm` is RADMM (8)-(9); `m-admm` the same with each node's own growing penalty, as section II-D tells of [22];
+#: `r-admm` and `mr-admm` are Algorithms 1 and 2.
+ALGORITHMS = ("admm", "r-admm", "mr-admm", "m-admm")
+#: With an even step.
+RECYCLING = ("r-admm", "mr-admm")
+#: With one penalty for all nodes and rounds.
+COMMON = ("admm", "r-admm")
+
+
+def one_round(problem: Problem, algorithm: str, variant: str, table: Array, gamma: float) -> list[AnyStep]:
+    """Return the steps of a round, in order: the penalties, the odd step, the dual step, the even step.
+
+    Conventional ADMM carries the odd iterate over in place of the even step.
+
+    Parameters
+    ----------
+    problem : Problem
+    algorithm : str
+        One of `ALGORITHMS`.
+    variant : {"edge", "printed"}
+    table : ndarray, (rounds, N)
+        eta_i(2k-1).
+    gamma : float
+    """
+    last = even_update(problem, variant, gamma) if algorithm in RECYCLING else carry()
+    return [penalty_step(table), odd_sweep(problem, variant), dual_update(problem, variant), last]
+
+
+def schedule(problem: Problem, algorithm: str, variant: str, table: Array, gamma: float, tol: float) -> Loop:
+    """Return the whole algorithm: rounds until the KKT residual of (1) is at most `tol`; see `one_round`."""
+    return Loop(
+        Sweep(one_round(problem, algorithm, variant, table, gamma)),
+        stop=Below("kkt", tol),
+        limit=len(table),
+        measure=measure(problem),
+        name=LOOP,
+    )
+
+
+def blocks(problem: Problem, variant: str) -> dict[str, Block]:
+    """Return the model's blocks by name, one a node."""
+    several = [odd_block(problem, node, variant) for node in range(problem.nodes)]
+    return {block.name: block for block in several}
+
+
+def initial_state(problem: Problem, init: ArrayLike | None = None) -> dict[str, Array]:
+    """Return the start: f(0), and lambda = 0.
+
+    Parameters
+    ----------
+    init : array, (d,) or (N, d), optional
+        None is 0.
+
+    Raises
+    ------
+    ModelError
+        Another shape, or numbers that are not finite.
+    """
+    shape = (problem.nodes, problem.features)
+    given = np.zeros(shape) if init is None else numbers("init", init)
+    if given.shape not in (shape, shape[1:]) or not np.isfinite(given).all():
+        raise ModelError(f"init has shape {given.shape}, expected {shape[1:]} or {shape}, of finite numbers")
+    start, per_node = np.broadcast_to(given, shape)[None].copy(), np.zeros((1, problem.nodes))
+    every = dict.fromkeys(("dual", "noise", "gradient"), np.zeros_like(start))
+    return {"f": start, "odd": start, **every, "loss": per_node, "eta": per_node, "round": np.zeros(1)}
+
+
+def measure(problem: Problem) -> Measure:
+    """Return the figures of a state, per start; see `figures_of`."""
+
+    def figures(state: Values) -> dict[str, Array]:
+        several = [figures_of(problem, single(state, start)) for start in range(starts_in(state))]
+        return {name: np.array([each[name] for each in several]) for name in several[0]}
+
+    return figures
+
+
+def figures_of(problem: Problem, view: Values) -> dict[str, float]:
+    """Return the figures of one start, all of the odd iterate.
+
+    objective, sum_i O_i(f_i); loss, the paper's L(t); distance, the largest ||f_i - f_c||, only for a square R and
+    reg > 0, where f_c is unique; stationarity, consensus, dual_sum and kkt (`kkt.ConsensusResiduals`); the least and
+    the largest eta.
+    """
+    f = view["odd"]
+    found = kkt.residuals(problem, f, view["dual"], view["gradient"])
+    penalty = problem.reg / problem.nodes * sum(problem.regularizer.value(own) for own in f)
+    figures = {"objective": problem.C * float(view["loss"].sum()) + penalty, "loss": float(view["loss"].mean())}
+    if problem.ridge:
+        figures["distance"] = float(np.linalg.norm(f - problem.optimum, axis=1).max())
+    return {
+        **figures,
+        "stationarity": max(found.stationarity),
+        "consensus": found.consensus,
+        "dual_sum": found.dual_sum,
+        "kkt": found.largest,
+        "eta_least": float(view["eta"].min()),
+        "eta_largest": float(view["eta"].max()),
+    }

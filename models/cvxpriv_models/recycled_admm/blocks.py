@@ -1,0 +1,192 @@
+"""The blocks of RADMM: each node's odd step (18), the dual step (15), and the even step (19).
+
+The state: `f` (N, d), what was published last, f(2k-2); `odd` (N, d), f(2k-1), published too; `dual` (N, d), lambda;
+`eta` (N,), the penalties of the round, and `round` its number; `noise` (N, d), eps, zeros where nothing is private;
+`gradient` (N, d) and `loss` (N,), of the data at `odd`: private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.attempts import Solution
+from cvxpriv.block import Block
+from cvxpriv.declaration import Declaration
+from cvxpriv.schedule import Public, Sweep, Update
+from cvxpriv.state import Array, Values, single, stack, starts_in
+
+from .newton import odd_step
+from .problem import Problem
+from .proximal import proximal_move, proximal_odd_step
+from .updates import dual_step, edge_weights, even_step, pull, reach
+
+__all__ = ["carry", "centralised_by_solver", "dual_update", "even_update", "odd_block", "odd_sweep", "penalty_step"]
+
+#: What neighbours know of a round: its even step reads nothing else.
+PUBLISHED = frozenset({"f", "odd", "eta"})
+
+
+def odd_block(problem: Problem, node: int, variant: str) -> Block:
+    """f_i(2k-1), RADMM (18): minimise O_i(f) + (2 lambda_i + eps_i)'f + sum_j eta_ij ||(f_i' + f_j')/2 - f||^2.
+
+    Without noise it is (12), (14), and (8). The objective is without the constant of the squares; it writes row i of
+    `odd`, and what the data say there. Where R is no square a solver's values are moved by one proximal step: a solver
+    leaves 1e-10 where R has a kink at 0.
+    """
+    own = problem.of_node(node)
+    design, y = own.rows.parts[0], own.y
+
+    def links(view: Values) -> Array:
+        return edge_weights(view["eta"], problem.network.adjacency, variant)
+
+    def parameters(view: Values) -> Values:
+        eta = links(view)
+        slope = 2.0 * view["dual"][node] + view["noise"][node] - pull(eta, view["f"])[node]
+        return {"slope": slope, "reach": np.asarray(reach(eta)[node])}
+
+    def declare(structure: object) -> Declaration:
+        f = cp.Variable(problem.features, name="f")
+        slope, span = cp.Parameter(problem.features, name="slope"), cp.Parameter(nonneg=True, name="reach")
+        cost, inside = problem.regularizer.expression(f)
+        data = problem.C / y.size * cp.sum(problem.loss.of(design @ f, y)) + problem.reg / problem.nodes * cost
+        return Declaration(
+            objective=cp.Minimize(data + slope @ f + span * cp.sum_squares(f)),
+            constraints={f"X[{index}]": one for index, one in enumerate(inside)},
+            variables={"f": f},
+            parameters={"slope": slope, "reach": span},
+            mechanism=f,
+        )
+
+    def written(f: Array, view: Values) -> Values:
+        slopes, losses = own.loss_gradients(f[None])[0], own.node_losses(f[None])[0]
+        row = {"odd": f, "gradient": slopes + (problem.ridge or 0.0) * f, "loss": losses}
+        return {name: _with_row(view[name], node, value) for name, value in row.items()}
+
+    def exact(view: Values) -> Values:
+        given, start = parameters(view), view["odd"][node]
+        if problem.ridge is None:
+            return written(proximal_odd_step(own, given["slope"], float(given["reach"]), start), view)
+        nothing = np.zeros((1, problem.features))  # neighbours and multipliers are in the slope
+        found = odd_step(own, nothing, nothing, given["slope"][None], given["reach"][None, None], start[None])
+        row = {"odd": found.f[0], "gradient": found.gradient[0], "loss": found.loss[0]}
+        return {name: _with_row(view[name], node, value) for name, value in row.items()}
+
+    def repair(values: Values, view: Values) -> Values:
+        if problem.ridge is not None:
+            return values
+        given = parameters(view)
+        return {"f": proximal_move(own, values["f"], given["slope"], float(given["reach"]))}
+
+    return Block(
+        name=f"f/{node}",
+        reads=frozenset({"f", "dual", "eta", "noise", "odd", "gradient", "loss"}),
+        writes=frozenset({"odd", "gradient", "loss"}),
+        declare=declare,
+        parameters=parameters,
+        embed=lambda point, at: {"f": point["odd"][node]},
+        repair=repair,
+        write=lambda solution, view: written(solution.values["f"], view),
+        direct=_each_start(exact),
+    )
+
+
+def odd_sweep(problem: Problem, variant: str) -> Sweep:
+    """The odd step of all nodes; no node reads what another one writes, so that their order is of no matter."""
+
+    def together(view: Values) -> Values:
+        links = edge_weights(view["eta"], problem.network.adjacency, variant)
+        found = odd_step(problem, view["f"], view["dual"], view["noise"], links, view["odd"])
+        return {"odd": found.f, "gradient": found.gradient, "loss": found.loss}
+
+    several = [odd_block(problem, node, variant) for node in range(problem.nodes)]
+    return Sweep(several, fused=_each_start(together) if problem.ridge is not None else None, name="odd")
+
+
+def penalty_step(table: Array) -> Update:
+    """Begin the next round with its eta_i(2k-1), from a table (rounds, N)."""
+
+    def step(state: Values) -> Values:
+        upcoming = state["round"] + 1.0
+        return {"round": upcoming, "eta": table[upcoming.astype(int) - 1]}
+
+    return Update("eta", step, frozenset({"round"}), frozenset({"round", "eta"}))
+
+
+def dual_update(problem: Problem, variant: str) -> Update:
+    """lambda_i, RADMM (9), (13), (15)."""
+
+    def step(view: Values) -> Values:
+        links = edge_weights(view["eta"], problem.network.adjacency, variant)
+        return {"dual": dual_step(view["dual"], view["odd"], links)}
+
+    return Update("dual", _each_start(step), frozenset({"dual", "odd", "eta"}), frozenset({"dual"}))
+
+
+def even_update(problem: Problem, variant: str, gamma: float) -> Public:
+    """f(2k), RADMM (10), (16), (19): it costs no privacy, since it reads what neighbours know already."""
+
+    def step(view: Values) -> Values:
+        links = edge_weights(view["eta"], problem.network.adjacency, variant)
+        return {"f": even_step(view["odd"], view["f"], links, gamma)}
+
+    return Public(Update("even", _each_start(step), PUBLISHED, frozenset({"f"})), PUBLISHED)
+
+
+def carry() -> Update:
+    """Begin the next round at the odd iterate: conventional ADMM has no even step."""
+    return Update("carry", lambda state: {"f": state["odd"]}, frozenset({"odd"}), frozenset({"f"}))
+
+
+def centralised_by_solver(problem: Problem) -> Array:
+    """Return the optimum of RADMM (1), (d,), by cone solvers: for an R that is no square.
+
+    Raises
+    ------
+    SolverFailure
+        No solver of the chain has an answer.
+    """
+
+    def declare(structure: object) -> Declaration:
+        f = cp.Variable(problem.features, name="f")
+        cost, inside = problem.regularizer.expression(f)
+        objective = problem.reg * cost
+        for node, design in enumerate(problem.rows.parts):
+            y = problem.rows.of_node(problem.y, node)
+            objective += problem.C / y.size * cp.sum(problem.loss.of(design @ f, y))
+        return Declaration(
+            cp.Minimize(objective), {f"X[{index}]": one for index, one in enumerate(inside)}, variables={"f": f}
+        )
+
+    everything = Block(
+        name="centralised",
+        reads=frozenset(),
+        writes=frozenset({"f"}),
+        declare=declare,
+        parameters=lambda view: {},
+        embed=lambda point, at: {"f": point["f"]},
+        repair=lambda values, view: {"f": problem.regularizer.prox(values["f"], 0.0)},
+        write=_written_f,
+    )
+    return np.asarray(everything.solve({})[0]["f"])
+
+
+def _written_f(solution: Solution, view: Values) -> Values:
+    return {"f": solution.values["f"]}
+
+
+def _with_row(values: Array, node: int, row: Array) -> Array:
+    changed = values.copy()
+    changed[node] = row
+    return changed
+
+
+def _each_start(exact: Callable[[Values], Values]) -> Callable[[Values], Values]:
+    """An update of one start as one of all of them."""
+
+    def every(state: Values) -> Values:
+        return stack([dict(exact(single(state, start))) for start in range(starts_in(state))])
+
+    return every

@@ -1,0 +1,123 @@
+"""The network of RADMM: who is whose neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import networkx as nx
+import numpy as np
+from scipy import sparse
+
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.state import Array
+
+__all__ = ["Network"]
+
+#: Nodes named in a message.
+SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A connected undirected graph without loops.
+
+    Attributes
+    ----------
+    labels : tuple
+        Of the nodes, in the order of every array with a row a node.
+    adjacency : ndarray, (N, N)
+        The paper's A: 1 between neighbours, 0 elsewhere.
+    """
+
+    labels: tuple[Hashable, ...]
+    adjacency: Array
+
+    def __repr__(self) -> str:
+        return f"Network({len(self.labels)} nodes, {self.edges} edges{', bipartite' if self.bipartite else ''})"
+
+    @classmethod
+    def of(cls, graph: Any) -> Network:
+        """Validate a graph.
+
+        Parameters
+        ----------
+        graph : networkx.Graph, array or scipy.sparse, (N, N)
+            Edges have no weights: a matrix holds 0 and 1, and is symmetric with a diagonal of 0.
+
+        Raises
+        ------
+        DataError
+            Neither a graph nor such a matrix.
+        ModelError
+            Directed, with a loop, of fewer than two nodes, or not connected (the message names a part).
+        """
+        known = graph if isinstance(graph, nx.Graph) else _of_matrix(graph)
+        if known.is_directed():
+            raise ModelError("graph is directed, and neighbours exchange both ways: pass graph.to_undirected()")
+        if loops := list(nx.nodes_with_selfloops(known)):
+            raise ModelError(f"graph has a loop at {loops[0]!r}, and no node is its own neighbour: remove the loops")
+        if known.number_of_nodes() < 2:
+            raise ModelError(f"graph has {known.number_of_nodes()} node(s): a consensus needs two or more")
+        if not nx.is_connected(known):
+            parts = sorted(nx.connected_components(known), key=len)
+            lost = ", ".join(map(repr, list(parts[0])[:SHOWN])) + (", ..." if len(parts[0]) > SHOWN else "")
+            raise ModelError(
+                f"graph is not connected: it has {len(parts)} parts, one of them {lost}, which can never agree; "
+                "add edges between them, or fit each part by itself"
+            )
+        labels = tuple(known.nodes)
+        return cls(labels, np.asarray(nx.to_numpy_array(nx.Graph(known), nodelist=labels, weight=None)))
+
+    @property
+    def nodes(self) -> int:
+        """N."""
+        return len(self.labels)
+
+    @cached_property
+    def degrees(self) -> Array:
+        """V_i, (N,)."""
+        return np.asarray(self.adjacency.sum(axis=1))
+
+    @property
+    def edges(self) -> int:
+        """E."""
+        return int(self.degrees.sum()) // 2
+
+    @cached_property
+    def sides(self) -> Array | None:
+        """A vector of -1 and 1, (N,), with opposite signs at neighbours; None unless the graph is bipartite.
+
+        It spans the null space of D + A.
+        """
+        colours = np.zeros(self.nodes)
+        colours[0] = 1.0
+        waiting = [0]
+        while waiting:
+            node = waiting.pop()
+            neighbours = np.flatnonzero(self.adjacency[node])
+            if (colours[neighbours] == colours[node]).any():
+                return None
+            fresh = neighbours[colours[neighbours] == 0.0]
+            colours[fresh] = -colours[node]
+            waiting += fresh.tolist()
+        return colours
+
+    @property
+    def bipartite(self) -> bool:
+        """Whether the nodes fall into two sides with edges only between them."""
+        return self.sides is not None
+
+
+def _of_matrix(matrix: Any) -> nx.Graph:
+    try:
+        dense = np.asarray(cast(Any, matrix).toarray() if sparse.issparse(matrix) else matrix, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"graph={matrix!r} is no graph: pass a networkx graph or an adjacency matrix") from None
+    if dense.ndim != 2 or dense.shape[0] != dense.shape[1]:
+        raise DataError(f"graph has shape {dense.shape}, expected (N, N): pass a networkx graph or an adjacency matrix")
+    if not np.isin(dense, (0.0, 1.0)).all() or not np.array_equal(dense, dense.T):
+        raise DataError("graph is no adjacency matrix: its entries must be 0 and 1, and the same both ways")
+    return nx.from_numpy_array(dense)

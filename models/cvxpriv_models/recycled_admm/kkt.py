@@ -1,0 +1,77 @@
+"""First-order residuals of RADMM (1), from the data alone: Lemma IV.1, (30)-(31), and what it takes for granted.
+
+A pair (f, lambda) is optimal iff grad O_i(f_i) + 2 lambda_i = 0 at every node, (D - A) f = 0, and 2 lambda lies in the
+range of D - A: sum_i lambda_i = 0. The printed penalties keep the first two and lose the third.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.state import Array
+
+from .problem import Problem
+
+__all__ = ["ConsensusResiduals", "residuals"]
+
+
+@dataclass(frozen=True)
+class ConsensusResiduals:
+    """How far a point is from optimal.
+
+    Attributes
+    ----------
+    stationarity : tuple of float
+        ||grad O_i(f_i) + 2 lambda_i||, one a node; where R is no square the distance of -2 lambda_i to the
+        subgradients of O_i.
+    consensus : float
+        ||(D - A) f||.
+    dual_sum : float
+        ||sum_i lambda_i||.
+    scales : tuple of float
+        The largest ||2 lambda_i||, ||f||, and the sum of the ||lambda_i||: what the three are compared with, each at
+        least 1.
+    """
+
+    stationarity: tuple[float, ...]
+    consensus: float
+    dual_sum: float
+    scales: tuple[float, float, float]
+
+    @property
+    def largest(self) -> float:
+        """The largest of the three, each relative to its scale: what `tol` bounds."""
+        figures = (max(self.stationarity), self.consensus, self.dual_sum)
+        return max(figure / max(1.0, scale) for figure, scale in zip(figures, self.scales, strict=True))
+
+
+def residuals(problem: Problem, f: Array, dual: Array, gradient: Array | None = None) -> ConsensusResiduals:
+    """Return the residuals at f and lambda.
+
+    Parameters
+    ----------
+    f, dual : ndarray, (N, d)
+    gradient : ndarray, (N, d), optional
+        Of the O_i at f, without R where R is no square; None: from the data.
+    """
+    sizes = np.linalg.norm(dual, axis=1)
+    apart = problem.network.degrees[:, None] * f - problem.network.adjacency @ f
+    return ConsensusResiduals(
+        stationarity=_stationarity(problem, f, dual, gradient),
+        consensus=float(np.linalg.norm(apart)),
+        dual_sum=float(np.linalg.norm(dual.sum(axis=0))),
+        scales=(2.0 * float(sizes.max()), float(np.linalg.norm(f)), float(sizes.sum())),
+    )
+
+
+def _stationarity(problem: Problem, f: Array, dual: Array, gradient: Array | None) -> tuple[float, ...]:
+    if problem.ridge is not None:
+        slopes = problem.gradients(f) if gradient is None else gradient
+        return tuple(np.linalg.norm(slopes + 2.0 * dual, axis=1).tolist())
+    slopes = (problem.loss_gradients(f) if gradient is None else gradient) + 2.0 * dual
+    weight, distance = problem.reg / problem.nodes, problem.regularizer.distance
+    if weight == 0.0:  # the set that R may hold remains: it is a cone's worth of subgradients, whatever its weight
+        return tuple(distance(own, slope) for own, slope in zip(f, slopes, strict=True))
+    return tuple(weight * distance(own, slope / weight) for own, slope in zip(f, slopes, strict=True))

@@ -1,0 +1,236 @@
+"""The exact odd step, RADMM (12), (14), (18), of all nodes at once, and the centralised optimum, by one Newton method.
+
+Both are: minimise, for each group of rows by itself, sum_n weight_n l(x_n'f, y_n) + (bend/2)||f||^2 + slope'f, which is
+smooth and, with bend > 0, strongly convex.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.errors import ModelError, NotConverged
+from cvxpriv.learning import Loss
+from cvxpriv.state import Array
+
+from .rows import Rows
+from .updates import pull, reach
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+__all__ = ["OddStep", "centralised", "odd_step"]
+
+LIMIT = 200
+#: A residual of this many roundings of its largest term is 0 to working precision.
+ROUNDINGS = 4.0
+#: So is one this small, relative to that term, where a step no longer halves it: the rounding of many rows.
+GOOD = 1e-12
+#: Matrices are kept while a step with them cuts the residual to this part; a fresh one costs as much as many gradients.
+CONTRACTION = 0.1
+#: Steps are halved until this part of the predicted decrease is there.
+ARMIJO, HALVINGS = 1e-4, 60
+
+
+@dataclass(frozen=True, eq=False)
+class OddStep:
+    """What the exact odd step found.
+
+    Attributes
+    ----------
+    f : ndarray, (N, d)
+        f_i(2k-1).
+    gradient : ndarray, (N, d)
+        Of O_i at f_i, without noise.
+    loss : ndarray, (N,)
+        (1/B_i) sum_n l at f_i.
+    residual : ndarray, (N,)
+        The norm of the gradient of (18) at f_i.
+    iterations : int
+    """
+
+    f: Array
+    gradient: Array
+    loss: Array
+    residual: Array
+    iterations: int
+
+
+def odd_step(
+    problem: Problem, previous: Array, dual: Array, noise: Array, links: Array, start: Array | None = None
+) -> OddStep:
+    """Return f_i(2k-1) of RADMM (18) for every node; with noise 0 it is (12), (14), and (8).
+
+    The least of O_i(f) + (2 lambda_i + eps_i)'f + sum_j eta_ij ||(f_i' + f_j')/2 - f||^2, f' = f(2k-2).
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose regulariser is a square.
+    previous, dual, noise : ndarray, (N, d)
+    links : ndarray, (N, N)
+        eta_ij.
+    start : ndarray, (N, d), optional
+        Where Newton's method begins.
+
+    Raises
+    ------
+    NotConverged
+        The residual is not 0 to working precision.
+    """
+    ridge = _ridge(problem)
+    bend = ridge + 2.0 * reach(links)
+    slope = 2.0 * dual + noise - pull(links, previous)
+    found = _newton(_Groups(problem.rows, problem.y, problem.loss, problem.row_weights, bend, slope), start)
+    losses = problem.node_sums(found.values) / problem.rows.counts
+    return OddStep(found.f, found.of_rows + ridge * found.f, losses, found.residual, found.iterations)
+
+
+def centralised(problem: Problem, shares: Array | None = None) -> Array:
+    """Return argmin sum_i share_i O_i(f), (d,): with shares of 1 the optimum of RADMM (1).
+
+    Parameters
+    ----------
+    problem : Problem
+    shares : ndarray, (N,), optional
+        None is 1 each. 1/eta_i gives what the printed penalties converge to.
+
+    Raises
+    ------
+    NotConverged
+        Without a regulariser there may be no optimum, or a flat one.
+    """
+    each = np.ones(problem.nodes) if shares is None else shares
+    weights = problem.row_weights * np.repeat(each, problem.rows.counts)
+    bend, slope = np.array([_ridge(problem) * each.sum()]), np.zeros((1, problem.features))
+    found = _newton(_Groups(_Pooled(problem.rows), problem.y, problem.loss, weights, bend, slope), None)
+    return np.asarray(found.f[0])
+
+
+def _ridge(problem: Problem) -> float:
+    ridge = problem.ridge
+    if ridge is None:
+        raise ModelError(f"regularizer={problem.regularizer.name!r} is no square and has no Newton step")
+    return ridge
+
+
+@dataclass(frozen=True, eq=False)
+class _Pooled:
+    """All nodes' rows as those of one, without a copy."""
+
+    rows: Rows
+
+    @property
+    def offsets(self) -> npt.NDArray[np.intp]:
+        return self.rows.offsets[[0, -1]]
+
+    @property
+    def norms(self) -> Array:
+        return self.rows.norms
+
+    def predictions(self, f: Array) -> Array:
+        return self.rows.predictions(np.repeat(f, len(self.rows.parts), axis=0))
+
+    def back(self, values: Array) -> Array:
+        return np.asarray(self.rows.back(values).sum(axis=0, keepdims=True))
+
+    def grams(self, weights: Array) -> Array:
+        return np.asarray(self.rows.grams(weights).sum(axis=0, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _Least:
+    """A minimiser of each group, and what was measured there: l of every row, and the gradient of their sums."""
+
+    f: Array
+    values: Array
+    of_rows: Array
+    residual: Array
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """The objective of every group, (m,): sum_n weight_n l(x_n'f, y_n) + (bend/2)||f||^2 + slope'f."""
+
+    rows: Rows | _Pooled
+    y: Array
+    loss: Loss
+    weights: Array
+    bend: Array
+    slope: Array
+
+    def sums(self, values: Array) -> Array:
+        return np.asarray(np.add.reduceat(values, self.rows.offsets[:-1]))
+
+    def value(self, f: Array, z: Array) -> tuple[Array, Array]:
+        """The objectives, and the sizes of what they are sums of: their rounding."""
+        of_rows = self.sums(self.weights * self.loss.value(z, self.y))
+        square = 0.5 * self.bend * (f * f).sum(axis=1)
+        linear = self.slope * f
+        return of_rows + square + linear.sum(axis=1), of_rows + square + np.abs(linear).sum(axis=1)
+
+    def scale(self, slopes: Array, f: Array) -> Array:
+        """The largest of the terms that cancel in a gradient, from the slopes of every row."""
+        terms = [
+            self.sums(np.abs(slopes) * self.rows.norms),
+            self.bend * np.linalg.norm(f, axis=1),
+            np.linalg.norm(self.slope, axis=1),
+        ]
+        return np.asarray(np.max(terms, axis=0))
+
+    def inverses(self, z: Array) -> Array:
+        """The inverse Hessians, (m, d, d)."""
+        hessians = self.rows.grams(self.weights * self.loss.curvature(z, self.y))
+        hessians += self.bend[:, None, None] * np.eye(self.slope.shape[1])
+        try:
+            return np.asarray(np.linalg.inv(hessians))
+        except np.linalg.LinAlgError:
+            raise NotConverged("a Hessian is singular, and the optimum is not unique: choose reg > 0") from None
+
+    def lengths(self, f: Array, z: Array, step: Array, along: Array, descent: Array) -> Array:
+        """How far to go along the steps: 1, halved until the objective falls, or stands still to rounding.
+
+        Predictions are linear along a step: a trial costs no product with the rows.
+        """
+        value, terms = self.value(f, z)
+        size, slack = np.ones(len(f)), ROUNDINGS * np.finfo(float).eps * terms
+        for _ in range(HALVINGS):
+            there, _ = self.value(f + size[:, None] * step, z + np.repeat(size, np.diff(self.rows.offsets)) * along)
+            short = ~(there <= value + ARMIJO * size * descent + slack)
+            if not short.any():
+                break
+            size[short] *= 0.5
+        return size
+
+
+def _newton(groups: _Groups, start: Array | None) -> _Least:
+    """Newton's method on every group, with matrices kept while they serve."""
+    rows, y, loss = groups.rows, groups.y, groups.loss
+    f = np.zeros_like(groups.slope) if start is None else start.copy()
+    z = rows.predictions(f)
+    inverses: Array | None = None
+    before = np.full(len(f), np.inf)
+    for iteration in range(LIMIT):
+        slopes = groups.weights * loss.gradient(z, y)
+        of_rows = rows.back(slopes)
+        gradient = of_rows + groups.bend[:, None] * f + groups.slope
+        residual = np.linalg.norm(gradient, axis=1)
+        scale = groups.scale(slopes, f)
+        done = residual <= ROUNDINGS * np.finfo(float).eps * scale
+        done |= (residual <= GOOD * scale) & (residual >= 0.5 * before)
+        if done.all():
+            return _Least(f, loss.value(z, y), of_rows, residual, iteration)
+        if inverses is None or (~done & (residual > CONTRACTION * before)).any():
+            inverses = groups.inverses(z)
+        step = -np.matmul(inverses, gradient[:, :, None])[:, :, 0]
+        step[done] = 0.0
+        along = rows.predictions(step)
+        size = groups.lengths(f, z, step, along, (step * gradient).sum(axis=1))
+        f = f + size[:, None] * step
+        z = z + np.repeat(size, np.diff(rows.offsets)) * along
+        before = residual
+    raise NotConverged(f"Newton's method left a residual of {residual.max():.2e} after {LIMIT} steps: raise reg")

@@ -1,0 +1,248 @@
+"""The options of a private solve, checked at the door, and what every round of it will cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from cvxpriv.errors import ModelError, PrivacyError, suggest
+from cvxpriv.privacy import gaussian_mu
+from cvxpriv.privacy.gaussian import require_budget
+from cvxpriv.state import Array
+
+from .problem import Problem
+from .rows import Part, Rows
+from .spending import gradient_move, objective_epsilon, output_move, printed_epsilon
+from .updates import edge_weights, reach
+
+__all__ = ["ALGORITHMS", "PERTURBATIONS", "Budget", "PrivateSettings", "Releases", "releases_of", "require_private"]
+
+#: By name here: the schedule, and by what a node's noise counts in its objective.
+ALGORITHMS = ("admm", "r-admm", "mr-admm", "m-admm", "dvp")
+PERTURBATIONS = ("objective", "output")
+
+#: A minimiser less exact than this is not the one whose distribution the analysis bounds.
+LEAST_ACCURACY = 1e-8
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the user asks for: a noise rate, or a total from which it follows.
+
+    Attributes
+    ----------
+    alpha : float or array, (N,), optional
+        The noise has density proportional to exp(-alpha_i ||b||).
+    epsilon, delta : float, optional
+        Of all rounds together.
+    """
+
+    alpha: ArrayLike | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Releases:
+    """What the nodes' releases are, round by round.
+
+    Attributes
+    ----------
+    alpha : ndarray, (N,)
+        Rate of the noise, where it is the same in all rounds; else NaN.
+    scale : ndarray, (rounds, N)
+        By what a node's noise of rate 1, or of variance 1, is multiplied before it enters.
+    epsilon : ndarray, (rounds, N)
+        Pure loss; 0 for Gaussian noise.
+    printed : ndarray, (rounds, N)
+        The same by RADMM (32); NaN for noise on the minimisers, of which it says nothing.
+    mu : float
+        Of one round's Gaussian noise, the same for every node; 0 for any other.
+    """
+
+    alpha: Array
+    scale: Array
+    epsilon: Array
+    printed: Array
+    mu: float = 0.0
+
+
+@dataclass(frozen=True)
+class PrivateSettings:
+    """The public choices behind a private run.
+
+    Attributes
+    ----------
+    algorithm, perturbation, variant : str
+    gamma : float
+    rounds : int
+    row_bound : float
+    tol : float
+        How exactly a node minimises, in the norm of the gradient.
+    """
+
+    algorithm: str
+    perturbation: str
+    variant: str
+    gamma: float
+    rounds: int
+    row_bound: float
+    tol: float
+
+
+def require_private(problem: Problem, settings: PrivateSettings, clip_rows: bool) -> Problem:
+    """Return the problem on rows within their bound.
+
+    Raises
+    ------
+    PrivacyError
+        The loss has no bounded slope and curvature, the regulariser no constant curvature, the tolerance is too loose,
+        or a row is beyond its bound and is not to be clipped.
+    ModelError
+        There is no such algorithm or perturbation.
+    """
+    for name, known in (("algorithm", ALGORITHMS), ("perturbation", PERTURBATIONS)):
+        if getattr(settings, name) not in known:
+            raise ModelError(
+                f"{name}={getattr(settings, name)!r} is unknown: {suggest(getattr(settings, name), known)}"
+            )
+    if not 0.0 < settings.tol <= LEAST_ACCURACY:
+        raise PrivacyError(
+            f"tol={settings.tol!r}: what is released must be the minimiser itself, since a point on the way to it has "
+            f"another distribution; pass a number in (0, {LEAST_ACCURACY:g}]"
+        )
+    loss = problem.loss
+    if not np.isfinite([loss.slope, loss.smoothness]).all():
+        raise PrivacyError(
+            f"loss={loss.name!r} has no bounded slope and curvature, on which the sensitivity rests: pass 'logistic', "
+            "'smoothed-hinge' or 'huber'"
+        )
+    if problem.ridge is None:
+        raise PrivacyError(
+            f"regularizer={problem.regularizer.name!r} is no square: the analysis asks for a regulariser that is twice "
+            "differentiable; pass 'l2'"
+        )
+    return _within(problem, settings.row_bound, clip_rows)
+
+
+def _within(problem: Problem, bound: float, clip_rows: bool) -> Problem:
+    if not (np.isfinite(bound) and bound > 0.0):
+        raise PrivacyError(f"row_bound={bound!r} is no bound of the rows' norms: pass a finite number > 0")
+    norms = problem.rows.norms
+    beyond = norms > bound * (1.0 + 1e-12)
+    if not beyond.any():
+        return problem
+    if not clip_rows:
+        raise PrivacyError(
+            f"{int(beyond.sum())} rows have a norm above row_bound={bound:g} (the largest {norms.max():.4g}): scale "
+            "the columns by public numbers, pass a larger row_bound, or clip_rows=True to shorten these rows"
+        )
+    factors = np.where(beyond, bound / np.where(beyond, norms, 1.0), 1.0)
+    shares = (problem.rows.of_node(factors, node) for node in range(problem.nodes))
+    shortened = [_scaled(part, share) for part, share in zip(problem.rows.parts, shares, strict=True)]
+    return problem.with_rows(Rows.of(shortened))
+
+
+def _scaled(part: Part, factors: Array) -> Part:
+    if isinstance(part, np.ndarray):
+        return part * factors[:, None]
+    return sparse.csr_array(sparse.diags_array(factors) @ part)
+
+
+def releases_of(problem: Problem, settings: PrivateSettings, table: Array, budget: Budget) -> Releases:
+    """Return noise and cost of every round.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : PrivateSettings
+    table : ndarray, (rounds, N)
+        eta_i of each round.
+    budget : Budget
+
+    Raises
+    ------
+    PrivacyError
+        No budget, two of them, or one that the curvature alone exceeds.
+    """
+    reaches = np.array([reach(edge_weights(eta, problem.network.adjacency, settings.variant)) for eta in table])
+    rows = problem.rows.counts.astype(float)
+    slope = problem.loss.slope * settings.row_bound
+    assert problem.ridge is not None
+    convexity = problem.ridge + 2.0 * reaches
+    _require_one(budget)
+    if settings.perturbation == "output":
+        # A minimiser known to within `tol` in its gradient is known to within tol / mu.
+        return _output(budget, output_move(rows, problem.C, convexity, slope) + 2.0 * settings.tol / convexity)
+    if budget.delta is not None and budget.epsilon is None:
+        raise PrivacyError("delta without epsilon: pass the total as epsilon and delta, or alpha alone")
+    inside = _inside(settings.algorithm, reaches)
+    curvature = problem.loss.smoothness * settings.row_bound**2
+
+    def spent(alpha: Array) -> Array:
+        return objective_epsilon(alpha / inside, rows, problem.C, convexity, curvature, slope)
+
+    if budget.alpha is not None:
+        alpha = _rates(budget.alpha, rows.size)
+    else:
+        alpha = _rates_within(budget, spent(np.zeros(rows.size)), gradient_move(rows, problem.C, slope) / inside)
+    scale = np.broadcast_to(inside / alpha, convexity.shape)
+    printed = printed_epsilon(alpha / inside * slope, rows, problem.C, convexity, curvature)
+    return Releases(alpha, scale, spent(alpha), printed)
+
+
+def _inside(algorithm: str, reaches: Array) -> Array:
+    """By what noise counts as a linear term of the objective: DVP adds it to lambda, M-ADMM to the neighbours' mean."""
+    if algorithm == "m-admm":
+        return 2.0 * reaches
+    return np.full_like(reaches, 2.0 if algorithm == "dvp" else 1.0)
+
+
+def _rates_within(budget: Budget, curvature: Array, moves: Array) -> Array:
+    """The rates with which every node spends the total."""
+    assert budget.epsilon is not None
+    left = budget.epsilon - curvature.sum(axis=0)
+    if (left <= 0.0).any():
+        worst = float(curvature.sum(axis=0).max())
+        raise PrivacyError(
+            f"epsilon={budget.epsilon!r} is below {worst:.4g}, what {len(curvature)} rounds cost by their curvature "
+            "alone, whatever the noise: take fewer rounds, a larger eta or reg, or a larger epsilon"
+        )
+    return np.asarray(left / moves.sum(axis=0))
+
+
+def _output(budget: Budget, moves: Array) -> Releases:
+    """Noise on the minimisers: Gaussian with a delta, of density exp(-alpha ||b||) without."""
+    rounds, nodes = moves.shape
+    none, unknown = np.full(nodes, np.nan), np.full(moves.shape, np.nan)
+    if budget.alpha is not None:
+        alpha = _rates(budget.alpha, nodes)
+        return Releases(alpha, np.broadcast_to(1.0 / alpha, moves.shape), alpha * moves, unknown)
+    assert budget.epsilon is not None
+    if budget.delta is None:
+        each = budget.epsilon / rounds
+        return Releases(none, moves / each, np.full(moves.shape, each), unknown)
+    mu = gaussian_mu(budget.epsilon, budget.delta) / float(np.sqrt(rounds))
+    return Releases(none, moves / mu, np.zeros(moves.shape), unknown, mu)
+
+
+def _require_one(budget: Budget) -> None:
+    if (budget.alpha is None) == (budget.epsilon is None):
+        raise PrivacyError(
+            f"alpha={budget.alpha!r} and epsilon={budget.epsilon!r}: pass one of them, the noise's rate or the total"
+        )
+    if budget.epsilon is not None:
+        require_budget(budget.epsilon, 0.5 if budget.delta is None else budget.delta)
+
+
+def _rates(alpha: ArrayLike, nodes: int) -> Array:
+    try:
+        given = np.broadcast_to(np.asarray(alpha, dtype=float), (nodes,))
+    except (TypeError, ValueError):
+        raise PrivacyError(f"alpha={alpha!r} is no rate a node: pass a number > 0, or {nodes} of them") from None
+    if not (np.isfinite(given) & (given > 0.0)).all():
+        raise PrivacyError(f"alpha={alpha!r} holds no rate of noise: pass finite numbers > 0; smaller is more private")
+    return given

@@ -1,0 +1,266 @@
+"""The consensus problem, RADMM (1) with the sub-objectives of its section V."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.learning import Loss, Regularizer, loss_named, regularizer_named
+from cvxpriv.learning.labels import signed_labels
+from cvxpriv.state import Array
+
+from .graph import Network
+from .newton import centralised
+from .rows import Part, Rows
+
+__all__ = ["Problem", "Shard", "checked_rows"]
+
+Shard = tuple[ArrayLike | sparse.sparray, ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The data of RADMM (1), validated.
+
+    Minimise sum_i O_i(f) with O_i(f) = (C/B_i) sum_n l(x_n'f, y_n) + (reg/N) R(f): every node weighs the same, whatever
+    its number of rows.
+
+    Attributes
+    ----------
+    network : Network
+    rows : Rows
+    y : ndarray, (n,)
+        All nodes' labels, node after node; -1 and 1 for a margin loss.
+    loss : Loss
+    regularizer : Regularizer
+        R; the square is (1/2)||f||^2.
+    reg : float
+        The paper's rho.
+    C : float
+    classes : ndarray, (2,), optional
+        The labels that the user gave for -1 and 1; None for a residual loss.
+    """
+
+    network: Network
+    rows: Rows
+    y: Array
+    loss: Loss
+    regularizer: Regularizer
+    reg: float
+    C: float
+    classes: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        counts = self.rows.counts
+        size = f"{counts[0]}" if np.ptp(counts) == 0 else f"{counts.min()}..{counts.max()}"
+        return (
+            f"Problem({self.network!r}, {size} x {self.features} a node, {self.loss.name}, {self.regularizer.name}, "
+            f"reg={self.reg:g}, C={self.C:g})"
+        )
+
+    @classmethod
+    def of(
+        cls,
+        graph: Any,
+        shards: Sequence[Shard] | Mapping[Any, Shard],
+        loss: str | Loss = "logistic",
+        regularizer: str | Regularizer = "l2",
+        reg: float = 0.22,
+        C: float = 1750.0,
+    ) -> Problem:
+        """Validate what a user passes; see `RecycledADMM`.
+
+        Raises
+        ------
+        DataError
+            The shards are not one a node, one has no rows, columns differ, NaN, or labels that are not two classes.
+        ModelError
+            The graph is not connected; the loss is not smooth and convex; reg or C is out of range.
+        """
+        network = Network.of(graph)
+        designs, labels = _shards(shards, network)
+        chosen = _smooth(loss)
+        rows = Rows.of(designs)
+        y, classes = _labels(labels, network, chosen)
+        return cls(
+            network, rows, y, chosen, regularizer_named(regularizer), _at_least_0("reg", reg), _C(C, rows), classes
+        )
+
+    def with_rows(self, rows: Rows) -> Problem:
+        """Return the problem with other rows of the same shapes."""
+        return replace(self, rows=rows)
+
+    def of_node(self, node: int) -> Problem:
+        """Return the problem of one node by itself, whose O is that node's."""
+        alone = Network((self.network.labels[node],), np.zeros((1, 1)))
+        rows, y = Rows((self.rows.parts[node],)), self.rows.of_node(self.y, node)
+        return replace(self, network=alone, rows=rows, y=y, reg=self.reg / self.nodes)
+
+    @property
+    def nodes(self) -> int:
+        """N."""
+        return self.network.nodes
+
+    @property
+    def features(self) -> int:
+        """d."""
+        return self.rows.features
+
+    @cached_property
+    def row_weights(self) -> Array:
+        """C/B_i of every row, (n,)."""
+        return np.repeat(self.C / self.rows.counts, self.rows.counts)
+
+    @property
+    def ridge(self) -> float | None:
+        """c where (reg/N) R(f) = (c/2)||f||^2; None where R is no square."""
+        own = self.regularizer.ridge
+        return None if own is None else self.reg / self.nodes * own
+
+    @cached_property
+    def smoothness(self) -> Array:
+        """M_i, (N,): a Lipschitz constant of the gradient of O_i (Assumption 3), for R a square.
+
+        The loss's smoothness times (C/B_i) times the largest eigenvalue of X_i'X_i, plus the square's.
+        """
+        return self.loss.smoothness * self.C / self.rows.counts * self.rows.spreads + (self.ridge or 0.0)
+
+    def node_sums(self, values: Array) -> Array:
+        """Return the sums over each node's rows, (N,), of numbers a row, (n,)."""
+        return np.asarray(np.add.reduceat(values, self.rows.offsets[:-1]))
+
+    def node_losses(self, f: Array) -> Array:
+        """Return (1/B_i) sum_n l, (N,), at f, (N, d)."""
+        return self.node_sums(self.loss.value(self.rows.predictions(f), self.y)) / self.rows.counts
+
+    def objectives(self, f: Array) -> Array:
+        """Return O_i(f_i), (N,), at f, (N, d)."""
+        penalties = np.array([self.regularizer.value(own) for own in f])
+        return self.C * self.node_losses(f) + self.reg / self.nodes * penalties
+
+    def objective(self, f: Array) -> float:
+        """Return RADMM (1) at one f, (d,)."""
+        return float(self.objectives(np.broadcast_to(f, (self.nodes, self.features))).sum())
+
+    def loss_gradients(self, f: Array) -> Array:
+        """Return the gradient of O_i without its regulariser at f_i, (N, d)."""
+        slopes = self.loss.gradient(self.rows.predictions(f), self.y)
+        return self.rows.back(self.row_weights * slopes)
+
+    def gradients(self, f: Array) -> Array:
+        """Return the gradient of O_i at f_i, (N, d).
+
+        Raises
+        ------
+        ModelError
+            R is no square, and has no gradient everywhere.
+        """
+        if self.ridge is None:
+            raise ModelError(f"regularizer={self.regularizer.name!r} has no gradient everywhere: use loss_gradients")
+        return self.loss_gradients(f) + self.ridge * f
+
+    @cached_property
+    def optimum(self) -> Array:
+        """The centralised optimum f_c of (1), (d,): exact Newton, or a cone solver where R is no square."""
+        if self.ridge is not None:
+            return centralised(self)
+        from .blocks import centralised_by_solver
+
+        return centralised_by_solver(self)
+
+
+def checked_rows(name: str, rows: Any) -> Part:
+    """Return rows as a dense array or sparse by rows, without a copy where they are that already.
+
+    Raises
+    ------
+    DataError
+        Not a table of finite numbers with a row and a column.
+    """
+    if sparse.issparse(rows):
+        table: Part = sparse.csr_array(cast(Any, rows), dtype=np.float64)
+    else:
+        try:
+            table = np.asarray(rows, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"{name} does not hold numbers: encode categories first, one column each") from None
+    if len(table.shape) != 2 or 0 in table.shape:
+        raise DataError(f"{name} has shape {table.shape}, expected (rows, columns) with at least one of each")
+    if not np.isfinite(table if isinstance(table, np.ndarray) else table.data).all():
+        raise DataError(f"{name} holds NaN or infinite entries: drop the rows or fill them")
+    return table
+
+
+def _shards(shards: Any, network: Network) -> tuple[list[Part], list[np.ndarray]]:
+    """Return every node's rows and labels, in the order of the network."""
+    if isinstance(shards, Mapping):
+        if set(shards) != set(network.labels):
+            strange = [label for label in (*shards, *network.labels) if (label in shards) != (label in network.labels)]
+            raise DataError(f"shards and graph differ in node {strange[0]!r}: give every node one (X, y)")
+        several = [shards[label] for label in network.labels]
+    else:
+        several = list(shards)
+    if len(several) != network.nodes:
+        raise DataError(f"shards has {len(several)} for {network.nodes} nodes: give every node one (X, y)")
+    designs, labels = [], []
+    for label, shard in zip(network.labels, several, strict=True):
+        if not isinstance(shard, (tuple, list)) or len(shard) != 2:
+            raise DataError(f"the shard of node {label!r} is no pair (X, y)")
+        x, y = shard
+        shape = cast(Any, x).shape if sparse.issparse(x) else np.asarray(x, dtype=object).shape
+        if shape[:1] == (0,):
+            raise DataError(f"node {label!r} has no rows: give it data, or take it out of the graph")
+        design = checked_rows(f"X of node {label!r}", x)
+        given = np.asarray(y)
+        if given.shape != (design.shape[0],):
+            raise DataError(f"y of node {label!r} has shape {given.shape}, expected ({design.shape[0]},)")
+        designs.append(design)
+        labels.append(given)
+    widths = [design.shape[1] for design in designs]
+    if len(set(widths)) > 1:
+        raise DataError(f"shards have {widths} columns: every node must hold the same features")
+    return designs, labels
+
+
+def _labels(several: list[np.ndarray], network: Network, loss: Loss) -> tuple[Array, np.ndarray | None]:
+    for label, own in zip(network.labels, several, strict=True):
+        if np.issubdtype(own.dtype, np.floating) and not np.isfinite(own).all():
+            raise DataError(f"y of node {label!r} holds NaN or infinite labels: drop these rows")
+    together = np.concatenate(several)
+    return signed_labels(together, together.size, loss)
+
+
+def _smooth(loss: str | Loss) -> Loss:
+    chosen = loss_named(loss)
+    if not chosen.convex or not np.isfinite(chosen.smoothness):
+        what = "has a kink" if chosen.convex else "is not convex"
+        raise ModelError(
+            f"loss={chosen.name!r} {what}, and RADMM's Assumptions 1 and 3 ask for a smooth convex one: pass "
+            "'logistic', 'smoothed-hinge', 'squared' or 'huber'"
+        )
+    return chosen
+
+
+def _at_least_0(name: str, value: Any) -> float:
+    number = float(value) if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) else np.nan
+    if not 0.0 <= number < np.inf:
+        raise ModelError(f"{name}={value!r} is no finite number >= 0")
+    return number
+
+
+def _C(C: Any, rows: Rows) -> float:
+    number = _at_least_0("C", C)
+    least = int(rows.counts.min())
+    if not 0.0 < number <= least:
+        raise ModelError(
+            f"C={C!r} must be in (0, {least}]: no row may weigh C/B_i > 1 (RADMM section V), and the smallest node has "
+            f"{least} rows"
+        )
+    return number

@@ -1,0 +1,115 @@
+"""Every node's rows, and the three products that the updates ask of them, all nodes in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from cvxpriv.state import Array
+
+__all__ = ["Part", "Rows"]
+
+#: One node's rows, (B_i, d): dense, or sparse by rows.
+Part = Array | sparse.csr_array
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of all nodes, one node after the other.
+
+    Numbers a row are kept flat, (n,) with n = sum_i B_i, so that a loss is taken of all rows at once. Products go node
+    by node over views of one array; dense nodes of equal size are one stacked product.
+
+    Attributes
+    ----------
+    parts : tuple of ndarray or csr_array
+        X_i, (B_i, d).
+    """
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> Rows:
+        """Return the rows with dense parts side by side in memory."""
+        several = tuple(parts)
+        dense = [part for part in several if isinstance(part, np.ndarray)]
+        if len(dense) < len(several):
+            return cls(several)
+        together = np.ascontiguousarray(np.concatenate(dense))
+        ends = np.cumsum([len(part) for part in dense])[:-1]
+        return cls(tuple(np.split(together, ends)))
+
+    @property
+    def features(self) -> int:
+        """d."""
+        return int(self.parts[0].shape[1])
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.intp]:
+        """B_i, (N,)."""
+        return np.array([part.shape[0] for part in self.parts], dtype=np.intp)
+
+    @cached_property
+    def offsets(self) -> npt.NDArray[np.intp]:
+        """Where each node's rows begin among all, and their number, (N + 1,)."""
+        return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(self.counts)])
+
+    def of_node(self, values: Array, node: int) -> Array:
+        """Return a node's part of numbers a row."""
+        return values[self.offsets[node] : self.offsets[node + 1]]
+
+    def predictions(self, f: Array) -> Array:
+        """Return x'f_i for every row x of node i, (n,), from f, (N, d)."""
+        if self._stacked is not None:
+            return np.asarray(np.matmul(self._stacked, f[:, :, None])).ravel()
+        return np.concatenate([part @ own for part, own in zip(self.parts, f, strict=True)])
+
+    def back(self, values: Array) -> Array:
+        """Return X_i'v_i, (N, d), from numbers a row, (n,)."""
+        if self._stacked is not None:
+            nodes, size, _ = self._stacked.shape
+            return np.asarray(np.matmul(values.reshape(nodes, 1, size), self._stacked))[:, 0]
+        return np.stack([part.T @ self.of_node(values, node) for node, part in enumerate(self.parts)])
+
+    def grams(self, weights: Array) -> Array:
+        """Return X_i' diag(w_i) X_i, (N, d, d), from weights a row >= 0, (n,)."""
+        roots = np.sqrt(weights)
+        return np.stack([_gram(part, self.of_node(roots, node)) for node, part in enumerate(self.parts)])
+
+    @cached_property
+    def norms(self) -> Array:
+        """||x|| of every row, (n,)."""
+        return np.concatenate([_norms(part) for part in self.parts])
+
+    @cached_property
+    def spreads(self) -> Array:
+        """The largest eigenvalue of X_i'X_i, (N,)."""
+        return np.asarray(np.linalg.eigvalsh(self.grams(np.ones(self.offsets[-1])))[:, -1])
+
+    @cached_property
+    def _stacked(self) -> Array | None:
+        """The dense rows as (N, B, d), a view; None for sparse rows or nodes of unequal size."""
+        dense = [part for part in self.parts if isinstance(part, np.ndarray)]
+        if len(dense) < len(self.parts) or np.ptp(self.counts) > 0 or dense[0].base is None:
+            return None
+        base = dense[0].base
+        return base.reshape(len(dense), -1, self.features) if base.shape == (self.offsets[-1], self.features) else None
+
+
+def _gram(part: Part, roots: Array) -> Array:
+    if isinstance(part, np.ndarray):
+        scaled = part * roots[:, None]
+        return np.asarray(scaled.T @ scaled)  # the same array twice: half the work of two different ones
+    scaled_rows = sparse.diags_array(roots) @ part
+    return np.asarray((scaled_rows.T @ scaled_rows).toarray())
+
+
+def _norms(part: Part) -> Array:
+    if isinstance(part, np.ndarray):
+        return np.asarray(np.linalg.norm(part, axis=1))
+    return np.asarray(np.sqrt(np.asarray(part.multiply(part).sum(axis=1)).ravel()))
