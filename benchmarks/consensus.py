@@ -41,7 +41,7 @@ def adult(nodes: int) -> tuple[RecycledADMM, AdultNodes]:
     data = load_adult_nodes(nodes)
     graphs = (nx.gnp_random_graph(nodes, 0.5, seed=seed) for seed in range(100))
     graph = next(one for one in graphs if nx.is_connected(one))
-    return RecycledADMM(graph, data.shards, reg=REG, C=C * 5 / nodes), data
+    return RecycledADMM(graph, data.shards, reg=REG, C=C), data
 
 
 def a_round() -> None:

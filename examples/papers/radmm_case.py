@@ -51,7 +51,7 @@ def adult(nodes: int = 5, reg: float = RHO, fast: bool = False) -> Case:
     """Return the case with N nodes; the fast one has a tenth of the rows, and C to match."""
     train = 4_000 if fast else 40_000
     data = load_adult_nodes(nodes, train)
-    model = RecycledADMM(network(nodes), data.shards, reg=reg, C=C * train / 40_000 / (nodes / 5))
+    model = RecycledADMM(network(nodes), data.shards, reg=reg, C=C * train / 40_000)
     return Case(model, data.x_test, data.y_test)
 
 
