@@ -21,6 +21,7 @@ from cvxpriv.state import Values
 
 __all__ = ["Attempt", "Solution", "Solved", "solve", "try_solver"]
 
+OUT_OF_MEMORY = "out of memory: merge symbols, or take an engine with exact updates, such as closed_form"
 _SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
 
 
@@ -89,15 +90,23 @@ class Solution:
         return status if self.reached else f"{status}, gap {self.gap:.1e} after {self.rounds} rounds"
 
 
-def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any]) -> Attempt:
-    """Run one solver; whatever it does, an Attempt comes back."""
+def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any], *, symbolic: bool = True) -> Attempt:
+    """Run one solver; whatever it does, an Attempt comes back.
+
+    Parameters
+    ----------
+    symbolic : bool
+        Whether Parameters stay symbols, so that the next solve need not compile (`Declaration.symbolic`).
+    """
     begun = time.perf_counter()
     message = ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # cvxpy repeats the status as a warning; the Attempt carries it
         try:
-            problem.solve(solver=name, warm_start=False, **options)
+            problem.solve(solver=name, warm_start=False, ignore_dpp=not symbolic, **options)
             status = str(problem.status)
+        except MemoryError:
+            status, message = cp.SOLVER_ERROR, OUT_OF_MEMORY
         except cp.error.SolverError as error:
             status, message = cp.SOLVER_ERROR, _told(error)
     stats = problem.solver_stats if status in _SOLVED else None

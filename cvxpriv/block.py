@@ -149,14 +149,15 @@ class Block:
             See `cvxpriv.attempts.solve`.
         fast : bool
             From the second solve of a structure on, go from Parameters to the solver's own update, without cvxpy's
-            `solve` (`cvxpriv.fastpath`), where the solver has one. The answers are the same.
+            `solve` (`cvxpriv.fastpath`), where the solver has one and the block is small enough to be compiled once
+            (`Declaration.symbolic`). The answers are the same.
 
         Raises
         ------
         ModelError
             If the user's constraints cannot hold; the message says which, and by how much they would have to give way.
         SolverFailure
-            If no solver of the fallback chain has an answer.
+            If no solver of the fallback chain has an answer, or memory does not hold the problem.
 
         Notes
         -----
@@ -198,7 +199,7 @@ class Block:
                 return Attempt(name, answer.status, answer.seconds, answer.iterations, answer.message)
             for key, value in parameters.items():
                 placed[name].parameters[key].value = value
-            return try_solver(placed[name].problem, name, full)
+            return try_solver(placed[name].problem, name, full, symbolic=placed[name].symbolic)
 
         def read(name: str) -> Solved:
             declaration, answer = placed[name], answers.get(name)
@@ -237,6 +238,9 @@ class Block:
             self._programs[key] = None
         elif self._programs[key] is None:
             declaration = self.declaration(structure, solver)
+            if not declaration.symbolic:
+                self._programs[key] = NO_FAST_PATH
+                return None
             names = {kind: getattr(declaration, kind) for kind in ("variables", "parameters", "constraints")}
             try:
                 self._programs[key] = FastProblem(declaration.problem, solver, options, **names)

@@ -33,6 +33,10 @@ __all__ = [
 #: `Known`; returns one constraint or several.
 Rule = Callable[..., "cp.Constraint | Iterable[cp.Constraint]"]
 
+#: Parameters stay symbolic, and a block is compiled once, up to so many Parameter entries times variable entries.
+#: cvxpy's tensor from Parameters to coefficients then takes half a gigabyte and a second; at eight times that, three
+#: and ten. Without it each solve compiles, in hundredths of a second.
+LARGEST_TENSOR = 10_000_000
 #: How many characters of an expression a message shows.
 SHOWN = 300
 
@@ -105,6 +109,14 @@ class Declaration:
     def problem(self) -> cp.Problem:
         """The cvxpy problem; one object, since another would be compiled again."""
         return cp.Problem(self.objective, list(self.constraints.values()))
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether it is compiled once, with its Parameters as symbols; past `LARGEST_TENSOR` each solve compiles it."""
+        parameters, variables = (
+            sum(int(one.size) for one in several.values()) for several in (self.parameters, self.variables)
+        )
+        return parameters * variables <= LARGEST_TENSOR
 
     def values(self) -> dict[str, Array]:
         """Return the variables' current values by name."""

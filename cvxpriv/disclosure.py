@@ -19,7 +19,8 @@ from cvxpriv.distributions import JointTable
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.information import FloatArray, entropy, mutual_information
 from cvxpriv.mechanism import stochastic_matrix
-from cvxpriv.resampling import corrected_interval, percentile_interval, resampled_tables
+from cvxpriv.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
+from cvxpriv.tables.arrays import IntArray
 
 __all__ = ["MEASURES", "STATEMENT", "Disclosure", "bayes_accuracy", "disclosure", "measure"]
 
@@ -208,10 +209,7 @@ def disclosure(
     frame["value"] = measure(table.probabilities[None], matrix)[0]
     intervals = np.full((len(MEASURES), 4), np.nan)
     if bootstrap and table.counts is not None:
-        replicates = np.concatenate([measure(part, matrix) for part in resampled_tables(table.counts, bootstrap, seed)])
-        empirical = measure((table.counts / table.counts.sum())[None], matrix)[0]
-        limits = _range(*table.shape)
-        intervals = _intervals(empirical, replicates, level, same_records, limits).T
+        intervals = _intervals(table.counts, matrix, bootstrap, seed, level, same_records).T
     frame[["low", "high", "empirical", "bias"]] = intervals
     notes = _notes(table, bootstrap, same_records)
     return Disclosure(frame, table.records, bootstrap, level, same_records, seed, notes)
@@ -227,16 +225,25 @@ def _check(bootstrap: int, seed: int, level: float) -> None:
 
 
 def _intervals(
-    value: FloatArray, replicates: FloatArray, level: float, same_records: bool, limits: FloatArray
+    counts: IntArray, matrix: FloatArray, bootstrap: int, seed: int, level: float, same_records: bool
 ) -> FloatArray:
     """low, high, value and bias of each measure, ``(4, 6)``."""
-    low, high = corrected_interval(value, replicates, level)
+
+    def replicates(population: FloatArray) -> FloatArray:
+        drawn = resampled_tables(counts, bootstrap, seed, population)
+        return np.concatenate([measure(part, matrix) for part in drawn])
+
+    shares, wider = counts / counts.sum(), with_unseen_cells(counts)
+    value, own = measure(shares[None], matrix)[0], replicates(shares)
+    hulls = [corrected_interval(value, own, level)]
+    if not np.array_equal(shares, wider):
+        hulls.append(corrected_interval(value, replicates(wider), level, measure(wider[None], matrix)[0]))
     if same_records:
         of_y = np.isin(list(MEASURES), OF_Y)
-        lowest, highest = percentile_interval(replicates, level)
-        low = np.where(of_y, np.minimum(low, lowest), low)
-        high = np.where(of_y, np.maximum(high, highest), high)
-    return np.stack([np.clip(low, *limits), np.clip(high, *limits), value, replicates.mean(axis=0) - value])
+        hulls.append(np.where(of_y, percentile_interval(own, level), hulls[0]))
+    low, high = np.min([hull[0] for hull in hulls], axis=0), np.max([hull[1] for hull in hulls], axis=0)
+    limits = _range(*counts.shape)
+    return np.stack([np.clip(low, *limits), np.clip(high, *limits), value, own.mean(axis=0) - value])
 
 
 def _range(private: int, public: int) -> FloatArray:
@@ -265,6 +272,7 @@ def _notes(table: JointTable, bootstrap: int, same_records: bool) -> tuple[str, 
     if unseen >= UNSEEN_SHARE:
         notes.append(
             f"About {unseen:.1%} of the population lie in cells of (S, X) that show no record here (estimated from the "
-            "cells seen once): intervals of I(S;X) and of the accuracy from X may be too narrow and too high."
+            "cells seen once): the interval of I(S;X) allows for them and is wide; that of the accuracy from X may be "
+            "too high."
         )
     return tuple(notes)

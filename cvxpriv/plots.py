@@ -259,6 +259,7 @@ def plot_history(
     upper.set_ylabel(objective)
     lower.set_ylabel(f"{residual} residual" if residual != "kkt" else "KKT residual")
     lower.set_xlabel("iteration")
+    lower.xaxis.get_major_locator().set_params(integer=True)
     if len(starts) > 1:
         upper.plot([], [], color="#BBBBBB", linewidth=0.9, label=f"{len(starts) - 1} other starts")
         upper.legend(loc="upper right")

@@ -10,34 +10,24 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from cvxpriv.crosschecks.verdicts import VERDICTS
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.files import PathLike, write_text
-from cvxpriv.formatting import DIGITS, MISSING, format_cell, is_number
+from cvxpriv.formatting import format_cell
+from cvxpriv.grids import grid
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Headline", "Picture", "Report", "Section", "Table", "render", "write"]
 
-SHORT = 16
-"""A column whose texts are no longer than this is not broken into lines."""
-_WORST_FIRST = tuple(name.lower() for name in reversed(VERDICTS))
-"""The verdicts that have a colour in the template."""
-HEATED_DIGITS = 2
-"""Significant digits in a heatmap, where the size is the message."""
-_COLDEST, _HOTTEST = -12, -2
-"""Decades of the coldest and the hottest shade of a heatmap."""
 _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"<?xml": "image/svg+xml", b"<svg": "image/svg+xml"}
 
 
@@ -178,29 +168,6 @@ class Report:
     made_with: Mapping[str, str] = field(default_factory=dict)
 
 
-class _Cell(NamedTuple):
-    text: str
-    kind: str
-    """``number``, ``text``, ``short`` (a text that is not broken into lines) or ``verdict``."""
-    badge: str = ""
-    heat: int | None = None
-    """The shade, from 0 to 10."""
-    sort: str = ""
-    """What a sortable table sorts by."""
-
-
-class _Grid(NamedTuple):
-    """A table ready for the template."""
-
-    caption: str
-    headings: list[_Cell]
-    rows: list[list[_Cell]]
-    counts: list[tuple[str, str, int]]
-    """Verdict, badge and number of rows, worst first."""
-    sortable: bool
-    heated: bool
-
-
 def render(report: Report) -> str:
     """The page as a text. All texts are escaped.
 
@@ -220,7 +187,7 @@ def render(report: Report) -> str:
     except ImportError as error:
         raise ModelError('reports need Jinja2, which is missing: pip install "cvxpriv[report]"') from error
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(cell=format_cell, grid=_grid, paragraphs=_paragraphs)
+    environment.filters.update(cell=format_cell, grid=grid, paragraphs=_paragraphs)
     script = _template("sort.js") if any(table.sortable for part in report.sections for table in part.tables) else ""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     page: str = environment.from_string(_template("report.html")).render(report=report, script=script, digest=digest)
@@ -247,55 +214,3 @@ def _template(name: str) -> str:
 def _paragraphs(text: str) -> list[str]:
     parts = (" ".join(part.split()) for part in text.replace("\r\n", "\n").split("\n\n"))
     return [part for part in parts if part]
-
-
-def _grid(table: Table) -> _Grid:
-    frame = table.frame.reset_index(allow_duplicates=True) if table.index else table.frame
-    names = list(frame.columns)
-    order = sorted(range(len(names)), key=lambda j: names[j] != table.verdict)  # stable: the verdict first
-    columns = [_column(frame.iloc[:, j].tolist(), names[j] == table.verdict, names[j] in table.heat) for j in order]
-    kinds = [next((cell.kind for cell in column if cell.text != MISSING), "text") for column in columns]
-    headings = [_Cell(format_cell(names[j]), kind) for j, kind in zip(order, kinds, strict=True)]
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    counts = _counts(columns[0]) if table.verdict in names else []
-    return _Grid(table.caption, headings, rows, counts, table.sortable, bool(set(table.heat) & set(names)))
-
-
-def _column(values: list[object], verdicts: bool, heated: bool) -> list[_Cell]:
-    texts = [format_cell(value, HEATED_DIGITS if heated else DIGITS) for value in values]
-    if verdicts:
-        return [_Cell(text, "verdict", _badge(text), sort=str(_rank(_badge(text)))) for text in texts]
-    known = [value for value, text in zip(values, texts, strict=True) if text != MISSING]
-    words = "short" if max(map(len, texts), default=0) <= SHORT else "text"
-    if not known or not all(map(is_number, known)):
-        return [_Cell(text, words) for text in texts]
-    sizes = [math.nan if text == MISSING else float(str(value)) for value, text in zip(values, texts, strict=True)]
-    return [
-        _Cell(text, "number", heat=_shade(size) if heated else None, sort="" if math.isnan(size) else repr(size))
-        for text, size in zip(texts, sizes, strict=True)
-    ]
-
-
-def _shade(size: float) -> int | None:
-    """A size by decades: 0 up to the coldest one, 10 from the hottest one on."""
-    if math.isnan(size):
-        return None
-    if math.isinf(size):
-        return _HOTTEST - _COLDEST
-    decade = math.ceil(math.log10(abs(size))) if size else _COLDEST
-    return min(max(decade, _COLDEST), _HOTTEST) - _COLDEST
-
-
-def _badge(verdict: str) -> str:
-    return verdict.lower() if verdict.lower() in _WORST_FIRST else "other"
-
-
-def _rank(badge: str) -> int:
-    """0 for the worst verdict; unknown ones last."""
-    return _WORST_FIRST.index(badge) if badge in _WORST_FIRST else len(_WORST_FIRST)
-
-
-def _counts(column: list[_Cell]) -> list[tuple[str, str, int]]:
-    found = Counter((cell.text, cell.badge) for cell in column)
-    ordered = sorted(found, key=lambda verdict: (_rank(verdict[1]), verdict[0]))
-    return [(text, badge, found[text, badge]) for text, badge in ordered]

@@ -97,7 +97,8 @@ def _show_warnings(terminal: Terminal) -> None:
     plugins=COMMANDS,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done; 2 bad input; 3 not converged, solver failure or disagreement; 130 interrupted.",
+    epilog="Exit codes: 0 done; 1 a check of verify fails, or a bug; 2 bad input; 3 not converged, solver "
+    "failure or disagreement; 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="cvxpriv", message="%(prog)s %(version)s")
 @output_options

@@ -8,7 +8,9 @@ so a bound needs ``z`` in ``K*`` exactly, and each ``rho_j`` zero or the variabl
 to. Bounds are read off the linear rows and propagated through them. For the other columns ``z`` is repaired by
 alternating projections, and what is left by a step along directions that keep ``A'z`` and lead into ``K*``.
 
-"Exactly" means up to the rounding of the sums: `ROUNDING` units in the last place of their terms.
+"Exactly" means up to the rounding of the sums: `ROUNDING` units in the last place of their terms. What rounding leaves
+is worth its product with the entries of a feasible point: where that could matter within `REACH` times the size of the
+solver's point, or of points with the bound's value, there is no certificate.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 ROUNDING = 16.0 * float(np.finfo(float).eps)
 NOTHING = 1e-30  # a miss that moves no bound by more than 1e-10 while the variables stay below 1e20
 ALTERNATIONS = 60  # alternating projections gain slowly after that; the step inwards does the rest
+REACH = 1e3
+DUST = 1e-6  # of the bound, relative to max(1, |bound|): what rounding may be worth at most
 SWEEPS = 8  # rounds of bound propagation
 DOUBLINGS = 60
 
@@ -79,6 +83,13 @@ def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, A
             f"no certificate: the dual equality of {name} misses by {abs(rho[worst]):.1e}, and {name} has no bound",
         )
     value = program.dual_value(x, repaired) + float(rho[pushed] @ reach[pushed])
+    # Points that come near the bound have entries of this size, and those of the solver may be larger.
+    size = max(abs(value - program.d) / (float(np.abs(program.c).sum()) or np.inf), float(np.abs(x).max(initial=0.0)))
+    room = REACH * (1.0 + size)
+    left = np.where(pushed, 0.0, tilt + program.A.T @ repaired)
+    dust = float(np.abs(left) @ np.minimum(np.maximum(-low, high), room)) + room * float(distance.sum())
+    if dust > DUST * max(1.0, abs(value)):
+        return LowerBound(None, f"no certificate: rounding in the dual is worth {dust:.1e} at entries of {room:.0e}")
     return LowerBound(value, "from the dual, repaired", float(np.abs(repaired - z).max(initial=0.0)))
 
 

@@ -8,8 +8,9 @@ CLARABEL, else the lower one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cvxpy as cp
@@ -31,13 +32,14 @@ class ConeData:
     """A compiled problem: the fields of a `ConeProgram`, and what it takes to solve it and read the answer.
 
     ``order`` gives, for each row, its place in the solver's own order; ``bounded`` the columns and signs of the rows
-    that stand for bounds on variables.
+    that stand for bounds on variables; ``bounded_by_cvxpy`` whether some are on variables that cvxpy added.
     """
 
     fields: Mapping[str, Any]
     solver: str
     order: np.ndarray
     bounded: tuple[np.ndarray, np.ndarray]
+    bounded_by_cvxpy: bool
     data: dict[str, Any]
     chain: Any
     inverse: Any
@@ -46,6 +48,10 @@ class ConeData:
         """``(x, s, z)`` of a solver's raw answer; what it does not hold, or holds as NaN, is None."""
         x, s, z = _READERS[self.solver](self, raw)
         return finite(x), finite(s), finite(z)
+
+    def portable(self) -> ConeData:
+        """The numbers and cones alone, which another process can be sent; no answer can be read with them."""
+        return replace(self, data={"dims": self.data["dims"]}, chain=None, inverse=None)
 
     def own_status(self, raw: Any) -> str:
         """The solver's own word on how it ended."""
@@ -73,10 +79,12 @@ def extract(problem: cp.Problem, solver: str, options: Mapping[str, object]) -> 
         raise ModelError("the problem has boolean or integer variables: only convex problems have residuals and duals")
     # Parameters enter by their values: nobody re-solves here, and with cvxpy's map for re-solves a block of 2.6e5 cells
     # would take 500 GB instead of 1.6 s.
-    data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=dict(options))
+    with without_values(problem):
+        data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=dict(options))
     A, b, layout, order = _rows(data, solver)
     c = np.asarray(data["q"] if "q" in data else data["c"], dtype=float)
     bound_A, bound_b, bounded = _bound_rows(data, c.size)
+    added = ~np.isin(_owners(data["param_prob"]), [variable.id for variable in problem.variables()])
     if bound_b.size:
         A, b = sp.vstack([A, bound_A]), np.concatenate([b, bound_b])
         layout = ConeLayout(zero=layout.zero, nonneg=layout.nonneg + bound_b.size)
@@ -91,7 +99,26 @@ def extract(problem: cp.Problem, solver: str, options: Mapping[str, object]) -> 
         "maximise": isinstance(problem.objective, cp.Maximize),
         "columns": _columns(data["param_prob"]),
     }
-    return ConeData(fields, solver, order, bounded, data, chain, inverse)
+    return ConeData(fields, solver, order, bounded, bool(added[bounded[0]].any()), data, chain, inverse)
+
+
+@contextmanager
+def without_values(problem: cp.Problem) -> Iterator[None]:
+    """Hide the variables' values while cvxpy compiles: it checks them against bounds of its own, which may be wrong."""
+    held = [(variable, variable.value) for variable in problem.variables()]
+    try:
+        for variable, _ in held:
+            variable.save_value(None)
+        yield
+    finally:
+        for variable, value in held:
+            variable.save_value(value)
+
+
+def _owners(stuffed: Any) -> np.ndarray:
+    """The variable that each column belongs to, by its number."""
+    variables = sorted(stuffed.variables, key=lambda variable: stuffed.var_id_to_col[variable.id])
+    return np.repeat([variable.id for variable in variables], [variable.size for variable in variables])
 
 
 def _columns(stuffed: Any) -> tuple[tuple[str, int], ...]:

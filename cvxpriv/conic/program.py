@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from cvxpriv.conic.bounds import LowerBound, lower_bound
 from cvxpriv.conic.cones import ConeLayout
 from cvxpriv.conic.cones._types import Array
-from cvxpriv.conic.data import extract
+from cvxpriv.conic.data import ConeData, extract
 from cvxpriv.conic.residuals import Certificate, ConeResiduals, cone_residuals, infeasibility, unboundedness
 
 
@@ -108,6 +108,8 @@ class ConicSolution:
         How it gave up or what was raised, with the remedy, or ``""``.
     raw : object
         The solver's own answer.
+    bounded_by_cvxpy : bool
+        The program holds bounds that cvxpy found for variables of its own: HiGHS is given such.
     """
 
     program: ConeProgram
@@ -120,6 +122,7 @@ class ConicSolution:
     seconds: float
     error: str = ""
     raw: object = field(default=None, repr=False)
+    bounded_by_cvxpy: bool = False
 
     @property
     def residuals(self) -> ConeResiduals | None:
@@ -133,13 +136,18 @@ class ConicSolution:
         """Certified lower bound of the minimisation from the returned dual."""
         if self.z is None:
             return LowerBound(None, "no certificate: the solver returned no dual")
+        if self.bounded_by_cvxpy:  # version 1.9.3 bounds 0 * inf by 0, and the hinge loss by 1 from both sides
+            return LowerBound(None, "no certificate: it would rest on bounds that cvxpy found, and may have wrong")
         x = np.zeros(self.program.c.size) if self.x is None else self.x
         return self.program.lower_bound(x, self.z)
 
     @property
     def certificate(self) -> Certificate | None:
-        """The solver's proof of infeasibility or unboundedness, checked; None where it claims neither, or either."""
-        if self.status == cp.settings.INFEASIBLE_OR_UNBOUNDED:
+        """The solver's proof of infeasibility or unboundedness, checked.
+
+        None where it claims neither, or either, and where it would rest on bounds that cvxpy found.
+        """
+        if self.status == cp.settings.INFEASIBLE_OR_UNBOUNDED or self.bounded_by_cvxpy:
             return None
         if self.status.startswith("infeasible") and self.z is not None:
             return infeasibility(self.program, self.z)
@@ -177,41 +185,52 @@ def solve_conic(
         If the solver is not one that this module reads, or the problem is mixed-integer.
     """
     compiled = extract(problem, solver, options or {})
-    program = ConeProgram(**compiled.fields)
     start = time.perf_counter()
     try:
         raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, verbose, dict(options or {}))
-    except Exception as error:  # a solver may raise anything; the caller still wants the other solvers' rows
-        seconds = time.perf_counter() - start
-        return ConicSolution(program, None, None, None, "failed", None, None, seconds, _describe(error))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a solver may raise anything, and a panic of one written in Rust is no Exception
+        return _failed(compiled, time.perf_counter() - start, error)
     seconds = time.perf_counter() - start
     try:
         x, s, z = compiled.read(raw)
         inverted = compiled.chain.solver.invert(raw, compiled.inverse[-1])
-    except Exception as error:  # an answer that cvxpy cannot read must not hide the answer
-        return ConicSolution(program, None, None, None, "failed", None, None, seconds, _describe(error), raw)
-    status, iterations = str(inverted.status), inverted.attr.get("num_iters")
+    except Exception as error:  # the caller still wants the other solvers' rows
+        return _failed(compiled, seconds, error, raw)
+    status = str(inverted.status)
+    return ConicSolution(
+        program=ConeProgram(**compiled.fields),
+        x=x,
+        s=s,
+        z=z,
+        status=status,
+        iterations=inverted.attr.get("num_iters"),
+        solver_seconds=inverted.attr.get("solve_time"),
+        seconds=seconds,
+        error=_unpacked(problem, compiled, raw, status, inverted.attr.get("num_iters")),
+        raw=raw,
+        bounded_by_cvxpy=compiled.bounded_by_cvxpy,
+    )
+
+
+def _failed(compiled: ConeData, seconds: float, error: BaseException, raw: object = None) -> ConicSolution:
+    program = ConeProgram(**compiled.fields)
+    return ConicSolution(program, None, None, None, "failed", None, None, seconds, _describe(error), raw)
+
+
+def _unpacked(problem: cp.Problem, compiled: ConeData, raw: object, status: str, iterations: int | None) -> str:
+    """Give the problem its values, as `problem.solve` does; what went wrong, or ``""``."""
     refusal = ""
     if status in (cp.SOLVER_ERROR, cp.USER_LIMIT):
-        refusal = _gave_up(solver, compiled.own_status(raw), status, iterations)
+        refusal = _gave_up(compiled.solver, compiled.own_status(raw), status, iterations)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says so
             problem.unpack_results(raw, compiled.chain, compiled.inverse)
     except Exception as error:  # cvxpy raises where the solver's status is a failure; status and point are kept
-        refusal = refusal or _describe(error)
-    return ConicSolution(
-        program=program,
-        x=x,
-        s=s,
-        z=z,
-        status=status,
-        iterations=iterations,
-        solver_seconds=inverted.attr.get("solve_time"),
-        seconds=seconds,
-        error=refusal,
-        raw=raw,
-    )
+        return refusal or _describe(error)
+    return refusal
 
 
 def _gave_up(solver: str, own: str, status: str, iterations: int | None) -> str:
@@ -220,5 +239,5 @@ def _gave_up(solver: str, own: str, status: str, iterations: int | None) -> str:
     return f"{solver} ended with {own!r}{after}: {remedy}, rescale the data, or take another solver"
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

@@ -53,6 +53,8 @@ class Answer:
         How far the point is from optimal, where derivatives do not decide (`cvxpriv.crosschecks.measures`).
     cone : ConeResiduals, optional
         Of the cone program.
+    bounded : bool
+        The solver was given bounds that cvxpy found for variables of its own.
     certificate : Certificate, optional
         Of a claim of infeasibility or unboundedness, checked.
     bound : float
@@ -62,6 +64,8 @@ class Answer:
         Where it comes from, or why there is none.
     steepness : float
         One plus the largest term of the cone program's gradient.
+    unit : float
+        The largest coefficient of the cone program's objective, or 1 where that is smaller.
     reach : float
         The largest entry of the cone program's point.
     seconds, solver_seconds : float
@@ -81,10 +85,12 @@ class Answer:
     missed: tuple[float, str] = (0.0, "")
     proximal: Proximal | None = None
     cone: ConeResiduals | None = None
+    bounded: bool = False
     certificate: Certificate | None = None
     bound: float = NAN
     bound_reason: str = "no certificate: there is no dual"
     steepness: float = 1.0
+    unit: float = 1.0
     reach: float = NAN
     seconds: float = NAN
     solver_seconds: float = NAN
@@ -151,8 +157,18 @@ class Answer:
         primal = self.residuals.primal if self.cone is None and self.residuals is not None else 0.0
         return max(cone, primal, float(np.nan_to_num(self.displacement)))
 
-    def evidence(self, reference: float, tightest: float = NAN) -> Evidence:
-        """What a verdict rests on, beside a reference's objective and the tightest bound that any answer certifies."""
+    def evidence(self, reference: float, tightest: float = NAN, unit: float = 1.0) -> Evidence:
+        """What a verdict rests on, beside what all answers tell.
+
+        Parameters
+        ----------
+        reference : float
+            The reference's objective.
+        tightest : float
+            The tightest bound that any answer certifies.
+        unit : float
+            The size of the objective's coefficients, at most 1.
+        """
         return Evidence(
             status=self.status,
             asked=self.asked,
@@ -166,5 +182,7 @@ class Answer:
             error=self.error,
             bound=self.bound,
             tightest=tightest,
+            unit=unit,
+            bounded=self.bounded,
             unmeasured=self.proximal.why if self.proximal is not None and np.isnan(self.displacement) else "",
         )

@@ -13,9 +13,10 @@ from cvxpriv.conic.program import ConicSolution, solve_conic
 from cvxpriv.crosschecks.answers import CLAIMED, NAN, SOLVED, Answer
 from cvxpriv.crosschecks.cases import Case
 from cvxpriv.crosschecks.domain import into_domain
+from cvxpriv.crosschecks.isolation import HERE, Place
 from cvxpriv.crosschecks.measures import measures
 from cvxpriv.declaration import Declaration
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
 from cvxpriv.solvers import solver_spec
 from cvxpriv.state import Values
 
@@ -41,7 +42,12 @@ def solver_answer(
     options = spec.full_options(tolerance, own)
     asked = float(options[spec.main_option])
     begun = time.perf_counter()
-    solution = solve_conic(declaration.problem, solver, options, warm_start=warm_start)
+    try:
+        solution = solve_conic(declaration.problem, solver, options, warm_start=warm_start)
+    except (CvxprivError, cp.error.SolverError):
+        raise
+    except Exception as error:  # atoms raise what they like while they are compiled; the other solvers' rows stand
+        return Answer(solver, "failed", asked, error=f"cvxpy cannot compile it: {type(error).__name__}: {error}")
     seconds = time.perf_counter() - begun
     bound = solution.lower_bound
     known: dict[str, Any] = {
@@ -49,10 +55,12 @@ def solver_answer(
         "status": solution.status,
         "asked": asked,
         "cone": solution.residuals,
+        "bounded": solution.bounded_by_cvxpy,
         "certificate": solution.certificate,
         "bound": NAN if bound.value is None else solution.program.user_value(bound.value),
         "bound_reason": bound.reason,
         "steepness": _steepness(solution),
+        "unit": _unit(solution),
         "reach": NAN if solution.x is None else float(np.abs(solution.x).max(initial=0.0)),
         "seconds": seconds,
         "solver_seconds": NAN if solution.solver_seconds is None else float(solution.solver_seconds),
@@ -77,13 +85,19 @@ def solver_answer(
     return Answer(**known, values=values, objective=objective, moved=moved)
 
 
-def claimed_answer(case: Case, name: str, values: Mapping[Any, Any], seconds: float = NAN) -> Answer:
+def claimed_answer(
+    case: Case, name: str, values: Mapping[Any, Any], seconds: float = NAN, *, place: Place = HERE
+) -> Answer:
     """Measure an answer that no solver gave, with the best multipliers for it.
 
     Parameters
     ----------
     values : mapping of str or cvxpy.Variable to array
         One for each variable.
+    seconds : float
+        What it took, if that is known.
+    place : Place
+        Where the point is measured: at ties and kinks a solver is needed for that.
 
     Raises
     ------
@@ -92,8 +106,15 @@ def claimed_answer(case: Case, name: str, values: Mapping[Any, Any], seconds: fl
     DataError
         A value of another shape, or not finite.
     """
+    held = _claimed_values(case.name, name, case.declare(), values)
+    ending = place.call(_measured, case, name, held, seconds)
+    if isinstance(ending.value, Answer):
+        return ending.value
+    return Answer(name, ending.status, 0.0, seconds=seconds, error=ending.error)
+
+
+def _measured(case: Case, name: str, held: Values, seconds: float) -> Answer:
     declaration = case.declare()
-    held = _claimed_values(case.name, name, declaration, values)
     for key, value in held.items():
         declaration.variables[key].save_value(value)
     measured = measures(declaration, None)
@@ -138,6 +159,12 @@ def _objective(declaration: Declaration) -> float:
     with np.errstate(all="ignore"):
         value = declaration.objective.value
     return NAN if value is None else float(np.squeeze(value))
+
+
+def _unit(solution: ConicSolution) -> float:
+    program = solution.program
+    largest = max(float(np.abs(part).max(initial=0.0)) for part in (program.c, program.P.data))
+    return min(1.0, largest) or 1.0
 
 
 def _steepness(solution: ConicSolution) -> float:

@@ -13,6 +13,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.block import Block
+from cvxpriv.crosschecks.isolation import HERE, Place
 from cvxpriv.crosschecks.problem_checks import label, require_checkable, require_finite
 from cvxpriv.declaration import Declaration
 from cvxpriv.errors import ModelError
@@ -51,7 +52,7 @@ _One: TypeAlias = "cp.Problem | Case | Callable[[], cp.Problem]"
 Target: TypeAlias = "_One | Block | Mapping[str, _One] | Sequence[Case | Block]"
 
 
-def cases_of(target: Target, at: Values | None = None) -> list[Case]:
+def cases_of(target: Target, at: Values | None = None, place: Place = HERE) -> list[Case]:
     """The cases that a user means: see `cvxpriv.crosschecks.check.crosscheck`.
 
     Raises
@@ -60,11 +61,11 @@ def cases_of(target: Target, at: Values | None = None) -> list[Case]:
         Nothing to check, two cases of one name, a block without a state, or a problem that cannot be checked.
     """
     if isinstance(target, Mapping):
-        cases = [replace(_case(one, str(name), at), name=str(name)) for name, one in target.items()]
+        cases = [replace(_case(one, str(name), at, place), name=str(name)) for name, one in target.items()]
     elif isinstance(target, Iterable) and not isinstance(target, cp.Problem):
-        cases = [_case(one, f"problem[{k}]", at) for k, one in enumerate(target)]
+        cases = [_case(one, f"problem[{k}]", at, place) for k, one in enumerate(target)]
     else:
-        cases = [_case(target, "problem", at)]
+        cases = [_case(target, "problem", at, place)]
     if not cases:
         raise ModelError(f"target={target!r} holds nothing to check: give a problem, a block, or some of them")
     names = [case.name for case in cases]
@@ -73,8 +74,10 @@ def cases_of(target: Target, at: Values | None = None) -> list[Case]:
     return cases
 
 
-def case_of_block(block: Block, view: Values) -> Case:
+def case_of_block(block: Block, view: Values, place: Place = HERE) -> Case:
     """Return the case that a block poses at one start of the state, with its exact update if it has one.
+
+    A block with cuts is solved for them, at `place`; where that ends without an answer its first cuts stay.
 
     Raises
     ------
@@ -88,7 +91,7 @@ def case_of_block(block: Block, view: Values) -> Case:
         seconds = time.perf_counter() - begun
         exact = block.embed({**view, **{name: value[0] for name, value in written.items()}}, view)
     if block.refinement is not None:  # what is checked is the problem with its last cuts
-        view = {**view, **block.solve(view)[1].refined}
+        view = {**view, **(place.call(_refined, block, view).value or {})}
         view = view if exact is None else block.cut_at(exact, view)
 
     def declare() -> Declaration:
@@ -99,6 +102,10 @@ def case_of_block(block: Block, view: Values) -> Case:
 
     require_finite(block.name, declare().problem)
     return Case(block.name, declare, lambda values: block.repair(values, view), exact, seconds)
+
+
+def _refined(block: Block, view: Values) -> Values:
+    return dict(block.solve(view)[1].refined)
 
 
 def case_of_problem(name: str, problem: cp.Problem) -> Case:
@@ -113,13 +120,13 @@ def case_of_problem(name: str, problem: cp.Problem) -> Case:
     return Case(name, partial(_declaration, problem.objective, tuple(problem.constraints)))
 
 
-def _case(one: object, name: str, at: Values | None) -> Case:
+def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
     if isinstance(one, Case):
         return one
     if isinstance(one, Block):
         if at is None:
             raise ModelError(f"block {one.name!r} needs the state that it is solved at: pass at=state")
-        return case_of_block(one, at)
+        return case_of_block(one, at, place)
     if not isinstance(one, cp.Problem) and callable(one):
         own = getattr(one, "__name__", name) if name == "problem" else name
         require_checkable(own, one())

@@ -15,12 +15,12 @@ from typing import Any
 
 import pandas as pd
 
-from cvxpriv.crosschecks.answers import Answer
+from cvxpriv.crosschecks.answers import NAN, Answer
 from cvxpriv.crosschecks.asking import claimed_answer, solver_answer
 from cvxpriv.crosschecks.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
-from cvxpriv.crosschecks.isolation import isolated
+from cvxpriv.crosschecks.isolation import Place
 from cvxpriv.crosschecks.problem_checks import capable, solver_names
-from cvxpriv.crosschecks.references import CLOSED_FORM, Place, ReferenceLike, reference_of
+from cvxpriv.crosschecks.references import CLOSED_FORM, ReferenceLike, reference_of
 from cvxpriv.crosschecks.rows import rows_of
 from cvxpriv.crosschecks.verdicts import Tolerances, Verdict, worst_of
 from cvxpriv.errors import Disagreement, ModelError
@@ -157,9 +157,10 @@ def crosscheck(
     at : mapping of str to ndarray, optional
         The state, one start, at which blocks are posed.
     isolate : bool
-        Solve each by each in a process of its own. What crashes or hangs there is a row with the verdict failed.
+        Solve each by each in a process of its own. What crashes or hangs there is a row with the verdict failed. All
+        else that needs a solver (tight re-solves, proofs, the measuring of claims) is done in such processes as well.
     time_limit : float, optional
-        Seconds for each solve in its process; None is `cvxpriv.crosschecks.isolation.TIME_LIMIT`.
+        Seconds for each such process; None is `cvxpriv.crosschecks.isolation.TIME_LIMIT`.
 
     Raises
     ------
@@ -178,8 +179,9 @@ def crosscheck(
     if time_limit is not None and not isolate:
         raise ModelError(f"time_limit={time_limit!r} needs isolate=True: a solve here cannot be stopped from outside")
     own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
-    task = _Task(solver_names(solvers), tolerance, own, isolate, time_limit, answers or {}, reference)
-    return task.checked(cases_of(target, at), tolerances or Tolerances())
+    place = Place(isolate, time_limit)
+    task = _Task(solver_names(solvers), tolerance, own, place, answers or {}, reference)
+    return task.checked(cases_of(target, at, place), tolerances or Tolerances())
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,7 @@ class _Task:
     solvers: Sequence[str] | None
     tolerance: float | None
     options: Mapping[str, Mapping[str, Any]]
-    isolate: bool
-    time_limit: float | None
+    place: Place
     claims: Mapping[str, Mapping[Any, Any]]
     reference: ReferenceLike
 
@@ -201,21 +202,20 @@ class _Task:
         for case in cases:
             with values_kept(case):
                 found = self.claimed(case) + [self.answer(case, name) for name in asked[case.name][0]]
-                taken = reference_of(case, found, self.reference, Place(self.isolate, self.time_limit))
+                taken = reference_of(case, found, self.reference, self.place)
             references[case.name] = taken.why
-            rows += rows_of(case, found, taken, tolerances)
+            rows += rows_of(case, found, taken, tolerances, self.place)
         skipped = {name: unable for name, (_, unable) in asked.items() if unable and self.solvers is not None}
         return CrossCheck(pd.DataFrame(rows), references, skipped, tolerances)
 
     def claimed(self, case: Case) -> list[Answer]:
-        exact = [] if case.exact is None else [claimed_answer(case, CLOSED_FORM, case.exact, case.exact_seconds)]
-        return exact + [claimed_answer(case, name, values) for name, values in self.claims.items()]
+        claims = [(name, values, NAN) for name, values in self.claims.items()]
+        if case.exact is not None:
+            claims.insert(0, (CLOSED_FORM, case.exact, case.exact_seconds))
+        return [claimed_answer(case, *claim, place=self.place) for claim in claims]
 
     def answer(self, case: Case, solver: str) -> Answer:
-        arguments = (case, solver, self.tolerance, self.options.get(solver, {}))
-        if not self.isolate:
-            return solver_answer(*arguments)
-        ending = isolated(solver_answer, *arguments, time_limit=self.time_limit)
+        ending = self.place.call(solver_answer, case, solver, self.tolerance, self.options.get(solver, {}))
         if isinstance(ending.value, Answer):
             return ending.value
         spec = solver_spec(solver)

@@ -86,9 +86,9 @@ def _beyond_bound(table: _Table) -> None:
         if beyond > table.tolerances.agree:
             side = "above" if table.maximise else "below"
             what = f"its value is {beyond:.1e} (relative) {side} the bound that {whose}'s dual certifies"
-            claims = table.answers[k].status != "optimal_inaccurate"
-            wrong = claims and beyond > table.tolerances.wrong_objective
-            table.verdicts[k] = Verdict("WRONG" if wrong else "loose", f"{what}: its point is not feasible")
+            near = beyond <= table.tolerances.wrong_objective
+            verdict = "loose" if near else _off_by_far(table.answers[k])
+            table.verdicts[k] = Verdict(verdict, f"{what}: its point is not feasible")
 
 
 def _infeasible(table: _Table) -> None:
@@ -148,7 +148,7 @@ def _unbounded(table: _Table) -> None:
     elif ray := _ray(table, rays):
         table.give(claims[len(rays) :], lambda answer: _proven_elsewhere(answer, ray))
         what = f"but {ray} improves the objective without end"
-        table.give(table.solutions(), lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}"))
+        table.give(table.solutions(), lambda answer: Verdict(_off_by_far(answer), f"claims {answer.status}, {what}"))
     else:
         _without_ray(table, claims)
 
@@ -194,13 +194,17 @@ def _without_ray(table: _Table, claims: Sequence[int]) -> None:
         gain = max((sign * (value - answer.objective) for value in growth.values), default=0.0)
         if gain > table.tolerances.wrong_objective * max(1.0, abs(answer.objective)):
             what = f"but feasible points of larger entries are better: {growth}"
-            claimed = answer.status != "optimal_inaccurate"
-            table.verdicts[k] = Verdict("WRONG" if claimed else "loose", f"claims {answer.status}, {what}")
+            table.verdicts[k] = Verdict(_off_by_far(answer), f"claims {answer.status}, {what}")
     if growth.endless(table.tolerances.agree):
         what = f"no ray proves it, nor does it need one: nothing limits the values, {growth}"
         table.give(claims, lambda answer: Verdict("loose", f"{answer.status}: {what}"))
     else:
         table.give(claims, lambda answer: _undecided(answer, _point(table)))
+
+
+def _off_by_far(answer: Answer) -> str:
+    """The verdict on a value that is far off: only a claim of accuracy can be false."""
+    return "failed" if answer.status == cp.OPTIMAL_INACCURATE else "WRONG"
 
 
 def _proven_elsewhere(answer: Answer, proof: str) -> Verdict:

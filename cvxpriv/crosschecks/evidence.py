@@ -41,6 +41,10 @@ class Evidence:
         What its dual certifies of the optimum; NaN if it certifies nothing.
     tightest : float
         The tightest that any answer's dual certifies; NaN is its own.
+    unit : float
+        The size of the objective's coefficients, at most 1.
+    bounded : bool
+        The solver was given bounds that cvxpy found for variables of its own.
     unmeasured : str
         Why there is no displacement.
     """
@@ -57,6 +61,8 @@ class Evidence:
     error: str = ""
     bound: float = np.nan
     tightest: float = np.nan
+    unit: float = 1.0
+    bounded: bool = False
     unmeasured: str = ""
 
     @property
@@ -85,6 +91,11 @@ class Evidence:
     def gap(self) -> float:
         """Distance to the reference, relative to max(1, |reference|)."""
         return abs(self.objective - self.reference) / max(1.0, abs(self.reference))
+
+    @property
+    def own_gap(self) -> float:
+        """Distance to the reference in the objective's own units, where its coefficients are far below 1."""
+        return abs(self.objective - self.reference) / max(self.unit, abs(self.reference))
 
     @property
     def largest(self) -> float:

@@ -20,7 +20,7 @@ from typing import Any
 
 from cvxpriv.errors import ModelError
 
-__all__ = ["TIME_LIMIT", "Ending", "isolated", "work"]
+__all__ = ["HERE", "TIME_LIMIT", "Ending", "Place", "isolated", "work"]
 
 TIME_LIMIT = 300.0
 """Seconds, when the caller says nothing. Starting a process takes about two of them, which do not count."""
@@ -49,6 +49,32 @@ class Ending:
     value: Any = None
     error: str = ""
     seconds: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a solver is called: here, or each time in a process of its own, by whose end nothing is lost.
+
+    Attributes
+    ----------
+    isolate : bool
+    time_limit : float, optional
+        Seconds for each call in its process; None is `TIME_LIMIT`.
+    """
+
+    isolate: bool = False
+    time_limit: float | None = None
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Ending:
+        """Call a function; here, what it raises is raised."""
+        if self.isolate:
+            return isolated(function, *arguments, time_limit=self.time_limit)
+        begun = time.perf_counter()
+        value = function(*arguments)
+        return Ending("returned", value, seconds=time.perf_counter() - begun)
+
+
+HERE = Place()
 
 
 def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | None = None) -> Ending:

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from cvxpriv.crosschecks.check import CrossCheck
     from cvxpriv.report import Report, Section
 
-__all__ = ["MEASURED", "aligned", "page", "plain_text", "worst_first"]
+__all__ = ["aligned", "page", "plain_text", "worst_first"]
 
-MEASURED = ("primal", "natural", "stationarity", "cone", "dual", "dual_cone", "complementarity", "duality_gap")
-"""The residuals of a table."""
+_AS_WRITTEN = ("primal", "natural", "stationarity", "displacement")
+_OF_THE_CONES = ("cone", "dual", "dual_cone", "complementarity", "duality_gap")
 _HEADINGS = {"complementarity": "slack · dual", "duality_gap": "gap", "dual": "dual equation"}
 _READING = (
     "agrees: every exact residual and the distance to the reference are within tolerance. loose: right, but to fewer "
     "digits, or the solver itself claims no accuracy.",
-    "WRONG: claims a solution, or a proof that there is none, that the residuals refute. failed: returned nothing.",
+    "WRONG: claims a solution, or a proof that there is none, that the residuals refute. failed: returned no solution, "
+    "or one that claims no accuracy and has none.",
 )
 
 
@@ -88,7 +89,7 @@ def page(check: CrossCheck, title: str) -> Report:
         Headline(label, int(counts.get(verdict, 0)), "", detail)
         for verdict, label, detail in (
             ("WRONG", "wrong", "claims that the residuals refute"),
-            ("failed", "failed", "no answer"),
+            ("failed", "failed", "no usable answer"),
             ("loose", "loose", "right to fewer digits"),
             ("agrees", "agree", "within tolerance"),
         )
@@ -97,7 +98,10 @@ def page(check: CrossCheck, title: str) -> Report:
         f"{len(table)} answers to {cases} problem{'s' if cases > 1 else ''}, each judged by residuals computed from "
         f"the problem itself, not by what its solver says.\n\nWorst: {check.worst_offender}."
     )
-    parts = [_verdicts(check), _residuals(check), _certificates(check), _values(check), _times(check)]
+    parts = [
+        *(_verdicts(check), _as_written(check), _of_the_cones(check), _certificates(check)),
+        *(_values(check), _bounds(check), _times(check)),
+    ]
     sections = [part for part in parts if part is not None]
     return Report(title, summary, headlines, sections, {**versions(), **machine()})
 
@@ -119,16 +123,27 @@ def _verdicts(check: CrossCheck) -> Section:
     return _section("Verdicts", "", rows, notes=_READING)
 
 
-def _residuals(check: CrossCheck) -> Section | None:
+def _as_written(check: CrossCheck) -> Section | None:
     text = (
-        "Of the problem as written, in its own units: primal (worst violated constraint), natural (how far a variable "
-        "moves to its own optimum), stationarity (of the Lagrangian's gradient).\n\nOf the cone program that the "
-        "solver was given, relative: distances of slack and dual to their cones, the dual equation, complementarity "
-        "(slack · dual), and the gap between primal and dual value."
+        "In its own units: primal (worst violated constraint), natural (how far a variable moves to its own optimum), "
+        "stationarity (of the Lagrangian's gradient). displacement: how far the point is from stationary, relative; "
+        "verdicts rest on this one."
     )
-    names = [name for name in MEASURED if check.table[name].notna().any()]
+    return _residuals(check, "Residuals of the problem as written", text, _AS_WRITTEN)
+
+
+def _of_the_cones(check: CrossCheck) -> Section | None:
+    text = (
+        "Of what the solver was given, relative: distances of slack and dual to their cones, the dual equation, "
+        "complementarity (slack · dual), and the gap between primal and dual value."
+    )
+    return _residuals(check, "Residuals of the cone program", text, _OF_THE_CONES)
+
+
+def _residuals(check: CrossCheck, title: str, text: str, every: Sequence[str]) -> Section | None:
+    names = [name for name in every if check.table[name].notna().any()]
     rows = check.table.loc[check.table[names].notna().any(axis=1), ["case", "solver", *names]]
-    return _section("Residuals", text, rows, heat=names) if len(rows) else None
+    return _section(title, text, rows, heat=names) if len(rows) else None
 
 
 def _certificates(check: CrossCheck) -> Section | None:
@@ -146,20 +161,25 @@ def _values(check: CrossCheck) -> Section:
     text = (
         "gap: relative distance of the value to the reference's. distance: the largest difference of a variable from "
         "the reference's, which says nothing where there are several minimisers. moved: the largest move of an entry "
-        "into the domain, where the point is judged. bound: what no solver can beat, "
-        "certified from its dual."
+        "into the domain, where the point is judged."
     )
-    names = ["case", "solver", "objective", "gap", "distance", "moved", "bound", "bound_reason"]
+    names = ["case", "solver", "objective", "gap", "distance", "moved"]
     rows = check.table.loc[check.table["objective"].notna(), names].copy()
     rows["objective"] = [_exactly(value) for value in rows["objective"]]
-    rows["bound"] = [_exactly(value) for value in rows["bound"]]
     notes = [f"Reference of {name}: {why}." for name, why in check.references.items()]
     notes += [
         f"{solver} was not asked for {name}: it {why}."
         for name, unable in check.skipped.items()
         for solver, why in unable.items()
     ]
-    return _section("Values, references and certified bounds", text, rows, notes, heat=("gap", "distance"))
+    return _section("Values and references", text, rows, notes, heat=("gap", "distance", "moved"))
+
+
+def _bounds(check: CrossCheck) -> Section | None:
+    rows = check.table.loc[check.table["objective"].notna(), ["case", "solver", "bound", "bound_reason"]].copy()
+    rows["bound"] = [_exactly(value) for value in rows["bound"]]
+    text = "What no feasible point can beat, whatever the solver did: from its dual, repaired, or why there is none."
+    return _section("Certified bounds", text, rows) if len(rows) else None
 
 
 def _times(check: CrossCheck) -> Section:

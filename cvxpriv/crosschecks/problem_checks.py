@@ -63,8 +63,7 @@ def require_checkable(name: str, problem: cp.Problem) -> None:
     if not problem.variables():
         raise ModelError(f"{name} has no variables: there is nothing to solve")
     _require_dcp(name, problem)
-    if problem.is_mixed_integer():
-        whole = [v.name() for v in problem.variables() if v.attributes["boolean"] or v.attributes["integer"]]
+    if whole := _integral(problem):
         raise ModelError(
             f"{name} is mixed-integer in {', '.join(whole)}, which is not supported: residuals need multipliers, which "
             "such problems have not; relax the variable, or fix it at its value"
@@ -124,6 +123,17 @@ def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tu
         remedy = f"try {', '.join(others)}" if others else "rewrite the problem with other atoms"
         raise ModelError(f"no solver takes the problem's cones: {every}; {remedy}")
     return tuple(able), unable
+
+
+def _integral(problem: cp.Problem) -> list[str]:
+    """The variables that take whole numbers, or values of a finite set."""
+    sets = [constraint for constraint in problem.constraints if isinstance(constraint, cp.FiniteSet)]
+    finite = {variable.id for constraint in sets for variable in constraint.variables()}
+    return [
+        variable.name()
+        for variable in problem.variables()
+        if variable.attributes["boolean"] or variable.attributes["integer"] or variable.id in finite
+    ]
 
 
 def _require_dcp(name: str, problem: cp.Problem) -> None:

@@ -8,8 +8,11 @@ the room that the variables are given?
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -20,6 +23,7 @@ from cvxpriv.conic.proofs import infeasibility_proof, ray, roomy
 from cvxpriv.conic.residuals import Certificate
 from cvxpriv.crosschecks.cases import Case, values_kept
 from cvxpriv.crosschecks.domain import into_domain
+from cvxpriv.crosschecks.isolation import HERE, Place
 from cvxpriv.kkt.constraints import violations
 from cvxpriv.solvers import installed, solver_spec
 
@@ -63,60 +67,85 @@ class Growth:
 
 
 class Proofs:
-    """Proofs of one case; each is looked for at most once."""
+    """Proofs of one case; each is looked for at most once.
 
-    def __init__(self, case: Case) -> None:
-        self._case = case
+    Whatever solvers do while one is looked for, a crash included, it is then not found.
+
+    Parameters
+    ----------
+    case : Case
+    place : Place
+        Where solvers are called.
+    """
+
+    def __init__(self, case: Case, place: Place = HERE) -> None:
+        self._case, self._place = case, place
 
     @cached_property
     def infeasible(self) -> Certificate | None:
         """A certificate of infeasibility, or None."""
-        return None if self._compiled is None else infeasibility_proof(self._compiled)
+        proof: Certificate | None = self._asked(infeasibility_proof)
+        return proof
 
     @cached_property
     def ray(self) -> Certificate | None:
         """A direction in which every feasible point improves without end, or None."""
-        return None if self._compiled is None else ray(self._compiled)
+        proof: Certificate | None = self._asked(ray)
+        return proof
 
     @cached_property
     def roomy(self) -> bool:
         """Whether there are feasible points, with room around them."""
-        return self._compiled is not None and roomy(self._compiled)
+        return bool(self._asked(roomy))
 
     def growth(self, size: float) -> Growth:
         """Return the best values that the variables reach in boxes that are larger than a point of some size."""
-        found: list[tuple[float, float]] = []
-        with values_kept(self._case):
-            for times in BOXES:
-                value = self._within(times * size)
-                if not np.isfinite(value):
-                    break
-                found.append((times * size, value))
-        return Growth(tuple(bound for bound, _ in found), tuple(value for _, value in found))
+        return self._called(_growth, self._case, size) or Growth((), ())
+
+    def _asked(self, question: Callable[[ConeData], Any]) -> Any:
+        return None if self._compiled is None else self._called(question, self._compiled)
+
+    def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        with suppress(Exception):  # solvers and atoms raise what they like
+            return self._place.call(function, *arguments).value
+        return None
 
     @cached_property
     def _compiled(self) -> ConeData | None:
-        if PROVER not in installed():
-            return None
-        return extract(self._case.declare().problem, PROVER, {})
+        if PROVER in installed():
+            with suppress(Exception):
+                return extract(self._case.declare().problem, PROVER, {}).portable()
+        return None
 
-    def _within(self, size: float) -> float:
-        """The objective at the best point found with entries of at most `size`; NaN if none is feasible."""
-        declaration = self._case.declare()
-        variables = declaration.variables.values()
-        box = [bound for variable in variables for bound in (variable <= size, variable >= -size)]
-        boxed = cp.Problem(declaration.objective, [*declaration.constraints.values(), *box])
-        for solver, tolerance in ATTEMPTS:
-            if solver not in installed():
-                continue
-            try:
-                solution = solve_conic(boxed, solver, solver_spec(solver).full_options(tolerance, {}))
-            except cp.error.SolverError:  # its cones are not this solver's
-                continue
-            if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or solution.error:
-                continue
-            into_domain(boxed)
-            if max(violations(boxed, declaration.constraints).values(), default=0.0) <= FEASIBLE:
-                with np.errstate(all="ignore"):
-                    return float(np.squeeze(boxed.objective.value))
-        return float("nan")
+
+def _growth(case: Case, size: float) -> Growth:
+    found: list[tuple[float, float]] = []
+    with values_kept(case):
+        for times in BOXES:
+            value = _within(case, times * size)
+            if not np.isfinite(value):
+                break
+            found.append((times * size, value))
+    return Growth(tuple(bound for bound, _ in found), tuple(value for _, value in found))
+
+
+def _within(case: Case, size: float) -> float:
+    """The objective at the best point found with entries of at most `size`; NaN if none is feasible."""
+    declaration = case.declare()
+    variables = declaration.variables.values()
+    box = [bound for variable in variables for bound in (variable <= size, variable >= -size)]
+    boxed = cp.Problem(declaration.objective, [*declaration.constraints.values(), *box])
+    for solver, tolerance in ATTEMPTS:
+        if solver not in installed():
+            continue
+        try:
+            solution = solve_conic(boxed, solver, solver_spec(solver).full_options(tolerance, {}))
+        except cp.error.SolverError:  # its cones are not this solver's
+            continue
+        if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or solution.error:
+            continue
+        into_domain(boxed)
+        if max(violations(boxed, declaration.constraints).values(), default=0.0) <= FEASIBLE:
+            with np.errstate(all="ignore"):
+                return float(np.squeeze(boxed.objective.value))
+    return float("nan")

@@ -21,7 +21,7 @@ import numpy as np
 from cvxpriv.crosschecks.answers import Answer
 from cvxpriv.crosschecks.asking import claimed_answer, solver_answer
 from cvxpriv.crosschecks.cases import Case
-from cvxpriv.crosschecks.isolation import isolated
+from cvxpriv.crosschecks.isolation import HERE, Place
 from cvxpriv.crosschecks.problem_checks import capable
 from cvxpriv.declaration import Declaration
 from cvxpriv.errors import ModelError, suggest
@@ -32,7 +32,6 @@ __all__ = [
     "CLOSED_FORM",
     "KINDS",
     "TOLERANCES",
-    "Place",
     "Reference",
     "ReferenceLike",
     "accurate_answer",
@@ -73,31 +72,6 @@ class Reference:
     why: str
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where re-solves take place: here, or in processes of their own with a time limit, which lose nothing by a crash.
-
-    Attributes
-    ----------
-    isolate : bool
-    time_limit : float, optional
-        Seconds for all re-solves by one solver; see `cvxpriv.crosschecks.isolation.isolated`.
-    """
-
-    isolate: bool = False
-    time_limit: float | None = None
-
-    def answers(self, case: Case, solver: str) -> list[Answer]:
-        """Answers of one solver at tighter and tighter tolerances; none of a process that did not end well."""
-        if not self.isolate:
-            return _tightened(case, solver)
-        ending = isolated(_tightened, case, solver, time_limit=self.time_limit)
-        return ending.value if isinstance(ending.value, list) else []
-
-
-HERE = Place()
-
-
 def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, place: Place = HERE) -> Reference:
     """Choose the reference of a case; None is the closed form if there is one, else the best answer.
 
@@ -107,7 +81,7 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, p
         No such kind, no closed form, or values that do not fit the case's variables.
     """
     if isinstance(wanted, Mapping):
-        return _of(claimed_answer(case, "reference", wanted), "the caller's own values")
+        return _of(claimed_answer(case, "reference", wanted, place=place), "the caller's own values")
     if wanted is not None and wanted not in KINDS:
         raise ModelError(f"reference={wanted!r} is not known: {suggest(str(wanted), KINDS)}, or values by variable")
     if wanted == CLOSED_FORM and case.exact is None:
@@ -133,14 +107,14 @@ def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place =
     """
     names, _ = capable(case.declare().problem)
     precise = [name for name in names if name in solvers] or list(names)
-    attempts = [answer for name in precise for answer in place.answers(case, name)]
+    attempts = [answer for name in precise for answer in place.call(_tightened, case, name).value or ()]
     steepness = min((answer.steepness for answer in attempts if np.isfinite(answer.quality)), default=1.0)
     if steepness > STEEP:
         scaled = replace(case, declare=_Scaled(case.declare, 1.0 / steepness), exact=None)
         attempts += [
             replace(answer, objective=answer.objective * steepness, bound=answer.bound * steepness)
             for name in precise
-            for answer in place.answers(scaled, name)
+            for answer in place.call(_tightened, scaled, name).value or ()
         ]
     best = min(attempts, key=lambda answer: answer.quality, default=Answer("nobody", "failed", float("nan")))
     if not np.isfinite(best.quality):
@@ -151,6 +125,7 @@ def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place =
 
 
 def _tightened(case: Case, solver: str) -> list[Answer]:
+    """Answers of one solver at tighter and tighter tolerances."""
     if solver not in WARM:
         return [solver_answer(case, solver, tolerance, {}) for tolerance in TOLERANCES]
     held = replace(case, declare=_Held(case.declare()))  # the solver's last answer is kept with the problem

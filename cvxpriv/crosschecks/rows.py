@@ -12,6 +12,7 @@ import numpy as np
 from cvxpriv.crosschecks.answers import CLAIMED, Answer
 from cvxpriv.crosschecks.cases import Case
 from cvxpriv.crosschecks.contradictions import settle
+from cvxpriv.crosschecks.isolation import HERE, Place
 from cvxpriv.crosschecks.proofs import Proofs
 from cvxpriv.crosschecks.references import CLOSED_FORM, Reference
 from cvxpriv.crosschecks.verdicts import Tolerances, Verdict, judge, judge_claim
@@ -21,19 +22,23 @@ __all__ = ["rows_of"]
 
 
 def rows_of(
-    case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances
+    case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances, place: Place = HERE
 ) -> list[dict[str, Any]]:
-    """Judge all answers to a case; a row for each, with the columns of `cvxpriv.crosschecks.check.CrossCheck`."""
+    """Judge all answers to a case; a row for each, with the columns of `cvxpriv.crosschecks.check.CrossCheck`.
+
+    What no answer proves is looked for at `place`.
+    """
     maximise = isinstance(case.declare().objective, cp.Maximize)
     bound = _tightest(answers, maximise)
-    evidence = [answer.evidence(reference.objective, bound) for answer in answers]
+    unit = min((answer.unit for answer in answers), default=1.0)
+    evidence = [answer.evidence(reference.objective, bound, unit) for answer in answers]
     alone = [
         judge_claim(seen, tolerances, exact=answer.solver == CLOSED_FORM)
         if answer.status == CLAIMED
         else judge(seen, tolerances)
         for answer, seen in zip(answers, evidence, strict=True)
     ]
-    verdicts = settle(answers, alone, maximise, tolerances, Proofs(case))
+    verdicts = settle(answers, alone, maximise, tolerances, Proofs(case, place))
     return [
         _row(case, answer, seen.gap, _distance(answer.values, reference.values), verdict)
         for answer, seen, verdict in zip(answers, evidence, verdicts, strict=True)

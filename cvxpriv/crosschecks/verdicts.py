@@ -2,10 +2,11 @@
 
 =======  ===============================================================================================
 agrees   claims a solution, and every exact residual and the distance to the reference are within tolerance
-loose    claims a solution that is right, but only to fewer digits; or does not claim to be accurate
+loose    claims a solution that is right, but only to fewer digits; or is right and does not claim to be
 WRONG    claims `optimal` where an exact residual is far above what the solver was asked for, or the value is
          no number, or far from the reference; or claims infeasible or unbounded where it is proven not to be
-failed   returned no solution; or claims that there is none where that is neither proven nor refuted
+failed   returned no solution, or one that claims no accuracy and has none; or claims that there is none where that is
+         neither proven nor refuted
 =======  ===============================================================================================
 
 A feasible point with the value of a certified bound is proven optimal: it is never WRONG for standing far from
@@ -29,11 +30,11 @@ from cvxpriv.crosschecks.evidence import Evidence
 
 __all__ = ["VERDICTS", "Evidence", "Tolerances", "Verdict", "judge", "judge_claim", "worst_of"]
 
-#: From best to worst.
 #: How near a certified bound the value of a closed form must be for its point to count as proven optimal: a point may
 #: stand far from stationary in variables that hardly weigh, such as a symbol of mass 1e-12.
 PROVEN_EXACT = 1e-8
 
+#: From best to worst.
 VERDICTS = ("agrees", "loose", "failed", "WRONG")
 
 NOTICED = 1e-9
@@ -66,7 +67,8 @@ class Tolerances:
         minimiser is as good as the square root of its gap.
     wrong_objective : float
         Distance to the reference, or violation of a constraint as written, from which `optimal` is a false claim
-        whatever the other residuals.
+        whatever the other residuals. From there on, in any residual of the cone program as well, an answer that claims
+        no accuracy is none.
     """
 
     agree: float = 1e-6
@@ -108,7 +110,11 @@ def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
         what = f"claims {evidence.status} at a point where the objective is {evidence.objective}"
         return Verdict("WRONG" if claims else "failed", ", and ".join([what, *far[:1]]))
     if claims and far:
-        return Verdict("WRONG", f"claims optimal to {evidence.asked:.0e}, but {' and '.join(far[:2])}")
+        given = evidence.bounded and evidence.largest <= tolerances.agree
+        blame = "; it solved what cvxpy gave it, with bounds that cvxpy found and may have wrong" if given else ""
+        return Verdict("WRONG", f"claims optimal to {evidence.asked:.0e}, but {' and '.join(far[:2])}{blame}")
+    if not claims and (useless := _useless(evidence, value)):
+        return Verdict("failed", f"claims no accuracy, and has none: {' and '.join(useless[:2])}")
     agree = tolerances.agree
     near = _findings(evidence, residual=agree, missed=agree, drift=tolerances.minimiser, gap=agree)
     if near:
@@ -118,6 +124,12 @@ def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
     if not claims:
         return Verdict("loose", "does not claim to be accurate, though every residual is within tolerance")
     return _within(evidence, tolerances, evidence.largest)
+
+
+def _useless(evidence: Evidence, limit: float) -> list[str]:
+    """Why an answer that claims no accuracy is no answer; multipliers are forgiven where the point is proven."""
+    residual = np.inf if evidence.proven(limit) else limit
+    return _findings(evidence, residual=residual, missed=limit, drift=np.inf, gap=limit)
 
 
 def judge_claim(evidence: Evidence, tolerances: Tolerances, *, exact: bool) -> Verdict:
@@ -149,6 +161,9 @@ def _within(evidence: Evidence, tolerances: Tolerances, residual: float) -> Verd
         return Verdict("loose", f"{reason}, but its point lies {evidence.moved:.1e} (relative) outside the domain")
     if evidence.moved > NOTICED:
         reason += f" once its point is moved {evidence.moved:.0e} (relative) into the domain"
+    if evidence.own_gap > tolerances.agree:
+        what = f"its value is {evidence.own_gap:.1e} off the reference, relative to the objective's own size"
+        return Verdict("loose", f"{what}: no coefficient of it is above {evidence.unit:.0e}")
     if np.isnan(evidence.displacement):
         if not evidence.proven(tolerances.agree):
             return Verdict("loose", f"how far its point is from stationary is not known: {evidence.unmeasured}")

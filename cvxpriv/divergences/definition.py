@@ -18,10 +18,12 @@ from cvxpriv.divergences.limits import limit_of
 from cvxpriv.errors import ModelError
 from cvxpriv.state import Array
 
-__all__ = ["DCPForm", "FDivergence"]
+__all__ = ["DCPForm", "FDivergence", "Side"]
 
 Function = Callable[[Array], Array]
 Partials = Callable[[Array, Array], tuple[Array, Array]]
+#: (p, q) to the first and the second derivative of p f(q/p) in one of them.
+Side = Callable[[Array, Array], tuple[Array, Array]]
 Auxiliary = Callable[[Array, Array], tuple[Array, ...]]
 #: (P, Q) to sum_i P_i f(Q_i / P_i) as a convex cvxpy expression, and the constraints that define it.
 DCPForm = Callable[[cp.Expression, cp.Expression], tuple[cp.Expression, list[cp.Constraint]]]
@@ -57,6 +59,9 @@ class FDivergence:
     partials : callable, optional
         (p, q) to the derivatives of p f(q/p) in p and in q. None: f(t) - t f'(t) and f'(t). A form that divides by
         neither p nor q stays exact where one of them is 0.
+    in_p, in_q : callable, optional
+        (p, q) to the first and the second derivative of p f(q/p) in p, and in q: what Newton steps ask for, in one
+        pass. `parse` makes them for a smooth f.
     kinks : tuple of float
         Where f' jumps.
     strictly_convex : bool
@@ -84,6 +89,8 @@ class FDivergence:
     at_zero: float | None = None
     slope_at_infinity: float | None = None
     partials: Partials | None = None
+    in_p: Side | None = None
+    in_q: Side | None = None
     kinks: tuple[float, ...] = ()
     strictly_convex: bool = True
     auxiliary: Auxiliary | None = None
@@ -92,7 +99,7 @@ class FDivergence:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ModelError(f"name={self.name!r} is not a name: pass a non-empty string, for example 'my-divergence'")
-        for label in ("f", "fprime", "fsecond", "expression", "partials", "auxiliary"):
+        for label in ("f", "fprime", "fsecond", "expression", "partials", "in_p", "in_q", "auxiliary"):
             value = getattr(self, label)
             if not callable(value) and (label == "f" or value is not None):
                 optional = "" if label == "f" else ", or leave it out"
@@ -159,13 +166,27 @@ class FDivergence:
 
     @cached_property
     def limit_at_zero(self) -> float:
-        """f(0+): as given, else read off near 0."""
-        return self.at_zero if self.at_zero is not None else _limit(self.f, -1)
+        """f(0+): as given, else read off near 0.
+
+        Raises
+        ------
+        ModelError
+            It cannot be read off.
+        """
+        return self.at_zero if self.at_zero is not None else self._read_off("at_zero", self.f, -1)
 
     @cached_property
     def limit_slope(self) -> float:
-        """lim f(t)/t for t to infinity: as given, else read off far out."""
-        return self.slope_at_infinity if self.slope_at_infinity is not None else _limit(lambda t: self.f(t) / t, 1)
+        """lim f(t)/t for t to infinity: as given, else read off far out.
+
+        Raises
+        ------
+        ModelError
+            It cannot be read off.
+        """
+        if self.slope_at_infinity is not None:
+            return self.slope_at_infinity
+        return self._read_off("slope_at_infinity", lambda t: self.f(t) / t, 1)
 
     def form(self, p: cp.Expression, q: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
         """Return the DCP form of sum p f(q/p) and its constraints, checked to be what `expression` owes.
@@ -212,15 +233,30 @@ class FDivergence:
         return float(total) if axis is None else np.asarray(total)
 
     def gradients(self, p: Array, q: Array) -> tuple[Array, Array]:
-        """Return the derivatives of p f(q/p) in p and in q, element by element; p, q > 0 unless `partials` is given.
+        """Return the derivatives of p f(q/p) in p and in q, element by element.
 
-        They depend on q/p alone. At a kink they belong to the derivative of f from the right.
+        p, q > 0 unless `partials`, or `in_p` and `in_q`, are given. They depend on q/p alone. At a kink they belong to
+        the derivative of f from the right.
         """
         if self.partials is not None:
             return self.partials(np.asarray(p, dtype=float), np.asarray(q, dtype=float))
+        if self.in_p is not None and self.in_q is not None:
+            p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+            with np.errstate(all="ignore"):
+                return self.in_p(p, q)[0], self.in_q(p, q)[0]
         t = np.asarray(q, dtype=float) / p
         slope = self.derivative(t)
         return np.asarray(self.f(t) - t * slope), slope
+
+    def _read_off(self, argument: str, of: Function, direction: int) -> float:
+        found = _limit(of, direction)
+        if np.isnan(found):
+            far = 10.0 ** (direction * DISTANCES[-1])
+            raise ModelError(
+                f"divergence {self.name!r} has no {argument}, and it cannot be read off at t = {far:g}: f moves too "
+                f"slowly, or is no number there; pass {argument}="
+            )
+        return found
 
 
 def _difference(of: Function, t: Array) -> Array:

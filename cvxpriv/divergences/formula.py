@@ -14,7 +14,9 @@ from cvxpriv.divergences.deadline import DeadlinePassed, deadline
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.divergences.parsing import T, expression_of
 from cvxpriv.divergences.patterns import pattern_of
+from cvxpriv.divergences.slopes import sides_of
 from cvxpriv.divergences.symbolic import DIGITS, array_function, limit, precise, roots
+from cvxpriv.divergences.tidying import derivative
 from cvxpriv.errors import ModelError
 from cvxpriv.state import Array
 
@@ -26,7 +28,7 @@ SAMPLES = np.geomspace(1e-6, 1e6, 240)
 ZERO = mpmath.mpf(10) ** -30
 #: Relative distance from a kink at which slopes are compared, and the least difference that is a kink.
 ASIDE, JUMP = mpmath.mpf(10) ** -30, mpmath.mpf(10) ** -9
-#: Where the analysis ends; texts that make a divergence take a tenth of a second.
+#: Where the analysis ends; texts that make a divergence take a fraction of a second.
 SECONDS = 20.0
 #: A larger f'' is not asked for its sign symbolically.
 MOST_OPERATIONS = 200
@@ -60,16 +62,19 @@ def divergence_of_text(text: str, name: str | None = None) -> FDivergence:
 def _analysed(text: str, name: str | None) -> FDivergence:
     f = expression_of(text)
     text = text.strip()
-    first = sympy.diff(f, T)
-    second = sympy.diff(first, T).replace(sympy.DiracDelta, lambda *_: sympy.Integer(0))
+    first = derivative(f)
+    second = derivative(first)
     _require_values(text, f)
     _require_zero_at_one(text, f)
     kinks = _kinks(f, first)
     least = _least_curvature(text, f, second, kinks)
     pattern = pattern_of(f)
-    proved = pattern is not None or (not kinks and _surely_convex(second))
+    forms_of_second = (second, sympy.diff(f, T, 2))  # the sign may show in one of them only
+    proved = pattern is not None or (not kinks and any(map(_surely_convex, forms_of_second)))
     convexity: Literal["proved", "sampled"] = "proved" if proved else "sampled"
     at = tuple(kink.at for kink in kinks)
+    at_zero, slope_at_infinity = _limit(text, f, -1), _limit(text, f / T, 1)
+    in_p, in_q = (None, None) if kinks else sides_of(f, at_zero, slope_at_infinity)
     return FDivergence(
         name or text,
         f=array_function(f),
@@ -78,8 +83,10 @@ def _analysed(text: str, name: str | None) -> FDivergence:
         expression=pattern.form if pattern else None,
         auxiliary=pattern.auxiliary if pattern else None,
         formula=text,
-        at_zero=limit(precise(f), -1),
-        slope_at_infinity=limit(precise(f / T), 1),
+        at_zero=at_zero,
+        slope_at_infinity=slope_at_infinity,
+        in_p=in_p,
+        in_q=in_q,
         kinks=at,
         strictly_convex=least > 0.0,
         convexity=convexity,
@@ -111,6 +118,17 @@ def _require_zero_at_one(text: str, f: sympy.Expr) -> None:
                 f"f={text!r} has f(1) = {float(value):.6g}, and the divergence of p from itself must be 0: "
                 f"subtract it, '{text} - ({constant})'"
             )
+
+
+def _limit(text: str, of: sympy.Expr, direction: int) -> float:
+    found = limit(precise(of), direction)
+    if np.isnan(found):
+        which = "f(t) at 0" if direction < 0 else "f(t)/t at infinity"
+        raise ModelError(
+            f"f={text!r} moves too slowly for its limit of {which} to be read off: pass it as functions, with "
+            "at_zero= and slope_at_infinity="
+        )
+    return found
 
 
 def _kinks(f: sympy.Expr, first: sympy.Expr) -> list[Kink]:

@@ -24,6 +24,8 @@ LENGTH, NODES, DEPTH = 500, 200, 40
 LARGEST, BITS = 1e9, 256
 #: The largest power, up or down, as written and as a degree of the whole; the largest degree within an exponential.
 POWER, POWER_WITHIN = 64, 8
+#: How near a power of t may be to a whole number: t^0.0001 goes its way so late that no limit shows it.
+NEAR = 1e-3
 TOO_LONG = f"a number that takes more than {BITS} bits"
 
 CONSTANTS = {"t": T, "pi": sympy.pi, "e": sympy.E}
@@ -33,7 +35,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
     "log": (sympy.log, 1, 1),
     "exp": (sympy.exp, 1, 1),
     "sqrt": (sympy.sqrt, 1, 1),
-    "abs": (sympy.Abs, 1, 1),
+    "abs": (lambda x: sympy.Abs(x) if x.is_extended_real else sympy.Max(x, -x), 1, 1),  # else |x|' is one of atan2
     "pos": (lambda x: sympy.Max(x, 0), 1, 1),
     "max": (sympy.Max, 2, 4),
     "min": (sympy.Min, 2, 4),
@@ -57,6 +59,8 @@ def expression_of(text: str) -> sympy.Expr:
     """
     if not isinstance(text, str) or not text.strip():
         raise ModelError(f"f={text!r} is no formula: write f as text in t, for example 't*log(t)'")
+    if strange := next((one for one in text if not one.isascii()), ""):
+        raise ModelError(f"f={_short(text)} holds {strange!r}, U+{ord(strange):04X}: write it in plain ASCII")
     if len(text) > LENGTH:
         raise ModelError(f"f has {len(text)} characters: at most {LENGTH} are read")
     try:
@@ -131,6 +135,8 @@ class _Builder:
             )
             if size * abs(float(exponent)) > BITS:
                 raise self.refused(node, TOO_LONG)
+        if exponent.is_number and not exponent.is_Integer and abs(float(exponent) - round(float(exponent))) < NEAR:
+            raise self.refused(node, f"a power within {NEAR:g} of a whole number, which it is not")
         if not exponent.is_number:
             self.one_exponential(node, exponent)
         return base**exponent

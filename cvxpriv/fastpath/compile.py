@@ -9,6 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from cvxpriv.conic.data import without_values
 from cvxpriv.errors import ModelError
 from cvxpriv.fastpath.answer import NotFast
 from cvxpriv.fastpath.solvers import OBJECTS
@@ -90,7 +91,8 @@ def compiled(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> Co
     try:
         for parameter in empty:  # cvxpy compiles with values only, but what it compiles does not depend on them
             parameter.value = parameter.project(np.ones(parameter.shape))
-        data, chain, inverse = problem.get_problem_data(str(solver).upper(), solver_opts=dict(options))
+        with without_values(problem):
+            data, chain, inverse = problem.get_problem_data(str(solver).upper(), solver_opts=dict(options))
     except cp.error.SolverError as error:
         raise NotFast(str(error).splitlines()[0]) from error
     finally:

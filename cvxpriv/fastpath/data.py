@@ -67,6 +67,14 @@ class ConeMap:
             if ((part.start <= self.touched) & (self.touched < part.stop)).any()
         )
 
+    def value(self, x: Array) -> float:
+        """The objective at a point, whatever a solver says of it."""
+        value = float(self["q"] @ x + self["d"][0])
+        if not self.P.nnz:
+            return value
+        whole = 2.0 * float(x @ (self.P @ x)) - float(x @ (self.P.diagonal() * x))
+        return value + 0.5 * whole
+
     def apply(self, stacked: Array) -> None:
         """Write the entries that Parameters reach.
 

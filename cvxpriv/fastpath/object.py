@@ -16,12 +16,11 @@ Options = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Raw:
-    """A solver's answer: cvxpy's status, point and multipliers in the solver's order, objective without constant."""
+    """A solver's answer: cvxpy's status, point and multipliers in the solver's order."""
 
     status: str
     x: Any
     z: Any
-    objective: float
     iterations: int
 
 

@@ -42,7 +42,9 @@ class FastSolution:
     status : str
         cvxpy's; ``solver_error`` also where the solver raised.
     objective : float
-        The solver's, in the sense of the problem: infinite where it is infeasible or unbounded, NaN after an error.
+        Of the cone program at the solver's point, in the sense of the problem: infinite where it is infeasible or
+        unbounded, NaN after an error. Where the answer is inaccurate, a variable that cvxpy added for a function's
+        value may be off that value, and the objective with it: evaluate the problem's own at `values`.
     seconds : float
         Wall time of the call.
     iterations : int
@@ -169,8 +171,10 @@ class FastProblem:
         self._cone.apply(self._entries.stack(self._entries.held() if parameters is None else parameters))
         try:
             raw, message = self._object.solve(), ""
-        except Exception as error:  # a solver may raise anything; its status must still reach the caller
-            raw, message = Raw(cp.SOLVER_ERROR, None, None, np.nan, 0), f"{type(error).__name__}: {error}"
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a solver may raise anything, a panic too; its status must reach the caller
+            raw, message = Raw(cp.SOLVER_ERROR, None, None, 0), f"{type(error).__name__}: {error}"
             self._object.forget()
         values: dict[str, Any] = {}
         duals: dict[str, Any] = {}
@@ -182,7 +186,7 @@ class FastProblem:
 
     def _objective(self, raw: Raw) -> float:
         if raw.status in _WITH_POINT:
-            return self._sign * (raw.objective + float(self._cone["d"][0]))
+            return self._sign * self._cone.value(raw.x)
         if raw.status == cp.SOLVER_ERROR:
             return float("nan")
         return self._sign * (np.inf if raw.status.startswith("infeasible") else -np.inf)

@@ -65,7 +65,7 @@ class Clarabel(SolverObject):
         if not (self._keep and self._solver.is_data_update_allowed()):
             self._solver = None
         status = self._statuses.get(str(answer.status), cp.SOLVER_ERROR)
-        return Raw(status, np.array(answer.x), np.array(answer.z), float(answer.obj_val), int(answer.iterations))
+        return Raw(status, np.array(answer.x), np.array(answer.z), int(answer.iterations))
 
     @staticmethod
     def fake(x: Array, z: Array, zero: int) -> Any:
@@ -125,7 +125,7 @@ class Scs(SolverObject):
         answer = self._solver.solve(warm_start=False)
         info = answer["info"]
         status = self._statuses.get(info["status_val"], cp.SOLVER_ERROR)
-        return Raw(status, answer["x"], answer["y"], float(info["pobj"]), int(info["iter"]))
+        return Raw(status, answer["x"], answer["y"], int(info["iter"]))
 
     @staticmethod
     def fake(x: Array, z: Array, zero: int) -> Any:
@@ -163,7 +163,7 @@ class Ecos(SolverObject):
         info = answer["info"]
         z = np.concatenate([part for part in (answer["y"], answer["z"]) if part is not None])
         status = self._statuses.get(info["exitFlag"], cp.SOLVER_ERROR)
-        return Raw(status, answer["x"], z, float(info["pcost"]), int(info["iter"]))
+        return Raw(status, answer["x"], z, int(info["iter"]))
 
     @staticmethod
     def fake(x: Array, z: Array, zero: int) -> Any:
@@ -207,7 +207,7 @@ class Osqp(SolverObject):
             self._solver = None
         info = answer.info
         status = self._statuses.get(int(info.status_val), cp.SOLVER_ERROR)
-        return Raw(status, np.array(answer.x), np.array(answer.y), float(info.obj_val), int(info.iter))
+        return Raw(status, np.array(answer.x), np.array(answer.y), int(info.iter))
 
     @staticmethod
     def fake(x: Array, z: Array, zero: int) -> Any:

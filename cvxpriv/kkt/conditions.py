@@ -53,7 +53,8 @@ class Residuals:
         Primal, dual and complementarity of each constraint.
     exact : bool
         False where derivatives do not decide: at ties and kinks where their set is only enclosed, or where one element
-        of it was taken. There stationarity and natural may be off to either side; `cvxpriv.kkt.proximal_step` is not.
+        of it was taken. There stationarity and natural are no more than a hint, and may be off to either side:
+        `cvxpriv.kkt.proximal_step` measures the point. The printed form says so as well.
     """
 
     primal: float
@@ -68,6 +69,12 @@ class Residuals:
     multipliers: Mapping[str, Array] = field(repr=False)
     by_constraint: Mapping[str, tuple[float, float, float]] = field(repr=False)
     exact: bool = True
+
+    def __str__(self) -> str:
+        names = ("primal", "dual", "complementarity", "stationarity", "natural")
+        text = ", ".join(f"{name} {getattr(self, name):.1e}" for name in names)
+        hint = "" if self.exact else " (stationarity and natural are a hint only: a tie or kink, see proximal_step)"
+        return text + hint
 
     @property
     def largest(self) -> float:
@@ -97,6 +104,11 @@ def residuals(
         Inequalities with at most this slack may carry a multiplier.
     kink_tolerance, domain_tolerance : float
         See `cvxpriv.kkt.derivatives.derivative`.
+
+    Returns
+    -------
+    Residuals
+        Look at its `exact` before its `stationarity` and `natural`.
 
     Raises
     ------

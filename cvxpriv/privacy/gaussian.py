@@ -33,9 +33,10 @@ def require_budget(epsilon: float, delta: float) -> None:
     PrivacyError
         epsilon is not positive and finite, or delta is not in (0, 1).
     """
-    if not (np.isfinite(epsilon) and epsilon > 0.0):
+    numbers = [isinstance(one, (int, float, np.number)) and not isinstance(one, bool) for one in (epsilon, delta)]
+    if not (numbers[0] and np.isfinite(epsilon) and epsilon > 0.0):
         raise PrivacyError(f"epsilon={epsilon!r} is no privacy budget: pass a finite number > 0, for example 1.0")
-    if not 0.0 < delta < 1.0:
+    if not (numbers[1] and 0.0 < delta < 1.0):
         raise PrivacyError(f"delta={delta!r} is not in (0, 1): pass a number far below 1/n, for example 1e-6")
 
 

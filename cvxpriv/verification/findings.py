@@ -198,7 +198,7 @@ def _presupposed(check: Check[Setting], found: Mapping[str, Finding]) -> Finding
 def _run(check: Check[Setting], setting: Setting) -> Finding:
     try:
         return check.run(setting)
-    except Exception as error:  # the object's own functions may raise anything
+    except (Exception, SystemExit) as error:  # the object's own functions may raise anything
         return Finding(FAILS, f"raised {type(error).__name__}: {' '.join(str(error).split())}")
 
 

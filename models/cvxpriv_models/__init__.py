@@ -1,1 +1,27 @@
-"""Models."""
+"""The papers, one folder each. Models are reached through `cvxpriv.models`, their scikit-learn faces from here:
+
+    from cvxpriv_models import PrivateSparseLogisticRegression, VerticalLogisticRegression
+
+scikit-learn is imported when one of them is first asked for, and not before.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cvxpriv_models.admm_sharing.estimators import VerticalLogisticRegression
+    from cvxpriv_models.istdp.estimators import PrivateSparseLogisticRegression
+
+_HOMES = {"PrivateSparseLogisticRegression": "istdp", "VerticalLogisticRegression": "admm_sharing"}
+
+__all__ = ["PrivateSparseLogisticRegression", "VerticalLogisticRegression"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"cvxpriv_models.{_HOMES[name]}.estimators"), name)
+    raise AttributeError(f"module 'cvxpriv_models' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +17,18 @@ from cvxpriv.distributions import JointTable
 from cvxpriv.mechanism import Mechanism
 
 from .conftest import COUNTS, Run, one_error_line
+from .design_cases import (
+    BARE,
+    FEW,
+    pressed_at_the_second_iteration,
+    require_every_file,
+    require_interrupted,
+    require_no_count_and_no_income,
+    require_not_converged,
+    require_silent,
+)
 
 COLUMNS = ("--private", "income", "--public", "age")
-FEW = ("--starts", "3", "--seed", "0")
-#: Everything that takes time left out.
-BARE = (*FEW, "--no-certify", "--no-report", "--bootstrap", "0")
 
 
 def designed(run: Run, table: str, *options: str) -> dict[str, object]:
@@ -37,13 +41,7 @@ def designed(run: Run, table: str, *options: str) -> dict[str, object]:
 
 def test_a_run_writes_what_it_says_and_nothing_else(run: Run, counts: str) -> None:
     result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *FEW, "--curve", "2", "--out", "o")
-    assert result.exit_code == 0, result.stderr
-    names = {"report.html", "curve.png", "curve.csv", "history.csv", "mechanism.json"}
-    assert {path.name for path in Path("o").iterdir()} == names
-    assert names == set(re.findall(r"[a-z]+\.[a-z]+", result.stdout.splitlines()[-1]))
-    assert Path("o/curve.png").read_bytes().startswith(b"\x89PNG")
-    assert Path("o/report.html").read_text().rstrip().endswith("</html>")
-    assert result.stderr == ""
+    require_every_file(result, "o")
 
 
 def test_the_mechanism_file_is_the_one_that_python_designs(run: Run, counts: str) -> None:
@@ -59,10 +57,7 @@ def test_the_mechanism_file_is_the_one_that_python_designs(run: Run, counts: str
 
 def test_the_mechanism_file_holds_no_count_and_no_private_symbol(run: Run, counts: str) -> None:
     designed(run, counts, "--count", "count")
-    text = Path("out/mechanism.json").read_text()
-    assert "low" not in text
-    assert "high" not in text
-    assert "counts" not in text
+    require_no_count_and_no_income("out/mechanism.json")
 
 
 def test_records_and_counts_give_the_same_mechanism(run: Run, counts: str, people: str) -> None:
@@ -122,8 +117,7 @@ def test_json_is_the_only_text_on_standard_output(run: Run, counts: str) -> None
 
 def test_quiet_says_nothing(run: Run, counts: str) -> None:
     result = run("--quiet", "funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *BARE)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
-    assert Path("out/mechanism.json").exists()
+    require_silent(result)
 
 
 def test_the_terminal_text_keeps_to_100_columns_and_says_what_it_does_not_promise(run: Run, counts: str) -> None:
@@ -159,23 +153,7 @@ def test_a_file_of_that_name_goes_before_the_embedded_table(run: Run, counts: st
 def test_a_run_that_does_not_converge_writes_its_files_and_exits_with_3(run: Run, counts: str) -> None:
     options = ("--count", "count", "--rate", "0.6", "--starts", "2", "--max-iter", "1", "--tol", "1e-15")
     result = run("funnel", counts, *COLUMNS, *options, "--accelerate", "none", "--bootstrap", "0", "--no-certify")
-    assert result.exit_code == 3
-    assert re.match(r"error: the best of \d starts has a KKT residual of", result.stderr)
-    assert result.stderr.count("\n") == 1
-    assert "NOT CONVERGED" in result.stdout
-    assert Path("out/mechanism.json").exists()
-    assert "did NOT converge" in Path("out/report.html").read_text()
-
-
-@contextmanager
-def pressed_at_the_second_iteration(
-    self: Terminal, description: str, limit: int, figure: str
-) -> Iterator[Callable[..., None]]:
-    def press(loop: str, iteration: int, measured: object) -> None:
-        if iteration == 2:
-            signal.raise_signal(signal.SIGINT)
-
-    yield press
+    require_not_converged(result)
 
 
 def test_an_interrupted_solve_writes_the_best_so_far_and_exits_with_130(
@@ -184,10 +162,7 @@ def test_an_interrupted_solve_writes_the_best_so_far_and_exits_with_130(
     monkeypatch.setattr(Terminal, "iterations", pressed_at_the_second_iteration)
     options = ("--count", "count", "--rate", "0.6", *BARE, "--accelerate", "none", "--tol", "1e-15", "--curve", "3")
     result = run("funnel", counts, *COLUMNS, *options)
-    assert result.exit_code == 130
-    assert "interrupted" in result.stderr
-    assert "Traceback" not in result.stderr
-    assert {path.name for path in Path("out").iterdir()} == {"history.csv", "mechanism.json"}
+    require_interrupted(result)
     assert pd.read_csv("out/history.csv")["iteration"].max() <= 2
 
 

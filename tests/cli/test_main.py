@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from cvxpriv._version import __version__
-from cvxpriv.cli.failures import exit_code
+from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, NOT_SOLVED, UNEXPECTED, exit_code
 from cvxpriv.cli.main import Toolkit
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.plugins import PluginGroup
 from cvxpriv.cli.terminal import Terminal
+from cvxpriv.cli.verify import REFUTED
 from cvxpriv.errors import (
     CvxprivError,
     DataError,
@@ -52,6 +53,12 @@ def test_help_names_the_toolkits_and_the_models_commands(run: Run) -> None:
     for command in ("crosscheck", "demo", "funnel", "release"):
         assert f"\n  {command} " in result.stdout
     assert "cannot be loaded" not in result.stdout
+
+
+def test_help_names_every_exit_code(run: Run) -> None:
+    words = " ".join(run("--help").stdout.partition("Exit codes:")[2].split())
+    codes = {int(one.split()[0]) for one in words.rstrip(".").split("; ")}
+    assert codes == {DONE, UNEXPECTED, REFUTED, BAD_INPUT, NOT_SOLVED, INTERRUPTED}
 
 
 @pytest.mark.parametrize("command", [["demo"], ["funnel"], ["release"], ["crosscheck"], ["crosscheck", "funnel"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 
 import cvxpy as cp
 import numpy as np
@@ -180,3 +181,61 @@ def test_a_rule_that_no_solution_satisfies_is_named_with_the_amount_it_misses_by
     block = projection().constrain("too much", lambda mechanism: mechanism >= 0.9)
     with pytest.raises(ModelError, match=r"block 'projection': constraint 'too much' cannot hold.* relaxed by 0\.5667"):
         block.solve({"y": TARGET})  # three entries of a third each: 0.9 - 1/3
+
+
+def squares(side: int) -> Block:
+    """A projection of a matrix on the row-stochastic ones, whose Parameter weighs every entry of it."""
+    size = side * side
+
+    def declare(_: object) -> Declaration:
+        x, weight = cp.Variable((side, side)), cp.Parameter((side, side), nonneg=True)
+        root = cp.Variable(size)
+        return Declaration(
+            cp.Minimize(cp.sum_squares(root)),
+            {"root": root == cp.vec(cp.multiply(weight, x), order="C"), "rows": cp.sum(x, axis=1) == 1, "sign": x >= 0},
+            {"x": x, "root": root},
+            {"weight": weight},
+        )
+
+    return projection(
+        declare=declare,
+        parameters=lambda view: {"weight": view["y"]},
+        embed=lambda point, at: {"x": point["x"], "root": (at["y"] * point["x"]).ravel()},
+        repair=lambda values, view: {"x": np.maximum(values["x"], 0.0), "root": values["root"]},
+        direct=None,
+    )
+
+
+def test_a_block_past_the_largest_tensor_gives_the_same_answers_and_changes_its_parameters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = np.random.default_rng(0).uniform(0.5, 2.0, (2, 5, 5))
+    small = squares(5)
+    expected = [small.solve({"y": one})[0]["x"] for one in (first, second, first)]
+    monkeypatch.setattr("cvxpriv.declaration.LARGEST_TENSOR", 0)
+    large = squares(5)
+    for one, known in zip((first, second, first), expected, strict=True):
+        assert large.solve({"y": one})[0]["x"] == pytest.approx(known, abs=1e-6)  # the root of a gap near 1e-12
+
+
+def test_a_large_block_with_parameters_does_not_build_the_tensor_of_them() -> None:
+    side = 60
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, (side, side))
+    block = squares(side)
+    assert not block.declaration((), "CLARABEL").symbolic
+    tracemalloc.start()
+    values, _ = block.solve({"y": weight})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    optimum = weight**-2.0 / (weight**-2.0).sum(axis=1, keepdims=True)  # min of sum (w x)^2 over sum x = 1
+    assert values["x"] == pytest.approx(optimum, abs=1e-6)
+    assert peak < 40e6  # bytes; 3e6 here, 104e6 with the tensor
+
+
+def test_what_memory_does_not_hold_is_a_solver_failure_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(cp.Problem, "solve", full)
+    with pytest.raises(SolverFailure, match=r"out of memory: merge symbols, or take an engine with exact updates"):
+        projection().solve({"y": TARGET})

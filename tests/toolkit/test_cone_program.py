@@ -233,6 +233,34 @@ def test_a_solver_that_raises_is_reported_not_raised() -> None:
     assert solution.lower_bound.value is None
 
 
+class Panic(BaseException):
+    """What a panic of a solver that is written in Rust raises: no Exception."""
+
+
+def test_a_panic_is_reported_and_an_interrupt_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, _ = linear()
+
+    def panic(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("clarabel.DefaultSolver", panic)
+    raised: BaseException = Panic("called `Option::unwrap()` on a `None` value")
+    assert solve_conic(problem, "CLARABEL").error.startswith("Panic: called")
+    raised = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        solve_conic(problem, "CLARABEL")
+
+
+def test_a_bound_that_only_rounding_makes_is_none() -> None:
+    # Minimise -t over ||(2 t, x - 1)|| <= x + 1, which is t <= sqrt x. The dual (a, b, -1/2) with a + b = s and
+    # a - b = 1 / (4 s) misses the equation of x by s alone, and would certify -1 / (4 s).
+    x = cp.Variable(name="x")
+    program = ConeProgram.from_problem(cp.Problem(cp.Maximize(cp.sqrt(x))), "CLARABEL")
+    s = 1e-8
+    z = program.layout.project_dual(np.array([s + 0.25 / s, s - 0.25 / s, -1.0]) / 2)
+    assert program.lower_bound(np.ones(program.c.size), z).value is None
+
+
 def test_parameters_enter_by_their_values_and_cost_no_map_for_re_solves() -> None:
     # cvxpy's map for re-solves of a block of 2.6e5 cells, each times a Parameter, asks for 494 GiB.
     x, weight = cp.Variable(3, name="x"), cp.Parameter(3, value=np.array([1.0, 2.0, 3.0]))

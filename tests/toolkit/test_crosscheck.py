@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 
 from cvxpriv.block import Block
+from cvxpriv.crosschecks.asking import claimed_answer
 from cvxpriv.crosschecks.cases import Case, case_of_problem
 from cvxpriv.crosschecks.check import CLOSED_FORM, crosscheck
-from cvxpriv.crosschecks.isolation import isolated, work
-from cvxpriv.crosschecks.verdicts import Tolerances
+from cvxpriv.crosschecks.isolation import Place, isolated, work
+from cvxpriv.crosschecks.verdicts import Tolerances, Verdict, judge
 from cvxpriv.declaration import Declaration
 from cvxpriv.errors import DataError, Disagreement, ModelError
 from cvxpriv.solvers import installed
@@ -154,6 +155,7 @@ REFUSED: list[tuple[Any, list[str] | None, list[str]]] = [
         ["an infinite number in the constant part log(0.0)"],
     ),
     (cp.Problem(cp.Minimize(x_of(integer=True))), None, ["mixed-integer in x, which is not supported"]),
+    (cp.Problem(cp.Minimize(x), [cp.FiniteSet(x, [1.0, 2.0])]), None, ["mixed-integer in x, which is not supported"]),
     (cp.Problem(cp.Minimize(cp.abs(x_of(complex=True)))), None, ["complex numbers, which are not supported"]),
     (cp.Problem(cp.Minimize(0)), None, ["has no variables"]),
     (cp.Problem(cp.Minimize(cp.trace(X)), [X >> 0]), ["ECOS", "OSQP"], ["no solver takes", "try CLARABEL, SCS"]),
@@ -362,6 +364,28 @@ def test_a_crash_or_a_hang_inside_one_solver_never_loses_the_others_rows(monkeyp
     assert found.loc["CLARABEL", "objective"] == pytest.approx(0.0, abs=1e-8)
 
 
+def test_claims_are_measured_in_a_process_of_their_own_and_a_crash_there_is_a_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def crash(*_: object, **__: object) -> None:
+        raise AssertionError("it was measured here")
+
+    monkeypatch.setattr("cvxpriv.crosschecks.asking.measures", crash)  # another process does not know of it
+    y = cp.Variable(2, name="y")
+    tied = cp.Problem(cp.Minimize(cp.max(y)), [cp.sum(y) == 2])
+    case, elsewhere, home = case_of_problem("tied", tied), Place(isolate=True), os.getpid()
+    measured = claimed_answer(case, "mine", {y: np.ones(2)}, place=elsewhere)
+    assert measured.quality < 1e-12
+
+    def doomed() -> Declaration:
+        if os.getpid() != home:
+            os._exit(5)
+        return case.declare()
+
+    ended = claimed_answer(replace(case, declare=doomed), "mine", {"y": np.ones(2)}, place=elsewhere)
+    assert judge(ended.evidence(np.nan), Tolerances()) == Verdict("failed", "its process ended with exit code 5")
+
+
 def test_an_isolated_answer_is_the_same_answer() -> None:
     names = ["objective", "gap", "primal", "natural", "dual_cone", "bound", "iterations", "verdict", "reason"]
     for target, at in ((entropy(), None), (entropy, None), (block(), {"w": SHARES})):
@@ -479,9 +503,11 @@ def test_the_page_is_one_file_with_verdicts_first_and_one_script_that_its_policy
     text = check.to_html(tmp_path / "a" / "check.html", "Three problems").read_text()
     page = Tags(text)
     assert "Three problems" in page.texts
-    for title in ("Verdicts", "Residuals", "Certificates", "Values, references and certified bounds", "Time"):
+    written, cones = "Residuals of the problem as written", "Residuals of the cone program"
+    for title in ("Verdicts", written, cones, "Certificates", "Values and references", "Certified bounds", "Time"):
         assert title in page.texts
-    assert page.texts.index("Verdicts") < page.texts.index("Residuals")
+    assert page.texts.index("Verdicts") < page.texts.index(written)
+    assert {"displacement", "moved"} <= set(page.texts)
     assert any("OSQP was not asked for entropy" in part for part in page.texts)
     assert any(part.startswith("cvxpy ") for part in page.texts)  # versions in the foot
     script = text.split("<script>")[1].split("</script>")[0]
@@ -502,6 +528,24 @@ def test_a_diagonal_variable_whose_value_is_sparse_is_judged_like_any_other() ->
     check = crosscheck(problem, ["CLARABEL", "SCS"])
     assert set(check.table["verdict"]) == {"agrees"}
     assert check.table["objective"].to_numpy() == pytest.approx(3.0, abs=1e-6)  # each entry gives up 1
+
+
+def test_an_objective_far_below_one_is_judged_in_its_own_units() -> None:
+    # Minimise 1e-9 (x0 + x1) with x >= 1. A solver that may miss by 1e-6 may return 500: its value is within 1e-6.
+    y = cp.Variable(2, name="y")
+    small, same = (cp.Problem(cp.Minimize(size * cp.sum(y)), [y >= 1]) for size in (1e-9, 1.0))
+    loose = {"SCS": {"eps_abs": 1e-4, "eps_rel": 1e-4}}
+    rows = crosscheck(small, ["HIGHS", "SCS"], options=loose, reference={"y": np.ones(2)}).verdicts
+    assert rows["HIGHS"].verdict == "agrees"
+    assert rows["SCS"].verdict == "loose"
+    assert crosscheck(same, ["HIGHS", "SCS"]).verdicts["SCS"].verdict == "agrees"
+
+
+def test_no_bound_is_certified_where_only_rounding_makes_it_one() -> None:
+    # sqrt x - s x <= 1 / (4 s) bounds sqrt x once s is rounded away: ECOS stops at s = 3e-8, and 8e6 is no bound.
+    y = cp.Variable(name="y")
+    found = crosscheck(cp.Problem(cp.Maximize(cp.sqrt(y))), ["ECOS"]).table
+    assert found["bound"].isna().all()
 
 
 def test_no_bound_is_certified_for_a_problem_that_has_none() -> None:

@@ -15,7 +15,7 @@ from cvxpriv.disclosure import MEASURES, STATEMENT, bayes_accuracy, disclosure, 
 from cvxpriv.distributions import JointTable
 from cvxpriv.errors import DataError
 from cvxpriv.information import mutual_information
-from cvxpriv.resampling import corrected_interval, percentile_interval, resampled_tables
+from cvxpriv.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
 
 COUNTS = [[40, 10, 3], [10, 40, 7]]
 MATRIX = np.array([[0.8, 0.2], [0.2, 0.8], [0.5, 0.5]])
@@ -121,6 +121,47 @@ def test_the_corrected_interval_reaches_as_far_as_the_basic_and_the_shifted_one(
     found = corrected_interval(value, replicates, 0.9)
     assert np.array_equal(found[0], np.minimum(basic[0], shifted[0]))
     assert np.array_equal(found[1], np.maximum(basic[1], shifted[1]))
+
+
+def test_a_correction_measured_on_another_population_is_applied_to_the_value() -> None:
+    rng = np.random.default_rng(0)
+    value, drawn_from, bias = np.array([1.5]), np.array([3.0]), 0.5
+    replicates = drawn_from + bias + 0.1 * rng.standard_normal((4000, 1))
+    low, high = corrected_interval(value, replicates, 0.95, drawn_from)
+    assert low[0] < 1.0 < high[0]
+    # 3.92 standard deviations, with the sampling error of the quantiles of 4000 draws.
+    assert high[0] - low[0] == pytest.approx(0.392, abs=0.02)
+
+
+def test_unseen_cells_get_the_share_of_cells_seen_once_and_the_others_keep_their_proportions() -> None:
+    counts = np.array([[5, 1, 0], [0, 3, 1]])
+    found = with_unseen_cells(counts)
+    assert found.sum() == pytest.approx(1.0, abs=1e-15)
+    assert found[counts == 0].sum() == pytest.approx(2 / 10, abs=1e-15)
+    assert found[counts > 0] == pytest.approx(0.8 * counts[counts > 0] / 10, abs=1e-15)
+    assert found[0, 2] / found[1, 0] == pytest.approx((6.5 * 1.5) / (4.5 * 5.5), abs=1e-12)
+
+
+@pytest.mark.parametrize("counts", [[[5, 2], [2, 3]], [[5, 0], [2, 3]], [[1, 0], [0, 1]]])
+def test_without_an_empty_cell_or_a_cell_seen_once_the_records_stand_for_themselves(counts: list[list[int]]) -> None:
+    assert np.array_equal(with_unseen_cells(np.array(counts)), np.array(counts) / np.sum(counts))
+
+
+def test_with_many_unseen_cells_the_interval_holds_the_true_information_where_bare_replicates_do_not() -> None:
+    rng = np.random.default_rng(2)
+    truth = rng.dirichlet(np.full(400, 0.3)).reshape(10, 40)
+    held, bare = 0, 0
+    for study in range(20):
+        counts = rng.multinomial(400, truth.ravel()).reshape(truth.shape)
+        found = disclosure(JointTable.from_counts(counts, smoothing=1e-3), np.eye(40), seed=study)
+        low, high = found.interval("information") or (0.0, 0.0)
+        held += low <= mutual_information(truth) <= high
+        own = np.concatenate([measure(part, np.eye(40)) for part in resampled_tables(counts, 200, study)])
+        value = measure((counts / counts.sum())[None], np.eye(40))[0]
+        low, high = corrected_interval(value, own, 0.95)[:, 2]
+        bare += low <= mutual_information(truth) <= high
+    assert held >= 17  # 95% of 20 less two standard errors; the seed is fixed
+    assert bare <= 5
 
 
 def simulate(same_records: bool, studies: int = 120) -> tuple[float, float]:

@@ -616,6 +616,16 @@ def test_options_reach_the_solver() -> None:
         assert solution.status != cp.OPTIMAL
 
 
+def test_the_objective_is_that_of_the_point_whatever_the_solver_says() -> None:
+    x, target = cp.Variable(3, name="x"), cp.Parameter(3, name="target", value=np.arange(3.0))
+    form = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    problem = cp.Problem(cp.Maximize(7 + target @ x - cp.quad_form(x, form)), [cp.sum(x) == 1])
+    for solver, options in (("SCS", {"max_iters": 3}), ("OSQP", {"max_iter": 20}), ("CLARABEL", {})):
+        found = FastProblem(problem, solver, options).solve()
+        at = found.values["x"]
+        assert found.objective == pytest.approx(7 + target.value @ at - at @ form @ at, rel=1e-12), solver
+
+
 def test_whatever_a_solver_raises_becomes_a_status_and_the_next_solve_is_sound() -> None:
     fast = FastProblem(entropic(), "ECOS", {"no_such_option": 1})
     solution = fast.solve(GOOD)

@@ -260,3 +260,12 @@ def test_bad_requests_are_refused_with_the_remedy() -> None:
     flag.value = 1.0
     with pytest.raises(ModelError, match="boolean"):
         residuals(cp.Problem(cp.Minimize(flag)))
+
+
+def test_residuals_where_derivatives_do_not_decide_are_printed_as_a_hint() -> None:
+    X, y = cp.Variable((2, 2), symmetric=True, name="X"), cp.Variable(name="y")
+    X.value, y.value = np.eye(2), 1.0
+    tied = residuals(cp.Problem(cp.Minimize(cp.lambda_max(X)), [cp.trace(X) == 2]))
+    smooth = residuals(cp.Problem(cp.Minimize(cp.square(y)), [y >= 1]))
+    assert "hint only: a tie or kink" in str(tied)
+    assert "hint" not in str(smooth)

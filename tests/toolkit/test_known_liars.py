@@ -163,3 +163,34 @@ def test_the_residuals_that_name_the_liar_are_those_of_the_toolkit() -> None:
     x = problem.variables()[0]
     x.value = np.array([1.0, 1e-17])
     assert residuals(problem).natural == pytest.approx(truth[1], rel=1e-2)
+
+
+def test_a_problem_that_cvxpy_compiles_wrongly_is_wrong_and_the_solver_is_not_blamed() -> None:
+    # A hinge loss. cvxpy 1.9.3 bounds labels * (A @ x) by 0 * inf = NaN, taken for 0, and hands HiGHS, the one solver
+    # that is given bounds of variables, the hinge with both bounds at 1.
+    x, labels, features = cp.Variable(2, name="x"), np.array([1.0, -1.0]), np.array([[1.0, 2.0], [-1.0, 1.0]])
+    hinge = cp.sum(cp.pos(1 - cp.multiply(labels, features @ x)))
+    problem = cp.Problem(cp.Minimize(hinge + cp.sum_squares(x - np.array([-3.0, 1.0]))))
+    x.value = np.array([-2.0, 1.5])  # cvxpy itself refuses to compile with a value beyond its false bounds
+    found = crosscheck(problem, ["CLARABEL", "HIGHS"])
+    alone = crosscheck(problem, ["HIGHS"]).verdicts["HIGHS"]
+    rows = found.table.set_index("solver")
+    assert rows.loc["CLARABEL", "objective"] == pytest.approx(5.75, rel=1e-8)  # at x = (-2, 1.5)
+    if rows.loc["HIGHS", "verdict"] == "agrees":
+        pytest.skip("cvxpy no longer gives HiGHS false bounds")
+    assert rows.loc["CLARABEL", "verdict"] == "agrees"  # no bound of HiGHS's program refutes it
+    assert rows.loc["HIGHS", ["status", "verdict"]].tolist() == ["optimal", "WRONG"]
+    assert alone.verdict == "WRONG"
+    assert (
+        "it solved what cvxpy gave it, with bounds that cvxpy found and may have wrong" in rows.loc["HIGHS", "reason"]
+    )
+
+
+def test_a_certificate_of_a_wrongly_compiled_problem_proves_nothing() -> None:
+    # Both hinges are at most 1/2 at x = (1/2, 0), which is optimal. HiGHS is told that they are 1, and finds it empty.
+    x, labels, features = cp.Variable(2, name="x"), np.array([1.0, -1.0]), np.array([[1.0, 2.0], [-1.0, 1.0]])
+    hinge = cp.pos(1 - cp.multiply(labels, features @ x))
+    found = crosscheck(cp.Problem(cp.Minimize(cp.sum_squares(x)), [hinge <= 0.5]), ["CLARABEL", "HIGHS"])
+    assert found.verdicts["CLARABEL"].verdict == "agrees"
+    if found.table["status"].tolist() == ["optimal", "infeasible"]:
+        assert found.verdicts["HIGHS"].verdict == "WRONG"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass, replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
 
 from cvxpriv.conic.data import ConeData, extract
 from cvxpriv.conic.proofs import PROOF, infeasibility_proof, ray, roomy
-from cvxpriv.crosschecks.cases import case_of_problem
+from cvxpriv.crosschecks.cases import Case, case_of_problem
 from cvxpriv.crosschecks.check import crosscheck
+from cvxpriv.crosschecks.isolation import Place
 from cvxpriv.crosschecks.proofs import Proofs
+from cvxpriv.declaration import Declaration
 
 x = cp.Variable(name="x")
 y = cp.Variable(2, name="y")
@@ -96,6 +101,36 @@ def test_values_grow_with_the_box_exactly_where_nothing_limits_them(problem: cp.
     growth = Proofs(case_of_problem("case", problem)).growth(10.0)
     assert len(growth.values) == 3
     assert growth.endless(1e-6) == endless
+
+
+def test_proofs_are_looked_for_in_a_process_of_their_own_and_a_crash_there_is_no_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def crash(*_: object) -> None:
+        raise AssertionError("a solver was called here")
+
+    monkeypatch.setattr("cvxpriv.conic.proofs._solved", crash)  # another process does not know of it
+    monkeypatch.setattr("cvxpriv.crosschecks.proofs.solve_conic", crash)
+    empty, elsewhere = case_of_problem("case", EMPTY["linear"]), Place(isolate=True)
+    found = Proofs(empty, elsewhere).infeasible
+    assert found is not None
+    assert found.holds(PROOF)
+    doomed = replace(empty, declare=Doomed(empty, os.getpid()))
+    assert Proofs(doomed, elsewhere).growth(1.0).values == ()
+    assert Proofs(empty).infeasible is None  # here it raises: no proof, and nothing is lost
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """The declaration of a case that ends every process but one."""
+
+    case: Case
+    spared: int
+
+    def __call__(self) -> Declaration:
+        if os.getpid() != self.spared:
+            os._exit(3)
+        return self.case.declare()
 
 
 def test_growth_of_a_logarithm_is_that_of_its_bound_and_values_are_kept() -> None:

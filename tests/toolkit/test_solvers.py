@@ -41,6 +41,20 @@ def test_each_conic_solver_answers_an_entropy_problem_with_its_own_tolerance_set
     assert solution.objective == pytest.approx(-np.log(3), abs=1e-6)
 
 
+def test_highs_multipliers_of_a_quadratic_problem_are_as_good_as_asked() -> None:
+    # Its own default adds 1e-7 to the quadratic: the multiplier of x0 + x1 == 1e3 is then off by 5e-5.
+    x = cp.Variable(2, name="x")
+    total = cp.sum(x) == 1e3
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(x)), [total])
+    problem.solve(solver="HIGHS", **SOLVERS["HIGHS"].options(1e-9))
+    assert float(total.dual_value) == pytest.approx(-1e3, rel=1e-9)
+
+
+def test_osqp_is_given_the_iterations_that_tangents_need_and_a_limit_in_seconds() -> None:
+    options = SOLVERS["OSQP"].options(1e-6)
+    assert (options["max_iter"], options["time_limit"]) == (100_000, 10.0)
+
+
 def test_the_first_solver_that_fails_is_followed_by_the_next_and_the_status_says_so() -> None:
     problem, x = entropy_problem()
     solution = solve(by(problem), reader(x), chain=["OSQP", "ECOS"])  # OSQP takes no exponential cone

@@ -59,7 +59,12 @@ def test_an_answer_without_fault_agrees() -> None:
         ({"objective": np.inf}, "WRONG", "claims optimal at a point where the objective is inf"),
         ({"objective": np.nan, "status": "optimal_inaccurate"}, "failed", "at a point where the objective is nan"),
         ({"status": "optimal_inaccurate"}, "loose", "does not claim to be accurate"),
-        ({"status": "optimal_inaccurate", "reference": 1.1}, "loose", "off the reference"),
+        ({"status": "optimal_inaccurate", "reference": 1.00001}, "loose", "off the reference"),
+        ({"status": "optimal_inaccurate", "reference": 1.1}, "failed", "and has none: its value is"),
+        ({"status": "optimal_inaccurate", "residuals": cone("dual", 1e-3)}, "failed", "claims no accuracy, and"),
+        ({"status": "optimal_inaccurate", "residuals": cone("dual", 1e-3), "tightest": 1.0}, "loose", "its multi"),
+        ({"objective": 2e-9, "reference": 1e-9, "unit": 1e-9}, "loose", "relative to the objective's own size"),
+        ({"objective": 2e-9, "reference": 1e-9}, "agrees", "every exact residual"),
         ({"status": "failed", "residuals": None, "error": "ValueError: no"}, "failed", "ValueError: no"),
         ({"status": "user_limit", "residuals": None}, "failed", "ended with status user_limit"),
         ({"error": "its objective cannot be evaluated"}, "loose", "its objective cannot be evaluated"),
@@ -142,6 +147,8 @@ def test_a_value_beyond_a_certified_bound_is_wrong() -> None:
     assert settled(solved("A", 1.1), solved("B", 1.0, bound=1.0), maximise=True) == ["WRONG", "agrees"]
     assert settled(solved("A", 1.1), solved("B", 1.0, bound=1.0)) == ["agrees", "agrees"]
     assert settled(solved("A", 1 - 1e-5), solved("B", 1.0, bound=1.0)) == ["loose", "agrees"]
+    inaccurate = replace(solved("A", 0.9), status="optimal_inaccurate")
+    assert settled(inaccurate, solved("B", 1.0, bound=1.0)) == ["failed", "agrees"]
 
 
 def test_a_feasible_point_beyond_the_radius_refutes_a_claim_of_infeasibility() -> None:
@@ -197,7 +204,7 @@ def test_where_values_grow_without_a_ray_the_point_is_wrong_and_the_claim_loose(
     assert settled(solved("A"), bare, found=Found(values=(0.0, -1.0, -2.0))) == ["WRONG", "loose"]
     assert settled(solved("A"), bare, maximise=True, found=Found(values=(2.0, 3.0, 4.0))) == ["WRONG", "loose"]
     inaccurate = replace(solved("A"), status="optimal_inaccurate")
-    assert settled(inaccurate, bare, found=Found(values=(0.0, -1.0, -2.0))) == ["loose", "loose"]
+    assert settled(inaccurate, bare, found=Found(values=(0.0, -1.0, -2.0))) == ["failed", "loose"]
     # The gains fall away, as those of 1/x do: the point is not best, and nothing is said for the claim.
     assert settled(solved("A"), bare, found=Found(values=(0.1, 0.01, 0.001))) == ["WRONG", "failed"]
     assert settled(solved("A"), bare, found=Found(values=(1.0, 1.0, 1.0))) == ["agrees", "failed"]

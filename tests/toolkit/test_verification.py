@@ -18,21 +18,8 @@ from cvxpriv.verification.divergences.agreement import row_optimum
 from cvxpriv.verification.divergences.derivatives import numerical_slope
 from cvxpriv.verification.findings import Check, Finding, judged, run_checks
 
-BUILT_IN = (
-    "mutual-information",
-    "reverse-kl",
-    "jensen-shannon",
-    "le-cam",
-    "hellinger",
-    "chi-square",
-    "neyman",
-    "alpha:0.5",
-    "alpha:3",
-    "alpha:-1",
-    "total-variation",
-    "hockey-stick:2",
-)
-NOT_STRICT = ("total-variation", "hockey-stick:2")
+from .divergence_cases import BUILT_IN, NOT_STRICT
+
 MI, KL, JS, LE_CAM, TV, NEYMAN, CHI = (
     divergence(name)
     for name in (
@@ -93,6 +80,32 @@ def turns_down_at_50(t: np.ndarray) -> np.ndarray:
     return np.where(t < 50.0, (t - 1.0) ** 2, 2401.0 + 98.0 * (t - 50.0) - 1e-3 * (t - 50.0) ** 2)
 
 
+def tiny_kink(t: np.ndarray) -> np.ndarray:
+    return (t - 1.0) ** 2 + 1e-6 * np.maximum(t - 3.0, 0.0)
+
+
+def narrow_bump(t: np.ndarray) -> np.ndarray:
+    return (t - 1.0) ** 2 + 1e-3 * np.maximum(0.0, 1.0 - np.abs(t - 7.0) / 1e-3)
+
+
+def convex_near_1(t: np.ndarray) -> np.ndarray:
+    away = np.abs(t - 1.0)
+    return np.where(away < 0.5, away**2, 0.25 + np.sqrt(np.maximum(away - 0.5, 0.0)))
+
+
+def changes_its_argument(t: np.ndarray) -> np.ndarray:
+    t -= 1.0
+    return t**2
+
+
+def leaves(t: np.ndarray) -> np.ndarray:
+    raise SystemExit(0)
+
+
+def only_where_sums_are_1(p: cp.Expression, q: cp.Expression) -> forms.Form:
+    return cp.sum(cp.rel_entr(p, q)), [cp.sum(p) == 1.0]
+
+
 VALUE, CONVEX = "expression is sum p f(q/p)", "f is convex"
 TRAPS: dict[str, tuple[FDivergence, str, str]] = {
     "concave": (FDivergence("x", f=np.log), CONVEX, "above a chord"),
@@ -151,6 +164,38 @@ TRAPS: dict[str, tuple[FDivergence, str, str]] = {
         "(a) f is strictly convex",
         "strictly_convex=False",
     ),
+    "convex near 1 only": (FDivergence("x", f=convex_near_1), CONVEX, "above a chord"),
+    "a bump as narrow as 1e-3": (FDivergence("x", f=narrow_bump), CONVEX, "above a chord"),
+    "a step": (FDivergence("x", f=lambda t: t * np.log(t) + 0.01 * (t >= 5.0)), CONVEX, "above a chord"),
+    "single precision": (FDivergence("x", f=lambda t: ((t - 1.0) ** 2).astype(np.float32)), CONVEX, "above a chord"),
+    "a gap as narrow as 2e-3": (
+        FDivergence("x", f=lambda t: np.where(np.abs(t - 7.0) < 1e-3, np.nan, (t - 1.0) ** 2)),
+        "f is finite",
+        "f is nan at",
+    ),
+    "complex numbers": (FDivergence("x", f=lambda t: t * np.log(t) + 0j), "f is finite", "return real numbers"),
+    "texts": (FDivergence("x", f=lambda t: t.astype(str)), "f is finite", "return real numbers"),
+    "scalars only": (FDivergence("x", f=lambda t: t * np.log(t) if t > 0 else 0.0), "f is finite", "ValueError"),
+    "changes its argument": (FDivergence("x", f=changes_its_argument), "f is finite", "work on a copy"),
+    "ends the process": (FDivergence("x", f=leaves), "f is finite", "raised SystemExit"),
+    "f(1) is 1e-9": (FDivergence("x", f=lambda t: t * np.log(t) + 1e-9), "f(1) = 0", "subtract f(1)"),
+    "a limit that is no number": (replace(JS, at_zero=np.nan), "limit of f at 0", "correct at_zero"),
+    "wrong curvature along q": (
+        replace(JS, in_q=lambda p, q: (JS.partials(p, q)[1], 2.0 * JS.fsecond(q / p) / p)),
+        "partials are right",
+        "the second one of in_q is wrong",
+    ),
+    "right only where sums are 1": (
+        replace(MI, expression=only_where_sums_are_1),
+        "constraints exclude nothing",
+        "mechanisms are excluded",
+    ),
+    "a kink of 1e-6": (FDivergence("x", f=tiny_kink), "(b) f' is Lipschitz", "pass kinks=(...)"),
+    "a kink of 1e-6 in a given derivative": (
+        FDivergence("x", f=tiny_kink, fprime=lambda t: 2.0 * (t - 1.0) + 1e-6 * (t >= 3.0)),
+        "(b) f' is Lipschitz",
+        "pass kinks=(...)",
+    ),
     "kink not declared": (replace(TV, kinks=()), "(b) f' is Lipschitz", "pass kinks=(...)"),
 }
 
@@ -196,6 +241,18 @@ def test_what_is_declared_not_strict_or_kinked_says_which_guarantees_go_and_does
 def test_an_undeclared_kink_is_found_without_a_derivative_too() -> None:
     bare = FDivergence("x", f=lambda t: np.maximum(t - 1.0, 0.0) + (t - 1.0) ** 2)
     assert failures(bare)["(b) f' is Lipschitz"].worst_point["t"] == pytest.approx(1.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("power", [1.2, 2.5, 4.0])
+def test_a_corner_of_a_higher_derivative_is_no_kink(power: float) -> None:
+    f = FDivergence("x", f=lambda t: np.abs(t - 1.0) ** power, fprime=None)
+    # |t - 1|^0.2 is no Lipschitz f', though it does not jump; those of larger powers are.
+    assert verdict(f, "(b) f' is Lipschitz").verdict == ("fails" if power < 2.0 else "holds")
+
+
+def test_a_small_kink_beside_a_declared_one_is_found() -> None:
+    f = replace(TV, f=lambda t: TV.f(t) + tiny_kink(t), fprime=None, partials=None, fsecond=None, strictly_convex=True)
+    assert failures(f)["(b) f' is Lipschitz"].worst_point["t"] == pytest.approx(3.0, rel=1e-4)
 
 
 def test_without_an_expression_tangents_are_solved_and_the_form_is_not_judged() -> None:

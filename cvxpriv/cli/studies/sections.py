@@ -111,9 +111,13 @@ def starts_section(
     best = starts.head(10).rename(columns={"kkt": "KKT residual"})
     shown = f"The best {len(best)} of {len(starts)} starts." if len(best) < len(starts) else "All starts."
     figures = []
-    if {"objective", "kkt"} <= set(history.columns) and history["objective"].notna().any():
-        alt = "Objective and KKT residual by iteration, one line for each start."
-        figures.append(Picture.of(plot_history(history, best=found.run.start), alt))
+    measured = {name for name in history.columns if history[name].notna().any()}
+    residual = next((name for name in ("kkt", "gap") if name in measured), None)
+    if "objective" in measured and residual is not None:
+        alt = (
+            f"Objective and {'KKT residual' if residual == 'kkt' else residual} by iteration, one line for each start."
+        )
+        figures.append(Picture.of(plot_history(history, residual=residual, best=found.run.start), alt))
     return Section("How it was found", figures=figures, tables=[Table(best, f"{shown} {caption}")])
 
 

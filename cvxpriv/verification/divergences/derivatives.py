@@ -9,7 +9,7 @@ import numpy as np
 
 from cvxpriv.state import Array
 from cvxpriv.verification.divergences.setting import ROUNDING, DivergenceSetting
-from cvxpriv.verification.findings import NOT_APPLICABLE, Finding, judged
+from cvxpriv.verification.findings import FAILS, NOT_APPLICABLE, Finding, judged
 
 __all__ = ["first", "numerical_slope", "partials", "second"]
 
@@ -58,12 +58,19 @@ def second(setting: DivergenceSetting) -> Finding:
 
 
 def partials(setting: DivergenceSetting) -> Finding:
-    """The partial derivatives as given are f(t) - t f'(t) and f'(t)."""
-    if setting.f.partials is None:
+    """The partial derivatives as given are f(t) - t f'(t) and f'(t), the second ones t^2 f''(t)/p and f''(t)/p."""
+    f = setting.f
+    if f.partials is None and f.in_p is None and f.in_q is None:
         return Finding(NOT_APPLICABLE, "no partials are given: f(t) - t f'(t) and f'(t) are used")
     t = setting.smooth_points(POINTS)
     p = np.exp(setting.random(2).uniform(np.log(1e-6), 0.0, t.size))
-    in_p, in_q = setting.f.partials(p, p * t)
+    first = _first_partials(setting, t, p)
+    return first if first.verdict == FAILS else _second_partials(setting, t, p, first)
+
+
+def _first_partials(setting: DivergenceSetting, t: Array, p: Array) -> Finding:
+    with np.errstate(all="ignore"):
+        in_p, in_q = setting.f.gradients(p, p * t)
     slope, tolerance = numerical_slope(setting.values, t, setting.f.f)
     values = setting.values(t)
     noise = t * tolerance + ROUNDING * (1.0 + np.abs(values))
@@ -75,6 +82,27 @@ def partials(setting: DivergenceSetting) -> Finding:
         "the gradients of p f(q/p) are right, whatever p is",
         lambda k: f"the one in {'pq'[k // t.size]} is wrong: they must be f(t) - t f'(t) and f'(t) at t = q/p",
     )
+
+
+def _second_partials(setting: DivergenceSetting, t: Array, p: Array, otherwise: Finding) -> Finding:
+    """Those of `in_p` and `in_q`, times p / t^2 and p; `otherwise` where none is given."""
+    curvature = _extrapolated(lambda at: numerical_slope(setting.values, at, setting.f.f)[0], t)
+    size = np.abs(curvature) + (1.0 + np.abs(setting.values(t))) / t**2
+    for name, side, scale in (("p", setting.f.in_p, p / t**2), ("q", setting.f.in_q, p)):
+        if side is None:
+            continue
+        with np.errstate(all="ignore"):
+            given = side(p, p * t)[1] * scale
+        found = judged(
+            np.abs(given - curvature),
+            SECOND * size,
+            lambda k: {"p": float(p[k]), "q": float((p * t)[k])},
+            otherwise.meaning,
+            f"the second one of in_{name} is wrong: it must be {'t^2 ' if name == 'p' else ''}f''(t)/p at t = q/p",
+        )
+        if found.verdict == FAILS:
+            return found
+    return otherwise
 
 
 def numerical_slope(values: Callable[[Array], Array], t: Array, f: Callable[[Array], Array]) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from cvxpriv.verification.findings import FAILS, HOLDS, Finding
 __all__ = ["at_infinity", "at_zero"]
 
 #: Powers of ten up to where squares still have a value.
-DECADES = np.array([3, 6, 9, 12, 25, 50, 75, 100, 125, 150])
+DECADES = np.array([1, 2, 3, 6, 9, 12, 25, 50, 75, 100, 125, 150])
 #: What a limit that was given, and one that was read off at 1e12, may be off.
 GIVEN, READ_OFF = 1e-6, 1e-5
 

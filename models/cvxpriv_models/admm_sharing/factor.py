@@ -21,6 +21,9 @@ __all__ = ["Factor"]
 
 #: Systems kept for one party: residual balancing changes rho now and then, and comes back to old values.
 KEPT = 2
+#: Dense columns with at most this part of entries that are not 0 are multiplied by rows: a9a's, four times faster. The
+#: copy takes 3/8 of their memory at most.
+SPARSE = 0.25
 Solve = Callable[[Array], Array]
 
 
@@ -44,7 +47,8 @@ class Factor:
     @cached_property
     def gram(self) -> Array:
         """G, of the smaller side."""
-        product = self.transposed @ self.part if self.tall else self.part @ self.transposed
+        part = self.part
+        product = part.T @ part if self.tall else part @ part.T
         return np.asarray(product.toarray() if sparse.issparse(product) else product)
 
     @cached_property
@@ -80,9 +84,16 @@ class Factor:
         return np.asarray(np.sqrt(values[kept])[:, None] * vectors[:, kept].T)
 
     @cached_property
+    def stored(self) -> Part:
+        """D as products with it are fastest."""
+        if sparse.issparse(self.part) or np.count_nonzero(self.part) > SPARSE * self.part.size:
+            return self.part
+        return sparse.csr_array(self.part)
+
+    @cached_property
     def transposed(self) -> Array | sparse.csc_array:
         """D', a view: making one at every step costs as much as a product with a sparse D."""
-        return self.part.T
+        return self.stored.T
 
     def pull(self, u: Array) -> Array:
         """Return D'u, (d,), of u, (N,)."""
@@ -90,7 +101,7 @@ class Factor:
 
     def share(self, x: Array) -> Array:
         """Return D x, (N,), of x, (d,)."""
-        return np.asarray(self.part @ x)
+        return np.asarray(self.stored @ x)
 
     def minimiser(self, u: Array, rho: float, ridge: float, tau: float = 0.0, anchor: Array | None = None) -> Array:
         """Return the least of (ridge/2)||x||^2 + (tau/2)||x - anchor||^2 + (rho/2)||D x||^2 - u'D x, (d,).

@@ -22,6 +22,8 @@ __all__ = ["SharingResiduals", "duality_gap", "residuals"]
 
 #: How near a kink of the loss counts as on it: what rounding leaves of a z that was put there.
 AT_KINK = 1e-9
+#: How far a sum of products may be off, relative to the sum of their sizes.
+ROUNDING = 8.0 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
@@ -73,22 +75,27 @@ def distance(regularizer: Regularizer, x: Array, g: Array, lam: float) -> float:
 
 
 def duality_gap(problem: Problem, state: Values) -> float:
-    """Return an upper bound on objective(x) - optimum, at one start of a state with y in weight dl(z).
+    """Return an upper bound on objective(x) - optimum, at one start of a state.
 
-    For a convex loss and R_m = (c/2)||x||^2 it is exact duality: the conjugate of the loss at y is y'z - l(z). inf for
-    other regularisers, for lam = 0 and for a loss that is not convex.
+    For a convex loss and R_m = (c/2)||x||^2 it is exact duality at the slopes of the loss at z: their conjugate is
+    y'z - l(z). What rounding may hide is added. inf for other regularisers, for lam = 0 and for a loss that is not
+    convex.
     """
     ridges = [one.ridge for one in problem.regularizers]
     if not problem.loss.convex or problem.lam == 0.0 or any(not ridge for ridge in ridges):
         return float("inf")
-    z, y, loss = state["z"], state["y"], problem.loss
+    z, loss, weights, labels = state["z"], problem.loss, problem.weights, problem.y
+    low, high = loss.slopes(z, labels, within=AT_KINK)
+    y = np.clip(state["y"], weights * low, weights * high)
     total = total_share(state, problem.parties)
-    gap = float(problem.weights @ (loss.value(total, problem.y) - loss.value(z, problem.y)) - y @ (total - z))
+    here, there = loss.value(total, labels), loss.value(z, labels)
+    gap = float(weights @ (here - there) - y @ (total - z))
+    gap += ROUNDING * float(weights @ (np.abs(here) + np.abs(there)) + np.abs(y) @ (np.abs(total) + np.abs(z)))
     for m, ridge in enumerate(ridges):
         curvature = problem.lam * (ridge or 0.0)
         off = state[f"x/{m}"] + (problem.parts[m].T @ y) / curvature
         gap += 0.5 * curvature * float(off @ off)
-    return gap
+    return gap if np.isfinite(gap) else float("inf")
 
 
 def _fit(problem: Problem, z: Array, y: Array) -> float:

@@ -22,6 +22,7 @@ from cvxpriv.learning import Loss, Regularizer
 from cvxpriv.options import require_counts, require_positive
 from cvxpriv.progress import track
 from cvxpriv.running import run
+from cvxpriv.runs import read_run
 from cvxpriv.schedule import Context
 from cvxpriv.state import Array, Values, single
 
@@ -33,7 +34,7 @@ from .run import Settings, SharingRun
 from .schemes import Scheme, scheme_named
 
 if TYPE_CHECKING:
-    from .private import PrivateSharingRun
+    from .private_run import PrivateSharingRun
 
 __all__ = ["ADMMSharing"]
 
@@ -233,9 +234,11 @@ class ADMMSharing:
         return example_cases()
 
     @staticmethod
-    def load_run(path: PathLike) -> SharingRun:
-        """Read a saved run: what `cvxpriv.load` calls."""
-        return SharingRun.load(path)
+    def load_run(path: PathLike) -> SharingRun | PrivateSharingRun:
+        """Read a saved run, private or not: what `cvxpriv.load` calls."""
+        from .private_run import PrivateSharingRun
+
+        return PrivateSharingRun.load(path) if read_run(path).get("private") else SharingRun.load(path)
 
     def require_guarantee(self, scheme: Scheme, rho: float) -> None:
         """Warn where a scheme may diverge; `solve` and `solve_private` ask this first.

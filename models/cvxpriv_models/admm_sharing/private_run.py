@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from cvxpriv.history import History
+from cvxpriv.errors import DataError
+from cvxpriv.files import PathLike
+from cvxpriv.learning import loss_named, regularizer_named
+from cvxpriv.options import require_counts, require_seed
 from cvxpriv.privacy import Accounting
+from cvxpriv.privacy.records import accounting_document, accounting_of, finite_or_none, none_as_infinite, read_fit
+from cvxpriv.runs import write_run
 from cvxpriv.schedule import Release
 from cvxpriv.state import Values
 
-from .private_settings import PrivateSettings
-from .run import Fitted
+from . import algorithm
+from .blocks import centre
+from .labels import LABELS, flip_probability, unbiased
+from .private_settings import FOR_LABELS, PrivateSettings
+from .problem import Problem
+from .run import ROWS, Fitted, sampled
+from .schemes import scheme_named
+
+if TYPE_CHECKING:
+    from cvxpriv.crosschecks.check import CrossCheck
+
+    from .model import ADMMSharing
 
 __all__ = ["AT_HOME", "DEGENERATE", "LEAK", "SEEDED", "PrivateSharingRun"]
 
@@ -47,11 +66,15 @@ class PrivateSharingRun(Fitted):
     ledger : tuple of Release
         Every release: step, pass, mu.
     released : mapping of str to ndarray
-        What everyone knows at the end: `v/m` (N,), `z`, `y`, `noise/m`, `sensitivity/m`, `kept/m`.
+        What everyone knows at the end: `v/m` (N,), `z`, `y`, `noise/m`, `sensitivity/m`, `kept/m`, the `weights`, and
+        the `labels` that the centre used: public ones, or flipped ones, which its dual shows.
     warnings : tuple of str
         What the guarantee does not cover.
+    history : DataFrame
+        One row a pass, public figures only: iteration, gap (||S - z||), and of each party noise, sensitivity and the
+        part kept.
     seconds : float
-    log : History
+        Not in a file: times tell of the data.
     interrupted : bool
         Whether the keyboard or a callback ended the run; the accounting is then of what was released.
     """
@@ -61,11 +84,127 @@ class PrivateSharingRun(Fitted):
     ledger: tuple[Release, ...]
     released: Values
     warnings: tuple[str, ...]
-    seconds: float
-    log: History = field(default_factory=History, repr=False)
+    history: pd.DataFrame = field(repr=False)
+    seconds: float = float("nan")
     interrupted: bool = False
 
-    @property
-    def history(self) -> pd.DataFrame:
-        """Pass by pass, public figures only: ||S - z||, and of each party noise, sensitivity and the part kept."""
-        return self.log.frame(0)
+    def certify(
+        self,
+        solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"),
+        rows: int | None = ROWS,
+        seed: int = 0,
+        *,
+        model: ADMMSharing | None = None,
+        **options: Any,
+    ) -> CrossCheck:
+        """Pose the step that would follow the last release again, to every solver, and judge the answers.
+
+        The centre's step reads released values alone. A party's step reads its columns too, which a private run does
+        not keep: with the `model` they are posed as well.
+
+        Parameters
+        ----------
+        solvers : sequence of str, optional
+            None is every installed solver that takes the block's cones.
+        rows, seed
+            See `SharingRun.certify`.
+        model : ADMMSharing, optional
+            The one that was fitted.
+        **options
+            Passed to `cvxpriv.crosschecks.check.crosscheck`.
+
+        Raises
+        ------
+        DataError
+            The model has other rows or columns than the fit.
+        ModelError
+            The loss is a user's own, and known by its name only.
+        """
+        from cvxpriv.crosschecks.check import case_of_block, crosscheck
+
+        require_counts(rows=rows)
+        require_seed(seed)
+        scheme = scheme_named(self.settings.scheme)
+        problem = self._problem()
+        view: Values = {**self.released, "rho": np.asarray(self.settings.rho)}
+        cases = []
+        if model is not None:
+            self._require_fitted(model)
+            view = {**view, **{f"x/{m}": x for m, x in enumerate(self.coefficients)}}
+            blocks = algorithm.blocks(model.problem, scheme, model.factors, model.rules)
+            cases = [case_of_block(block, view) for name, block in blocks.items() if name != "z"]
+        if problem.loss.expression is not None:
+            problem, view = sampled(problem, view, rows, seed)
+            cases.append(case_of_block(centre(problem, scheme), view))
+        return crosscheck(cases, solvers, **options)
+
+    def save(self, path: PathLike) -> Path:
+        """Write the run to a JSON file, whole or not at all.
+
+        The file holds what was released, and every party's coefficients, **which the guarantee does not cover**: it is
+        for whoever may see all of them, as in a simulation.
+        """
+        document = {
+            "coefficients": [x.tolist() for x in self.coefficients],
+            "loss": self.loss_name,
+            "classes": None if self.classes is None else self.classes.tolist(),
+            "private": True,
+            "settings": _settings_document(self.settings),
+            "accounting": accounting_document(self.accounting),
+            "ledger": [asdict(release) for release in self.ledger],
+            "released": {name: values.tolist() for name, values in self.released.items()},
+            "warnings": self.warnings,
+            "history": self.history.to_dict(orient="list"),
+            "interrupted": self.interrupted,
+        }
+        return write_run(path, "ADMMSharing", document)
+
+    @classmethod
+    def load(cls, path: PathLike) -> PrivateSharingRun:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        DataError
+            No such file, not a saved run of sharing, or of another version.
+        """
+        document = read_fit(path, "ADMMSharing", private=True)
+        classes, settings = document["classes"], document["settings"]
+        infinite = {name: none_as_infinite(settings[name]) for name in ("clip", "clip_entries")}
+        bounds = tuple(none_as_infinite(bound) for bound in settings["bounds"])
+        return cls(
+            coefficients=[np.array(x) for x in document["coefficients"]],
+            loss_name=document["loss"],
+            classes=None if classes is None else np.array(classes),
+            settings=PrivateSettings(**{**settings, **infinite, "bounds": bounds}),
+            accounting=accounting_of(document["accounting"]),
+            ledger=tuple(Release(**one) for one in document["ledger"]),
+            released={name: np.array(values) for name, values in document["released"].items()},
+            warnings=tuple(document["warnings"]),
+            history=pd.DataFrame(document["history"]),
+            interrupted=document["interrupted"],
+        )
+
+    def _problem(self) -> Problem:
+        """The problem as the centre knows it: everything but the parties' columns."""
+        labels, loss = self.released[LABELS], loss_named(self.loss_name)
+        if self.settings.labels == "held":
+            loss = unbiased(loss, flip_probability(FOR_LABELS * self.settings.epsilon))
+        unknown = tuple(np.zeros((labels.size, 0)) for _ in self.coefficients)
+        none = (regularizer_named("none"),) * len(unknown)
+        return Problem(unknown, labels, loss, none, 0.0, self.released["weights"])
+
+    def _require_fitted(self, model: ADMMSharing) -> None:
+        shapes = [part.shape for part in model.problem.parts]
+        expected = [(self.released[LABELS].size, x.size) for x in self.coefficients]
+        if shapes != expected:
+            raise DataError(f"model has parts of shapes {shapes}, the fit {expected}: pass the model that was fitted")
+
+
+def _settings_document(settings: PrivateSettings) -> dict[str, Any]:
+    """Return the settings as JSON holds them: a bound that is infinite is None."""
+    document = asdict(settings)
+    for name in ("clip", "clip_entries"):
+        document[name] = finite_or_none(document[name])
+    document["bounds"] = [finite_or_none(bound) for bound in settings.bounds]
+    return document

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning import Loss, Regularizer, loss_named, regularizer_named
+from cvxpriv.learning.labels import signed_labels
 from cvxpriv.learning.regularizers import restricted
 from cvxpriv.state import Array
 
@@ -20,8 +21,8 @@ __all__ = ["Part", "Problem", "checked_part"]
 #: One party's columns, (N, d_m): dense, or sparse by rows.
 Part = Array | sparse.csr_array
 
-#: Labels shown in a message.
-SHOWN = 5
+#: Of an entry and of a weight: products of a few of them stay finite.
+LARGEST = 1e75
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,7 @@ class Problem:
         """
         matrices = _parts(parts)
         chosen = loss_named(loss)
-        labels, classes = _labels(y, matrices[0].shape[0], chosen)
+        labels, classes = signed_labels(y, matrices[0].shape[0], chosen)
         regularizers = _one_a_party("regularizer", regularizer, len(matrices))
         bounds = _one_a_party("sets", sets, len(matrices))
         within = tuple(
@@ -143,8 +144,10 @@ def checked_part(name: str, part: Any) -> Part:
     Raises
     ------
     DataError
-        Not a table of finite numbers with a row and a column.
+        Not a table of finite numbers with a row and a column, or numbers whose squares overflow.
     """
+    if np.iscomplexobj(part):
+        raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
     if sparse.issparse(part):
         rows = sparse.csr_array(cast(Any, part), dtype=np.float64)
         entries = rows.data
@@ -162,6 +165,9 @@ def checked_part(name: str, part: Any) -> Part:
         )
     if not np.isfinite(entries).all():
         raise DataError(f"{name} holds NaN or infinite entries: drop the rows or fill them")
+    largest = max(float(entries.max(initial=0.0)), -float(entries.min(initial=0.0)))
+    if largest > LARGEST:
+        raise DataError(f"{name} holds entries as large as {largest:.3g}, whose squares overflow: scale its columns")
     return matrix
 
 
@@ -175,27 +181,6 @@ def _parts(parts: Any) -> tuple[Part, ...]:
     if len(set(rows)) > 1:
         raise DataError(f"parts have {rows} rows: every party must hold the same samples, in the same order")
     return matrices
-
-
-def _labels(y: ArrayLike, samples: int, loss: Loss) -> tuple[Array, np.ndarray | None]:
-    given = np.asarray(y)
-    if given.shape != (samples,):
-        raise DataError(f"y has shape {given.shape}, expected ({samples},), one label a row of parts")
-    try:
-        numeric = given.astype(np.float64)
-    except (TypeError, ValueError):
-        numeric = None
-    if numeric is not None and not np.isfinite(numeric).all():
-        raise DataError("y holds NaN or infinite labels: drop these samples")
-    if not loss.margin:
-        if numeric is None:
-            raise DataError(f"y holds {given[:SHOWN].tolist()}..., not numbers: loss {loss.name!r} predicts numbers")
-        return numeric, None
-    classes = np.unique(given)
-    if classes.size != 2:
-        found = ", ".join(map(repr, classes[:SHOWN].tolist())) + (", ..." if classes.size > SHOWN else "")
-        raise DataError(f"y has {classes.size} classes ({found}); loss {loss.name!r} needs two: choose a binary label")
-    return np.where(given == classes[1], 1.0, -1.0), classes
 
 
 def _one_a_party(name: str, given: Any, parties: int) -> tuple[Any, ...]:
@@ -219,6 +204,8 @@ def _weights(weights: ArrayLike | None, samples: int) -> Array:
         given = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError("weights does not hold numbers: pass one positive number a sample") from None
-    if given.shape != (samples,) or not (np.isfinite(given) & (given > 0.0)).all():
-        raise DataError(f"weights must be {samples} finite numbers > 0, one a sample: drop samples of weight 0")
+    if given.shape != (samples,) or not ((given > 0.0) & (given <= LARGEST)).all():
+        raise DataError(
+            f"weights must be {samples} finite numbers > 0, one a sample, at most {LARGEST:g}: drop samples of weight 0"
+        )
     return given

@@ -12,18 +12,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import expit
 
 from cvxpriv.block import Block
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.files import PathLike
 from cvxpriv.history import History
+from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.options import require_counts, require_seed
-from cvxpriv.runs import read_run, write_run
+from cvxpriv.privacy.records import read_fit
+from cvxpriv.runs import write_run
 from cvxpriv.state import Array, Values
 
 from . import algorithm
 from .algorithm import Rules
+from .blocks import centre
 from .factor import Factor
 from .kkt import SharingResiduals
 from .problem import Problem, checked_part
@@ -32,7 +34,7 @@ from .schemes import scheme_named
 if TYPE_CHECKING:
     from cvxpriv.crosschecks.check import CrossCheck
 
-__all__ = ["Fitted", "Settings", "SharingRun"]
+__all__ = ["ROWS", "Fitted", "Settings", "SharingRun", "sampled"]
 
 #: Samples of the z block that a cross-check takes unless told otherwise: a cone solver does these in about a second.
 ROWS = 2000
@@ -94,17 +96,11 @@ class Fitted:
         ModelError
             The loss is not the logistic one: the others model no probability.
         """
-        if self.loss_name != "logistic":
-            raise ModelError(
-                f"loss={self.loss_name!r} models no probability: use decision_function or predict, or fit 'logistic'"
-            )
-        margin = self.decision_function(parts)
-        return np.column_stack([expit(-margin), expit(margin)])
+        return class_probabilities(self.decision_function(parts), self.loss_name)
 
     def predict(self, parts: Sequence[ArrayLike | sparse.sparray]) -> np.ndarray:
         """Return the predicted class of each row, (n,); for a residual loss the predicted number."""
-        margin = self.decision_function(parts)
-        return margin if self.classes is None else self.classes[(margin > 0.0).astype(int)]
+        return predicted(self.decision_function(parts), self.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,14 +191,11 @@ class SharingRun(Fitted):
         require_counts(rows=rows)
         require_seed(seed)
         problem, blocks = self._problem(), self.blocks()
-        z, view = blocks.pop("z"), self.state
-        cases = [case_of_block(block, view) for block in blocks.values()]
+        view = self.state
+        cases = [case_of_block(block, view) for name, block in blocks.items() if name != "z"]
         if problem.loss.expression is not None:
-            if rows is not None and rows < problem.samples:
-                chosen = np.sort(np.random.default_rng(seed).choice(problem.samples, rows, replace=False))
-                problem, view = _sampled(problem, view, chosen)
-                z = algorithm.blocks(problem, scheme_named(self.settings.scheme), self.factors)["z"]
-            cases.append(case_of_block(z, view))
+            problem, view = sampled(problem, view, rows, seed)
+            cases.append(case_of_block(centre(problem, scheme_named(self.settings.scheme)), view))
         return crosscheck(cases, solvers, **options)
 
     def save(self, path: PathLike) -> Path:
@@ -234,7 +227,7 @@ class SharingRun(Fitted):
         DataError
             No such file, not a saved run of sharing, or of another version.
         """
-        document = read_run(path)
+        document = read_fit(path, "ADMMSharing", private=False)
         found = document["kkt"]
         classes = document["classes"]
         return cls(
@@ -257,8 +250,11 @@ class SharingRun(Fitted):
         return self.problem
 
 
-def _sampled(problem: Problem, view: Values, chosen: np.ndarray) -> tuple[Problem, Values]:
-    """The problem and the state on some of the samples."""
+def sampled(problem: Problem, view: Values, rows: int | None, seed: int) -> tuple[Problem, Values]:
+    """Return the problem and the state on some of the samples, drawn without replacement; None is all."""
+    if rows is None or rows >= problem.samples:
+        return problem, view
+    chosen = np.sort(np.random.default_rng(seed).choice(problem.samples, rows, replace=False))
     parts = tuple(part[chosen] for part in problem.parts)
     smaller = replace(problem, parts=parts, y=problem.y[chosen], weights=problem.weights[chosen])
     per_sample = {"z", "y", *(f"v/{m}" for m in range(problem.parties))}

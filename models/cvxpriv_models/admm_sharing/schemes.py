@@ -71,8 +71,9 @@ class Scheme:
         """
         if not self.proximal:
             return 0.0
-        others = parties if self.linearises(regularizer) else parties - 1
-        return others * rho * factor.largest
+        if self.linearises(regularizer):
+            return parties * rho * (factor.largest or 1.0)  # columns of zeros need no hold, a proximal step has one
+        return (parties - 1) * rho * factor.largest
 
 
 SCHEMES: Mapping[str, Scheme] = {

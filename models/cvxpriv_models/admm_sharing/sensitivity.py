@@ -26,7 +26,7 @@ __all__ = ["cell", "column", "operator", "printed", "row", "shrinkage"]
 
 def shrinkage(norm: float, kappa: float) -> float:
     """Return B^2/(B^2 + kappa): the norm of H for columns of spectral norm B."""
-    return float(norm**2 / (norm**2 + kappa))
+    return float((norm / np.hypot(norm, np.sqrt(kappa))) ** 2)  # B^2 itself may overflow
 
 
 def operator(target: Array, kappa: float, norm: float, change: float) -> float:

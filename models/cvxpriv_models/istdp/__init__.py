@@ -5,7 +5,7 @@ Yuan, Peng: "Iterative Shrink Threshold Differential Privacy Algorithm Based on 
 """
 
 from . import penalty_checks
-from .gist import Search
+from .line_search import Search
 from .model import ISTDP
 from .penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty, penalty_named
 from .private_run import PrivateSparseRun

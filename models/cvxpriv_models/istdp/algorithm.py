@@ -7,7 +7,8 @@ from cvxpriv.errors import ModelError, suggest
 from cvxpriv.schedule import Accelerator, Loop
 
 from .blocks import proximal_block
-from .gist import Search, gist
+from .gist import gist
+from .line_search import Search
 from .problem import Problem
 from .support_newton import suits, support_newton
 

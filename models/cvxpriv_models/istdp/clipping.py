@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from cvxpriv.state import Array
 
 from .problem import Design, Problem
 
-__all__ = ["ADJACENCIES", "ClippedGradient", "clipped_slopes", "row_norms"]
+__all__ = ["ADJACENCIES", "ClippedGradient", "clipped_rows", "clipped_slopes", "neighbours", "row_norms"]
 
 #: Neighbouring relation to how many clipped gradients the sum of one neighbour has that the other's has not.
 ADJACENCIES = {"replace-one": 2.0, "add-remove": 1.0}
@@ -40,7 +41,8 @@ def row_norms(design: Design) -> Array:
         chosen = design[odd]
         most = chosen.max(axis=1), chosen.min(axis=1)
         largest = [np.abs(side if isinstance(side, np.ndarray) else side.toarray()).ravel() for side in most]
-        norms[odd] = np.sqrt(design.shape[1]) * np.maximum(*largest)
+        with np.errstate(over="ignore"):
+            norms[odd] = np.sqrt(design.shape[1]) * np.maximum(*largest)
     return norms
 
 
@@ -49,6 +51,20 @@ def clipped_slopes(slopes: Array, norms: Array, clip: float) -> Array:
     with np.errstate(divide="ignore", over="ignore"):
         most = clip / norms
     return np.where(np.isnan(slopes), 0.0, np.clip(slopes, -most, most))
+
+
+def clipped_rows(design: Design, bound: float) -> Design:
+    """Return the rows, those longer than `bound` shortened to it."""
+    share = bound / np.maximum(row_norms(design), bound)
+    scaled = design * share[:, None] if isinstance(design, np.ndarray) else sp.diags_array(share) @ design
+    return scaled if isinstance(scaled, np.ndarray) else sp.csr_array(scaled)
+
+
+def neighbours(adjacency: str, divisor: int) -> str:
+    """Return the neighbouring relation in words."""
+    if adjacency == "replace-one":
+        return f"one row replaced, n = {divisor} public"
+    return f"one row added or removed, the divisor {divisor} public"
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,22 +18,20 @@ passes, newton      passes done; Newton steps that followed the last one (`suppo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.options import require_counts
 from cvxpriv.schedule import Accelerator, Invariant, Loop, Sweep, Update
 from cvxpriv.state import Array, Values, single, stack, starts_in
 from cvxpriv.stopping import AnyOf, Below, Moved
 
 from . import closed_form, kkt
 from .blocks import proximal_block
-from .penalties import Penalty
+from .line_search import Search
 from .problem import Problem
 
-__all__ = ["LOOP", "STEPS", "Search", "gist", "initial_state"]
+__all__ = ["LOOP", "STEPS", "gist", "initial_state"]
 
 #: The names under which the loops stand in a run's history.
 LOOP = "pass"
@@ -41,8 +39,6 @@ SEARCH = "line search"
 
 #: F is a sum of terms of its own size: a rise within their rounding is none.
 ROUNDING = 8.0 * np.finfo(float).eps
-#: A loss that is flat far out has Barzilai-Borwein lengths without bound.
-FAR = 1e6
 
 
 def _alternating(first: float, second: float, passes: int) -> float:
@@ -55,54 +51,6 @@ STEPS: Mapping[str, Callable[[float, float, int], float]] = {
     "bb2": lambda first, second, passes: second,
     "alternating": _alternating,
 }
-
-
-@dataclass(frozen=True)
-class Search:
-    """The constants of the line search.
-
-    Attributes
-    ----------
-    beta : float
-        In (0, 1): the share of the decrease asked for, beta / (2 step) ||theta+ - theta||^2.
-    shrink : float
-        In (0, 1): the paper's eta.
-    memory : int
-        Over how many points the highest F counts; 1 is monotone.
-    shortest : float
-        Least first length, alpha_min in the paper, as a share of the first one.
-    longest : float, optional
-        Greatest first length, alpha_max in the paper. None is 1 / weak_convexity of the penalty: up to there the
-        proximal step is continuous, beyond it thresholds hard and may throw coefficients far out. For a convex penalty
-        and for capped l1 it is `FAR` times the first length.
-    halvings : int
-        Most trials of a pass.
-    """
-
-    beta: float = 1e-4
-    shrink: float = 0.5
-    memory: int = 5
-    shortest: float = 1e-6
-    longest: float | None = None
-    halvings: int = 100
-
-    def __post_init__(self) -> None:
-        for name in ("beta", "shrink"):
-            if not 0.0 < getattr(self, name) < 1.0:
-                raise ModelError(f"{name}={getattr(self, name)!r} of the line search is not in (0, 1)")
-        if not (0.0 < self.shortest <= 1.0 and (self.longest is None or self.longest > 0.0)):
-            raise ModelError(
-                f"shortest={self.shortest!r} and longest={self.longest!r} bound no step: choose 0 < shortest <= 1 and "
-                "longest > 0"
-            )
-        require_counts(memory=self.memory, halvings=self.halvings)
-
-    def bound(self, penalty: Penalty, first: float) -> float:
-        """Return the greatest length that a pass begins with; `first` is the first one's."""
-        if self.longest is not None:
-            return self.longest
-        bend = penalty.weak_convexity
-        return 1.0 / bend if 0.0 < bend < np.inf else FAR * first
 
 
 def gist(

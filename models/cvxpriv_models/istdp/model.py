@@ -18,11 +18,12 @@ from cvxpriv.errors import ModelError
 from cvxpriv.files import PathLike
 from cvxpriv.learning import Loss
 from cvxpriv.options import numbers, require_counts, require_positive
+from cvxpriv.runs import read_run
 from cvxpriv.state import Array
 
 from .algorithm import blocks, schedule
 from .blocks import proximal_block
-from .gist import Search
+from .line_search import Search
 from .path import path_table
 from .penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty
 from .problem import Problem
@@ -30,7 +31,7 @@ from .run import Settings, SparseRun
 from .solving import Callback, solve_from
 
 if TYPE_CHECKING:
-    from .private import PrivateSparseRun
+    from .private_run import PrivateSparseRun
 
 __all__ = ["ISTDP"]
 
@@ -43,13 +44,15 @@ class ISTDP:
     X : array, DataFrame or scipy sparse array, (n, d)
         Scale the columns alike: one weight punishes them all.
     y : array, (n,)
-        0 and 1, or -1 and 1, for a loss of the margin; any numbers for a loss of the residual.
+        Two classes of any type for a loss of the margin, or one only of 0 and 1, or of -1 and 1; any numbers for a loss
+        of the residual.
     loss : str or Loss
         `logistic`, `smoothed-hinge`, `sigmoid` (of the margin), `squared`, `huber` (of the residual), or a smooth
         `cvxpriv.learning.Loss` of your own.
     penalty : str or Penalty
         `mcp:<lam>:<alpha>`, `scad:<lam>:<a>`, `capped-l1:<lam>:<cap>`, `l1:<lam>`, `l2:<lam>`,
-        `elastic-net:<lam>:<ratio>`, a `Penalty`, or an object with its four parts.
+        `elastic-net:<lam>:<ratio>`, a `Penalty`, or an object with its four parts. "auto" is `mcp:0.05:3`, and in a
+        private solve an MCP of the size that its noise asks for (`public_rules.noise_level_penalty`).
     intercept : bool
         Adds a coefficient that is not penalised: that of a last column of ones. It is one more coordinate of theta and
         of each row's gradient, before that is clipped, so it is inside the sensitivity and costs no release of its own:
@@ -82,7 +85,7 @@ class ISTDP:
         X: ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix,
         y: ArrayLike,
         loss: str | Loss = "logistic",
-        penalty: str | Penalty = "mcp:0.05:3",
+        penalty: str | Penalty = "auto",
         intercept: bool = False,
         *,
         allow_constant: bool = False,
@@ -101,11 +104,16 @@ class ISTDP:
         """The weight from which on no coefficient leaves 0 (`Problem.lambda_max`)."""
         return self.problem.lambda_max
 
+    @classmethod
+    def of(cls, problem: Problem) -> ISTDP:
+        """Return the model of data that have been validated."""
+        model = object.__new__(cls)
+        model.problem = problem
+        return model
+
     def with_penalty(self, penalty: Penalty) -> ISTDP:
         """Return the same model with another penalty; the data are shared."""
-        other = object.__new__(type(self))
-        other.problem = self.problem.with_penalty(penalty)
-        return other
+        return self.of(self.problem.with_penalty(penalty))
 
     def blocks(self) -> dict[str, Block]:
         """Return every block of the model by name."""
@@ -221,9 +229,11 @@ class ISTDP:
         return cases
 
     @staticmethod
-    def load_run(path: PathLike) -> SparseRun:
-        """Read a saved run: what `cvxpriv.load` calls."""
-        return SparseRun.load(path)
+    def load_run(path: PathLike) -> SparseRun | PrivateSparseRun:
+        """Read a saved run, private or not: what `cvxpriv.load` calls."""
+        from .private_run import PrivateSparseRun
+
+        return PrivateSparseRun.load(path) if read_run(path).get("private") else SparseRun.load(path)
 
     def _initial(self, init: ArrayLike | None) -> Array:
         if init is None:

@@ -10,27 +10,20 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from cvxpriv.block import Block
-from cvxpriv.errors import ModelError
 from cvxpriv.state import Array
 from cvxpriv.verification.dispatch import Options, verification_of
 from cvxpriv.verification.findings import NOT_APPLICABLE, Check, Finding, Verification, judged, run_checks
 
-from .blocks import proximal_block, regime
+from . import prox_checks
 from .penalties import Penalty, require_penalty
 from .penalty_setting import PenaltySetting
-from .prox_forms import prox_form
 
 __all__ = ["CHECKS", "WithPenaltyMethods", "verify_penalty"]
 
-#: Of heights, relative: the search refines its grid until a cell is worth less.
-LEAST = 1e-9
 #: Differences of p lose half the digits.
 DIFFERENCES = 1e-6
 #: Of differences, second ones: cells are a hundredth of the size.
 BENDS = 1e-7
-#: What cone solvers agree to (ARRAY of 20 coordinates), relative.
-SOLVED = 1e-7
 
 
 @runtime_checkable
@@ -113,59 +106,6 @@ def _increasing(setting: PenaltySetting) -> Finding:
     )
 
 
-def _least(setting: PenaltySetting) -> Finding:
-    """No point of a refined grid lies below the proximal step."""
-    errors, places = [], []
-    for step in setting.steps:
-        mine = setting.one_by_one(float(step))
-        for s, t in zip(setting.centers, mine, strict=True):
-            height = 0.5 * (t - s) ** 2 + step * setting.heights(np.array([t]))[0]
-            best = setting.lowest(float(s), float(step))
-            errors.append((height - best) / (1.0 + abs(best)))
-            places.append({"s": float(s), "step": float(step), "prox": float(t)})
-    return judged(
-        np.maximum(np.array(errors), 0.0),
-        LEAST,
-        lambda k: places[k],
-        "the proximal step is the least, below and above the step where that problem stops being convex",
-        "another t is lower: the formula may hold only for short steps",
-    )
-
-
-def _whole_step(setting: PenaltySetting) -> Finding:
-    """The proximal step of an array is that of each coordinate, and odd."""
-    errors, places = [], []
-    for step in setting.steps:
-        whole = np.asarray(setting.penalty.prox(setting.centers, float(step)))
-        single = setting.one_by_one(float(step))
-        mirrored = np.asarray(setting.penalty.prox(-setting.centers, float(step)))
-        errors.append(np.maximum(np.abs(whole - single), np.abs(whole + mirrored)) / (1.0 + np.abs(single)))
-        places += [{"s": float(s), "step": float(step)} for s in setting.centers]
-    return judged(
-        np.concatenate(errors),
-        1e-12,
-        lambda k: places[k],
-        "an array is done coordinate by coordinate",
-        "prox of an array differs from prox of its parts, or prox(-s) is not -prox(s)",
-    )
-
-
-def _stationary(setting: PenaltySetting) -> Finding:
-    errors, places = [], []
-    for step in setting.steps:
-        t = np.asarray(setting.penalty.prox(setting.centers, float(step)))
-        off = np.asarray(setting.penalty.residual(t, (t - setting.centers) / step))
-        errors.append(off * min(step, 1.0) / (1.0 + np.abs(setting.centers)))
-        places += [{"s": float(s), "step": float(step)} for s in setting.centers]
-    return judged(
-        np.concatenate(errors),
-        1e-12,
-        lambda k: places[k],
-        "a proximal step has residual 0",
-        "the residual at a proximal step is not 0: residual and prox are of two penalties",
-    )
-
-
 def _distance(setting: PenaltySetting) -> Finding:
     """Off zero, where p is smooth, the residual is |gradient + P'|."""
     t = setting.sizes
@@ -214,32 +154,6 @@ def _tight(setting: PenaltySetting) -> Finding:
     )
 
 
-def _declared(setting: PenaltySetting) -> Finding:
-    """The DCP form has the height of the exact step, in both regimes."""
-    try:
-        prox_form(setting.penalty)
-    except ModelError as error:
-        return Finding(NOT_APPLICABLE, str(error))
-    s = np.clip(setting.centers, -100.0, 100.0)  # larger centres leave solvers fewer digits
-    block = proximal_block(setting.penalty, s.size)
-    gaps = np.array([_gap(block, setting.penalty, s, float(step)) for step in setting.steps])
-    return judged(
-        gaps,
-        SOLVED,
-        lambda k: {"step": float(setting.steps[k]), "form": regime(setting.penalty, float(setting.steps[k]))},
-        "a solver finds the exact step",
-        "the DCP form has another least than prox: mend weights, convex or pieces of its ProxForm",
-    )
-
-
-def _gap(block: Block, penalty: Penalty, s: Array, step: float) -> float:
-    view = {"center": s, "step": np.asarray(step)}
-    solved = block.solve(view)[0]["trial"]
-    exact = penalty.prox(s, step)
-    low, high = (0.5 * float(((t - s) ** 2).sum()) + step * float(penalty.value(t)) for t in (exact, solved))
-    return abs(high - low) / max(1.0, abs(low))
-
-
 def _at(t: Array) -> Callable[[int], Mapping[str, float]]:
     return lambda k: {"t": float(t[k])}
 
@@ -251,9 +165,9 @@ CHECKS: tuple[Check[PenaltySetting], ...] = (
     Check("p is not negative and does not fall", _increasing, needs=("P is a sum over coordinates",)),
     Check("weak convexity is enough", _convexified, needs=("P is a sum over coordinates",)),
     Check("weak convexity is the least", _tight, needs=("weak convexity is enough",)),
-    Check("prox is the least", _least, needs=("p is symmetric", "p is not negative and does not fall")),
-    Check("prox of an array", _whole_step),
-    Check("residual is 0 at prox", _stationary, needs=("prox is the least",)),
+    Check("prox is the least", prox_checks.least, needs=("p is symmetric", "p is not negative and does not fall")),
+    Check("prox of an array", prox_checks.whole_step),
+    Check("residual is 0 at prox", prox_checks.stationary, needs=("prox is the least",)),
     Check("residual is the distance", _distance, needs=("p is symmetric",)),
-    Check("DCP form", _declared, needs=("prox is the least",)),
+    Check("DCP form", prox_checks.declared, needs=("prox is the least",)),
 )

@@ -8,48 +8,56 @@ from cvxpriv.errors import ModelError, PrivacyError, suggest
 
 from .problem import Problem
 
-__all__ = ["public_step_limit", "require_choices", "require_clip", "require_divisor", "require_whole"]
+__all__ = ["public_step_limit", "require_bounds", "require_choices", "require_divisor", "require_whole"]
 
 
-def public_step_limit(problem: Problem, clip: float, row_bound: float | None = None) -> float:
-    """Return the greatest step: the least of 1/L and, up to where the proximal step is convex, 1 / weak_convexity.
+def public_step_limit(problem: Problem, row_bound: float) -> float:
+    """Return the greatest step, 1/L: up to it a step without noise lowers F, whatever the penalty.
 
     L = smoothness row_bound^2 bounds the Lipschitz constant of the average gradient; ||X||^2 would be smaller, but it
-    is a fact about the data.
+    is a fact about the data. Beyond 1/weak_convexity the proximal step is still the exact least, but thresholds hard.
 
     Raises
     ------
     PrivacyError
-        `row_bound` is no bound, or missing for a loss of unbounded slope.
+        The bound is so large or small that there is no such step.
     """
-    loss = problem.loss
-    if row_bound is None:
-        if not np.isfinite(loss.slope):
-            raise PrivacyError(
-                f"row_bound is missing: the step is 1/L, and the slope of loss={loss.name!r} has no bound that L "
-                "follows from; pass row_bound, a public bound of the rows' norms, for example that of scaled columns"
-            )
-        row_bound = clip / loss.slope
-    _require_positive("row_bound", row_bound, "a public bound of the rows' norms")
-    longest = 1.0 / (loss.smoothness * row_bound**2)
-    bend = problem.penalty.weak_convexity
-    return min(longest, 1.0 / bend) if 0.0 < bend < np.inf else longest
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        limit = float(1.0 / (problem.loss.smoothness * np.square(row_bound)))
+    if not 0.0 < limit < np.inf:
+        raise PrivacyError(
+            f"row_bound={row_bound!r} gives a step of {limit:g}: scale the columns of X, so that its rows have norms "
+            "near 1"
+        )
+    return limit
 
 
-def require_clip(clip: float | None) -> float:
-    """Return the clip.
+def require_bounds(problem: Problem, clip: float | None, row_bound: float | None) -> tuple[float, float]:
+    """Return the clip and the row bound; either follows from the other by the loss's greatest slope.
 
     Raises
     ------
     PrivacyError
-        It is missing, not finite, or not positive.
+        One is no bound, or is missing where nothing implies it.
     """
-    if clip is None:
+    slope = problem.loss.slope
+    if row_bound is not None:
+        _require_positive("row_bound", row_bound, "a public bound of the rows' norms")
+    if clip is not None:
+        _require_positive("clip", clip, "the most that one row's gradient counts")
+    elif row_bound is None or not np.isfinite(slope):
         raise PrivacyError(
             "clip is missing, and no noise hides an unbounded row: pass the most that its gradient counts"
+            + (", or row_bound, a public bound of the rows' norms" if np.isfinite(slope) else "")
         )
-    _require_positive("clip", clip, "the most that one row's gradient counts")
-    return float(clip)
+    if row_bound is None and not np.isfinite(slope):
+        raise PrivacyError(
+            f"row_bound is missing: the step is 1/L, and the slope of loss={problem.loss.name!r} has no bound that L "
+            "follows from; pass row_bound, a public bound of the rows' norms, for example that of scaled columns"
+        )
+    most = slope * row_bound if clip is None and row_bound is not None else clip
+    assert most is not None
+    return float(most), float(most / slope if row_bound is None else row_bound)
 
 
 def require_divisor(problem: Problem, adjacency: str, public_rows: int | None) -> int:

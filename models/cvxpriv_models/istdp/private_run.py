@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
+from cvxpriv.errors import ModelError
+from cvxpriv.files import PathLike
 from cvxpriv.history import History
 from cvxpriv.privacy import Accounting
+from cvxpriv.privacy.records import accounting_document, accounting_of, history_of_loop, read_fit
+from cvxpriv.runs import write_run
+from cvxpriv.state import Array
 
-from .run import SparseFit
+from .blocks import proximal_block
+from .run import SparseFit, fit_of
+
+if TYPE_CHECKING:
+    from cvxpriv.crosschecks.check import CrossCheck
 
 __all__ = ["LOOP", "PrivateSettings", "PrivateSparseRun", "released_history"]
 
@@ -28,9 +41,9 @@ class PrivateSettings:
     clip : float
     step, adjacency, output : str
     noise_scale : float
-        Standard deviation of each coordinate's noise.
+        Standard deviation of each coordinate's noise; of objective perturbation 1/rate.
     step_limit : float
-        The greatest step.
+        The greatest step; 0 for a single release.
     """
 
     algorithm: str
@@ -58,18 +71,85 @@ class PrivateSparseRun(SparseFit):
         One row an iteration: iteration, step, noisy_gradient (its norm), support. The algorithm as printed has `step`,
         the length that step 1.2 reads off clean data, `taken` and `support`.
     interrupted : bool
+    center : ndarray, optional
+        theta - step xi of the last iteration, released as both are: with it `certify` poses the last proximal problem.
+    last_step : float, optional
+        The length of the last step.
     """
 
     accounting: Accounting
     settings: PrivateSettings
     history: pd.DataFrame = field(repr=False)
     interrupted: bool = False
+    center: Array | None = field(default=None, repr=False)
+    last_step: float | None = None
+
+    def certify(self, solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"), **options: Any) -> CrossCheck:
+        """Solve the last proximal problem again by every solver, and judge the answers; it reads no data.
+
+        Parameters
+        ----------
+        solvers : sequence of str, optional
+            None is every installed solver that takes the block's cones.
+        **options
+            Passed to `cvxpriv.crosschecks.check.crosscheck`.
+
+        Raises
+        ------
+        ModelError
+            The algorithm releases no proximal problem: the printed one, or no proximal one at all.
+        """
+        from cvxpriv.crosschecks.check import case_of_block, crosscheck
+
+        if self.center is None or self.last_step is None:
+            raise ModelError(
+                f"algorithm={self.settings.algorithm!r} releases no proximal problem to certify: use algorithm='istdp'"
+            )
+        view = {"center": self.center, "step": np.asarray(self.last_step)}
+        return crosscheck([case_of_block(proximal_block(self.penalty, len(self.names)), view)], solvers, **options)
+
+    def save(self, path: PathLike) -> Path:
+        """Write the run to a JSON file, whole or not at all; nothing that was not released is in it.
+
+        Raises
+        ------
+        ModelError
+            The penalty or the loss is a user's own: they are code.
+        """
+        document = {
+            **self.record(),
+            "private": True,
+            "accounting": accounting_document(self.accounting),
+            "settings": asdict(self.settings),
+            "history": self.history.to_dict(orient="list"),
+            "interrupted": self.interrupted,
+            "center": None if self.center is None else self.center.tolist(),
+            "last_step": self.last_step,
+        }
+        return write_run(path, "ISTDP", document)
+
+    @classmethod
+    def load(cls, path: PathLike) -> PrivateSparseRun:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        DataError
+            No such file, not a saved run, or of another version.
+        """
+        document = read_fit(path, "ISTDP", private=True)
+        center = document["center"]
+        return cls(
+            **vars(fit_of(document)),
+            accounting=accounting_of(document["accounting"]),
+            settings=PrivateSettings(**document["settings"]),
+            history=pd.DataFrame(document["history"]),
+            interrupted=document["interrupted"],
+            center=None if center is None else np.array(center),
+            last_step=document["last_step"],
+        )
 
 
 def released_history(log: History) -> pd.DataFrame:
     """Return what a loop measured, one row an iteration, without the times: they tell of the data."""
-    if not log.records:
-        return pd.DataFrame()
-    table = log.frame(0)
-    hidden = ["block", "seconds", "engine", "solver", "status"]
-    return table[table["block"] == LOOP].drop(columns=hidden).reset_index(drop=True)
+    return history_of_loop(log, LOOP)

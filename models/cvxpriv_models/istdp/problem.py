@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +13,20 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.sparse.linalg import svds
 
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import ModelError
 from cvxpriv.learning import Loss, loss_named
+from cvxpriv.learning.labels import signed_labels
 from cvxpriv.state import Array
 
-from .penalties import Penalty, penalty_named, require_penalty
+from .design import Design, read_design, refuse_constant, with_ones
+from .penalties import MCP, Penalty, penalty_named, require_penalty
 
 __all__ = ["Design", "Problem"]
 
-Design = Array | sp.csr_array
-
 #: Up to which share of coefficients that are not zero their columns alone are multiplied.
 FEW = 0.25
+#: What leaves the penalty to the model, and which one a solve that is not private then takes.
+AUTOMATIC, DEFAULT = "auto", MCP(0.05, 3.0)
 #: How far from 0 an intercept is looked for.
 FAR = 1e6
 
@@ -44,10 +45,12 @@ class Problem:
     loss : Loss
     penalty : Penalty
     intercept : bool
-    classes : (float, float) or None
+    classes : ndarray, (2,), optional
         What the labels -1 and 1 were called; None for a residual loss.
     names : tuple of str
         Of the d features.
+    automatic : bool
+        Whether the penalty was left to the model.
     """
 
     design: Design
@@ -55,8 +58,9 @@ class Problem:
     loss: Loss
     penalty: Penalty
     intercept: bool
-    classes: tuple[float, float] | None
+    classes: npt.NDArray[np.generic] | None
     names: tuple[str, ...]
+    automatic: bool = False
 
     @classmethod
     def of(
@@ -79,13 +83,14 @@ class Problem:
         """
         smooth = _smooth(loss)
         chosen = _penalty(penalty)
-        design, names = _design(x)
-        labels, classes = _labels(y, design.shape[0], smooth)
+        design, names = read_design(x)
+        labels, classes = signed_labels(y, design.shape[0], smooth, one_class=True)
         if not allow_constant:
-            _refuse_constant(design, names)
+            refuse_constant(design, names)
         if intercept:
-            design = _with_ones(design)
-        return cls(design, labels, smooth, chosen, bool(intercept), classes, names)
+            design = with_ones(design)
+        automatic = isinstance(penalty, str) and penalty == AUTOMATIC
+        return cls(design, labels, smooth, chosen, bool(intercept), classes, names, automatic)
 
     @property
     def rows(self) -> int:
@@ -104,7 +109,7 @@ class Problem:
 
     def with_penalty(self, penalty: Penalty) -> Problem:
         """Return the same problem with another penalty."""
-        return replace(self, penalty=_penalty(penalty))
+        return replace(self, penalty=_penalty(penalty), automatic=False)
 
     def columns(self, chosen: npt.NDArray[np.intp]) -> Array:
         """Return columns of the design, (n, len(chosen)), dense."""
@@ -194,79 +199,7 @@ def _smooth(loss: str | Loss) -> Loss:
 
 
 def _penalty(penalty: str | Penalty) -> Penalty:
-    chosen = penalty_named(penalty) if isinstance(penalty, str) else penalty
-    require_penalty(chosen)
-    return chosen
-
-
-def _design(x: object) -> tuple[Design, tuple[str, ...]]:
-    """Return X as the products want it, and its columns' names."""
-    if isinstance(x, pd.DataFrame):
-        names = tuple(str(name) for name in x.columns)
-        x = x.to_numpy()
-    else:
-        names = ()
-    try:
-        design: Design = _sparse(x) if sp.issparse(x) else np.array(x, dtype=float, order="F")
-    except (TypeError, ValueError):
-        raise DataError("X does not hold numbers: encode its columns as numbers first") from None
-    if design.ndim != 2 or design.shape[0] < 2 or design.shape[1] < 1:
-        raise DataError(f"X has shape {design.shape}, expected (n, d) with n >= 2 rows and d >= 1 columns")
-    names = names or tuple(f"x{index}" for index in range(design.shape[1]))
-    if isinstance(design, np.ndarray):
-        bad = np.asarray(~np.isfinite(design).all(axis=0))
-    else:
-        bad = np.bincount(design.indices[~np.isfinite(design.data)], minlength=design.shape[1]) > 0
-    if bad.any():
-        raise DataError(f"X holds NaN or infinite values in {_named(bad, names)}: impute or drop them first")
-    return design, names
-
-
-def _labels(y: ArrayLike, rows: int, loss: Loss) -> tuple[Array, tuple[float, float] | None]:
-    """Return y, as -1 and 1 for a margin loss, and what the two were called."""
-    try:
-        labels = np.array(y, dtype=float)
-    except (TypeError, ValueError):
-        raise DataError("y does not hold numbers: encode the labels as 0 and 1, or -1 and 1") from None
-    if labels.shape != (rows,):
-        raise DataError(f"y has shape {labels.shape}, expected ({rows},): one label for each row of X")
-    if not np.isfinite(labels).all():
-        raise DataError("y holds NaN or infinite values: drop those rows first")
-    if not loss.margin:
-        return labels, None
-    found = set(np.unique(labels).tolist())
-    for low in (-1.0, 0.0):
-        if found <= {low, 1.0}:
-            return np.where(labels == 1.0, 1.0, -1.0), (low, 1.0)
-    shown = sorted(found)[:4]
-    raise DataError(f"y holds {shown}, and loss={loss.name!r} takes two classes: encode them as 0 and 1, or -1 and 1")
-
-
-def _refuse_constant(design: Design, names: tuple[str, ...]) -> None:
-    """Refuse columns that would be a penalised intercept, or nothing."""
-    if isinstance(design, np.ndarray):
-        constant = np.asarray((design == design[0]).all(axis=0))
-    else:
-        most, least = (np.asarray(side.todense()).ravel() for side in (design.max(axis=0), design.min(axis=0)))
-        constant = most == least
-    if constant.any():
-        raise DataError(
-            f"X is constant in {_named(constant, names)}: such a coefficient is an intercept that would be penalised; "
-            "drop the columns and pass intercept=True, or pass allow_constant=True to keep them"
-        )
-
-
-def _with_ones(design: Design) -> Design:
-    if isinstance(design, np.ndarray):
-        return np.asfortranarray(np.column_stack([design, np.ones(design.shape[0])]))
-    return _sparse(sp.hstack([design, _sparse(np.ones((design.shape[0], 1)))]))
-
-
-def _sparse(x: Any) -> sp.csr_array:
-    return sp.csr_array(x, dtype=float)
-
-
-def _named(chosen: npt.NDArray[np.bool_], names: tuple[str, ...]) -> str:
-    which = [names[index] for index in np.flatnonzero(chosen)]
-    more = f" and {len(which) - 3} more" if len(which) > 3 else ""
-    return f"column{'s' if len(which) > 1 else ''} {', '.join(which[:3])}{more}"
+    if isinstance(penalty, str):
+        return DEFAULT if penalty == AUTOMATIC else penalty_named(penalty)
+    require_penalty(penalty)
+    return penalty

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +13,14 @@ import numpy.typing as npt
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.files import PathLike
 from cvxpriv.history import History
 from cvxpriv.learning import LOSSES, Loss, loss_named
-from cvxpriv.runs import read_run, write_run
+from cvxpriv.learning.labels import class_probabilities, predicted
+from cvxpriv.privacy.records import read_fit
+from cvxpriv.runs import write_run
 from cvxpriv.state import Array, Values
 
 from .blocks import proximal_block
@@ -30,7 +31,7 @@ from .penalty_records import penalty_of, penalty_record
 if TYPE_CHECKING:
     from cvxpriv.crosschecks.check import CrossCheck
 
-__all__ = ["Settings", "SparseFit", "SparseRun"]
+__all__ = ["Settings", "SparseFit", "SparseRun", "fit_of"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class SparseFit:
         The coefficients, and an intercept last.
     loss : Loss
     penalty : Penalty
-    classes : (float, float) or None
+    classes : ndarray, (2,), optional
         The two labels; None for a residual loss.
     names : tuple of str
         Of the d features.
@@ -64,7 +65,7 @@ class SparseFit:
     theta: Array
     loss: Loss
     penalty: Penalty
-    classes: tuple[float, float] | None
+    classes: npt.NDArray[np.generic] | None
     names: tuple[str, ...]
 
     @property
@@ -97,10 +98,9 @@ class SparseFit:
             )
         return np.asarray(rows @ self.coefficients + self.intercept)
 
-    def predict(self, x: ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix) -> Array:
+    def predict(self, x: ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix) -> npt.NDArray[np.generic]:
         """Return the labels, as y spelled them, or the predicted numbers for a residual loss."""
-        z = self.decision_function(x)
-        return z if self.classes is None else np.where(z > 0.0, self.classes[1], self.classes[0])
+        return predicted(self.decision_function(x), self.classes)
 
     def predict_proba(self, x: ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix) -> Array:
         """Return the probabilities of the two classes, (n, 2).
@@ -110,10 +110,37 @@ class SparseFit:
         ModelError
             The loss is not the logistic one: no other here is a likelihood of two classes.
         """
-        if self.loss.name != "logistic":
-            raise ModelError(f"loss={self.loss.name!r} gives no probabilities: fit loss='logistic'")
-        z = self.decision_function(x)
-        return np.column_stack([expit(-z), expit(z)])
+        return class_probabilities(self.decision_function(x), self.loss.name)
+
+    def record(self) -> dict[str, Any]:
+        """Return the fit as lists, strings and numbers, for a file; `fit_of` reads it.
+
+        Raises
+        ------
+        ModelError
+            The penalty or the loss is a user's own: they are code.
+        """
+        if LOSSES.get(self.loss.name) is not self.loss:
+            raise ModelError(f"loss={self.loss!r} is code and cannot be saved: save run.coefficients instead")
+        return {
+            "theta": self.theta.tolist(),
+            "loss": self.loss.name,
+            "penalty": penalty_record(self.penalty),
+            "classes": None if self.classes is None else self.classes.tolist(),
+            "names": self.names,
+        }
+
+
+def fit_of(document: Mapping[str, Any]) -> SparseFit:
+    """Return the fit whose `record` is in a document."""
+    classes = document["classes"]
+    return SparseFit(
+        theta=np.array(document["theta"]),
+        loss=loss_named(document["loss"]),
+        penalty=penalty_of(document["penalty"]),
+        classes=None if classes is None else np.array(classes),
+        names=tuple(document["names"]),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,14 +216,8 @@ class SparseRun(SparseFit):
         ModelError
             The penalty or the loss is a user's own: they are code.
         """
-        if LOSSES.get(self.loss.name) is not self.loss:
-            raise ModelError(f"loss={self.loss!r} is code and cannot be saved: save run.coefficients instead")
         document = {
-            "theta": self.theta.tolist(),
-            "loss": self.loss.name,
-            "penalty": penalty_record(self.penalty),
-            "classes": self.classes,
-            "names": self.names,
+            **self.record(),
             "gradient": self.gradient.tolist(),
             "objective": self.objective,
             "step": self.step,
@@ -215,14 +236,9 @@ class SparseRun(SparseFit):
         DataError
             No such file, not a saved run, or of another version.
         """
-        document = read_run(path)
-        classes = document["classes"]
+        document = read_fit(path, "ISTDP", private=False)
         return cls(
-            theta=np.array(document["theta"]),
-            loss=loss_named(document["loss"]),
-            penalty=penalty_of(document["penalty"]),
-            classes=None if classes is None else (float(classes[0]), float(classes[1])),
-            names=tuple(document["names"]),
+            **vars(fit_of(document)),
             gradient=np.array(document["gradient"]),
             objective=document["objective"],
             step=document["step"],

@@ -13,7 +13,8 @@ from cvxpriv.running import run
 from cvxpriv.schedule import Context, Loop
 from cvxpriv.state import Array, single
 
-from .gist import LOOP, Search, initial_state
+from .gist import LOOP, initial_state
+from .line_search import Search
 from .problem import Problem
 from .run import Settings, SparseRun
 

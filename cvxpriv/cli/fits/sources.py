@@ -1,0 +1,157 @@
+"""Rows that a command knows by name, with what is publicly known of their columns.
+
+Ranges and values come from the files' own descriptions (adult.names, german.doc, ProPublica's notebook) or are wide
+round numbers; none was read off the rows. A private fit may rest on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from cvxpriv.datasets import load_adult, load_compas, load_german
+from cvxpriv.datasets.adult_rows import CATEGORIES
+
+__all__ = ["NAMED", "NamedRows"]
+
+
+@dataclass(frozen=True)
+class NamedRows:
+    """A set of rows.
+
+    Attributes
+    ----------
+    title : str
+    load : callable
+    label, positive : str
+        The column to predict, and which of its values is class 1.
+    columns : tuple of str
+        What it is predicted from, where no columns are named.
+    ranges : mapping of str to (float, float)
+    categories : mapping of str to tuple of str
+    """
+
+    title: str
+    load: Callable[[], pd.DataFrame]
+    label: str
+    positive: str
+    columns: tuple[str, ...]
+    ranges: Mapping[str, tuple[float, float]]
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _codes(prefix: str, last: int, first: int = 1) -> tuple[str, ...]:
+    """A11 to A14, as german.doc numbers the values of an attribute."""
+    return tuple(f"{prefix}{number}" for number in range(first, last + 1))
+
+
+ADULT = NamedRows(
+    title="Adult (UCI; Becker and Kohavi 1996)",
+    load=load_adult,
+    label="income",
+    positive=">50K",
+    columns=(
+        "age",
+        "workclass",
+        "education-num",
+        "marital-status",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+        "capital-gain",
+        "capital-loss",
+        "hours-per-week",
+        "native-country",
+    ),
+    # The survey codes ages from 17 to 90, hours from 1 to 99, sixteen degrees, and gains up to 99,999.
+    ranges={
+        "age": (17, 90),
+        "fnlwgt": (0, 2e6),
+        "education-num": (1, 16),
+        "capital-gain": (0, 1e5),
+        "capital-loss": (0, 5000),
+        "hours-per-week": (1, 99),
+    },
+    categories=CATEGORIES,
+)
+COMPAS = NamedRows(
+    title="COMPAS (ProPublica; Larson et al. 2016)",
+    load=load_compas,
+    label="two_year_recid",
+    positive="1",
+    columns=(
+        "age",
+        "sex",
+        "juv_fel_count",
+        "juv_misd_count",
+        "juv_other_count",
+        "priors_count",
+        "c_charge_degree",
+    ),
+    ranges={
+        "age": (18, 100),
+        "juv_fel_count": (0, 20),
+        "juv_misd_count": (0, 20),
+        "juv_other_count": (0, 20),
+        "priors_count": (0, 50),
+    },
+    categories={
+        "sex": ("Female", "Male"),
+        "race": ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other"),
+        "c_charge_degree": ("F", "M"),
+    },
+)
+GERMAN = NamedRows(
+    title="German credit (UCI; Hofmann 1994)",
+    load=load_german,
+    label="credit",
+    positive="bad",
+    columns=(
+        "status",
+        "duration",
+        "credit_history",
+        "purpose",
+        "amount",
+        "savings",
+        "employment_since",
+        "installment_rate",
+        "other_debtors",
+        "property",
+        "age",
+        "other_plans",
+        "housing",
+        "existing_credits",
+        "job",
+        "telephone",
+    ),
+    ranges={
+        "duration": (0, 72),
+        "amount": (0, 20000),
+        "installment_rate": (1, 4),
+        "residence_since": (1, 4),
+        "age": (18, 100),
+        "existing_credits": (1, 4),
+        "people_liable": (1, 2),
+    },
+    categories={
+        "status": _codes("A1", 4),
+        "credit_history": _codes("A3", 4, 0),
+        "purpose": _codes("A4", 10, 0),
+        "savings": _codes("A6", 5),
+        "employment_since": _codes("A7", 5),
+        "personal_status_sex": _codes("A9", 5),
+        "other_debtors": _codes("A10", 3),
+        "property": _codes("A12", 4),
+        "other_plans": _codes("A14", 3),
+        "housing": _codes("A15", 3),
+        "job": _codes("A17", 4),
+        "telephone": _codes("A19", 2),
+        "foreign_worker": _codes("A20", 2),
+    },
+)
+
+NAMED: Mapping[str, NamedRows] = {"adult": ADULT, "compas": COMPAS, "german": GERMAN}
+"""The sets of rows by name."""

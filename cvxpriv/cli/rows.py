@@ -1,0 +1,227 @@
+"""Rows of people for a command that learns: which column is predicted, from which others, and which rows are kept out.
+
+The columns become numbers with public bounds (`cvxpriv.learning.encoding`); the rows are split by a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.cli.fits.sources import NAMED, NamedRows
+from cvxpriv.errors import DataError, PrivacyError, suggest
+from cvxpriv.learning.encoding import Encoding, complete_rows
+from cvxpriv.state import Array
+from cvxpriv.tables.frames import in_order, read_table, require_columns, symbol
+
+__all__ = ["RowOptions", "Rows"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to learn from, and rows held out.
+
+    Attributes
+    ----------
+    title : str
+        Of the source, for people.
+    label : str
+        The column that is predicted.
+    classes : (str, str)
+        Its values of -1 and of 1; the first is `not <value>` where several stand for -1.
+    encoding : Encoding
+    x : ndarray, (n, d)
+    y : ndarray, (n,)
+        -1 and 1.
+    test_x, test_y : ndarray
+        The same of the rows held out.
+    dropped : int
+        Rows left out for a missing number or label.
+    seed : int
+        Of the split.
+    """
+
+    title: str
+    label: str
+    classes: tuple[str, str]
+    encoding: Encoding
+    x: Array
+    y: Array
+    test_x: Array
+    test_y: Array
+    dropped: int
+    seed: int
+
+    @property
+    def share_held_out(self) -> float:
+        """The part of the rows that is held out."""
+        return self.test_y.size / (self.y.size + self.test_y.size)
+
+    def document(self) -> dict[str, Any]:
+        """Return what a file says of the rows: no row, and no count of a label."""
+        return {
+            "source": self.title,
+            "label": self.label,
+            "classes": self.classes,
+            "rows": self.y.size,
+            "held_out": self.test_y.size,
+            "dropped": self.dropped,
+            "seed": self.seed,
+            "encoding": self.encoding.document(),
+            "read_off": self.encoding.read_off,
+        }
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """How rows are read, encoded and split."""
+
+    label: str | None = None
+    positive: str | None = None
+    range: tuple[tuple[str, tuple[float, float]], ...] = ()
+    category: tuple[tuple[str, tuple[str, ...] | None], ...] = ()
+    beyond: str = "refuse"
+    bounds_from_data: bool = False
+    drop_missing: bool = False
+    test_fraction: float = 0.3
+    seed: int = 0
+    separator: str | None = None
+    missing: tuple[str, ...] | None = None
+
+    def load(self, source: str, columns: Sequence[str] | None, *, scaled: bool, private: bool) -> Rows:
+        """Return the rows of a file, or of the set of that name.
+
+        Parameters
+        ----------
+        source : str
+        columns : sequence of str, optional
+            None: those of a named set, or of a file all but the label.
+        scaled : bool
+            Divide rows by the square root of the number of columns.
+        private : bool
+            Refuse bounds that were read off the rows, unless `bounds_from_data`.
+
+        Raises
+        ------
+        DataError
+            The source, a column or a value is not what it has to be.
+        PrivacyError
+            Bounds would be read off private rows.
+        """
+        try:
+            return self._load(source, columns, scaled, private)
+        except (DataError, PrivacyError) as error:
+            raise type(error)(_as_typed(str(error))) from error
+
+    def _load(self, source: str, columns: Sequence[str] | None, scaled: bool, private: bool) -> Rows:
+        named = NAMED[source] if source in NAMED and not Path(source).exists() else None
+        frame = self._read(source) if named is None else named.load()
+        label = self._label(frame, source, named)
+        chosen = list(columns or (named.columns if named else [str(name) for name in frame.columns if name != label]))
+        require_columns(frame, chosen, "columns")
+        if label in chosen:
+            raise DataError(f"column {label!r} is the label: predict it from other columns")
+        y, classes, labelled = self._labels(frame[label], named.positive if named else None)
+        if not (self.drop_missing or labelled.all()):
+            raise DataError(f"column {label!r} has {int((~labelled).sum()):,} missing labels: drop those rows")
+        train, test = self._split(np.flatnonzero(labelled))
+        encoding = self._encoding(frame.iloc[train], chosen, named, scaled)
+        if private and not self.bounds_from_data:
+            encoding.require_public()
+        if self.drop_missing:
+            train, test = (rows[complete_rows(frame.iloc[rows], encoding)] for rows in (train, test))
+        encoded = [encoding.encode(frame.iloc[rows], self.beyond) for rows in (train, test)]
+        return Rows(
+            named.title if named else Path(source).name,
+            label,
+            classes,
+            encoding,
+            encoded[0],
+            y[train],
+            encoded[1],
+            y[test],
+            dropped=len(frame) - train.size - test.size,
+            seed=self.seed,
+        )
+
+    def _read(self, source: str) -> pd.DataFrame:
+        if not Path(source).exists() and "." not in source:
+            raise DataError(f"{source!r} is no file and no set of rows: {suggest(source, NAMED)}, or a CSV or TSV file")
+        separator = None if self.separator is None else self.separator.replace("\\t", "\t")
+        return read_table(source, separator, self.missing)
+
+    def _label(self, frame: pd.DataFrame, source: str, named: NamedRows | None) -> str:
+        label = self.label or (named.label if named else None)
+        if label is None:
+            raise DataError(f"--label names no column of {source}: {suggest('', frame.columns)}")
+        require_columns(frame, [label], "label")
+        return label
+
+    def _labels(
+        self, column: pd.Series[Any], usual: str | None
+    ) -> tuple[Array, tuple[str, str], np.ndarray[Any, np.dtype[np.bool_]]]:
+        """Return -1 and 1, what they are called, and which rows have a label."""
+        texts = column.map(symbol, na_action="ignore").fillna("").to_numpy(dtype=object)
+        found = in_order({str(text) for text in texts} - {""})
+        positive = symbol(self.positive) if self.positive is not None else (usual if usual in found else None)
+        if positive is None:
+            if len(found) != 2:
+                shown = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+                raise DataError(
+                    f"column {column.name!r} has {len(found)} values ({shown}), and a label has two: name one of them, "
+                    "--positive VALUE, to tell it from all others"
+                )
+            positive = found[1]
+        if positive not in found:
+            raise DataError(
+                f"--positive={positive!r} is no value of column {column.name!r}: {suggest(positive, found)}"
+            )
+        others = [value for value in found if value != positive]
+        if not others:
+            raise DataError(f"column {column.name!r} holds {positive!r} alone: there is nothing to tell it from")
+        negative = others[0] if len(others) == 1 else f"not {positive}"
+        return np.where(texts == positive, 1.0, -1.0), (negative, positive), np.asarray(texts != "", dtype=bool)
+
+    def _split(self, rows: np.ndarray[Any, np.dtype[np.intp]]) -> tuple[Any, Any]:
+        if not 0.0 <= self.test_fraction < 1.0:
+            raise DataError(f"--test-fraction={self.test_fraction:g} is no part of the rows: give a number in [0, 1)")
+        if self.seed < 0:
+            raise DataError(f"--seed={self.seed} is no seed: give a whole number >= 0")
+        count = round(self.test_fraction * rows.size)
+        if rows.size - count < 2:
+            raise DataError(f"{rows.size - count} rows are left to learn from: give more rows, or --test-fraction 0")
+        order = np.random.default_rng(self.seed).permutation(rows)
+        return np.sort(order[count:]), np.sort(order[:count])
+
+    def _encoding(self, frame: pd.DataFrame, columns: list[str], named: NamedRows | None, scaled: bool) -> Encoding:
+        ranges, categories = dict(self.range), dict(self.category)
+        for flag, given in (("--range", ranges), ("--category", categories)):
+            if stray := [name for name in given if name not in columns]:
+                raise DataError(f"{flag} names {stray[0]!r}, which is not learned from: {suggest(stray[0], columns)}")
+        if named:
+            asked = set(ranges) | set(categories)
+            ranges |= {name: ends for name, ends in named.ranges.items() if name in columns and name not in asked}
+            categories |= {name: one for name, one in named.categories.items() if name in columns and name not in asked}
+        return Encoding.of(frame, columns, ranges=ranges, categories=categories, scaled=scaled)
+
+
+def _as_typed(message: str) -> str:
+    """Return a message about the arguments of `Encoding` in the command line's words."""
+    spoken = {
+        "ranges={'age': (0, 100)} and categories={'job': [...]}": "--range age:0:100, --category job:clerk,farmer; or "
+        "let them be read off with --bounds-from-data",
+        "beyond='move'": "--beyond move",
+        "beyond=": "--beyond=",
+        "drop those rows": "give --drop-missing",
+        "drop the row": "drop the row from the file",
+        "columns=": "column ",
+        "label=": "--label=",
+    }
+    for there, here in spoken.items():
+        message = message.replace(there, here)
+    return message

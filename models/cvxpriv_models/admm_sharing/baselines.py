@@ -1,0 +1,161 @@
+"""What SHARING compares with: SGD over local models, and scikit-learn on all columns or on one party's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
+
+from cvxpriv.errors import ModelError
+from cvxpriv.options import require_counts, require_positive, require_seed
+from cvxpriv.state import Array
+
+from .problem import Part, Problem
+from .run import Fitted
+
+__all__ = ["SGDRun", "pooled", "sgd"]
+
+#: Standard deviation of the coefficients that SGD starts from: SHARING section 5 starts it "with random numbers".
+START = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class SGDRun(Fitted):
+    """A fit by `sgd`.
+
+    Attributes
+    ----------
+    history : DataFrame
+        One row an epoch: epoch, objective.
+    """
+
+    history: pd.DataFrame
+
+
+def sgd(
+    problem: Problem,
+    step: float,
+    epochs: int = 20,
+    batch: int = 100,
+    seed: int = 0,
+    callback: Callable[[int, Sequence[Array]], None] | None = None,
+) -> SGDRun:
+    """Fit by minibatch SGD with the structure of FDML (Hu et al. 2019): every party has its own local model.
+
+    For each minibatch the parties send their local predictions D_m x_m of its samples. Everyone gets the slope of the
+    loss at their sum, and moves its own x_m by it, then by the proximal step of lam R_m. An epoch exchanges what one
+    pass of ADMM does: a number a sample and party. FDML's parties may lag behind each other; here none does.
+
+    Parameters
+    ----------
+    problem : Problem
+    step : float
+        Of the averaged loss in the first epoch; in epoch t it is step/sqrt(t).
+    epochs : int
+    batch : int
+        Samples in a minibatch.
+    seed : int
+        Of the start and of the order of the samples.
+    callback : callable, optional
+        `callback(epoch, coefficients)` after each epoch.
+
+    Raises
+    ------
+    ModelError
+        An option is out of range, or the step so large that the coefficients overflow.
+
+    Examples
+    --------
+    >>> columns = np.random.default_rng(0).normal(size=(200, 4))
+    >>> problem = Problem.of([columns[:, :2], columns[:, 2:]], columns @ [1.0, -1.0, 0.5, 0.0] > 0.0)
+    >>> run = sgd(problem, step=1.0, epochs=3, batch=20)
+    >>> [x.shape for x in run.coefficients], bool(run.history["objective"].is_monotonic_decreasing)
+    ([(2,), (2,)], True)
+    """
+    require_positive(step=step)
+    require_counts(epochs=epochs, batch=batch)
+    require_seed(seed)
+    rng = np.random.default_rng(seed)
+    x = [np.asarray(START * rng.normal(size=(part.shape[1],))) for part in problem.parts]
+    rows = []
+    for epoch in range(1, epochs + 1):
+        order = rng.permutation(problem.samples)
+        for first in range(0, problem.samples, batch):
+            _step(problem, x, order[first : first + batch], step / np.sqrt(epoch))
+        objective = problem.objective(x)
+        if not np.isfinite(objective):
+            raise ModelError(f"step={step:g} is too large: the objective is not finite after epoch {epoch}, halve it")
+        rows.append([epoch, objective])
+        if callback is not None:
+            callback(epoch, x)
+    history = pd.DataFrame(rows, columns=["epoch", "objective"])
+    return SGDRun(x, problem.loss.name, problem.classes, history)
+
+
+def pooled(problem: Problem, parties: Sequence[int] | None = None, **options: Any) -> Fitted:
+    """Fit by scikit-learn on the columns of all parties together, or of some of them.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the logistic or the squared loss and R_m = (1/2)||x||^2.
+    parties : sequence of int, optional
+        Whose columns: (0,) is the first party alone. None is all.
+    **options
+        Of scikit-learn's LogisticRegression (unless given: solver="newton-cholesky") or Ridge; tol=1e-10 for both.
+
+    Returns
+    -------
+    Fitted
+        It predicts on the columns of these parties.
+
+    Raises
+    ------
+    ModelError
+        scikit-learn is missing, another loss or regulariser, lam = 0 with the logistic loss, or no such party.
+    """
+    chosen = list(range(problem.parties)) if parties is None else list(parties)
+    if not chosen or not set(chosen) <= set(range(problem.parties)):
+        raise ModelError(f"parties={parties!r} are not among 0..{problem.parties - 1}")
+    parts = [problem.parts[m] for m in chosen]
+    squares = all(problem.regularizers[m].ridge == 1.0 for m in chosen)
+    if problem.loss.name not in ("logistic", "squared") or not squares or problem.lam == 0.0:
+        raise ModelError(
+            f"scikit-learn fits the logistic and the squared loss with regularizer='l2' and lam > 0, not {problem!r}: "
+            "use ADMMSharing([...]).solve() on these parties"
+        )
+    model = _peer(problem, options).fit(_together(parts), problem.y, sample_weight=problem.weights)
+    ends = np.cumsum([part.shape[1] for part in parts])[:-1]
+    return Fitted(np.split(np.ravel(model.coef_), ends), problem.loss.name, problem.classes)
+
+
+def _step(problem: Problem, x: list[Array], batch: npt.NDArray[np.intp], step: float) -> None:
+    """One minibatch, in place: the mean gradient of the loss, and the regulariser as it stands to the average."""
+    parts = [part[batch] for part in problem.parts]
+    total = problem.predictions(x, parts)
+    slope = problem.weights[batch] * problem.loss.gradient(total, problem.y[batch]) / batch.size
+    for m, part in enumerate(parts):
+        moved = x[m] - step * (part.T @ slope)
+        x[m] = problem.regularizers[m].prox(moved, step * problem.lam / problem.samples)
+
+
+def _peer(problem: Problem, options: dict[str, Any]) -> Any:
+    try:
+        from sklearn.linear_model import LogisticRegression, Ridge
+    except ImportError as error:
+        raise ModelError('the pooled fit needs scikit-learn, which is missing: pip install "cvxpriv[learn]"') from error
+    if problem.loss.name == "squared":
+        return Ridge(**{"alpha": problem.lam, "fit_intercept": False, "tol": 1e-10, **options})
+    ours = {"C": 1.0 / problem.lam, "fit_intercept": False, "tol": 1e-10, "solver": "newton-cholesky", "max_iter": 1000}
+    return LogisticRegression(**{**ours, **options})
+
+
+def _together(parts: Sequence[Part]) -> Part:
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.csr_array(sparse.hstack([sparse.csr_array(part) for part in parts]))
+    return np.hstack([np.asarray(part) for part in parts])

@@ -1,0 +1,247 @@
+"""scikit-learn's face of ADMM sharing: `VerticalLogisticRegression`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.learning.estimators import BinaryLogisticClassifier, ConvergenceWarning
+from cvxpriv.learning.linear import LinearFit
+from cvxpriv.privacy import Accounting
+from cvxpriv.state import Array
+
+from .intercept import bounds_with_ones, model_with_intercept
+from .model import ADMMSharing
+from .penalty import default_rho
+from .problem import Part
+from .schemes import scheme_named
+
+__all__ = ["VerticalLogisticRegression"]
+
+
+class VerticalLogisticRegression(BinaryLogisticClassifier):
+    """Logistic regression whose columns are split among parties that share one value a row. SHARING.
+
+    Minimise sum_i log(1 + exp(-y_i (S_i + b))) + lam sum_m R(x_m), S = sum_m D_m x_m: the loss is **summed**, and lam
+    is 1/C of scikit-learn's `LogisticRegression`, whose coefficients these are without privacy.
+
+    Parameters
+    ----------
+    groups : int, or sequence of sequences of int or str
+        The columns of each party, by position or name, each column with one party; a number is so many parties, with
+        equal parts of the columns in order.
+    lam : float
+    regularizer : str
+        `l2` (half the square), `l1`, `elastic-net:<ratio>`, ...: see `ADMMSharing`.
+    rho : float, optional
+        The penalty of ADMM; None is a good one, or with `epsilon` the one that suits noise.
+    scheme : str
+        See `ADMMSharing.solve`.
+    max_iter, tol
+        Most passes, and the relative KKT residual to reach; a private fit has `epochs` passes.
+    fit_intercept : bool
+        Without privacy it is as good as not regularised; with `epsilon` it is, as a coefficient of the first party: see
+        `intercept`.
+    epsilon : float, optional
+        None: no privacy. Else what parties send each other is (epsilon, delta)-private. **Coefficients and predictions
+        are not**: each party's coefficients stay with it, see `warnings_`.
+    delta, epochs, adjacency, clip, clip_entries, labels, noise_seed
+        See `ADMMSharing.solve_private`; `adjacency` is `row` or `party-row`.
+    row_bound : float or one a group, optional
+        A public bound of the norm of a group's part of any row. Needed with `epsilon`, unless `clip` is given.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, n_features_in_, feature_names_in_
+        As ever in scikit-learn.
+    groups_ : list of ndarray
+        The positions of each party's columns.
+    n_iter_ : int
+    converged_ : bool
+        A private fit does not converge, and says False.
+    accounting_ : Accounting or None
+        What a private fit guarantees.
+    warnings_ : tuple of str
+        What the guarantee does not cover.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cvxpriv_models import VerticalLogisticRegression
+    >>> columns = np.random.default_rng(0).normal(size=(200, 4))
+    >>> labels = np.where(columns @ [1.0, -1.0, 0.5, 0.0] > 0, "yes", "no")
+    >>> model = VerticalLogisticRegression(groups=[[0, 1], [2, 3]]).fit(columns, labels)
+    >>> model.predict(columns[:2]).tolist(), bool(model.score(columns, labels) > 0.9)
+    (['yes', 'no'], True)
+    """
+
+    def __init__(
+        self,
+        groups: int | Sequence[Sequence[int | str]] = 2,
+        *,
+        lam: float = 1.0,
+        regularizer: str = "l2",
+        rho: float | None = None,
+        scheme: str = "averaged",
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        fit_intercept: bool = True,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        epochs: int = 4,
+        adjacency: str = "row",
+        row_bound: float | Sequence[float] | None = None,
+        clip: float | None = None,
+        clip_entries: float | None = None,
+        labels: str = "shared",
+        noise_seed: int | None = None,
+    ) -> None:
+        self.groups = groups
+        self.lam = lam
+        self.regularizer = regularizer
+        self.rho = rho
+        self.scheme = scheme
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.epsilon = epsilon
+        self.delta = delta
+        self.epochs = epochs
+        self.adjacency = adjacency
+        self.row_bound = row_bound
+        self.clip = clip
+        self.clip_entries = clip_entries
+        self.labels = labels
+        self.noise_seed = noise_seed
+
+    @property
+    def _private(self) -> bool:
+        return self.epsilon is not None
+
+    def _fit(self, rows: Any, labels: Array) -> LinearFit:
+        names = getattr(self, "feature_names_in_", None)
+        self.groups_ = column_groups(self.groups, rows.shape[1], None if names is None else list(names))
+        parts = [_columns(rows, group) for group in self.groups_]
+        posed: dict[str, Any] = {"regularizer": self.regularizer, "lam": self.lam}
+        if self.fit_intercept:
+            model, where = model_with_intercept(parts, labels, **posed, private=self._private)
+            coefficients, intercept = where.split(self._coefficients(model))
+        else:
+            coefficients, intercept = self._coefficients(ADMMSharing(parts, labels, **posed)), 0.0
+        together = np.zeros(rows.shape[1])
+        for group, x in zip(self.groups_, coefficients, strict=True):
+            together[group] = x
+        return LinearFit(together, intercept)
+
+    def _coefficients(self, model: ADMMSharing) -> list[Array]:
+        return self._solved_private(model) if self._private else self._solved(model)
+
+    def _solved(self, model: ADMMSharing) -> list[Array]:
+        rho = self.rho
+        if rho is None:
+            rho = default_rho(model.problem.loss, scheme_named(self.scheme), model.problem.parties)
+        run = model.solve(rho, self.scheme, max_iter=self.max_iter, tol=self.tol)
+        if not run.converged:
+            warnings.warn(
+                f"the KKT residual is {run.kkt.largest:.1e} after {run.iterations} passes, above tol={self.tol:g}: "
+                "raise max_iter, scale the columns, or choose another rho",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        self.n_iter_, self.converged_ = run.iterations, run.converged
+        self.accounting_: Accounting | None = None
+        self.warnings_: tuple[str, ...] = ()
+        return run.coefficients
+
+    def _solved_private(self, model: ADMMSharing) -> list[Array]:
+        assert self.epsilon is not None
+        if self.adjacency not in ("row", "party-row"):
+            raise ModelError(f"adjacency={self.adjacency!r} is not 'row' or 'party-row': use ADMMSharing for others")
+        run = model.solve_private(
+            self.epsilon,
+            self.delta,
+            self.epochs,
+            self.scheme,
+            adjacency=self.adjacency,
+            row_bound=self._row_bounds(),
+            clip=self.clip,
+            clip_entries=self.clip_entries,
+            labels=self.labels,
+            rho=self.rho,
+            noise_seed=self.noise_seed,
+        )
+        self.n_iter_, self.converged_ = self.epochs, False
+        self.accounting_, self.warnings_ = run.accounting, run.warnings
+        return run.coefficients
+
+    def _row_bounds(self) -> list[float] | None:
+        if self.row_bound is None:
+            return None
+        parties = len(self.groups_)
+        bounds = [self.row_bound] * parties if isinstance(self.row_bound, (int, float)) else list(self.row_bound)
+        if len(bounds) != parties:
+            raise DataError(f"row_bound has {len(bounds)} numbers for {parties} groups: pass one for all, or one each")
+        return bounds_with_ones(bounds, self.adjacency, 1) if self.fit_intercept else bounds
+
+
+def column_groups(groups: object, columns: int, names: list[str] | None) -> list[npt.NDArray[np.intp]]:
+    """Return the positions of each party's columns.
+
+    Parameters
+    ----------
+    groups : int, or sequence of sequences of int or str
+        See `VerticalLogisticRegression`.
+    columns : int
+    names : list of str, optional
+        Of the columns.
+
+    Raises
+    ------
+    DataError
+        No number of parties, an empty group, an unknown column, or a column that is not in exactly one group.
+
+    Examples
+    --------
+    >>> [group.tolist() for group in column_groups(2, 5, None)]
+    [[0, 1, 2], [3, 4]]
+    """
+    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
+        if groups < 1:
+            raise DataError(f"groups={groups!r} is no number of parties: pass a whole number >= 1, or lists of columns")
+        return [np.asarray(part) for part in np.array_split(np.arange(columns), min(int(groups), columns))]
+    if isinstance(groups, str) or not isinstance(groups, (Sequence, np.ndarray)):
+        raise DataError(f"groups={groups!r} are no groups of columns: pass [[0, 1], [2]], names, or how many parties")
+    found = [np.array([_position(one, columns, names) for one in group], dtype=np.intp) for group in groups]
+    if not found or any(group.size == 0 for group in found):
+        raise DataError("groups holds an empty group: leave out a party without columns")
+    counts = np.bincount(np.concatenate(found), minlength=columns)
+    wrong = np.flatnonzero(counts != 1)
+    if wrong.size:
+        column = wrong[0] if names is None else repr(names[wrong[0]])
+        raise DataError(
+            f"column {column} is in {counts[wrong[0]]} groups: put each column of X in one, and drop from X what no "
+            "party holds"
+        )
+    return found
+
+
+def _position(column: object, columns: int, names: list[str] | None) -> int:
+    if isinstance(column, str):
+        if names is None or column not in names:
+            known = "X has no column names" if names is None else f"X has {', '.join(names[:10])}"
+            raise DataError(f"groups names column {column!r}: {known}")
+        return names.index(column)
+    if isinstance(column, bool) or not isinstance(column, (int, np.integer)) or not 0 <= column < columns:
+        raise DataError(f"groups names column {column!r}: pass positions from 0 to {columns - 1}, or names")
+    return int(column)
+
+
+def _columns(rows: Any, group: npt.NDArray[np.intp]) -> Part:
+    chosen = rows[:, group]
+    return sparse.csr_array(chosen) if sparse.issparse(rows) else np.asarray(chosen)

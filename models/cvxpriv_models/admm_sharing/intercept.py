@@ -1,0 +1,100 @@
+"""An intercept of a sharing model: a column of one number, which is nobody's data.
+
+It is the last column of the first party. Without privacy its height of `TALL` makes its coefficient so small that the
+square regularises the intercept with a millionth of its weight: as good as not at all, and in far fewer passes than a
+party of its own takes (124 against 865 on Adult). Other regularisers are no squares; there the column is a party of its
+own, without one. A private fit has no bounded step for an unregularised coefficient: there the height is 1, the
+intercept is regularised like the rest, and it is inside the sensitivity of the first party's shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from cvxpriv.errors import ModelError
+from cvxpriv.learning import Loss, Regularizer, regularizer_named
+from cvxpriv.state import Array
+
+from .model import ADMMSharing
+from .problem import Part
+
+__all__ = ["Intercept", "bounds_with_ones", "model_with_intercept"]
+
+TALL = 1000.0
+
+
+@dataclass(frozen=True)
+class Intercept:
+    """Where the intercept of a model is.
+
+    Attributes
+    ----------
+    height : float
+        Of its column.
+    own : bool
+        Whether that column is a party of its own, the last one; else it is the last one of the first party.
+    """
+
+    height: float
+    own: bool = False
+
+    def split(self, coefficients: Sequence[Array]) -> tuple[list[Array], float]:
+        """Return each party's coefficients without the intercept, and the intercept."""
+        if self.own:
+            return list(coefficients[:-1]), float(coefficients[-1][0]) * self.height
+        return [coefficients[0][:-1], *coefficients[1:]], float(coefficients[0][-1]) * self.height
+
+
+def model_with_intercept(
+    parts: Sequence[Part],
+    y: Array,
+    loss: str | Loss = "logistic",
+    regularizer: str | Regularizer = "l2",
+    lam: float = 1.0,
+    *,
+    private: bool,
+) -> tuple[ADMMSharing, Intercept]:
+    """Return the model of `ADMMSharing` with an intercept, and where that is; the arguments are its own.
+
+    Raises
+    ------
+    ModelError
+        A private model whose regulariser is no square.
+    """
+    square = regularizer_named(regularizer).ridge is not None
+    if private and not square:
+        raise ModelError(
+            f"regularizer={regularizer!r} is no square, and a private intercept would be regularised by it: leave the "
+            "intercept out, or take 'l2'"
+        )
+    if square:
+        found = Intercept(1.0 if private else TALL)
+        return ADMMSharing([_with_column(parts[0], found.height), *parts[1:]], y, loss, regularizer, lam), found
+    ones = np.ones((parts[0].shape[0], 1))
+    return ADMMSharing([*parts, ones], y, loss, [*[regularizer] * len(parts), "none"], lam), Intercept(1.0, own=True)
+
+
+def bounds_with_ones(bounds: Sequence[float], adjacency: str, rows: int) -> list[float]:
+    """Return the public bound of each party where the first one also has a private model's column of ones.
+
+    Parameters
+    ----------
+    bounds : sequence of float
+        Of a party's part of any row, of any column, or of any entry, as `adjacency` says.
+    adjacency : str
+    rows : int
+    """
+    ones = {"column": float(np.sqrt(rows)), "cell": 1.0}
+    first = max(bounds[0], ones[adjacency]) if adjacency in ones else float(np.hypot(bounds[0], 1.0))
+    return [first, *bounds[1:]]
+
+
+def _with_column(part: Part, height: float) -> Part:
+    column = np.full((part.shape[0], 1), height)
+    if isinstance(part, np.ndarray):
+        return np.hstack([part, column])
+    return sparse.csr_array(sparse.hstack([part, sparse.csr_array(column)]))

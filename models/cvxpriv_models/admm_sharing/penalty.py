@@ -1,0 +1,24 @@
+"""The penalty rho that a run begins with where its user names none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.learning import Loss
+
+from .schemes import Scheme
+
+__all__ = ["default_rho"]
+
+#: The mean curvature of a loss, as a part of the largest: that of a logistic loss where predictions are of some use.
+MEAN = 0.3
+#: The largest curvature of a loss with a kink.
+KINKED = 0.25
+#: A loss that is not convex needs a penalty above its curvature.
+ABOVE = 1.1
+
+
+def default_rho(loss: Loss, scheme: Scheme, parties: int) -> float:
+    """Return a rho whose penalty of S = z is about the mean curvature of the loss."""
+    bend = loss.smoothness if np.isfinite(loss.smoothness) else KINKED
+    return scheme.rho((MEAN if loss.convex else ABOVE) * bend, parties)

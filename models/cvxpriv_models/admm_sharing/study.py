@@ -1,0 +1,254 @@
+"""Rows, parties, a fit, and everything that a command shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.cli.fits.ending import worked
+from cvxpriv.cli.fits.fit import Fit, scored
+from cvxpriv.cli.interrupts import Interrupt
+from cvxpriv.cli.rows import Rows
+from cvxpriv.cli.terminal import Terminal
+from cvxpriv.errors import DataError
+from cvxpriv.learning import loss_named
+from cvxpriv.learning.linear import LinearFit
+from cvxpriv.privacy.gaussian import require_budget
+from cvxpriv.state import Array
+
+from .bounds import ADJACENCIES
+from .intercept import Intercept, bounds_with_ones, model_with_intercept
+from .model import ADMMSharing
+from .penalty import default_rho
+from .private_run import PrivateSharingRun
+from .run import SharingRun
+from .schemes import scheme_named
+
+if TYPE_CHECKING:
+    from cvxpriv.report import Report
+
+__all__ = ["SharingFit", "SharingOptions", "columns_of", "study"]
+
+#: Weight of the regulariser unless named: noise in the shares asks for more of it.
+LAM, PRIVATE_LAM = 1.0, 30.0
+
+Parties = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class SharingOptions:
+    """What `ADMMSharing`, its `solve` and its `solve_private` are asked for; the names are theirs."""
+
+    lam: float | None = None
+    loss: str = "logistic"
+    regularizer: str = "l2"
+    intercept: bool = True
+    rho: float | None = None
+    scheme: str = "averaged"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    epsilon: float | None = None
+    delta: float = 1e-6
+    epochs: int = 4
+    adjacency: str = "row"
+    labels: str = "shared"
+    clip: float | None = None
+    clip_entries: float | None = None
+    noise_seed: int | None = None
+
+    @property
+    def private(self) -> bool:
+        """Whether a guarantee is asked for."""
+        return self.epsilon is not None
+
+    @property
+    def weight(self) -> float:
+        """lam, or its default."""
+        if self.lam is not None:
+            return self.lam
+        return PRIVATE_LAM if self.private else LAM
+
+    def check(self) -> None:
+        """Refuse, before any row is read, a budget that is none.
+
+        Raises
+        ------
+        PrivacyError
+            epsilon or delta is out of range.
+        """
+        if self.epsilon is not None:
+            require_budget(self.epsilon, self.delta)
+
+
+@dataclass
+class SharingFit(Fit):
+    """A fit of ADMM sharing.
+
+    Attributes
+    ----------
+    parties : tuple of tuple of str
+        The columns of each.
+    options : SharingOptions
+    """
+
+    run: SharingRun | PrivateSharingRun
+    parties: Parties = ()
+    options: SharingOptions = field(default_factory=SharingOptions)
+
+    def figures(self) -> dict[str, object]:
+        """See `Fit`."""
+        found: dict[str, object] = {"parties": self.parties, "lam": self.options.weight}
+        if isinstance(self.run, SharingRun):
+            found |= {
+                "objective": self.run.objective,
+                "gap": self.run.gap,
+                "kkt": self.run.kkt.largest,
+                "converged": self.run.converged,
+                "iterations": self.run.iterations,
+                "seconds": self.run.seconds,
+            }
+        return found
+
+    @property
+    def coefficients(self) -> pd.DataFrame:
+        """One row an encoded column: feature, party, coefficient; the intercept last."""
+        owner = {name: f"party {m + 1}" for m, names in enumerate(self.parties) for name in names}
+        owners = [owner[column.name] for column in self.rows.encoding.columns for _ in column.features]
+        table = super().coefficients
+        table.insert(1, "party", [*owners, "party 1" if self.private else ""])
+        return table
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """See `Fit`."""
+        from .findings import statements
+
+        return statements(self)
+
+    def text(self) -> str:
+        """See `Fit`."""
+        from .findings import findings
+
+        return findings(self)
+
+    def report(self) -> Report:
+        """See `Fit`."""
+        from .page import page
+
+        return page(self)
+
+
+def columns_of(parties: Parties) -> list[str]:
+    """Return the columns of all parties.
+
+    Raises
+    ------
+    DataError
+        No party, or a column that two of them have.
+    """
+    columns = [name for names in parties for name in names]
+    if not columns:
+        raise DataError("--party names no columns: give each party's, such as --party age,education --party hours")
+    twice = [name for name in columns if columns.count(name) > 1]
+    if twice:
+        raise DataError(f"column {twice[0]!r} stands in --party twice: each column is held by one party")
+    return columns
+
+
+def study(terminal: Terminal, rows: Rows, parties: Parties, options: SharingOptions, certify: bool) -> SharingFit:
+    """Fit, then, where it is not private, each party alone; and cross-check.
+
+    Raises
+    ------
+    ModelError, PrivacyError, DataError
+        From the model.
+    KeyboardInterrupt
+        Before there was any fit.
+    """
+
+    def begin(interrupt: Interrupt) -> SharingFit:
+        with terminal.iterations("fitting", None, "kkt") as moved:
+
+            def watch(loop: str, iteration: int, figures: Mapping[str, Array]) -> bool:
+                moved(loop, iteration, figures)
+                return interrupt.pressed
+
+            run, linear = _fitted(rows, parties, options, watch)
+        model = scored("all parties together", linear, rows, options.loss == "logistic")
+        return SharingFit(rows, run, model, options.private, parties=parties, options=options)
+
+    return worked(terminal, begin, None if options.private or len(parties) == 1 else _compare, certify)
+
+
+def _compare(fit: SharingFit) -> None:
+    """Fit each party's columns alone, by the same model."""
+    for m, names in enumerate(fit.parties):
+        _, linear = _fitted(fit.rows, (names,), fit.options, None)
+        fit.compared.append(scored(f"party {m + 1} alone", linear, fit.rows, fit.options.loss == "logistic"))
+
+
+def _fitted(
+    rows: Rows, parties: Parties, options: SharingOptions, callback: Any
+) -> tuple[SharingRun | PrivateSharingRun, LinearFit]:
+    """Return the run, and its coefficients in the order of the encoded columns."""
+    places = [rows.encoding.positions(names) for names in parties]
+    parts = [rows.x[:, place] for place in places]
+    posed: dict[str, Any] = {"loss": options.loss, "regularizer": options.regularizer, "lam": options.weight}
+    where: Intercept | None = None
+    if options.intercept:
+        model, where = model_with_intercept(parts, rows.y, **posed, private=options.private)
+    else:
+        model = ADMMSharing(parts, rows.y, **posed)
+    run = _private(model, rows, parties, options, callback) if options.private else _solved(model, options, callback)
+    coefficients, intercept = (run.coefficients, 0.0) if where is None else where.split(run.coefficients)
+    together = np.zeros(rows.x.shape[1])
+    for place, x in zip(places, coefficients, strict=True):
+        together[place] = x
+    return run, LinearFit(together, intercept)
+
+
+def _solved(model: ADMMSharing, options: SharingOptions, callback: Any) -> SharingRun:
+    rho = options.rho
+    if rho is None:
+        rho = default_rho(loss_named(options.loss), scheme_named(options.scheme), model.problem.parties)
+    return model.solve(rho, options.scheme, max_iter=options.max_iter, tol=options.tol, callback=callback)
+
+
+def _private(
+    model: ADMMSharing, rows: Rows, parties: Parties, options: SharingOptions, callback: Any
+) -> PrivateSharingRun:
+    assert options.epsilon is not None
+    names = {relation: name for relation, (name, _) in ADJACENCIES.items()}
+    bounds: dict[str, Any] = {}
+    if options.adjacency in names:  # else the model refuses it, and says what is known
+        found = _bounds(rows, parties, options.adjacency)
+        bounds[names[options.adjacency]] = (
+            bounds_with_ones(found, options.adjacency, rows.y.size) if options.intercept else found
+        )
+    return model.solve_private(
+        options.epsilon,
+        options.delta,
+        options.epochs,
+        options.scheme,
+        adjacency=options.adjacency,
+        clip=options.clip,
+        clip_entries=options.clip_entries,
+        labels=options.labels,
+        rho=options.rho,
+        noise_seed=options.noise_seed,
+        callback=callback,
+        **bounds,
+    )
+
+
+def _bounds(rows: Rows, parties: Parties, adjacency: str) -> list[float]:
+    """The bounds that the encoding gives: entries lie in [0, 1], and a column's part of a row has norm at most 1."""
+    if adjacency == "cell":
+        return [1.0] * len(parties)
+    if adjacency == "column":
+        return [float(np.sqrt(rows.y.size))] * len(parties)
+    return [rows.encoding.row_bound(names) for names in parties]

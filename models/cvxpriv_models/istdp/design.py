@@ -1,0 +1,83 @@
+"""X as a model wants it: dense column by column, or sparse row by row; checked once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.sparse as sp
+
+from cvxpriv.errors import DataError
+from cvxpriv.state import Array
+
+__all__ = ["Design", "read_design", "refuse_constant", "with_ones"]
+
+Design = Array | sp.csr_array
+
+
+def read_design(x: object) -> tuple[Design, tuple[str, ...]]:
+    """Return X as the products want it, and its columns' names.
+
+    Raises
+    ------
+    DataError
+        It is no table of finite numbers with two rows and a column.
+    """
+    if isinstance(x, pd.DataFrame):
+        names = tuple(str(name) for name in x.columns)
+        x = x.to_numpy()
+    else:
+        names = ()
+    try:
+        design: Design = _sparse(x) if sp.issparse(x) else np.array(x, dtype=float, order="F")
+    except (TypeError, ValueError):
+        raise DataError("X does not hold numbers: encode its columns as numbers first") from None
+    if design.ndim != 2 or design.shape[0] < 2 or design.shape[1] < 1:
+        raise DataError(f"X has shape {design.shape}, expected (n, d) with n >= 2 rows and d >= 1 columns")
+    names = names or tuple(f"x{index}" for index in range(design.shape[1]))
+    if isinstance(design, np.ndarray):
+        bad = np.asarray(~np.isfinite(design).all(axis=0))
+    else:
+        bad = np.bincount(design.indices[~np.isfinite(design.data)], minlength=design.shape[1]) > 0
+    if bad.any():
+        raise DataError(f"X holds NaN or infinite values in {_named(bad, names)}: impute or drop them first")
+    return design, names
+
+
+def refuse_constant(design: Design, names: tuple[str, ...]) -> None:
+    """Refuse columns that would be a penalised intercept, or nothing.
+
+    Raises
+    ------
+    DataError
+        A column is constant.
+    """
+    if isinstance(design, np.ndarray):
+        constant = np.asarray((design == design[0]).all(axis=0))
+    else:
+        most, least = (np.asarray(side.todense()).ravel() for side in (design.max(axis=0), design.min(axis=0)))
+        constant = most == least
+    if constant.any():
+        raise DataError(
+            f"X is constant in {_named(constant, names)}: such a coefficient is an intercept that would be penalised; "
+            "drop the columns and pass intercept=True, or pass allow_constant=True to keep them"
+        )
+
+
+def with_ones(design: Design) -> Design:
+    """Return the design with a last column of ones."""
+    if isinstance(design, np.ndarray):
+        return np.asfortranarray(np.column_stack([design, np.ones(design.shape[0])]))
+    return _sparse(sp.hstack([design, _sparse(np.ones((design.shape[0], 1)))]))
+
+
+def _sparse(x: Any) -> sp.csr_array:
+    return sp.csr_array(x, dtype=float)
+
+
+def _named(chosen: npt.NDArray[np.bool_], names: tuple[str, ...]) -> str:
+    which = [names[index] for index in np.flatnonzero(chosen)]
+    more = f" and {len(which) - 3} more" if len(which) > 3 else ""
+    return f"column{'s' if len(which) > 1 else ''} {', '.join(which[:3])}{more}"

@@ -1,0 +1,110 @@
+"""scikit-learn's face of ISTDP: `PrivateSparseLogisticRegression`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cvxpriv.learning.estimators import BinaryLogisticClassifier
+from cvxpriv.learning.linear import LinearFit
+from cvxpriv.state import Array
+
+from .model import ISTDP
+from .penalties import Penalty
+
+__all__ = ["PrivateSparseLogisticRegression"]
+
+
+class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
+    """Sparse logistic regression whose coefficients are (epsilon, delta)-differentially private. ISTDP.
+
+    Minimise (1/n) sum_i log(1 + exp(-y_i (x_i theta + b))) + P(theta) by proximal steps along clipped, noisy gradients.
+    What is private are the coefficients, and whatever is computed from them and from other people's rows. The shape of
+    X, the names of its columns, the two classes and every parameter here count as public: choose them without these
+    data, a grid search on them is not private.
+
+    Parameters
+    ----------
+    penalty : str or Penalty
+        `mcp:<lam>:<alpha>`, `l1:<lam>`, ...: see `ISTDP`. "auto" is one that follows from public numbers.
+    epsilon, delta : float
+        The budget of one fit.
+    iterations, clip, step, adjacency, output, noise_seed
+        See `cvxpriv_models.istdp.private.solve_private`.
+    row_bound : float, optional
+        A public bound of the norms of the rows of X: the step rests on it, privacy does not, as longer rows are
+        clipped. None: what the clip stands for.
+    fit_intercept : bool
+        It is not penalised, and inside the sensitivity: as private as the rest.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, n_features_in_, feature_names_in_
+        As ever in scikit-learn.
+    support_ : ndarray
+        The positions of the coefficients that are not 0.
+    accounting_ : Accounting
+        What the fit guarantees.
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cvxpriv_models import PrivateSparseLogisticRegression
+    >>> columns = np.random.default_rng(0).uniform(-0.5, 0.5, size=(5000, 4))
+    >>> labels = np.where(columns[:, 2] > 0, "yes", "no")
+    >>> model = PrivateSparseLogisticRegression("l1:0.01", epsilon=1.0, delta=1e-6).fit(columns, labels)
+    >>> print(f"{model.accounting_.epsilon:.4f}, {bool(model.score(columns, labels) > 0.9)}")
+    1.0000, True
+    """
+
+    def __init__(
+        self,
+        penalty: str | Penalty = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        iterations: int | str = "auto",
+        clip: float = 1.0,
+        step: str = "lipschitz",
+        adjacency: str = "replace-one",
+        output: str = "last",
+        row_bound: float | None = None,
+        fit_intercept: bool = True,
+        noise_seed: int | None = None,
+    ) -> None:
+        self.penalty = penalty
+        self.epsilon = epsilon
+        self.delta = delta
+        self.iterations = iterations
+        self.clip = clip
+        self.step = step
+        self.adjacency = adjacency
+        self.output = output
+        self.row_bound = row_bound
+        self.fit_intercept = fit_intercept
+        self.noise_seed = noise_seed
+
+    @property
+    def _private(self) -> bool:
+        return True
+
+    def _fit(self, rows: Any, labels: Array) -> LinearFit:
+        model = ISTDP(rows, labels, penalty=self.penalty, intercept=self.fit_intercept, allow_constant=True)
+        bound = self.row_bound
+        if bound is not None and self.fit_intercept:
+            bound = float(np.hypot(bound, 1.0))
+        run = model.solve_private(
+            self.epsilon,
+            self.delta,
+            iterations=self.iterations,
+            clip=self.clip,
+            step=self.step,
+            adjacency=self.adjacency,
+            output=self.output,
+            row_bound=bound,
+            noise_seed=self.noise_seed,
+        )
+        self.accounting_, self.support_, self.n_iter_ = run.accounting, run.support, run.settings.iterations
+        return LinearFit(run.coefficients, run.intercept)

@@ -1,0 +1,42 @@
+"""Private gradient descent: ISTDP's loop without the proximal step. DP-SGD with one batch, the whole data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.errors import ModelError
+from cvxpriv.schedule import Update
+from cvxpriv.state import Values
+
+from .penalties import ElasticNet, Penalty
+from .problem import Problem
+
+__all__ = ["descent", "smooth_weight"]
+
+
+def smooth_weight(penalty: Penalty) -> float:
+    """Return lam of an l2 penalty.
+
+    Raises
+    ------
+    ModelError
+        The penalty has no gradient at 0.
+    """
+    if isinstance(penalty, ElasticNet) and (penalty.ratio == 0.0 or penalty.lam == 0.0):
+        return penalty.lam
+    raise ModelError(
+        f"penalty={penalty!r} has no gradient at 0, and this algorithm takes no proximal step: pass "
+        "penalty='l2:<lam>', 'l2:0' for none, or algorithm='istdp'"
+    )
+
+
+def descent(problem: Problem) -> Update:
+    """Return the step theta - step (xi + lam theta), xi the noisy gradient; an intercept has no lam."""
+    weights = np.zeros(problem.size)
+    weights[: problem.features] = smooth_weight(problem.penalty)
+
+    def fn(state: Values) -> Values:
+        trial = state["center"] - state["step"][:, None] * weights * state["last_theta"]
+        return {"trial": trial, "far": np.full(len(trial), np.nan)}
+
+    return Update("descent", fn, frozenset({"center", "step", "last_theta"}), frozenset({"trial", "far"}))

@@ -1,0 +1,137 @@
+"""The loop of noisy gradients: ISTDP's own, and gradient descent's. One iteration releases one noisy gradient.
+
+    Loop(Sweep([noisy gradient, step, prox or descent, move]))
+
+Only the first step reads the data. The line search (5) is left out: it would read the clean objective, and under noise
+no step passes it near a solution (ERRATA ISTDP 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cvxpriv.block import Block
+from cvxpriv.engines import ClosedForm
+from cvxpriv.privacy import Noise, account
+from cvxpriv.running import run
+from cvxpriv.schedule import Context, Draw, Loop, Public, Sweep, Update
+from cvxpriv.state import Array, Values, single, stack
+from cvxpriv.stopping import Never
+
+from . import printed
+from .blocks import proximal_block
+from .clipping import ClippedGradient, neighbours
+from .closed_form import barzilai_borwein
+from .gradient_descent import descent
+from .private_run import LOOP, PrivateSettings, PrivateSparseRun, released_history
+
+__all__ = ["GRADIENT_DESCENT", "OUTPUTS", "PUBLIC", "STEPS", "private_loop", "solve_noisy_descent"]
+
+GRADIENT_DESCENT = "gradient-descent"
+STEPS = ("lipschitz", "noisy-bb")
+OUTPUTS = ("last", "average")
+
+#: The least Barzilai-Borwein length as a share of the greatest: noise alone makes gradients turn.
+SHORTEST = 0.1
+
+PUBLIC = frozenset({"theta", "noisy", "last_theta", "last_noisy", "step", "center", "trial", "far", "total", "passes"})
+"""The whole state: there is nothing in it that was not released, or public from the start."""
+
+
+def private_loop(average: ClippedGradient, settings: PrivateSettings) -> Loop:
+    """Return the algorithm; every step but the noisy gradient is `Public`."""
+    problem = average.problem
+    plain = settings.algorithm == GRADIENT_DESCENT
+    taken = descent(problem) if plain else proximal_block(problem.penalty, problem.features)
+    after: list[Update | Block] = [_step(settings), taken, _move(settings.iterations)]
+    return Loop(
+        Sweep([_noisy_gradient(average, settings), *(Public(part, PUBLIC) for part in after)]),
+        stop=Never(),
+        limit=settings.iterations,
+        measure=_figures(problem.features),
+        name=LOOP,
+    )
+
+
+def solve_noisy_descent(
+    average: ClippedGradient, delta: float, settings: PrivateSettings, noise: Noise
+) -> PrivateSparseRun:
+    """Run the loop from 0 and account for what it released."""
+    problem = average.problem
+    zero = np.zeros(problem.size)
+    vectors = ("theta", "noisy", "last_theta", "last_noisy", "center", "trial", "total")
+    start = stack([{**dict.fromkeys(vectors, zero), "step": settings.step_limit, "far": np.nan, "passes": 0.0}])
+    context = Context(ClosedForm(), starts=np.arange(1), noise=noise)
+    final = single(run(private_loop(average, settings), start, context), 0)
+    counted = float(final["passes"]) - settings.iterations // 2
+    averaged = settings.output == "average" and counted > 0.0
+    plain = settings.algorithm == GRADIENT_DESCENT
+    return PrivateSparseRun(
+        theta=final["total"] / counted if averaged else final["theta"],
+        loss=problem.loss,
+        penalty=problem.penalty,
+        classes=problem.classes,
+        names=problem.names,
+        accounting=account(
+            [release.mu for release in context.ledger],
+            delta,
+            neighbours=neighbours(settings.adjacency, average.divisor),
+            secure=noise.secure,
+        ),
+        settings=settings,
+        history=released_history(context.history),
+        interrupted=context.interrupted,
+        center=None if plain else final["center"],
+        last_step=None if plain else float(final["step"]),
+    )
+
+
+def _noisy_gradient(average: ClippedGradient, settings: PrivateSettings) -> Draw:
+    def fn(state: Values, noise: Noise) -> Values:
+        clean = average.at(state["theta"][0])
+        return {"noisy": (clean + noise.normal(settings.noise_scale, clean.shape))[None]}
+
+    mu = average.sensitivity(settings.adjacency) / settings.noise_scale
+    return Draw("noisy gradient", fn, frozenset({"theta"}), frozenset({"noisy"}), mu)
+
+
+def _step(settings: PrivateSettings) -> Update:
+    """The length, and the centre theta - step xi of ISTDP (4), from noisy gradients alone."""
+    limit = settings.step_limit
+
+    def fn(state: Values) -> Values:
+        theta, noisy = state["theta"], state["noisy"]
+        length = limit
+        if settings.step == "noisy-bb" and state["passes"][0] > 0.0:
+            found, _ = barzilai_borwein((theta - state["last_theta"])[0], (noisy - state["last_noisy"])[0])
+            length = float(np.clip(found, SHORTEST * limit, limit)) if np.isfinite(found) else limit
+        return {"step": np.array([length]), "center": theta - length * noisy, "last_theta": theta, "last_noisy": noisy}
+
+    reads = frozenset({"theta", "noisy", "last_theta", "last_noisy", "passes"})
+    return Update("step", fn, reads, frozenset({"step", "center", "last_theta", "last_noisy"}))
+
+
+def _move(iterations: int) -> Update:
+    """Take the proximal step; the second half adds up for the average."""
+
+    def fn(state: Values) -> Values:
+        passes = state["passes"] + 1.0
+        counts = float(passes[0] > iterations // 2)
+        return {"theta": state["trial"], "total": state["total"] + counts * state["trial"], "passes": passes}
+
+    return Update("move", fn, frozenset({"trial", "total", "passes"}), frozenset({"theta", "total", "passes"}))
+
+
+def _figures(features: int) -> printed.Figures:
+    """Of public entries alone: length of the step, norm of the noisy gradient, size of the support."""
+
+    def figures(state: Values) -> Mapping[str, Array]:
+        return {
+            "step": state["step"],
+            "noisy_gradient": np.linalg.norm(state["noisy"], axis=1),
+            "support": np.count_nonzero(state["theta"][:, :features], axis=1).astype(float),
+        }
+
+    return figures

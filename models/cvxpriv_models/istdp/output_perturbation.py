@@ -1,0 +1,126 @@
+"""Output perturbation (Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 1): the minimiser, and Gaussian noise on it.
+
+F is strongly convex with modulus lam. A row whose gradient has a norm of at most slope row_bound then moves the
+minimiser by at most slope row_bound / (m lam) where it is added or removed, and by twice that where it is replaced; m
+is what the sum is divided by. Chaudhuri's noise of density exp(-rate ||b||) is pure; Gaussian noise of the same
+sensitivity is smaller, and its accounting exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.privacy import Noise, account, noise_scale
+
+from .clipping import ADJACENCIES, clipped_rows, neighbours
+from .model import ISTDP
+from .penalties import ElasticNet, Penalty
+from .private_run import PrivateSettings, PrivateSparseRun
+from .problem import Problem
+
+__all__ = ["minimiser_sensitivity", "require_bounded_slope", "solve_output_perturbation"]
+
+#: To which KKT residual F is minimised: what is left of it counts in the sensitivity.
+TOLERANCE = 1e-10
+
+
+def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, divisor: int) -> float:
+    """Return the most, in Euclidean norm, by which a neighbour moves the minimiser that was found.
+
+    Raises
+    ------
+    ModelError
+        The loss or the penalty does not bound it.
+    """
+    require_bounded_slope(problem)
+    modulus = _modulus(problem.penalty)
+    inexact = 2.0 * np.sqrt(problem.size) * TOLERANCE / modulus
+    return float(ADJACENCIES[adjacency] * problem.loss.slope * row_bound / (divisor * modulus) + inexact)
+
+
+def require_bounded_slope(problem: Problem) -> None:
+    """Refuse what bounds no minimiser: a loss that bends down or is steep far out, and an intercept, which has no lam.
+
+    Raises
+    ------
+    ModelError
+        Any of these.
+    """
+    loss = problem.loss
+    if not (loss.convex and np.isfinite(loss.slope)):
+        raise ModelError(
+            f"loss={loss.name!r} is not convex with a bounded slope, and nothing else bounds how far one row moves the "
+            "minimiser: pass loss='logistic', or algorithm='istdp'"
+        )
+    if problem.intercept:
+        raise ModelError(
+            "intercept=True has no penalty, and nothing else bounds how far one row moves it: append a column of ones "
+            "to X and pass allow_constant=True, or algorithm='istdp'"
+        )
+
+
+def solve_output_perturbation(
+    problem: Problem,
+    epsilon: float,
+    delta: float,
+    row_bound: float,
+    adjacency: str,
+    divisor: int,
+    noise: Noise,
+) -> PrivateSparseRun:
+    """Minimise F over rows of norm at most `row_bound`, and release the minimiser with noise.
+
+    Raises
+    ------
+    ModelError
+        See `minimiser_sensitivity`.
+    PrivacyError
+        F was not minimised to `TOLERANCE`.
+    """
+    sensitivity = minimiser_sensitivity(problem, row_bound, adjacency, divisor)
+    scale = noise_scale(sensitivity, epsilon, delta)
+    theta = _minimiser(problem, row_bound, divisor)
+    return PrivateSparseRun(
+        theta=theta + noise.normal(scale, theta.shape),
+        loss=problem.loss,
+        penalty=problem.penalty,
+        classes=problem.classes,
+        names=problem.names,
+        accounting=account(
+            [sensitivity / scale], delta, neighbours=neighbours(adjacency, divisor), secure=noise.secure
+        ),
+        settings=PrivateSettings(
+            "output-perturbation", 1, problem.loss.slope * row_bound, "none", adjacency, "last", scale, step_limit=0.0
+        ),
+        history=pd.DataFrame(),
+    )
+
+
+def _minimiser(problem: Problem, row_bound: float, divisor: int) -> np.ndarray:
+    """Of sum/divisor + P; the model averages over its own rows, so P is weighed instead."""
+    share = divisor / problem.rows
+    penalty = problem.penalty
+    assert isinstance(penalty, ElasticNet)  # `minimiser_sensitivity` refused every other
+    bounded = replace(
+        problem, design=clipped_rows(problem.design, row_bound), penalty=ElasticNet(share * penalty.lam, penalty.ratio)
+    )
+    run = ISTDP.of(bounded).solve(tol=TOLERANCE * share)
+    if not run.converged:
+        raise PrivacyError(
+            f"the minimiser was found to {run.kkt.largest / share:.1e} only, and its sensitivity is that of "
+            f"{TOLERANCE:g}: raise lam of the penalty, or pass algorithm='istdp'"
+        )
+    return run.theta
+
+
+def _modulus(penalty: Penalty) -> float:
+    if isinstance(penalty, ElasticNet) and penalty.lam * (1.0 - penalty.ratio) > 0.0:
+        return penalty.lam * (1.0 - penalty.ratio)
+    raise ModelError(
+        f"penalty={penalty!r} is not strongly convex, and nothing else bounds how far one row moves the minimiser: "
+        "pass penalty='l2:<lam>' or 'elastic-net:<lam>:<ratio>' with ratio < 1, or algorithm='istdp'"
+    )

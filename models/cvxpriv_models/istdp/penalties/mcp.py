@@ -1,0 +1,76 @@
+"""MCP: firm thresholding, or hard for long steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.errors import ModelError
+from cvxpriv.state import Array
+
+from .contract import Penalty, require_weight
+from .separable import separable_residual
+
+__all__ = ["MCP"]
+
+
+@dataclass(frozen=True)
+class MCP(Penalty):
+    """The minimax concave penalty (Zhang 2010): p' falls from lam to 0 over alpha lam.
+
+    Parameters
+    ----------
+    lam : float
+        >= 0.
+    alpha : float
+        > 1; large is near l1.
+
+    Examples
+    --------
+    >>> MCP(lam=1.0, alpha=3.0).prox(np.array([0.5]), step=0.1).round(4)
+    array([0.4138])
+    """
+
+    lam: float
+    alpha: float = 3.0
+
+    def __post_init__(self) -> None:
+        require_weight(self.lam, "MCP")
+        if not (np.isfinite(self.alpha) and self.alpha > 1.0):
+            raise ModelError(f"alpha={self.alpha!r}: MCP needs alpha > 1, for example 3")
+
+    @property
+    def name(self) -> str:
+        """See `Penalty.name`."""
+        return f"mcp:{self.lam:g}:{self.alpha:g}"
+
+    @property
+    def weak_convexity(self) -> float:
+        """1/alpha."""
+        return 1.0 / self.alpha
+
+    def terms(self, theta: Array) -> Array:
+        """See `Penalty.terms`."""
+        size = np.minimum(np.abs(theta), self.alpha * self.lam)
+        return np.asarray(self.lam * size - size**2 / (2.0 * self.alpha))
+
+    def slope(self, theta: Array) -> Array:
+        """Return p'(|theta|), elementwise."""
+        return np.maximum(self.lam - np.abs(theta) / self.alpha, 0.0)
+
+    def bend(self, theta: Array) -> Array:
+        """Return p''(|theta|), elementwise."""
+        return np.where(np.abs(theta) < self.alpha * self.lam, -1.0 / self.alpha, 0.0)
+
+    def prox(self, s: Array, step: float) -> Array:
+        """See `Penalty.prox`; firm thresholding below alpha, hard thresholding from alpha on (MATH ISTDP)."""
+        size = np.abs(s)
+        if step >= self.alpha:
+            return np.where(size > self.lam * np.sqrt(step * self.alpha), s, 0.0)
+        firm = np.sign(s) * np.maximum(size - step * self.lam, 0.0) / (1.0 - step / self.alpha)
+        return np.where(size <= self.alpha * self.lam, firm, s)
+
+    def residual(self, theta: Array, gradient: Array) -> Array:
+        """See `Penalty.residual`."""
+        return separable_residual(theta, gradient, self.slope(theta), self.lam)

@@ -1,0 +1,78 @@
+"""SCAD: soft thresholding near 0, none far out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.errors import ModelError
+from cvxpriv.state import Array
+
+from .contract import Penalty, require_weight
+from .separable import lowest, separable_residual
+
+__all__ = ["SCAD"]
+
+
+@dataclass(frozen=True)
+class SCAD(Penalty):
+    """The smoothly clipped absolute deviation (Fan and Li 2001): p' is lam up to lam, then falls to 0 at a lam.
+
+    Parameters
+    ----------
+    lam : float
+        >= 0.
+    a : float
+        > 2; 3.7 is its authors' choice.
+    """
+
+    lam: float
+    a: float = 3.7
+
+    def __post_init__(self) -> None:
+        require_weight(self.lam, "SCAD")
+        if not (np.isfinite(self.a) and self.a > 2.0):
+            raise ModelError(f"a={self.a!r}: SCAD needs a > 2, for example 3.7")
+
+    @property
+    def name(self) -> str:
+        """See `Penalty.name`."""
+        return f"scad:{self.lam:g}:{self.a:g}"
+
+    @property
+    def weak_convexity(self) -> float:
+        """1/(a - 1)."""
+        return 1.0 / (self.a - 1.0)
+
+    def terms(self, theta: Array) -> Array:
+        """See `Penalty.terms`."""
+        size = np.abs(theta)
+        bend = (2.0 * self.a * self.lam * size - size**2 - self.lam**2) / (2.0 * (self.a - 1.0))
+        flat = self.lam**2 * (self.a + 1.0) / 2.0
+        return np.where(size <= self.lam, self.lam * size, np.where(size <= self.a * self.lam, bend, flat))
+
+    def slope(self, theta: Array) -> Array:
+        """Return p'(|theta|), elementwise."""
+        return np.clip((self.a * self.lam - np.abs(theta)) / (self.a - 1.0), 0.0, self.lam)
+
+    def bend(self, theta: Array) -> Array:
+        """Return p''(|theta|), elementwise."""
+        size = np.abs(theta)
+        return np.where((size > self.lam) & (size < self.a * self.lam), -1.0 / (self.a - 1.0), 0.0)
+
+    def prox(self, s: Array, step: float) -> Array:
+        """See `Penalty.prox`: the lowest of each piece's own least."""
+        size = np.abs(s)
+        soft = np.clip(size - step * self.lam, 0.0, self.lam)
+        beyond = np.maximum(size, self.a * self.lam)
+        candidates = [np.zeros_like(size), soft, beyond]
+        bend = 1.0 - step / (self.a - 1.0)
+        if bend > 0.0:
+            middle = (size - step * self.a * self.lam / (self.a - 1.0)) / bend
+            candidates.insert(2, np.clip(middle, self.lam, self.a * self.lam))
+        return lowest(s, step, candidates, self)
+
+    def residual(self, theta: Array, gradient: Array) -> Array:
+        """See `Penalty.residual`."""
+        return separable_residual(theta, gradient, self.slope(theta), self.lam)
