@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.istdp import ISTDP, MCP, private
-from cvxpriv_models.istdp.closed_form import allowed_height, barzilai_borwein
+from cvxpriv_models.istdp.closed_form import allowed_height, barzilai_borwein, proximal
 from cvxpriv_models.istdp.gist import STEPS
 from cvxpriv_models.istdp.printed import printed_noise
 from cvxpriv_models.istdp.prox_forms import prox_form
@@ -150,6 +150,86 @@ class TestLineSearchUnits:
         for curvature in (1e-6, 1.0, 1e6):
             moved, fall, step = self.descent(curvature)
             assert -fall <= allowed_height(np.zeros(1), 0.9, step, moved)
+
+
+class Noisy:
+    """MCP of small weight on logistic data, its stationary point, and proximal steps along gradients with noise."""
+
+    SIGMA, COLUMNS = 0.5, 20
+
+    def __init__(self) -> None:
+        x, y, _ = correlated(300, self.COLUMNS, 0.3, seed=0, kind="logistic")
+        self.model = ISTDP(x, y, penalty=MCP(0.01, 30.0))
+        self.problem = self.model.problem
+        self.best = self.model.solve(tol=1e-12)
+        self.random = np.random.default_rng(1)
+
+    def after(self, theta: Array, step: float) -> tuple[Array, Array]:
+        """The point after one step, and its noise."""
+        noise = self.SIGMA * self.random.normal(size=self.COLUMNS)
+        gradient = self.problem.gradient(self.problem.predictions(theta))
+        return proximal(self.problem.penalty, theta - step * (gradient + noise), step, self.COLUMNS), noise
+
+
+class TestLineSearchUnderNoise:
+    """ISTDP (5), Lemma 3.2 and (11): noise turns the step its own way, and no step passes near a solution."""
+
+    @pytest.mark.parametrize("step", [0.1, 1e-3])
+    def test_noise_and_the_step_it_causes_point_apart(self, step: float) -> None:
+        noisy = Noisy()
+        theta = noisy.best.theta
+        products = []
+        for _ in range(4000):
+            trial, noise = noisy.after(theta, step)
+            products.append(noise @ (trial - theta))
+        # The proof of Lemma 3.2 takes E<b, theta+ - theta> >= 0; it is -step sigma^2 for each coordinate that moves.
+        # Noise of .5 moves all of them against a weight of .01.
+        expected = -step * noisy.SIGMA**2 * noisy.COLUMNS
+        assert np.mean(products) == pytest.approx(expected, rel=0.05)  # 4000 draws, and the weight
+
+    def test_at_a_solution_the_test_fails_at_every_step(self) -> None:
+        noisy = Noisy()
+        theta, height = noisy.best.theta, noisy.best.objective
+        for step in np.logspace(-1, -7, 7):
+            rises, moves = [], []
+            for _ in range(200):
+                trial, _ = noisy.after(theta, float(step))
+                rises.append(noisy.problem.objective(trial) - height)
+                moves.append(float((trial - theta) @ (trial - theta)))
+            # Printed: beta step / 2 E||move||^2 of decrease; beta / (2 step) asks for more.
+            assert np.mean(rises) > -1e-4 * step / 2.0 * np.mean(moves)
+
+
+class TestFloor:
+    """ISTDP Theorem 3.4: the excess of F would fall like 1/T for ever; noise of d sigma^2 a step does not."""
+
+    STEP, ITERATIONS = 0.34, 20_000
+
+    def test_the_excess_stays_above_the_printed_bound_and_at_the_size_that_the_noise_has(self) -> None:
+        noisy = Noisy()
+        theta, heights = np.eye(1, noisy.COLUMNS)[0], []
+        away = theta - noisy.best.theta
+        for iteration in range(self.ITERATIONS):
+            theta, _ = noisy.after(theta, self.STEP)
+            if iteration % 20 == 0 and iteration > 500:
+                heights.append(noisy.problem.objective(theta))
+        excess = np.mean(heights) - noisy.best.objective
+        printed = away @ away / (2.0 * self.ITERATIONS * self.STEP)
+        assert printed < 0.002
+        # For a quadratic loss each coordinate has step sigma^2 / 4; this one is flatter far out, and the penalty adds.
+        floor = noisy.COLUMNS * self.STEP * noisy.SIGMA**2 / 4.0
+        assert excess > 100.0 * printed
+        assert floor < excess < 2.0 * floor
+
+    def test_half_the_noise_has_a_quarter_of_the_floor(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Noisy, "SIGMA", 0.25)
+        noisy = Noisy()
+        theta, heights = noisy.best.theta, []
+        for iteration in range(3000):
+            theta, _ = noisy.after(theta, self.STEP)
+            heights.append(noisy.problem.objective(theta) if iteration > 500 else noisy.best.objective)
+        excess = np.mean(heights[501:]) - noisy.best.objective
+        assert excess == pytest.approx(noisy.COLUMNS * self.STEP * 0.25**2 / 4.0, rel=0.4)
 
 
 class TestLeak:
