@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
+from scipy import sparse
 from scipy.special import expit
 
 from cvxpriv.errors import ModelError, suggest
@@ -123,6 +124,21 @@ class Loss:
         if self.expression is None:
             raise ModelError(f"loss {self.name!r} is not convex and has no DCP form: use its exact step")
         return self.expression(cp.multiply(b, z) if self.margin else z - b)
+
+    def of_rows(self, rows: Array | sparse.csr_array, f: cp.Expression, b: Array) -> cp.Expression:
+        """Return l(rows f, b) as a convex cvxpy expression, one a row.
+
+        The labels of a margin go into the rows: cvxpy 1.9 bounds the product of labels and `rows @ f` wrongly, and hands
+        the bounds to HiGHS.
+
+        Raises
+        ------
+        ModelError
+            The loss is not convex.
+        """
+        if self.expression is None or not self.margin:
+            return self.of(rows @ f, b)
+        return self.expression((sparse.diags_array(b) @ rows) @ f)
 
     def prox(
         self, v: Array, b: Array, weight: float | Array = 1.0, penalty: float = 1.0, start: Array | None = None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
@@ -50,6 +53,18 @@ def test_the_dcp_form_is_the_value(loss: Loss) -> None:
     held = cp.Constant(z)
     np.testing.assert_allclose(loss.of(held, b).value, loss.value(z, b), atol=1e-12)
     assert cp.Problem(cp.Minimize(cp.sum(loss.of(cp.Variable(200), b)))).is_dcp()
+
+
+@pytest.mark.parametrize("loss", CONVEX, ids=lambda loss: loss.name)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_the_form_over_rows_is_the_loss_of_their_predictions(
+    loss: Loss, form: Callable[[np.ndarray], np.ndarray | sparse.csr_array]
+) -> None:
+    _, b = samples(loss, 20)
+    rows, f = np.random.default_rng(1).normal(size=(20, 3)), cp.Variable(3)
+    expression = loss.of_rows(form(rows), f, b)
+    f.value = np.array([0.5, -1.0, 2.0])
+    np.testing.assert_allclose(expression.value, loss.value(rows @ f.value, b), atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", CONVEX, ids=lambda loss: loss.name)

@@ -51,7 +51,7 @@ def odd_block(problem: Problem, node: int, variant: str) -> Block:
         f = cp.Variable(problem.features, name="f")
         slope, span = cp.Parameter(problem.features, name="slope"), cp.Parameter(nonneg=True, name="reach")
         cost, inside = problem.regularizer.expression(f)
-        data = problem.C / y.size * cp.sum(problem.loss.of(design @ f, y)) + problem.reg / problem.nodes * cost
+        data = problem.C / y.size * cp.sum(problem.loss.of_rows(design, f, y)) + problem.reg / problem.nodes * cost
         return Declaration(
             objective=cp.Minimize(data + slope @ f + span * cp.sum_squares(f)),
             constraints={f"X[{index}]": one for index, one in enumerate(inside)},
@@ -155,7 +155,7 @@ def centralised_by_solver(problem: Problem) -> Array:
         objective = problem.reg * cost
         for node, design in enumerate(problem.rows.parts):
             y = problem.rows.of_node(problem.y, node)
-            objective += problem.C / y.size * cp.sum(problem.loss.of(design @ f, y))
+            objective += problem.C / y.size * cp.sum(problem.loss.of_rows(design, f, y))
         return Declaration(
             cp.Minimize(objective), {f"X[{index}]": one for index, one in enumerate(inside)}, variables={"f": f}
         )
