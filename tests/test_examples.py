@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from pathlib import Path
 
 import pytest
+from cvxpriv_models.istdp import gist
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -44,6 +46,32 @@ def test_a_prototyped_constraint_holds_and_the_one_too_many_is_named(
     assert "'local privacy' and 'symbol 0 means score 0' cannot hold together" in told
 
 
+def test_two_offices_together_beat_each_alone_and_privacy_has_its_price(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sklearn")
+    run_script("vertical_learning.py", monkeypatch, "--noise-seed", "0")
+    told = capsys.readouterr().out
+    scores = [line.split() for line in told.splitlines() if "log loss" in line]
+    registry, board, together, eased, _ = ((float(row[-3]), float(row[-1])) for row in scores)
+    assert together[0] < min(registry[0], board[0])
+    assert together[0] < eased[0]
+    assert max(registry[1], board[1]) < eased[1] < together[1]
+    assert "<- the guarantee" in told
+    assert "stay with it" in told
+
+
+def test_a_private_model_keeps_the_questions_that_matter(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sklearn")
+    run_script("sparse_private_learning.py", monkeypatch, "--noise-seed", "0")
+    told = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in told if line.startswith(("none ", "8 ", "2 ", "0.5 "))]
+    assert [int(row[-2]) for row in rows] == [4, 4, 4, 4]
+    assert max(float(row[-1]) for row in rows) - min(float(row[-1]) for row in rows) < 0.01
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "files"),
@@ -59,3 +87,18 @@ def test_the_figures_of_the_inference_paper_are_drawn(
     pytest.importorskip("matplotlib")
     run_script(script, monkeypatch, "--fast", "--out", str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("figure", ["convergence", "floor", "path", "epsilon"])
+def test_the_experiments_that_istdp_lacks_are_drawn(
+    figure: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    # The script puts the printed rule there.
+    monkeypatch.setattr("cvxpriv_models.istdp.gist.STEPS", gist.STEPS)
+    run_script(f"papers/istdp_{figure}.py", monkeypatch, "--fast", "--out", str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == [f"istdp_{figure}.png"]
+    if figure == "floor":
+        found = re.findall(r"T = (\d+): excess ([\d.]+)", capsys.readouterr().out)
+        assert min(found, key=lambda pair: float(pair[1]))[0] in {"11", "42"}  # the rule says 36

@@ -128,8 +128,8 @@ class Loss:
     def of_rows(self, rows: Array | sparse.csr_array, f: cp.Expression, b: Array) -> cp.Expression:
         """Return l(rows f, b) as a convex cvxpy expression, one a row.
 
-        The labels of a margin go into the rows: cvxpy 1.9 bounds the product of labels and `rows @ f` wrongly, and hands
-        the bounds to HiGHS.
+        The labels of a margin go into the rows: cvxpy 1.9 bounds the product of labels and `rows @ f` wrongly, and
+        hands the bounds to HiGHS.
 
         Raises
         ------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cvxpriv_models.istdp import ISTDP, PrivateSparseRun, printed, private
+from cvxpriv_models.istdp import ISTDP, PrivateSparseRun, noisy_descent, printed, private
 from cvxpriv_models.istdp.clipping import ClippedGradient, clipped_slopes, row_norms
 from cvxpriv_models.istdp.private_options import public_step_limit
 from cvxpriv_models.istdp.private_run import PrivateSettings
@@ -129,8 +129,8 @@ def test_the_accounting_is_the_budget_asked_for(step: str, adjacency: str, size:
 
 
 def test_a_public_divisor_takes_the_place_of_n() -> None:
-    run = model().solve_private(EPSILON, DELTA, adjacency="add-remove", public_rows=1000, noise_seed=0)
-    own = model().solve_private(EPSILON, DELTA, adjacency="add-remove", noise_seed=0)
+    run = model().solve_private(EPSILON, DELTA, iterations=20, adjacency="add-remove", public_rows=1000, noise_seed=0)
+    own = model().solve_private(EPSILON, DELTA, iterations=20, adjacency="add-remove", noise_seed=0)
     assert run.settings.noise_scale == pytest.approx(own.settings.noise_scale / 5.0)
     assert "divisor 1000 public" in run.accounting.neighbours
 
@@ -152,10 +152,11 @@ def test_without_a_seed_the_noise_is_secure_fresh_and_silent() -> None:
     assert not np.array_equal(first.theta, other.theta)
 
 
+@pytest.mark.parametrize("algorithm", ["istdp", "gradient-descent"])
 @pytest.mark.parametrize("step", private.STEPS)
-def test_one_step_draws_and_all_others_are_public(step: str) -> None:
-    problem = model().problem
-    loop = private.private_loop(ClippedGradient(problem, 1.0, problem.rows), settings(step=step))
+def test_one_step_draws_and_all_others_are_public(step: str, algorithm: str) -> None:
+    problem = model(penalty="l2:0.1").problem
+    loop = private.private_loop(ClippedGradient(problem, 1.0, problem.rows), settings(step=step, algorithm=algorithm))
     assert isinstance(loop.body, Sweep)
     draw, *others = loop.body.steps
     assert isinstance(draw, Draw)
@@ -163,13 +164,17 @@ def test_one_step_draws_and_all_others_are_public(step: str) -> None:
     assert [type(part) for part in others] == [Public] * 3
 
 
+@pytest.mark.parametrize("algorithm", ["istdp", "gradient-descent"])
 @pytest.mark.parametrize("step", private.STEPS)
 @pytest.mark.parametrize("output", private.OUTPUTS)
 def test_from_the_same_releases_other_data_give_the_same_run(
-    step: str, output: str, monkeypatch: pytest.MonkeyPatch
+    step: str, output: str, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ClippedGradient, "at", lambda self, theta: 0.3 * theta - 0.1)
-    runs = [model(seed=seed).solve_private(EPSILON, DELTA, step=step, output=output, noise_seed=5) for seed in (0, 1)]
+    options = {"algorithm": algorithm, "step": step, "output": output}
+    runs = [
+        model(seed=seed, penalty="l2:0.1").solve_private(EPSILON, DELTA, noise_seed=5, **options) for seed in (0, 1)
+    ]
     np.testing.assert_array_equal(runs[0].theta, runs[1].theta)
     assert runs[0].history.equals(runs[1].history)
 
@@ -184,9 +189,8 @@ def test_no_step_is_longer_than_the_public_limit(step: str) -> None:
 
 
 def test_the_greatest_step_is_no_fact_about_the_data() -> None:
-    assert public_step_limit(model(seed=0).problem, 1.0) == public_step_limit(model(seed=1).problem, 1.0)
-    assert public_step_limit(model(penalty="l1:1").problem, 1.0, row_bound=2.0) == 1.0
-    assert public_step_limit(model(penalty="mcp:1:1.5").problem, 1.0) == 1.5
+    assert public_step_limit(model(seed=0).problem, 1.0) == public_step_limit(model(seed=1).problem, 1.0) == 4.0
+    assert public_step_limit(model().problem, row_bound=2.0) == 1.0
 
 
 def test_the_average_is_that_of_the_second_half(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +199,7 @@ def test_the_average_is_that_of_the_second_half(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(ClippedGradient, "at", lambda self, theta: -np.ones_like(theta))
     options: dict[str, Any] = {"iterations": 5, "row_bound": 2.0, "noise_seed": 0}
     one = model(penalty="l1:0")
-    monkeypatch.setattr(private, "account", lambda *args, **named: None)
+    monkeypatch.setattr(noisy_descent, "account", lambda *args, **named: None)
     np.testing.assert_allclose(one.solve_private(EPSILON, DELTA, **options).theta, 5.0)
     np.testing.assert_allclose(one.solve_private(EPSILON, DELTA, output="average", **options).theta, 4.0)  # 3, 4, 5
 
@@ -236,20 +240,32 @@ class TestPrinted:
         with pytest.raises(PrivacyError, match="'step 1.2' reads clean, last_clean, which was not released"):
             Public(printed.clean_step(), private.PUBLIC)
 
-    def test_a_step_that_hides_what_it_reads_is_caught_when_it_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("algorithm", ["istdp", "gradient-descent"])
+    @pytest.mark.parametrize("replaced", ["_step", "_move"])
+    def test_a_step_that_says_it_reads_clean_data_cannot_be_built(
+        self, replaced: str, algorithm: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(noisy_descent, replaced, lambda chosen: printed.clean_step())
+        with pytest.raises(PrivacyError, match="reads clean, last_clean, which was not released"):
+            model(penalty="l2:0.1").solve_private(EPSILON, DELTA, algorithm=algorithm, noise_seed=0)
+
+    @pytest.mark.parametrize("algorithm", ["istdp", "gradient-descent"])
+    def test_a_step_that_hides_what_it_reads_is_caught_when_it_runs(
+        self, algorithm: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def peek(chosen: PrivateSettings) -> Update:
             return Update("step", printed.clean_step().fn, frozenset({"theta", "last_theta"}), frozenset({"step"}))
 
-        monkeypatch.setattr(private, "_step", peek)
+        monkeypatch.setattr(noisy_descent, "_step", peek)
         with pytest.raises(PrivacyError, match="'step' reads clean, which it does not declare"):
-            model().solve_private(EPSILON, DELTA, noise_seed=0)
+            model(penalty="l2:0.1").solve_private(EPSILON, DELTA, algorithm=algorithm, noise_seed=0)
 
 
 class TestAudit:
     """Two rows of one column, one of them replaced by its opposite."""
 
     @staticmethod
-    def found(runs: int = 600) -> float:
+    def found(runs: int = 300) -> float:
         def mechanism(labels: Array) -> Array:
             one = ISTDP(np.ones((2, 1)), labels, penalty="l2:0", allow_constant=True)
             return one.solve_private(EPSILON, DELTA, iterations=2, clip=0.25, row_bound=1.0).coefficients

@@ -82,7 +82,8 @@ def test_labels_of_zero_and_one_are_those_of_minus_one_and_one() -> None:
     for theirs, classes in ((SIGNS, (-1.0, 1.0)), ((SIGNS + 1.0) / 2.0, (0.0, 1.0)), (SIGNS > 0, (0.0, 1.0))):
         one = ISTDP(X, theirs).problem
         np.testing.assert_array_equal(one.y, SIGNS)
-        assert one.classes == classes
+        assert one.classes is not None
+        assert tuple(one.classes.tolist()) == classes
 
 
 def test_names_come_from_a_data_frame() -> None:
@@ -120,8 +121,8 @@ def with_one(value: float) -> np.ndarray:
         (lambda: ISTDP(with_one(np.nan), SIGNS), DataError, "NaN or infinite values in column x3"),
         (lambda: ISTDP(sp.csr_array(with_one(np.inf)), SIGNS), DataError, "NaN or infinite values in column x3"),
         (lambda: ISTDP(X, np.where(SIGNS > 0, np.nan, 1.0)), DataError, "y holds NaN"),
-        (lambda: ISTDP(X, Y), DataError, "takes two classes: encode them as 0 and 1"),
-        (lambda: ISTDP(X, ["a"] * 40), DataError, "y does not hold numbers"),
+        (lambda: ISTDP(X, Y), DataError, "y has 40 classes .*takes two"),
+        (lambda: ISTDP(X, ["a"] * 40), DataError, r"1 class \('a'\)"),
         (lambda: ISTDP([["a"]] * 40, SIGNS), DataError, "X does not hold numbers"),
         (lambda: ISTDP(X, SIGNS, "hinge"), ModelError, "has a kink.*smoothed-hinge"),
         (lambda: ISTDP(X, SIGNS, "logit"), ModelError, "not known"),

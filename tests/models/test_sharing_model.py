@@ -112,6 +112,14 @@ class TestOptimum:
         np.testing.assert_allclose(thin.coefficients[1], dense.coefficients[1], atol=1e-8)
         assert thin.iterations == dense.iterations
 
+    @pytest.mark.parametrize(("regularizer", "scheme"), [("l2", "averaged"), ("l1", "proximal_jacobi")])
+    def test_a_party_whose_columns_are_zeros_adds_nothing(self, regularizer: str, scheme: str) -> None:
+        both = ADMMSharing([0.0 * PARTS[0], PARTS[1]], Y, "squared", regularizer).solve(scheme=scheme, max_iter=2000)
+        alone = ADMMSharing([PARTS[1]], Y, "squared", regularizer).solve(scheme=scheme, max_iter=2000)
+        assert both.converged
+        assert not both.coefficients[0].any()
+        assert both.objective == pytest.approx(alone.objective, rel=1e-9)
+
     def test_more_columns_than_samples_reach_the_pooled_optimum(self) -> None:
         wide = np.random.default_rng(5).normal(size=(20, 90))
         y = np.where(wide[:, 0] > 0.0, 1.0, -1.0)
@@ -139,6 +147,14 @@ class TestCertificates:
         moved = {**run.state, "x/0": run.state["x/0"] + np.array([0.1, 0.0, 0.0])}
         moved["v/0"] = PARTS[0] @ moved["x/0"]
         assert kkt.residuals(model.problem, model.factors, moved).largest > 1e-3
+
+    @pytest.mark.filterwarnings("ignore:overflow")
+    @pytest.mark.parametrize("rho", [1e-12, 1e-3, 1e6])
+    def test_the_gap_is_a_bound_at_a_penalty_that_leads_nowhere(self, rho: float) -> None:
+        best = ADMMSharing(PARTS, Y).solve(tol=1e-11, max_iter=2000).objective
+        run = ADMMSharing(PARTS, Y).solve(rho, max_iter=3)
+        assert run.gap >= run.objective - best - 1e-12  # of values of forty, rounding
+        assert ADMMSharing(PARTS, Y).solve(1e-300, max_iter=3).gap >= 0.0
 
     def test_a_kink_of_the_loss_has_a_whole_interval_of_slopes(self) -> None:
         run = ADMMSharing(PARTS, Y, "hinge").solve(max_iter=3000, tol=1e-7)
@@ -175,7 +191,7 @@ class TestPrediction:
     def test_a_residual_loss_predicts_numbers_and_no_probability(self) -> None:
         run = ADMMSharing(PARTS, Y, "squared").solve()
         assert run.predict(PARTS) == pytest.approx(X @ pooled(X, Y, "squared"), abs=1e-6)
-        with pytest.raises(ModelError, match="models no probability"):
+        with pytest.raises(ModelError, match="gives no probabilities"):
             run.predict_proba(PARTS)
 
     @pytest.mark.parametrize("parts", [PARTS[:1], [PARTS[0], PARTS[1][:, :2]], [PARTS[0], PARTS[1][:5]]])
@@ -263,8 +279,12 @@ class TestAssumptions:
         ({"parts": [PARTS[0], np.zeros((60, 0))]}, r"parts\[1\] has shape \(60, 0\)"),
         ({"parts": [PARTS[0], np.full((60, 2), np.nan)]}, r"parts\[1\] holds NaN"),
         ({"parts": [PARTS[0], np.full((60, 2), "a")]}, r"parts\[1\] does not hold numbers"),
+        ({"parts": [PARTS[0] * 1j, PARTS[1]]}, r"parts\[0\] holds complex numbers"),
+        ({"parts": [PARTS[0], 1e200 * PARTS[1]]}, r"parts\[1\] holds entries as large as .* scale its columns"),
+        ({"parts": [sparse.csr_array(np.full((60, 1), np.inf)), PARTS[1]]}, r"parts\[0\] holds NaN or infinite"),
+        ({"weights": np.full(60, 1e200)}, "at most 1e[+]75"),
         ({"y": np.arange(60) % 3}, r"3 classes \(0, 1, 2\)"),
-        ({"y": np.ones(60)}, r"1 classes \(1.0\)"),
+        ({"y": np.ones(60)}, r"1 class \(1.0\)"),
         ({"y": Y[:59]}, r"y has shape \(59,\)"),
         ({"y": np.where(Y > 0, np.nan, 1.0)}, "y holds NaN"),
         ({"y": np.where(Y > 0, "b", "a"), "loss": "squared"}, "not numbers"),

@@ -131,6 +131,16 @@ def test_the_bound_of_a_release_is_that_of_the_target_its_party_really_has() -> 
         assert after["noise/0"][0] == pytest.approx(after["sensitivity/0"][0] / 0.3)
 
 
+@pytest.mark.filterwarnings("error")
+def test_bounds_of_any_size_give_a_finite_sensitivity() -> None:
+    target = np.array([1.0, -2.0])
+    largest = 2.0 * np.linalg.norm(target)
+    for bound in (1e-200, 1e200):
+        for found in (sensitivity.column(target, 1.0, bound), sensitivity.row(target, 1.0, bound, 1.0)):
+            assert 0.0 <= found <= largest
+    assert sensitivity.shrinkage(0.0, 1.0) == 0.0
+
+
 def test_clipping_a_share_moves_no_two_shares_apart() -> None:
     rng = np.random.default_rng(3)
     release = mechanism.Release(1.0, "row", (1.0,), (1.0,), clip=2.0, clip_entries=0.7)
@@ -335,6 +345,9 @@ def test_data_beyond_the_bound_are_refused_unless_clipping_was_asked_for() -> No
         ({"epsilon": 0.0}, "epsilon=0.0"),
         ({"epsilon": -1.0}, "epsilon=-1.0"),
         ({"epsilon": float("nan")}, "epsilon=nan"),
+        ({"epsilon": "1"}, "epsilon='1'"),
+        ({"epsilon": True}, "epsilon=True"),
+        ({"delta": "1e-5"}, "delta='1e-5'"),
         ({"delta": 0.0}, "delta=0.0"),
         ({"delta": 1.0}, "delta=1.0"),
         ({"row_bound": None}, "without a bound"),

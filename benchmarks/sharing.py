@@ -1,0 +1,246 @@
+"""ADMM sharing: a pass against its floor, whole fits against scikit-learn, a cone solver at full size, and utility.
+
+python -m benchmarks sharing
+python -m benchmarks.sharing --folder mnist49/    # where mnist49.npz lies: the fit on many columns too
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from cvxpriv_models.admm_sharing import algorithm
+from cvxpriv_models.admm_sharing.anderson import Anderson
+from cvxpriv_models.admm_sharing.baselines import pooled
+from cvxpriv_models.admm_sharing.factor import Factor
+from cvxpriv_models.admm_sharing.problem import Part, Problem
+from cvxpriv_models.admm_sharing.schemes import SCHEMES
+from scipy import sparse
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
+
+from benchmarks.funnel import least_seconds
+from cvxpriv.datasets import load_a9a, load_gisette_like
+from cvxpriv.engines import ClosedForm
+from cvxpriv.errors import CvxprivError
+from cvxpriv.models import ADMMSharing
+from cvxpriv.running import run
+from cvxpriv.schedule import Context, Sweep
+from cvxpriv.state import Array, Values, single
+
+#: The optimum of all columns of a9a at lam = 1 without an intercept, by scikit-learn to 1e-12.
+OPTIMUM = 10529.5625846
+#: The penalty of the averaged scheme: about the mean curvature of the loss, which is small where classes separate.
+RHO, RHO_DIGITS = 0.15, 0.003
+EXACT = Context(ClosedForm())
+
+
+def a9a_parts(dense: bool = False) -> list[Part]:
+    """The paper's split of a9a's columns, 66 and 57."""
+    x = load_a9a().x_train
+    return [part.toarray() if dense else part for part in (x[:, :66], x[:, 66:])]
+
+
+def one_pass() -> None:
+    """One pass on a9a against its floor: D x and D'v of both parties, four vectorised Newton steps of z."""
+    rows = []
+    for dense in (False, True):
+        problem = Problem.of(a9a_parts(dense), load_a9a().y_train)
+        factors = tuple(Factor(part) for part in problem.parts)
+        parties, z, y = algorithm.one_pass(problem, SCHEMES["averaged"], factors)
+        body, accelerated = Sweep([z, y, parties]), Anderson(problem, SCHEMES["averaged"], factors)
+        measure = algorithm.measure(problem, SCHEMES["averaged"], factors)
+        step = partial(run, body, context=EXACT)
+        state: Values = algorithm.initial_state(problem, RHO)
+        for iteration in range(10):
+            state = accelerated(step, state, iteration)
+        plain, fast, figures, floor = least_seconds(
+            partial(step, state),
+            partial(_next_pass, accelerated, step, [state]),
+            partial(measure, state),
+            _floor(problem, state),
+            repeats=100,
+        )
+        stored = "dense" if dense else "sparse"
+        rows.append([stored, 1e3 * floor, plain / floor, fast / floor, (fast + figures) / floor])
+    columns = ["columns", "floor in ms", "plain pass", "with Anderson", "and with its residuals"]
+    print(pd.DataFrame(rows, columns=columns).to_string(index=False, float_format="{:.2f}".format))
+    print("asked: at most 2, for the pass; the floor of dense columns is that of the same columns by rows")
+
+
+def _next_pass(accelerated: Anderson, step: Callable[[Values], dict[str, Array]], held: list[Values]) -> None:
+    held[0] = accelerated(step, dict(held[0]), 0)
+
+
+def _floor(problem: Problem, state: Values) -> Callable[[], None]:
+    parts = [sparse.csr_array(part) for part in problem.parts]
+    transposed = [part.T for part in parts]
+    x, y, labels = [state[f"x/{m}"][0] for m in range(2)], state["y"][0], problem.y
+    total, r = state["v/0"][0] + state["v/1"][0], 0.5 * RHO
+
+    def work() -> None:
+        for part, back, one in zip(parts, transposed, x, strict=True):
+            _ = part @ one
+            _ = back @ y
+        z = total
+        for _ in range(4):
+            p = expit(-labels * z)
+            z = z - (r * (z - total) - labels * p) / (p * (1.0 - p) + r)
+
+    return work
+
+
+def memory() -> None:
+    """Most memory that a fit of twenty passes on a9a takes beside the data, as a part of the data."""
+    for dense in (False, True):
+        parts, y = a9a_parts(dense), load_a9a().y_train
+        size = sum(_bytes(part) for part in parts)
+        tracemalloc.start()
+        ADMMSharing(parts, y).solve(RHO, max_iter=20)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        kind = "dense" if dense else "sparse"
+        print(f"{kind:6s}: data {size / 1e6:.1f} MB, beside it {peak / 1e6:.1f} MB, {peak / size:.2f} of the data")
+    print("asked: at most 2 times the data. A number a sample and state entry is a tenth of the sparse data")
+
+
+def _bytes(part: Part) -> int:
+    return part.data.nbytes + part.indices.nbytes + part.indptr.nbytes if sparse.issparse(part) else part.nbytes
+
+
+def whole_fit() -> None:
+    """A fit on a9a to 1e-6 of the pooled optimum, against scikit-learn's newton-cholesky on the pooled columns."""
+    y = load_a9a().y_train
+    rows = []
+    for dense in (False, True):
+        parts = a9a_parts(dense)
+        together = np.hstack(parts) if dense else sparse.csr_array(sparse.hstack(parts))
+        ours, theirs = least_seconds(
+            partial(_until, parts, y, 1.0, RHO, OPTIMUM * (1.0 + 1e-6)),
+            partial(_peer, together, y, "newton-cholesky", 1e-6),
+            repeats=5,
+        )
+        passes, objective = _until(parts, y, 1.0, RHO, OPTIMUM * (1.0 + 1e-6))
+        rows.append(["dense" if dense else "sparse", passes, objective / OPTIMUM - 1.0, ours, theirs, ours / theirs])
+    columns = ["columns", "passes", "above the optimum", "seconds", "scikit-learn", "ratio"]
+    print(pd.DataFrame(rows, columns=columns).to_string(index=False, float_format="{:.2g}".format))
+    print("asked: at most 3")
+
+
+def _until(parts: list[Part], y: Array, lam: float, rho: float, target: float) -> tuple[int, float]:
+    found = ADMMSharing(parts, y, lam=lam).solve(rho, callback=lambda *each: each[2]["objective"][0] < target)
+    return found.iterations, found.objective
+
+
+def _peer(x: Part, y: Array, solver: str, tol: float) -> Array:
+    model = LogisticRegression(fit_intercept=False, solver=solver, tol=tol, max_iter=5000)
+    return np.asarray(model.fit(x, y).coef_.ravel())
+
+
+def many_columns(folder: Path) -> None:
+    """6000 x (2000 + 2000 + 1000), like Gisette: a fit to 1e-4 of the optimum, against scikit-learn's lbfgs."""
+    data = load_gisette_like(folder)
+    parts: list[Part] = [np.ascontiguousarray(part) for part in np.split(data.x_train, [2000, 4000], axis=1)]
+    best = ADMMSharing(parts, data.y_train).solve(RHO_DIGITS, tol=1e-5, max_iter=1000)
+    print(f"optimum {best.objective:.8g}, certified to {best.gap:.1e}")
+    begun = time.perf_counter()
+    passes, objective = _until(parts, data.y_train, 1.0, RHO_DIGITS, best.objective * (1.0 + 1e-4))
+    ours = time.perf_counter() - begun
+    for tol in (1e-4, 1e-5, 3e-6):
+        begun = time.perf_counter()
+        x = _peer(data.x_train, data.y_train, "lbfgs", tol)
+        theirs = time.perf_counter() - begun
+        above = Problem.of([data.x_train], data.y_train).objective([x]) / best.objective - 1.0
+        print(
+            f"lbfgs, tol={tol:g}: {theirs:.1f} s, {above:.1e} above the optimum; ours takes {ours / theirs:.2f} of it"
+        )
+    print(f"ours: {passes} passes, {ours:.1f} s, {objective / best.objective - 1.0:.1e} above; asked: at most 5")
+
+
+def cone_solver() -> None:
+    """The z block at a9a's size: 32,561 logistic losses, each an exponential-cone pair, by every solver."""
+    problem = Problem.of(a9a_parts(), load_a9a().y_train)
+    factors = tuple(Factor(part) for part in problem.parts)
+    parties, z, y = algorithm.one_pass(problem, SCHEMES["averaged"], factors)
+    state: Values = algorithm.initial_state(problem, RHO)
+    for _ in range(5):
+        state = run(Sweep([z, y, parties]), state, EXACT)
+    view, block = single(state, 0), algorithm.blocks(problem, SCHEMES["averaged"], factors)["z"]
+    exact = run(block, state, EXACT)["z"][0]
+    best = _z_objective(problem, view, exact)
+    for solver in ("CLARABEL", "ECOS", "SCS"):
+        begun = time.perf_counter()
+        try:
+            values, solution = block.solve(view, solver=(solver,))
+        except CvxprivError as error:
+            print(f"{solver}: {error}")
+            continue
+        seconds, gap = time.perf_counter() - begun, _z_objective(problem, view, values["z"]) - best
+        off = np.abs(values["z"] - exact).max()
+        print(
+            f"{solver}: {solution.status}, {seconds:.1f} s, objective {gap / abs(best):.1e} above, z off by {off:.1e}"
+        )
+
+
+def _z_objective(problem: Problem, view: Values, z: Array) -> float:
+    r, total = 0.5 * RHO, view["v/0"] + view["v/1"]
+    loss = float(problem.weights @ problem.loss.value(z, problem.y))
+    return loss - float(view["y"] @ z) + 0.5 * r * float(np.sum((total - z) ** 2))
+
+
+def utility() -> None:
+    """a9a at epsilon 1 and 4, delta = 1e-6, a person's row: test log loss and AUC, mean and deviation of ten runs."""
+    data, parts = load_a9a(), a9a_parts()
+    test: list[Part] = [data.x_test[:, :66], data.x_test[:, 66:]]
+    problem = Problem.of(parts, data.y_train)
+    for name, parties in (("pooled", (0, 1)), ("first party alone", (0,))):
+        likely = pooled(problem, parties).predict_proba([test[m] for m in parties])[:, 1]
+        print(f"{name}: {log_loss(data.y_test, likely):.4f} / {roc_auc_score(data.y_test, likely):.4f}")
+    for labels, lam in (("shared", 30.0), ("held", 100.0)):
+        model = ADMMSharing(parts, data.y_train, lam=lam)
+        for epsilon in (1.0, 4.0):
+            found = np.array([_private_scores(model, epsilon, labels, test, data.y_test, seed) for seed in range(10)])
+            mean, spread = found.mean(axis=0), found.std(axis=0, ddof=1)
+            print(
+                f"labels {labels}, lam = {lam:g}, epsilon = {epsilon:g}: {mean[0]:.4f} / {mean[1]:.4f}, deviation "
+                f"{spread[0]:.4f} / {spread[1]:.4f}"
+            )
+
+
+def _private_scores(
+    model: ADMMSharing, epsilon: float, labels: str, test: list[Part], y: Array, seed: int
+) -> tuple[float, float]:
+    bound = np.sqrt([8.0, 6.0])  # of adult.names: so many features stand for one person
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the noise has a seed
+        found = model.solve_private(epsilon, 1e-6, row_bound=tuple(bound), labels=labels, noise_seed=seed)
+    likely = found.predict_proba(test)[:, 1]
+    return float(log_loss(y, likely)), float(roc_auc_score(y, likely))
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Print every measurement."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, help="where mnist49.npz lies, for the fit on many columns")
+    folder = parser.parse_args(arguments).folder
+    works: list[Callable[[], None]] = [one_pass, memory, whole_fit, cone_solver, utility]
+    for work in works:
+        print(f"\n## {work.__doc__}")
+        work()
+    if folder is not None:
+        print(f"\n## {many_columns.__doc__}")
+        many_columns(folder)
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])
