@@ -45,6 +45,14 @@ figures: $(STAMPS)/dev     ## the pictures of docs/ and of the examples
 	$(BIN)/python examples/papers/ias_convergence.py --out docs/pictures
 	$(BIN)/python examples/papers/ias_tradeoff.py --out docs/pictures
 	$(BIN)/python examples/papers/ias_table1.py --out docs/pictures
+	$(BIN)/python examples/papers/sharing_fig1.py --out docs/pictures
+	$(BIN)/python examples/papers/sharing_fig3.py --out docs/pictures
+	$(BIN)/python examples/papers/istdp_convergence.py --out docs/pictures
+	$(BIN)/python examples/papers/istdp_path.py --out docs/pictures
+	$(BIN)/python examples/papers/istdp_floor.py --out docs/pictures
+	$(BIN)/python examples/papers/istdp_epsilon.py --out docs/pictures
+	$(BIN)/python examples/papers/radmm_convergence.py --out docs/pictures
+	$(BIN)/python examples/papers/radmm_private.py --out docs/pictures
 
 clean:           ## results and environments
 	rm -rf $(VENV) .cache out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
