@@ -31,7 +31,8 @@ def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
             view = {name: state[name] for name in step.reads}
             written = step.fn(view, context.noise)
             pure = 0.0 if step.epsilon is None else step.epsilon(view)
-            context.ledger.append(Release(step.name, context.iteration, step.mu, pure))
+            release = Release(step.name, context.iteration, step.mu, pure)
+            context.ledger.extend([release] * starts_in(state))  # each start's output is a release of its own
             return {**state, **written}
         case Public():
             return {**state, **_run_public(step, state, context)}

@@ -109,6 +109,8 @@ class Update:
 class Draw:
     """The only kind of step with randomness: it releases something, and each release goes to the privacy ledger.
 
+    Of a state of several starts it releases as many times, and the ledger says so.
+
     Attributes
     ----------
     name : str
@@ -224,6 +226,10 @@ class Sweep(_Several):
     fused: Callable[[Values], Values] | None = None
     invariants: Sequence[Invariant] = ()
     name: str = "sweep"
+
+    def __post_init__(self) -> None:
+        if self.fused is not None and any(map(draws, self.steps)):
+            raise ModelError(f"sweep {self.name!r} draws noise and cannot be fused: the ledger would miss its releases")
 
 
 @dataclass(frozen=True)

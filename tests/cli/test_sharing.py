@@ -93,7 +93,7 @@ def test_a_private_fit_guarantees_what_was_asked_and_tells_nothing_that_was_not_
         "gap",
         *(f"{name} {m}" for name in ("noise", "sensitivity", "kept") for m in "01"),
     ]
-    assert any("publish none" in line for line in document["statements"])
+    assert any("scores are theirs" in line and "publish none" in line for line in document["statements"])
     assert cpv.load("out/model.json").accounting.epsilon == document["accounting"]["epsilon"]
 
 
@@ -115,6 +115,24 @@ def test_the_encoding_gives_the_bound_of_every_neighbouring_relation(
 ) -> None:
     document = fitted(run, rows, *PRIVATE, "--adjacency", adjacency)  # sqrt(280) rows
     assert words in document["accounting"]["neighbours"]
+
+
+def test_a_category_is_several_encoded_columns_and_the_statements_say_so(run: Run, rows: str) -> None:
+    for adjacency in ("row", "cell"):
+        statements = fitted(run, rows, *PRIVATE, "--adjacency", adjacency)["statements"]
+        assert any("changes two entries" in line for line in statements) == (adjacency == "cell")
+
+
+def test_rows_that_were_left_out_of_a_private_fit_are_said_to_be_public(run: Run, rows: str) -> None:
+    said = "which rows were left out"
+    whole = fitted(run, rows, *PRIVATE, "--drop-missing")
+    assert not any(said in line for line in whole["statements"])
+    people = pd.read_csv(rows).astype({"age": float})
+    people.loc[3, "age"] = np.nan
+    people.to_csv(rows, index=False)
+    holed = fitted(run, rows, *PRIVATE, "--drop-missing")
+    assert holed["rows"]["dropped"] == 1
+    assert any(said in line for line in holed["statements"])
 
 
 def test_bounds_that_are_not_public_are_refused_unless_that_is_said(run: Run, rows: str) -> None:

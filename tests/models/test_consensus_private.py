@@ -12,8 +12,8 @@ import pytest
 from cvxpriv_models.recycled_admm import private
 from cvxpriv_models.recycled_admm.newton import odd_step
 from cvxpriv_models.recycled_admm.private_run import PrivateConsensusRun
-from cvxpriv_models.recycled_admm.private_settings import Budget, PrivateSettings, releases_of
-from cvxpriv_models.recycled_admm.spending import objective_epsilon, output_move, printed_epsilon
+from cvxpriv_models.recycled_admm.private_settings import Budget, PrivateSettings, Releases, releases_of
+from cvxpriv_models.recycled_admm.spending import accounted, objective_epsilon, output_move, printed_epsilon
 from cvxpriv_models.recycled_admm.updates import edge_weights, even_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.learning import loss_named
 from cvxpriv.models import RecycledADMM
-from cvxpriv.privacy import PrivacyWarning, audit, noise_source
+from cvxpriv.privacy import PrivacyWarning, account_pure, audit, noise_source
 from cvxpriv.schedule import Draw, Public, Sweep, Update
 from cvxpriv.state import Array
 
@@ -131,6 +131,19 @@ def test_a_budget_is_spent_to_the_last_and_by_every_node(algorithm: str, budget:
     assert run.accounting.releases == 5
     if "delta" not in budget:
         assert run.privacy_loss["tight"].to_numpy() == pytest.approx(np.full(3, 2.0), rel=1e-12)
+
+
+def test_every_rule_covers_the_node_that_spends_most_by_that_rule() -> None:
+    # By the sum the first node spends more, 8 against 7.6; at a delta its many small releases are worth 1.9.
+    epsilon = np.full((400, 2), 0.02)
+    epsilon[:, 1] = np.repeat([1.9, 0.0], [4, 396])
+    together = accounted(Releases(np.ones(2), np.ones((400, 2)), epsilon, np.full((400, 2), np.nan)), 400, 1e-6)
+    found = {claim.rule: claim.epsilon for claim in together.claims}
+    for node in range(2):
+        alone = account_pure(epsilon[:, node], 1e-6, neighbours="")
+        assert together.epsilon >= alone.epsilon
+        assert all(found[claim.rule] >= claim.epsilon for claim in alone.claims)
+    assert account_pure(epsilon[:, 0], 1e-6, neighbours="").epsilon < 2.0  # what the sum alone would have chosen
 
 
 def test_recycling_halves_the_cost_of_as_many_iterations() -> None:

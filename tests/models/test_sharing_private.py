@@ -339,6 +339,24 @@ def test_data_beyond_the_bound_are_refused_unless_clipping_was_asked_for() -> No
         assert max(np.linalg.norm(part, axis=size).max() for part in clipped) <= 0.4 + 1e-12  # type: ignore[arg-type]
 
 
+def test_what_rounding_lets_beyond_a_bound_is_within_the_margin_of_the_budget() -> None:
+    # Noise for (1 + ROUNDING) times the sensitivity is asked for; gaussian_mu leaves room for more than its square.
+    assert gaussian_delta(1.0, (1.0 + bounds.ROUNDING) ** 2 * gaussian_mu(1.0, 1e-5)) <= 1e-5
+    with pytest.raises(PrivacyError, match="does not hold"):
+        bounds.within(ADMMSharing([np.full((2, 1), 1.0 + 1e-11)], np.array([0, 1])).problem, "row", (1.0,), False)
+
+
+def test_an_entry_stored_in_several_parts_is_bounded_as_their_sum() -> None:
+    stored = sparse.csr_array((np.full(3, 0.9), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    assert not stored.has_canonical_format
+    problem = ADMMSharing([stored], np.array([0, 1])).problem
+    with pytest.raises(PrivacyError, match="size 1.8"):
+        bounds.within(problem, "cell", (1.0,), clip_data=False)
+    (clipped,) = bounds.within(problem, "cell", (1.0,), clip_data=True)
+    np.testing.assert_array_equal(np.asarray(clipped.toarray()), [[1.0, 0.0], [0.0, 0.9]])  # type: ignore[union-attr]
+    assert stored.nnz == 3  # the user's own array is as it was
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

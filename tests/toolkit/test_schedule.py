@@ -249,6 +249,20 @@ def test_a_loop_that_draws_noise_cannot_be_accelerated() -> None:
         )
 
 
+def test_a_sweep_that_draws_noise_cannot_be_fused_past_the_ledger() -> None:
+    draw = Draw("noise", lambda view, noise: {}, frozenset(), frozenset(), mu=1.0)
+    with pytest.raises(ModelError, match="the ledger would miss its releases"):
+        Sweep([Sweep([draw])], fused=lambda state: state)
+
+
+def test_a_draw_of_several_starts_is_as_many_releases_and_finished_starts_release_no_more() -> None:
+    draw = Draw("half", lambda view, noise: {"a": view["a"] / 2}, frozenset({"a"}), frozenset({"a"}), mu=0.5)
+    here = context()
+    loop = Loop(draw, Below("size", 1.0), 3, lambda state: {"size": state["a"]})
+    run(loop, {"a": np.array([2.0, 8.0, 4.0])}, here)  # done after 1, 3 and 2 iterations
+    assert [(entry.iteration, entry.mu) for entry in here.ledger] == [(1, 0.5)] * 3 + [(2, 0.5)] * 2 + [(3, 0.5)]
+
+
 def test_a_release_that_is_not_gaussian_enters_the_ledger_with_the_epsilon_of_the_moment() -> None:
     draw = Draw(
         "release",

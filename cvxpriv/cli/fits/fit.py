@@ -130,8 +130,13 @@ class Fit(ABC):
 
     @property
     def about_bounds(self) -> tuple[str, ...]:
-        """What a private fit has to say of bounds that were read off its rows, or of scores."""
+        """What a private fit has to say of bounds that were read off its rows, of rows left out, or of scores."""
         said = []
+        if self.rows.dropped:
+            said.append(
+                "which rows were left out, and so how many there are, counts as public: the guarantee is for rows that "
+                "lack nothing"
+            )
         if self.rows.encoding.read_off:
             names = ", ".join(self.rows.encoding.read_off)
             said.append(f"the bounds of {names} were read off the rows: the guarantee does not cover them")

@@ -24,8 +24,8 @@ ADJACENCIES = {
 
 Bound = float | Sequence[float] | None
 
-#: How far beyond a bound rounding may leave a norm.
-ROUNDING = 1e-9
+#: How far beyond a bound rounding may leave a norm: within the margin of `gaussian_mu`, so that the budget covers it.
+ROUNDING = 1e-12
 
 
 def public_bounds(adjacency: str, parties: int, given: dict[str, Bound]) -> tuple[float, ...]:

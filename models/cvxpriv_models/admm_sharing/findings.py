@@ -11,6 +11,7 @@ from cvxpriv.cli.fits.text import (
     statements_part,
 )
 from cvxpriv.cli.layout import residual, table
+from cvxpriv.learning.columns import Category
 
 from .run import SharingRun
 from .study import SharingFit
@@ -50,10 +51,23 @@ def statements(fit: SharingFit) -> tuple[str, ...]:
         f"{found.neighbours}"
     )
     files = (
-        "the files coefficients.csv and model.json hold the coefficients of all parties, as in a simulation: give each "
-        "party its own, and publish none"
+        "the files coefficients.csv and model.json hold the coefficients of all parties, and scores are theirs, as in "
+        "a simulation: give each party its own, and publish none"
     )
-    return (*((promise,) if holds else ()), *map(_as_typed, fit.run.warnings), files, *fit.about_bounds)
+    said = [*([promise] if holds else []), *_about_categories(fit), *map(_as_typed, fit.run.warnings), files]
+    return (*said, *fit.about_bounds)
+
+
+def _about_categories(fit: SharingFit) -> list[str]:
+    """Return what a column or a cell is where a category of the table has several encoded columns."""
+    if fit.options.adjacency not in ("column", "cell") or not any(
+        isinstance(column, Category) for column in fit.rows.encoding.columns
+    ):
+        return []
+    return [
+        "columns and entries are those of the encoded rows: a category has a column for each value, and another value "
+        "changes two entries, which is two neighbours' change"
+    ]
 
 
 def _solution(fit: SharingFit) -> list[str]:

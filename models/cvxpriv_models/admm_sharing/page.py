@@ -23,7 +23,9 @@ __all__ = ["page"]
 
 
 def page(fit: SharingFit) -> Report:
-    """Return the page; that of a private fit shows nothing that was not released, but scores of other people's rows.
+    """Return the page; that of a private fit shows nothing that was not released, but scores on other people's rows.
+
+    Those are of coefficients that the guarantee does not cover: they tell of the rows of the fit too.
 
     Raises
     ------

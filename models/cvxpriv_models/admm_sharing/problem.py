@@ -150,6 +150,9 @@ def checked_part(name: str, part: Any) -> Part:
         raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
     if sparse.issparse(part):
         rows = sparse.csr_array(cast(Any, part), dtype=np.float64)
+        if not rows.has_canonical_format:  # an entry stored in several parts would pass a bound that each part keeps
+            rows = rows.copy()
+            rows.sum_duplicates()
         entries = rows.data
         matrix: Part = rows
     else:

@@ -19,6 +19,7 @@ that by 2.8 C c1 / (B_i mu_i), which needs a condition on eta that this bound do
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -88,15 +89,21 @@ def printed_epsilon(alpha: Array, rows: Array, weight: float, convexity: Array, 
 
 
 def accounted(releases: Releases, rounds: int, delta: float | None, *, secure: bool = True) -> Accounting:
-    """Return what so many rounds guarantee a record of the node that spends most."""
+    """Return what so many rounds guarantee a record of any node: of each rule, that of the node that spends most by it.
+
+    Nodes that spend the same sum may spread it over the rounds differently, and the rules but the sum tell them apart.
+    """
     if releases.mu:
         assert delta is not None
         return account([releases.mu] * rounds, delta, neighbours=NEIGHBOURS, secure=secure)
-    each = releases.epsilon[:rounds]
-    worst = int(each.sum(axis=0).argmax())
     printed = releases.printed[:rounds].sum(axis=0)
     claims = [Claim(PRINTED, float(printed.max()), 0.0)] if np.isfinite(printed).all() else []
-    return account_pure(each[:, worst], delta, neighbours=NEIGHBOURS, printed=claims, secure=secure)
+    nodes = [
+        account_pure(own, delta, neighbours=NEIGHBOURS, printed=claims, secure=secure)
+        for own in releases.epsilon[:rounds].T
+    ]
+    rules = zip(*(node.claims for node in nodes), strict=True)
+    return replace(nodes[0], claims=tuple(max(rule, key=lambda claim: claim.epsilon) for rule in rules))
 
 
 def privacy_loss(
