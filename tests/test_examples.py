@@ -72,6 +72,21 @@ def test_a_private_model_keeps_the_questions_that_matter(
     assert max(float(row[-1]) for row in rows) - min(float(row[-1]) for row in rows) < 0.01
 
 
+def test_offices_in_a_ring_agree_and_privacy_has_its_price(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sklearn")
+    run_script("consensus_over_a_graph.py", monkeypatch, "--noise-seed", "0")
+    told = capsys.readouterr().out
+    scores = [line.split() for line in told.splitlines() if "log loss" in line]
+    plain, *private = ((float(row[-6]), float(row[-4]), float(row[-1])) for row in scores)
+    assert plain[0] < min(loss for loss, _, _ in private)
+    assert plain[1] > max(auc for _, auc, _ in private) > 0.8
+    assert plain[2] < 0.1 < min(apart for _, _, apart in private)
+    assert told.count("<- the guarantee") == 2
+    assert "would spend 2 in place of 1" in told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "files"),

@@ -44,6 +44,8 @@ class Rows:
         Rows left out for a missing number or label.
     seed : int
         Of the split.
+    beside : tuple of str
+        A column of the rows to learn from that is not learned from, as texts; empty where none was asked for.
     """
 
     title: str
@@ -56,6 +58,7 @@ class Rows:
     test_y: Array
     dropped: int
     seed: int
+    beside: tuple[str, ...] = ()
 
     @property
     def share_held_out(self) -> float:
@@ -93,7 +96,9 @@ class RowOptions:
     separator: str | None = None
     missing: tuple[str, ...] | None = None
 
-    def load(self, source: str, columns: Sequence[str] | None, *, scaled: bool, private: bool) -> Rows:
+    def load(
+        self, source: str, columns: Sequence[str] | None, *, scaled: bool, private: bool, beside: str | None = None
+    ) -> Rows:
         """Return the rows of a file, or of the set of that name.
 
         Parameters
@@ -105,6 +110,8 @@ class RowOptions:
             Divide rows by the square root of the number of columns.
         private : bool
             Refuse bounds that were read off the rows, unless `bounds_from_data`.
+        beside : str, optional
+            A column to keep beside the rows, and not to learn from.
 
         Raises
         ------
@@ -114,16 +121,19 @@ class RowOptions:
             Bounds would be read off private rows.
         """
         try:
-            return self._load(source, columns, scaled, private)
+            return self._load(source, columns, scaled, private, beside)
         except (DataError, PrivacyError) as error:
             raise type(error)(_as_typed(str(error))) from error
 
-    def _load(self, source: str, columns: Sequence[str] | None, scaled: bool, private: bool) -> Rows:
+    def _load(
+        self, source: str, columns: Sequence[str] | None, scaled: bool, private: bool, beside: str | None
+    ) -> Rows:
         named = NAMED[source] if source in NAMED and not Path(source).exists() else None
         frame = self._read(source) if named is None else named.load()
         label = self._label(frame, source, named)
-        chosen = list(columns or (named.columns if named else [str(name) for name in frame.columns if name != label]))
-        require_columns(frame, chosen, "columns")
+        others = named.columns if named else [str(name) for name in frame.columns if name != label]
+        chosen = list(columns or [name for name in others if name != beside])
+        require_columns(frame, [*chosen, *([beside] if beside is not None and beside not in chosen else [])], "columns")
         if label in chosen:
             raise DataError(f"column {label!r} is the label: predict it from other columns")
         y, classes, labelled = self._labels(frame[label], named.positive if named else None)
@@ -147,6 +157,7 @@ class RowOptions:
             y[test],
             dropped=len(frame) - train.size - test.size,
             seed=self.seed,
+            beside=() if beside is None else tuple(_texts(frame[beside].iloc[train])),
         )
 
     def _read(self, source: str) -> pd.DataFrame:
@@ -166,7 +177,7 @@ class RowOptions:
         self, column: pd.Series[Any], usual: str | None
     ) -> tuple[Array, tuple[str, str], np.ndarray[Any, np.dtype[np.bool_]]]:
         """Return -1 and 1, what they are called, and which rows have a label."""
-        texts = column.map(symbol, na_action="ignore").fillna("").to_numpy(dtype=object)
+        texts = _texts(column)
         found = in_order({str(text) for text in texts} - {""})
         positive = symbol(self.positive) if self.positive is not None else (usual if usual in found else None)
         if positive is None:
@@ -208,6 +219,11 @@ class RowOptions:
             ranges |= {name: ends for name, ends in named.ranges.items() if name in columns and name not in asked}
             categories |= {name: one for name, one in named.categories.items() if name in columns and name not in asked}
         return Encoding.of(frame, columns, ranges=ranges, categories=categories, scaled=scaled)
+
+
+def _texts(column: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.object_]]:
+    """Return the cells as texts; a missing one is empty."""
+    return column.map(symbol, na_action="ignore").fillna("").to_numpy(dtype=object)
 
 
 def _as_typed(message: str) -> str:

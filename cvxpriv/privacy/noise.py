@@ -86,7 +86,7 @@ def noise_source(noise_seed: int | None = None) -> Noise:
     ----------
     noise_seed : int, optional
         None, the only right choice for real data: secure randomness. A seed makes the noise repeatable and warns that
-        whoever knows the seed can take the noise off again.
+        whoever knows or guesses the seed can take the noise off again.
 
     Raises
     ------
@@ -98,8 +98,8 @@ def noise_source(noise_seed: int | None = None) -> Noise:
     if isinstance(noise_seed, bool) or not isinstance(noise_seed, (int, np.integer)) or noise_seed < 0:
         raise PrivacyError(f"noise_seed={noise_seed!r} is not a seed: pass a whole number >= 0, or None for real data")
     warnings.warn(
-        "noise_seed makes the privacy noise repeatable: the guarantee then holds only while the seed is secret; leave "
-        "it out for real data",
+        "noise_seed makes the privacy noise repeatable: the guarantee then holds only while the seed is secret, and "
+        "too large to be guessed; leave it out for real data",
         PrivacyWarning,
         stacklevel=3,
     )

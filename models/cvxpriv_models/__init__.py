@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cvxpriv_models.admm_sharing.estimators import VerticalLogisticRegression
     from cvxpriv_models.istdp.estimators import PrivateSparseLogisticRegression
+    from cvxpriv_models.recycled_admm.estimators import DecentralizedLogisticRegression
 
-_HOMES = {"PrivateSparseLogisticRegression": "istdp", "VerticalLogisticRegression": "admm_sharing"}
+_HOMES = {
+    "DecentralizedLogisticRegression": "recycled_admm",
+    "PrivateSparseLogisticRegression": "istdp",
+    "VerticalLogisticRegression": "admm_sharing",
+}
 
-__all__ = ["PrivateSparseLogisticRegression", "VerticalLogisticRegression"]
+__all__ = ["DecentralizedLogisticRegression", "PrivateSparseLogisticRegression", "VerticalLogisticRegression"]
 
 
 def __getattr__(name: str) -> Any:

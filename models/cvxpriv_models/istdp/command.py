@@ -44,6 +44,7 @@ def sparse_options(command: Command) -> Command:
         option("--clip", "The most that one row's gradient counts.  [default: half its bound]", type=float),
         option("--step", "Of a private fit.", metavar="[lipschitz|noisy-bb]"),
         option("--adjacency", "What one neighbour changes.", metavar="[replace-one|add-remove]"),
+        option("--public-rows", "For add-remove: the public number that sums are divided by.", type=int),
         option("--output", "The last iterate, or the mean of the second half.", metavar="[last|average]"),
         option("--noise-seed", "For tests: noise that can be drawn again.", type=int),
     ]

@@ -151,6 +151,6 @@ def _minimiser(problem: Problem, rows: Design, lam: float, b: Array, divisor: in
             length *= 0.5
         theta = trial
     raise PrivacyError(
-        f"J was solved to a gradient of {np.linalg.norm(slope(theta)):.1e}, not to {exact:.1e}, and objective "
-        "perturbation is private only where it is solved exactly: raise lam of the penalty, or pass algorithm='istdp'"
+        f"J was not solved to a gradient of {exact:.1e}, and objective perturbation is private only where it is solved "
+        "exactly: raise lam of the penalty, or pass algorithm='istdp'"
     )

@@ -111,8 +111,8 @@ def _minimiser(problem: Problem, row_bound: float, divisor: int) -> np.ndarray:
     run = ISTDP.of(bounded).solve(tol=TOLERANCE * share)
     if not run.converged:
         raise PrivacyError(
-            f"the minimiser was found to {run.kkt.largest / share:.1e} only, and its sensitivity is that of "
-            f"{TOLERANCE:g}: raise lam of the penalty, or pass algorithm='istdp'"
+            f"the minimiser was not found to {TOLERANCE:g}, which its sensitivity rests on: raise lam of the penalty, "
+            "or pass algorithm='istdp'"
         )
     return run.theta
 

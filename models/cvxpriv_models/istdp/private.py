@@ -81,7 +81,7 @@ def solve_private(
         it, its privacy does not. Output and objective perturbation shorten longer rows to it. None is clip / slope of
         the loss: up to there no row is clipped.
     public_rows : int, optional
-        For "add-remove": what the sum is divided by. None takes the number of rows, and so takes it for public.
+        For "add-remove", and needed there: what the sum is divided by.
     noise_seed : int, optional
         For tests: makes the noise repeatable, and warns.
 

@@ -61,19 +61,24 @@ def require_bounds(problem: Problem, clip: float | None, row_bound: float | None
 
 
 def require_divisor(problem: Problem, adjacency: str, public_rows: int | None) -> int:
-    """Return what the sum of the gradients is divided by: `public_rows`, or else n.
+    """Return what the sum of the gradients is divided by: n, or `public_rows` where n is not public.
 
     Raises
     ------
     PrivacyError
-        `public_rows` is below 2, or given where n is public.
+        `public_rows` is missing or below 2 for "add-remove", or given where n is public.
     """
-    if public_rows is None:
-        return problem.rows
-    if adjacency != "add-remove":
+    if adjacency == "add-remove":
+        if public_rows is None:
+            raise PrivacyError(
+                "public_rows is missing: with adjacency='add-remove' the number of rows is private, and the sum of "
+                "gradients is divided by a public number; pass about how many rows there are known to be"
+            )
+        require_whole("public_rows", public_rows, 2)
+        return int(public_rows)
+    if public_rows is not None:
         raise PrivacyError(f"public_rows={public_rows!r} is for adjacency='add-remove': replacing a row keeps n public")
-    require_whole("public_rows", public_rows, 2)
-    return int(public_rows)
+    return problem.rows
 
 
 def require_whole(name: str, value: object, least: int) -> None:

@@ -46,6 +46,7 @@ class SparseOptions:
     clip: float | None = None
     step: str = "lipschitz"
     adjacency: str = "replace-one"
+    public_rows: int | None = None
     output: str = "last"
     noise_seed: int | None = None
 
@@ -183,6 +184,7 @@ def _private(model: ISTDP, rows: Rows, options: SparseOptions) -> PrivateSparseR
         clip=clip,
         step=options.step,
         adjacency=options.adjacency,
+        public_rows=options.public_rows,
         output=options.output,
         row_bound=None if np.isfinite(slope) else bound,
         noise_seed=options.noise_seed,

@@ -191,8 +191,8 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases, pu
         found = odd_step(problem, state["f"][0], state["dual"][0], linear, links, start=state["odd"][0])
         if not found.residual.max() <= settings.tol:
             raise PrivacyError(
-                f"a node reached its minimiser to within {found.residual.max():.1e} only, and tol={settings.tol:g} was "
-                "asked for: nothing of this round was released; scale the columns to norms near 1"
+                f"a node did not reach its minimiser to within tol={settings.tol:g}: nothing of this round was "
+                f"released, and {len(published)} rounds before it were, which count; scale the columns to norms near 1"
             )
         odd = found.f if inside else found.f + scale * drawn
         published.append(odd)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from cvxpriv.files import PathLike
 from cvxpriv.privacy import Accounting
-from cvxpriv.privacy.records import accounting_document, accounting_of, read_fit
+from cvxpriv.privacy.records import accounting_document, accounting_of, finite_or_none, read_fit
 from cvxpriv.runs import write_run
 from cvxpriv.state import Array
 
@@ -63,7 +63,9 @@ class PrivateConsensusRun(Fitted):
             "private": True,
             "settings": asdict(self.settings),
             "accounting": accounting_document(self.accounting),
-            "privacy_loss": self.privacy_loss.reset_index(drop=True).to_dict(orient="list"),
+            "privacy_loss": {
+                name: [finite_or_none(value) for value in column] for name, column in self.privacy_loss.items()
+            },
             "released": self.released.tolist(),
             "history": self.history.to_dict(orient="list"),
             "interrupted": self.interrupted,
@@ -85,7 +87,9 @@ class PrivateConsensusRun(Fitted):
             **fitted,
             settings=PrivateSettings(**document["settings"]),
             accounting=accounting_of(document["accounting"]),
-            privacy_loss=pd.DataFrame(document["privacy_loss"], index=pd.Index(fitted["labels"], name="node")),
+            privacy_loss=pd.DataFrame(
+                document["privacy_loss"], index=pd.Index(fitted["labels"], name="node"), dtype=float
+            ),
             released=np.array(document["released"]),
             history=pd.DataFrame(document["history"]),
             interrupted=document["interrupted"],

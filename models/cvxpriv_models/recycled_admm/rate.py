@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigs
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
+from cvxpriv.errors import NotConverged
 from cvxpriv.state import Array
 
 from .problem import Problem
@@ -13,7 +14,7 @@ from .updates import dual_step, edge_weights, even_step, pull, reach
 __all__ = ["linear_rate"]
 
 #: Up to this size the matrix is built, and all its eigenvalues are found.
-DENSE = 600
+DENSE = 2500
 
 
 def linear_rate(problem: Problem, eta: Array, gamma: float | None, variant: str) -> float:
@@ -28,6 +29,11 @@ def linear_rate(problem: Problem, eta: Array, gamma: float | None, variant: str)
     gamma : float or None
         None: without an even step.
     variant : {"edge", "printed"}
+
+    Raises
+    ------
+    NotConverged
+        The matrix is too large to be built, and its eigenvalues lie too close.
     """
     links = edge_weights(eta, problem.network.adjacency, variant)
     nodes, features = problem.nodes, problem.features
@@ -47,7 +53,13 @@ def linear_rate(problem: Problem, eta: Array, gamma: float | None, variant: str)
         return float(np.abs(np.linalg.eigvals(matrix)).max())
     start = np.random.default_rng(0).normal(size=size)  # ARPACK's own is random
     operator = LinearOperator((size, size), matvec=errors, dtype=np.float64)
-    return float(np.abs(eigs(operator, k=3, which="LM", return_eigenvectors=False, v0=start)).max())
+    try:
+        return float(np.abs(eigs(operator, k=3, which="LM", return_eigenvectors=False, v0=start)).max())
+    except ArpackNoConvergence:
+        raise NotConverged(
+            f"the largest of {size} eigenvalues lie too close to be told apart: take fewer features or nodes, or read "
+            "the rate off a run's history"
+        ) from None
 
 
 def _inverse_hessians(problem: Problem, bend: Array) -> Array:

@@ -1,0 +1,224 @@
+"""scikit-learn's face of recycled ADMM: `DecentralizedLogisticRegression`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from cvxpriv.errors import DataError
+from cvxpriv.learning.estimators import BinaryLogisticClassifier, ConvergenceWarning
+from cvxpriv.learning.linear import LinearFit
+from cvxpriv.privacy import Accounting
+from cvxpriv.state import Array
+
+from .graph import Network
+from .model import RecycledADMM
+from .placing import Placement, Spelling, place, spelled
+from .posing import Privacy, posed, usual_eta
+
+__all__ = ["DecentralizedLogisticRegression"]
+
+
+class DecentralizedLogisticRegression(BinaryLogisticClassifier):
+    """Logistic regression whose rows are split among the nodes of a graph; neighbours exchange coefficients. RADMM.
+
+    Minimise sum_i (C/B_i) sum_n log(1 + exp(-y_n x_n'f)) + (reg/2) ||f||^2, B_i the rows of node i. The intercept is
+    regularised as the rest.
+
+    Parameters
+    ----------
+    nodes : int, optional
+        How many; None: what `graph` or the `groups` of `fit` say, or else five.
+    graph : str, networkx.Graph or adjacency matrix
+        `complete`, `ring`, `path`, `star`, `random:<chance of an edge>`, or a connected graph.
+    algorithm, eta, growth, gamma, rounds, tol
+        See `RecycledADMM.solve`. None takes an eta and a number of rounds that suit rows with norms of about 1.
+    reg, C : float, optional
+        See `RecycledADMM`. None is C = the rows of the smallest node, and a small multiple of C N for reg.
+    epsilon, delta, alpha, perturbation, row_bound, clip_rows, noise_seed
+        See `cvxpriv_models.recycled_admm.private.solve_private`; without epsilon and alpha nothing is private.
+        `row_bound` is a public bound of the norms of the rows of X. perturbation=None is "output" where a delta is
+        given.
+    fit_intercept : bool
+    random_state : int, RandomState or None
+        Deals rows to nodes, and draws a random graph.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, feature_names_in_
+        As ever in scikit-learn.
+    coef_, intercept_ : ndarray, (1, d), (1,)
+        Means over the nodes.
+    node_coef_, node_intercept_ : ndarray, (N, d), (N,)
+    nodes_ : tuple
+        The nodes' labels.
+    graph_ : networkx.Graph
+    n_iter_ : int
+        Rounds.
+    converged_ : bool
+        A private fit does not converge, and says False.
+    accounting_ : Accounting or None
+        What a private fit guarantees: of every node's coefficients together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cvxpriv_models import DecentralizedLogisticRegression
+    >>> columns = np.random.default_rng(0).uniform(-0.5, 0.5, size=(600, 3))
+    >>> labels = np.where(columns @ [2.0, -1.0, 0.5] > 0, "yes", "no")
+    >>> model = DecentralizedLogisticRegression(3, graph="ring", random_state=0).fit(columns, labels)
+    >>> model.node_coef_.shape, bool(model.score(columns, labels) > 0.95)
+    ((3, 3), True)
+    """
+
+    def __init__(
+        self,
+        nodes: int | None = None,
+        graph: Any = "complete",
+        *,
+        algorithm: str = "r-admm",
+        eta: float | None = None,
+        growth: float = 1.0,
+        gamma: float = 0.5,
+        rounds: int | None = None,
+        tol: float = 1e-2,
+        reg: float | None = None,
+        C: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        alpha: float | None = None,
+        perturbation: str | None = None,
+        row_bound: float = 1.0,
+        clip_rows: bool = False,
+        noise_seed: int | None = None,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.nodes = nodes
+        self.graph = graph
+        self.algorithm = algorithm
+        self.eta = eta
+        self.growth = growth
+        self.gamma = gamma
+        self.rounds = rounds
+        self.tol = tol
+        self.reg = reg
+        self.C = C
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.perturbation = perturbation
+        self.row_bound = row_bound
+        self.clip_rows = clip_rows
+        self.noise_seed = noise_seed
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    @property
+    def _private(self) -> bool:
+        return self._asked.private
+
+    @property
+    def _asked(self) -> Privacy:
+        return Privacy(self.epsilon, self.delta, self.alpha, self.perturbation)
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> DecentralizedLogisticRegression:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse array, (n, d)
+        y : array, (n,)
+            Two classes, of any type.
+        groups : array, (n,), optional
+            The node of each row, by label; None deals rows to nodes at random.
+
+        Raises
+        ------
+        ValueError
+            X, y or groups is not what it has to be: scikit-learn's own errors, or a `DataError` or `ModelError`.
+        PrivacyError
+            The guarantee that was asked for cannot be given.
+        """
+        self._owners = None if groups is None else np.asarray(groups)
+        try:
+            super().fit(X, y)
+        finally:
+            del self._owners
+        return self
+
+    def _fit(self, rows: Any, labels: Array) -> LinearFit:
+        placement = self._placed(rows.shape[0])
+        model = posed(
+            placement,
+            rows,
+            labels,
+            reg=self.reg,
+            C=self.C,
+            intercept=self.fit_intercept,
+            usual=self._asked.usual,
+        )
+        parameters = self._solved_private(model) if self._private else self._solved(model)
+        self.graph_, self.nodes_ = placement.graph, model.problem.network.labels
+        width = rows.shape[1]
+        self.node_coef_ = parameters[:, :width]
+        self.node_intercept_ = parameters[:, width] if self.fit_intercept else np.zeros(len(parameters))
+        return LinearFit(self.node_coef_.mean(axis=0), float(self.node_intercept_.mean()))
+
+    def _placed(self, rows: int) -> Placement:
+        from sklearn.utils import check_random_state
+
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        owners = None
+        if self._owners is not None:
+            if self._owners.shape != (rows,):
+                raise DataError(f"groups has shape {self._owners.shape}, expected ({rows},): the node of each row")
+            owners = self._owners.tolist()
+        return place(_graph(self.graph), rows, self.nodes, owners, seed)
+
+    def _solved(self, model: RecycledADMM) -> Array:
+        run = model.solve(self.algorithm, **self._steps(model), tol=self.tol)
+        if not run.converged:
+            warnings.warn(
+                f"the KKT residual is {run.kkt.largest:.1e} after {run.rounds} rounds, above tol={self.tol:g}: raise "
+                "rounds, scale the columns, or choose another eta",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        self.n_iter_, self.converged_ = run.rounds, run.converged
+        self.accounting_: Accounting | None = None
+        return run.parameters
+
+    def _solved_private(self, model: RecycledADMM) -> Array:
+        run = model.solve_private(
+            self.algorithm,
+            **self._steps(model),
+            alpha=self.alpha,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            perturbation=self._asked.where,
+            row_bound=float(np.hypot(self.row_bound, float(self.fit_intercept))),
+            clip_rows=self.clip_rows,
+            noise_seed=self.noise_seed,
+        )
+        self.n_iter_, self.converged_, self.accounting_ = len(run.released), False, run.accounting
+        return run.parameters
+
+    def _steps(self, model: RecycledADMM) -> dict[str, Any]:
+        return {
+            "eta": usual_eta(model.problem, self._asked.usual) if self.eta is None else self.eta,
+            "growth": self.growth,
+            "gamma": self.gamma,
+            "rounds": self._asked.usual.rounds if self.rounds is None else self.rounds,
+        }
+
+
+def _graph(given: Any) -> nx.Graph | Spelling:
+    if isinstance(given, str):
+        return spelled(given)
+    if isinstance(given, nx.Graph):
+        return given
+    return nx.from_numpy_array(Network.of(given).adjacency)
