@@ -10,6 +10,7 @@ import click
 from cvxpriv.cli.layout import number, paragraph, table
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import require_writable
+from cvxpriv.cli.studies import exact_zero
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
 from cvxpriv.files import write_text
@@ -108,7 +109,7 @@ def _figures(mechanism: Mechanism) -> str:
         "accuracy": ("accuracy I(S;U)", "nats"),
     }
     rows = [
-        [text, number(mechanism.figures[figure]), unit]
+        [text, number(exact_zero(mechanism.figures[figure])), unit]
         for figure, (text, unit) in known.items()
         if figure in mechanism.figures
     ]

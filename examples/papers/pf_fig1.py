@@ -4,7 +4,7 @@
     python examples/papers/pf_fig1.py --fast           # fewer rates and trials
 
 The paper compares AEM with Douglas-Rachford splitting (DRS); greedy merging stands beside them. DRS solves for a
-multiplier, not for a rate, so its points lie where they lie.
+multiplier, not for a rate, so its points lie where they lie; those that another of them beats are left out.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def curves(table: JointTable, fast: bool) -> dict[str, pd.DataFrame]:
     """Return the four curves of one table."""
     p_sx = table.probabilities
     large = p_sx.shape[1] > 50
-    fractions = np.linspace(0.1, 1.0, 6 if fast else 19)
+    fractions = np.linspace(0.1, 1.0, 10 if fast else 19)
     starts = (2 if fast else 5) if large else (5 if fast else 30)
     rates = [fraction * table.entropy_x for fraction in fractions]
     drs_options = {"starts": 2, "max_iter": 100 if fast else 500}

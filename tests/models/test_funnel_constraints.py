@@ -79,6 +79,13 @@ def test_a_rate_that_privacy_does_not_allow_is_refused_with_what_can_be_told() -
         private.solve(starts=1)
 
 
+def test_the_whole_of_x_can_be_told_under_a_constraint_that_allows_it() -> None:
+    solved = funnel(1.0).constrain("none", lambda mechanism: mechanism >= 0.0).solve(starts=1)
+    assert solved.converged
+    assert solved.leakage == pytest.approx(TABLE.information, abs=1e-9)  # what a start may lie below the rate
+    assert solved.utility == pytest.approx(TABLE.entropy_x, abs=1e-9)
+
+
 def test_constraints_that_conflict_whatever_the_rate_are_named_with_their_amounts() -> None:
     both = (
         funnel(0.1)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.inference_service.run import InferenceRun
 from cvxpriv_models.privacy_funnel import closed_form
+from cvxpriv_models.privacy_funnel.baselines import agglomerative
 from cvxpriv_models.privacy_funnel.run import FunnelRun
 
 import cvxpriv as cpv
@@ -325,3 +326,14 @@ def test_a_run_is_read_as_the_model_that_wrote_it_and_no_other(tmp_path: Path) -
     assert type(cpv.load(path)) is FunnelRun
     with pytest.raises(DataError, match="a run of PrivacyFunnel, not of InferenceAsService"):
         InferenceRun.load(path)
+
+
+def test_no_mechanism_leaks_less_than_the_rate_exceeds_what_s_leaves_open() -> None:
+    table = datasets.joint_table("adult", smoothing=1e-3, smoothing_on="counts")
+    funnel = PrivacyFunnel(table, rate=0.8)
+    clustered = agglomerative(table.probabilities, funnel.problem.rate).leakage
+    # I(S;Y) = I(X;Y) - I(X;Y|S) with I(X;Y|S) <= H(X|S): age stands in S and in X, so that the bound is nearly reached,
+    # and the multiplier is 1 there.
+    assert funnel.problem.least_leakage == pytest.approx(0.8409489, abs=1e-7)
+    assert funnel.problem.least_leakage <= clustered <= funnel.problem.least_leakage + 1e-4
+    assert funnel.at_rate(0.4).problem.least_leakage == 0.0

@@ -24,6 +24,7 @@ from cvxpriv.state import Array, Values, single, starts_in
 from cvxpriv.stopping import Below
 
 from . import accelerated, closed_form, kkt, measures, multiplier
+from .active_set import newton_on_the_face
 from .blocks import expectation, mapping, marginal, posterior
 from .larger_blocks import convex_concave, mapping_and_marginal, most_telling
 from .problem import Problem
@@ -33,6 +34,9 @@ __all__ = ["ACCELERATIONS", "LOOP", "METHODS", "blocks", "measure", "schedule"]
 #: The name under which the loop stands in a run's history.
 LOOP = "pass"
 PHASE_ONE = "phase one"
+
+#: How far below the rate a start with constraints may lie: what a solver can tell.
+REACHED = 1e-9
 
 Rules = tuple[tuple[str, Rule], ...]
 
@@ -99,7 +103,7 @@ def phase_one(problem: Problem, rules: Rules, limit: int = 100) -> Loop:
     climb = _with_rules(most_telling(problem), rules)
     return Loop(
         Sweep([climb, posterior(problem)]),
-        stop=Below("missing", 0.0),
+        stop=Below("missing", REACHED),
         limit=limit,
         measure=lambda state: {"missing": problem.rate - measures.utility(state["log_u"])},
         name=PHASE_ONE,
@@ -194,6 +198,9 @@ def _acceleration(problem: Problem, method: str, accelerate: str, rules: Rules) 
         raise ModelError(f"accelerate={accelerate!r} is not an acceleration: {suggest(str(accelerate), known)}")
     if accelerate == "none":
         return None
+    if rules and accelerate == "auto":
+        block = _constrained(convex_concave, problem, rules)
+        return newton_on_the_face(problem, rules, lambda view: block.residual(view, view).largest)
     if method != "aem" or rules:
         if accelerate == "auto":
             return None

@@ -131,5 +131,11 @@ def indicator(labels: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
 
 
 def as_frame(found: Iterable[Baseline]) -> pd.DataFrame:
-    """Points of a trade-off curve: utility and leakage in nats, one row per result."""
-    return pd.DataFrame([(result.utility, result.leakage) for result in found], columns=["utility", "leakage"])
+    """The trade-off curve of several results: utility and leakage in nats, one row per result, by rising utility.
+
+    A result is left out if another one tells as much and leaks less.
+    """
+    points = pd.DataFrame([(result.utility, result.leakage) for result in found], columns=["utility", "leakage"])
+    points = points.sort_values(["utility", "leakage"], ascending=[True, False], ignore_index=True)
+    least_from_here_on = points["leakage"][::-1].cummin()[::-1]
+    return points[points["leakage"] <= least_from_here_on].reset_index(drop=True)

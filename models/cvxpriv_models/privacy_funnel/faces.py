@@ -1,0 +1,177 @@
+"""Which of its linear constraints bind a constrained funnel near a point: a convex quadratic model names them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import clarabel
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from cvxpriv.state import Array
+
+from .problem import Problem
+from .rule_rows import RuleRows
+
+__all__ = ["ASIDE", "Face", "Indices", "Live", "curvature", "predicted", "slopes"]
+
+ASIDE = 1e-30
+"""The mass of a cell that counts as empty."""
+
+_LIGHT = 1e-7
+_DAMPING = 1e-3
+_ACCURACY = 1e-11
+
+Indices = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Live:
+    """The cells of the columns that carry mass, as one vector x, and the linear constraints on it.
+
+    Attributes
+    ----------
+    rows, columns : ndarray of int, (n,)
+        Where each cell stands in u.
+    matrix, extra, bound : sparse (m, n), sparse (m, k), ndarray (m,)
+        ``matrix @ x + extra @ t``: row sums and the rules' equations, then cells >= 0 and the rules' inequalities.
+    equalities : int
+    shape : (int, int)
+    """
+
+    rows: Indices
+    columns: Indices
+    matrix: sp.csr_array
+    extra: sp.csr_array
+    bound: Array
+    equalities: int
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, u: Array, problem: Problem, rules: RuleRows) -> Live:
+        """Return the cells of u's live columns, and what holds for them."""
+        rows, columns = np.nonzero(np.broadcast_to(u.sum(axis=0) >= _LIGHT, u.shape))
+        count, extra = rows.size, rules.extra.shape[1]
+        sums = sp.csr_array((np.ones(count), (rows, np.arange(count))), shape=(len(u), count))
+        ruled = rules.cells[:, rows * u.shape[1] + columns]
+        split = rules.equalities
+        matrix = sp.vstack([sums, ruled[:split], -sp.eye_array(count), ruled[split:]])
+        widened = [
+            sp.csr_array((len(u), extra)),
+            rules.extra[:split],
+            sp.csr_array((count, extra)),
+            rules.extra[split:],
+        ]
+        bound = np.concatenate([problem.p_x, rules.bound[:split], np.zeros(count), rules.bound[split:]])
+        return cls(
+            rows, columns, sp.csr_array(matrix), sp.csr_array(sp.vstack(widened)), bound, len(u) + split, u.shape
+        )
+
+    def table(self, x: Array) -> Array:
+        """Return x as a table, (|X|, |Y|), whose other cells are 0."""
+        u = np.zeros(self.shape)
+        u[self.rows, self.columns] = x
+        return u
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """A point, the constraints that bind there, and their multipliers.
+
+    Attributes
+    ----------
+    x, t : ndarray, (n,), (k,)
+    free : ndarray of int
+        The cells that do not stand at 0.
+    binding : ndarray of int
+        The rows of `Live` that hold as equations; cells at 0 are not among them.
+    prices : ndarray
+        Of the binding rows.
+    lam : float
+        Of I(X;Y) >= R.
+    """
+
+    x: Array
+    t: Array
+    free: Indices
+    binding: Indices
+    prices: Array
+    lam: float
+
+
+def predicted(x: Array, problem: Problem, live: Live) -> Face | None:
+    """Return the face of the convex quadratic model of I(S;Y) at x, or None where its rate is slack or it failed."""
+    u = live.table(x)
+    rise, log_w = (part[live.rows, live.columns] for part in slopes(u, problem))
+    scale = np.sqrt(np.maximum(x, 1e-9))
+    count, extra = x.size, live.extra.shape[1]
+    bent = sp.csc_array(curvature(x, np.arange(count), 0.0, problem, live, scale))
+    quadratic = sp.block_diag([bent + _DAMPING * sp.eye_array(count), sp.csc_array((extra, extra))])
+    rows = sp.hstack([live.matrix @ sp.diags_array(scale), live.extra])
+    rate = sp.csr_array(np.concatenate([-log_w * scale, np.zeros(extra)])[None])
+    split = live.equalities
+    matrix = sp.csc_array(sp.vstack([rows.tocsr()[:split], rate, rows.tocsr()[split:]]))
+    slack = live.bound - live.matrix @ x
+    bound = np.concatenate([slack[:split], [float(x @ log_w) - problem.target], slack[split:]])
+    linear = np.concatenate([rise * scale, np.zeros(extra)])
+    solved = _solve_quadratic(quadratic, linear, matrix, bound, split)
+    if solved is None:
+        return None
+    found, left, prices = solved
+    size = abs(matrix).max(axis=1).toarray().ravel()
+    binds = prices * size > left / np.maximum(size, 1e-300)
+    if not binds[split]:
+        return None
+    rest = np.flatnonzero(np.delete(binds, split)[split:]) + split
+    at_zero = rest[rest < split + count] - split
+    ruled = rest[rest >= split + count]
+    x = np.maximum(x + scale * found[:count], 0.0)
+    x[at_zero] = 0.0
+    free = np.setdiff1d(np.arange(count), at_zero)
+    x[free] = np.maximum(x[free], 1e-12)
+    binding = np.concatenate([np.arange(split), ruled])
+    return Face(x, found[count:], free, binding, np.delete(prices, split)[binding], float(prices[split]))
+
+
+def slopes(u: Array, problem: Problem) -> tuple[Array, Array]:
+    """S' log(T/r) and log w, (|X|, |Y|); of columns and cells without mass they mean nothing."""
+    s, mass = problem.p_s_given_x, np.maximum(u.sum(axis=0), ASIDE)
+    return s.T @ np.log(np.maximum(s @ u, ASIDE) / mass), np.log(np.maximum(u, ASIDE) / mass)
+
+
+def curvature(x: Array, some: Indices, lam: float, problem: Problem, live: Live, scale: Array) -> Array:
+    """The Hessian of I(S;Y) - lam I(X;Y) in some of the cells, both sides times `scale`.
+
+    ``S' diag(1/T_j) S - (1 - lam) 11'/r_j - lam diag(1/u_j)`` in each column j, nothing between two columns.
+    """
+    u, s = live.table(x), problem.p_s_given_x
+    joint, mass = np.maximum(s @ u, ASIDE), u.sum(axis=0)
+    rows, columns = live.rows[some], live.columns[some]
+    hessian = np.zeros((some.size, some.size))
+    for column in np.unique(columns):
+        here = np.flatnonzero(columns == column)
+        likely = s[:, rows[here]] * scale[here]
+        within = likely.T @ (likely / joint[:, [column]])
+        within -= (1.0 - lam) / mass[column] * np.outer(scale[here], scale[here])
+        hessian[np.ix_(here, here)] = within
+    if lam:
+        hessian[np.arange(some.size), np.arange(some.size)] -= lam * scale**2 / x[some]
+    return hessian
+
+
+def _solve_quadratic(
+    quadratic: Any, linear: Array, matrix: Any, bound: Array, equalities: int
+) -> tuple[Array, Array, Array] | None:
+    """Point, slack and multipliers of a quadratic program whose first rows are equations, or None."""
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
+    cones = [clarabel.ZeroConeT(equalities), clarabel.NonnegativeConeT(matrix.shape[0] - equalities)]
+    upper = sp.csc_matrix(sp.triu(quadratic))
+    found = clarabel.DefaultSolver(upper, linear, sp.csc_matrix(matrix), bound, cones, settings).solve()
+    if str(found.status) not in ("Solved", "AlmostSolved"):
+        return None
+    point, slack, prices = (np.asarray(part, dtype=float) for part in (found.x, found.s, found.z))
+    return point, slack, prices

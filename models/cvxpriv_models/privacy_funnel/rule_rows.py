@@ -1,0 +1,68 @@
+"""A user's constraints as rows of numbers, where they are linear or become so with a few variables more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.conic.program import ConeProgram
+from cvxpriv.declaration import Known, Rule, rule_constraints
+from cvxpriv.state import Array
+
+from .problem import Problem
+
+__all__ = ["RuleRows", "linear_rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class RuleRows:
+    """``cells @ u + extra @ t = bound`` in the first `equalities` rows, ``<= bound`` in the others.
+
+    Attributes
+    ----------
+    cells : sparse, (rows, |X| |Y|)
+        Of u = P(X,Y), row by row.
+    extra : sparse, (rows, some)
+        Of the variables t that cvxpy adds for atoms such as `max` and `abs`.
+    bound : ndarray, (rows,)
+    equalities : int
+    """
+
+    cells: sp.csr_array
+    extra: sp.csr_array
+    bound: Array
+    equalities: int
+
+
+def linear_rows(problem: Problem, rules: Sequence[tuple[str, Rule]]) -> RuleRows | None:
+    """Return the rules' rows, or None where a rule needs other cones than linear ones.
+
+    Raises
+    ------
+    ModelError
+        As for `rule_constraints`.
+    """
+    shape = (problem.p_x.size, problem.size_y)
+    mechanism = cp.Variable(shape, name="mechanism")
+    known = Known.of_table(problem.table)
+    constraints = [one for name, rule in rules for one in rule_constraints(name, rule, mechanism, known)]
+    stated = cp.Problem(cp.Minimize(0), constraints)
+    if not stated.variables():  # a rule that always holds
+        return RuleRows(sp.csr_array((0, mechanism.size)), sp.csr_array((0, 0)), np.zeros(0), 0)
+    program = ConeProgram.from_problem(stated, "CLARABEL")
+    layout = program.layout
+    if layout.size != layout.zero + layout.nonneg:
+        return None
+    names = [name for name, _ in program.columns]
+    first = sum(size for _, size in program.columns[: names.index("mechanism")])
+    ours = first + np.arange(mechanism.size).reshape(shape, order="F").ravel()
+    others = np.setdiff1d(np.arange(program.c.size), ours)
+    rows = sp.csc_array(program.A)
+    per_mass = sp.diags_array(np.repeat(1.0 / problem.p_x, problem.size_y))
+    return RuleRows(
+        sp.csr_array(rows[:, ours] @ per_mass), sp.csr_array(rows[:, others]), np.asarray(program.b), layout.zero
+    )

@@ -1,0 +1,89 @@
+"""Released symbols that a constrained funnel does not use: which posterior stands for them.
+
+A column without mass has no posterior, so its slopes say nothing. It gets a trace of mass with a posterior at which the
+slopes tell whether the column is rightly unused. That of a live column does, where the user's constraints treat both
+alike (`copied`); else the posterior that would bring the Lagrangian down most (`priced`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.state import Array
+
+from .closed_form import FLOOR
+from .faces import ASIDE, Face, Indices, Live
+from .problem import Problem
+from .rule_rows import RuleRows
+
+__all__ = ["copied", "priced", "unused"]
+
+_STEPS = 2000
+_STILL = 1e-12
+
+
+def unused(u: Array) -> Indices:
+    """Return the indices of the columns of u, (|X|, |Y|), without mass."""
+    return np.asarray(np.flatnonzero(u.sum(axis=0) <= 0.0))
+
+
+def copied(u: Array, before: Array) -> Array:
+    """Return log u where each unused column has the posterior of the live one nearest to its own.
+
+    Parameters
+    ----------
+    u, before : ndarray, (|X|, |Y|)
+        P(X,Y) with and without its unused columns set to 0.
+
+    Returns
+    -------
+    ndarray, (|X|, |Y|)
+    """
+    live = np.flatnonzero(u.sum(axis=0) > 0.0)
+    log_u = np.log(np.maximum(u, np.exp(FLOOR)))
+    posterior = np.log(np.maximum(u[:, live], ASIDE) / u[:, live].sum(axis=0))
+    for column in unused(u):
+        near = live[int((-before[:, column] @ posterior).argmin())]
+        log_u[:, column] = np.maximum(log_u[:, near] + np.log(ASIDE), FLOOR)
+    return log_u
+
+
+def priced(u: Array, face: Face, problem: Problem, live: Live, rules: RuleRows) -> Array:
+    """Return log u where each unused column has a posterior of least price among those near a live one's.
+
+    The price of a posterior w is ``sum_i w_i (rise_i - lam log w_i + c_i)``, c_i what a unit of mass in that cell costs
+    at the multipliers of the row sums and the rules: what the column would add to the Lagrangian. Exponentiated
+    gradient steps of length 1 lower it, as those of PF Algorithm 1 do.
+
+    Returns
+    -------
+    ndarray, (|X|, |Y|)
+    """
+    s, log_u = problem.p_s_given_x, np.log(np.maximum(u, np.exp(FLOOR)))
+    starts = u[:, u.sum(axis=0) > 0.0]
+    starts = 0.99 * starts / starts.sum(axis=0) + 0.01 * problem.p_x[:, None]
+    costs = _costs(face, problem, live, rules)
+    for column in unused(u):
+        log_w = np.log(starts)
+        for _ in range(_STEPS):
+            w = np.exp(log_w)
+            slope = s.T @ np.log(s @ w) - face.lam * log_w + costs[:, [column]]
+            price = np.sum(w * slope, axis=0)
+            moved = np.maximum(log_w - (slope - price), FLOOR)
+            moved -= np.log(np.exp(moved).sum(axis=0))
+            still = np.abs(np.exp(moved) - w).max() <= _STILL
+            log_w = moved
+            if still:
+                break
+        log_u[:, column] = np.maximum(log_w[:, int(price.argmin())] + np.log(ASIDE), FLOOR)
+    return log_u
+
+
+def _costs(face: Face, problem: Problem, live: Live, rules: RuleRows) -> Array:
+    """What a unit of mass in each cell costs at the multipliers of row sums and rules, (|X|, |Y|)."""
+    rows = problem.p_x.size
+    prices = np.zeros(live.bound.size)
+    prices[face.binding] = face.prices
+    of_rules = np.concatenate([prices[rows : live.equalities], prices[live.equalities + live.rows.size :]])
+    costs: Array = prices[:rows, None] + (rules.cells.T @ of_rules).reshape(live.shape)
+    return costs
