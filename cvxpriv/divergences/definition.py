@@ -219,7 +219,8 @@ class FDivergence:
         p, q = np.broadcast_arrays(np.asarray(p, dtype=float), np.asarray(q, dtype=float))
         value = np.zeros(p.shape)
         both = (p > 0.0) & (q > 0.0)
-        value[both] = p[both] * self.f(q[both] / p[both])
+        with np.errstate(over="ignore"):  # a ratio may be beyond what its power can be: the term is then infinite
+            value[both] = p[both] * self.f(q[both] / p[both])
         only_p, only_q = (p > 0.0) & (q == 0.0), (p == 0.0) & (q > 0.0)
         if only_p.any():
             value[only_p] = p[only_p] * self.limit_at_zero

@@ -110,7 +110,8 @@ def square_over(numerator: Array, denominator: Array) -> Array:
 def weighted_mean(p: Array, q: Array, a: float) -> Array:
     """p^a q^(1-a), 0 where both are 0: the z of `power`."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where((p == 0.0) & (q == 0.0), 0.0, p**a * q ** (1.0 - a))
+        # By their ratio: the powers of two tiny numbers alone would underflow and overflow.
+        return np.where(p > 0.0, p * (q / p) ** (1.0 - a), np.where((q == 0.0) | (a > 0.0), 0.0, np.inf))
 
 
 def _flat(expression: cp.Expression) -> cp.Expression:

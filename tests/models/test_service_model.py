@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import cvxpy as cp
@@ -168,10 +169,10 @@ def test_a_saved_run_comes_back_the_same(tmp_path: Path) -> None:
 
 
 def test_a_run_with_a_user_s_own_divergence_is_loaded_with_it(tmp_path: Path) -> None:
-    own = cpv.FDivergence("quartic-root", f=lambda t: (1 - t**0.25) ** 2)
+    own = cpv.FDivergence("fourth-root", f=lambda t: 1 - t**0.25)
     solved = small(own).solve("admm", starts=1, max_iter=2)
     path = solved.save(tmp_path / "run.json")
-    with pytest.raises(DataError, match=r"divergence 'quartic-root' is not built in: pass it to InferenceRun\.load"):
+    with pytest.raises(DataError, match=r"divergence 'fourth-root' is not built in: pass it to InferenceRun\.load"):
         cpv.load(path)
     assert type(solved).load(path, own=own).objective == pytest.approx(solved.objective, abs=1e-15)
 
@@ -196,8 +197,41 @@ def test_the_curve_trades_accuracy_for_leakage() -> None:
     assert curve["trivial"].tolist() == [False, False, False, True]
 
 
+@pytest.mark.parametrize("divergence", ["jensen-shannon", "mutual-information", "total-variation"])
+def test_a_huge_beta_makes_no_mechanism_of_the_rounding_of_its_leakage(divergence: str) -> None:
+    solved = InferenceAsService(TABLE, 1e8, divergence).solve(starts=4, max_iter=20)
+    assert solved.converged
+    assert solved.objective == pytest.approx(0.0, abs=1e-7)  # beta times the rounding of a leakage
+
+
+@pytest.mark.parametrize("divergence", ["jensen-shannon", "total-variation", "reverse-kl"])
+@pytest.mark.parametrize("options", [{"size_u": 1}, {"size_u": 9}, {"size_u": 4, "floor": 0.25}])
+def test_alphabets_of_any_size_and_a_floor_that_leaves_no_room_are_solved(
+    divergence: str, options: dict[str, float]
+) -> None:
+    solved = InferenceAsService(TABLE, 0.2, divergence, **options).solve(starts=4, max_iter=30)
+    assert solved.converged
+    assert solved.mechanism.shape == (4, options["size_u"])
+    assert solved.objective >= -1e-15
+
+
 class TestRules:
     """`constrain`."""
+
+    def test_the_history_has_the_gap_of_every_step(self) -> None:
+        private = small().constrain("ldp", cpv.constraints.local_differential_privacy(1.0)).solve(starts=1)
+        gap = private.history["gap"].dropna()
+        assert len(gap) == private.iterations
+        assert gap.iloc[-1] == pytest.approx(0.0, abs=1e-8)  # what a solver knows of its value
+
+    def test_every_other_start_is_the_end_of_one_without_rules(self) -> None:
+        capped = small().constrain("cap", lambda mechanism: mechanism <= 0.6).solve(starts=4)
+        assert [origin.startswith("free ") for origin in capped.starts["origin"]] == [True, False, True, False]
+
+    def test_the_gap_is_a_number_where_no_solver_s_dual_can_be_repaired(self) -> None:
+        fixed = small("mutual-information", beta=0.1, floor=0.01)
+        solved = fixed.constrain("half", cpv.constraints.fixed({(0, 0): 0.5})).solve(starts=2)
+        assert 0.0 <= solved.gap < 1e-3
 
     def test_a_rule_that_couples_rows_holds_and_costs(self) -> None:
         free = small().solve(starts=4)
@@ -266,6 +300,18 @@ class TestBadInput:
         bad = cpv.FDivergence("cut", f=lambda t: np.where(t < 100.0, (t - 1) ** 2, np.nan))
         with pytest.raises(ModelError, match=r"f of divergence 'cut' is nan at t = q/p = 1\d\d"):
             InferenceAsService(TABLE, divergence=bad)
+
+    @pytest.mark.parametrize(
+        ("f", "message"),
+        [
+            (lambda t: -((t - 1) ** 2), r"'own' is not convex near t = q/p ="),
+            (lambda t: np.minimum((t - 1) ** 2, 4.0), r"'own' is not convex near t = q/p = [23]\."),
+            (lambda t: float(t) ** 2, r"'own' does not take an array"),
+        ],
+    )
+    def test_of_a_divergence_that_is_none(self, f: Callable[[np.ndarray], np.ndarray], message: str) -> None:
+        with pytest.raises(ModelError, match=message):
+            InferenceAsService(TABLE, divergence=cpv.FDivergence("own", f=f))
 
     def test_of_the_table(self) -> None:
         with pytest.raises(DataError):

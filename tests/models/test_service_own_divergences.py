@@ -13,10 +13,22 @@ from cvxpriv.divergences import FDivergence
 from cvxpriv.models import InferenceAsService
 from cvxpriv.state import single
 
-from .service_cases import PAPER, g10, random_state
+from .service_cases import KINKED, PAPER, SMOOTH, g10, random_state
 
 #: The second has a DCP form of its own, the third runs on adaptive tangents.
 TEXTS = ("1 - sqrt(t)", "(t-1)**2/(t+2)", "exp(-t) - exp(-1)")
+
+#: Every registered f, and three more texts: strictly convex, with f'' infinite at 1, without a second derivative there.
+EVERY = (
+    *SMOOTH,
+    *KINKED,
+    *TEXTS,
+    "alpha:-2",
+    "alpha:3",
+    "(sqrt(t)-1)**4 + (t-1)**2",
+    "abs(t-1)**1.5",
+    "max(t-1, 0)**2",
+)
 
 
 def test_a_text_and_the_built_in_f_agree_where_cells_are_empty() -> None:
@@ -42,6 +54,12 @@ def test_lifted_rows_are_rows_above_the_floor_and_empty_only_with_their_symbol()
     assert (lifted[:, 3] == 0.0).all()
     assert np.abs(lifted - rows).max() < 1e-9
     assert lifted_rows(np.full((1, 4), 0.25), np.full(4, 0.25), 0.25).min() == 0.25
+
+
+def test_a_symbol_that_is_all_but_dead_gets_its_own_mass_and_not_the_rounding_of_a_difference() -> None:
+    q = np.array([1.0, 1.5e-22])
+    # 0.06 + (1.5e-22 - 0.06) would be 0, which is worth -inf where f(0) p -> inf.
+    assert lifted_rows(np.array([[0.94, 0.06]]), q, 0.0)[0, 1] == pytest.approx(1.5e-22 / 0.94, rel=1e-9)
 
 
 def test_the_grid_of_posteriors_is_inside_the_simplex_and_still_covers_it() -> None:
@@ -72,3 +90,14 @@ def test_every_block_of_a_whole_run_on_g10_agrees_with_the_solvers(divergence: s
     compared = solved.history[(solved.history["engine"] == "checked") & (solved.history["solver"] != "")]
     assert compared["block"].nunique() >= 13  # joint, P(S|U), ten rows, P_U
     assert solved.objective > 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("floor", [0.0, 1e-3])
+@pytest.mark.parametrize("divergence", EVERY)
+def test_a_whole_run_agrees_with_the_solvers_whatever_f_is(divergence: str, floor: float) -> None:
+    table = [[0.18, 0.12, 0.06, 0.03], [0.06, 0.12, 0.12, 0.31]]
+    solved = InferenceAsService(table, 0.1, divergence, size_u=4, floor=floor).solve(engine="checked", max_iter=20)
+    compared = solved.history[(solved.history["engine"] == "checked") & (solved.history["solver"] != "")]
+    assert compared["block"].nunique() == 7  # joint, P(S|U), four rows, P_U: a disagreement would raise
+    assert solved.objective >= -1e-12

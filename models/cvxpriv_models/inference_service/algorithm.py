@@ -25,7 +25,7 @@ import numpy as np
 from cvxpriv.block import Block
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.options import require_counts, require_positive
-from cvxpriv.schedule import Loop, Sweep, Update
+from cvxpriv.schedule import Loop, Measure, Sweep, Update
 from cvxpriv.state import Values
 from cvxpriv.stopping import AnyOf, Below, Moved, Stop
 
@@ -33,7 +33,7 @@ from . import closed_form
 from .accelerated import squarem
 from .blocks import accuracy_block, marginal, row
 from .bregman import bregman_marginal, bregman_mechanism
-from .figures import Risen, Rules, figures, measure, objective, rises, with_rules
+from .figures import Risen, Rules, figures, measure, objective, rises, ruled, with_rules
 from .gradient import ascent
 from .joint import joint
 from .problem import Problem
@@ -45,7 +45,7 @@ AUTO = "auto"
 OUTER, INNER, JOINT = "outer", "inner", "joint steps"
 #: What the cells of a joint step that stays can differ by.
 STILL = 1e-13
-#: With rules the residual is dear, so joint steps end when F rises by less, which is what solvers know of it.
+#: With rules joint steps end when F rises by less, which is what solvers know of it.
 SOLVED = 1e-11
 
 
@@ -110,9 +110,10 @@ def joint_steps(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
         joint_step(problem, rules),
         stop=AnyOf((converged, Moved("mechanism", STILL))),
         limit=options.max_iter,
-        measure=figures(problem) if rules else measure(problem),
+        measure=ruled(problem, rules) if rules else measure(problem),
         accept=partial(rises, problem),
-        accelerate=squarem(problem) if options.accelerate else None,
+        # Where f is made of straight pieces plain steps end by themselves, at a vertex.
+        accelerate=squarem(problem) if options.accelerate and problem.divergence.smooth else None,
         name=JOINT,
     )
 
@@ -210,8 +211,7 @@ def _nested(
 ) -> Loop:
     """Return outer steps of inner sweeps; with inner=1 one flat loop of sweeps, each followed by (9)."""
     p_s_u = accuracy_block(problem)
-    every_step = figures(problem) if rules else measure(problem)
-    stop: Stop = Risen(partial(objective, problem), SOLVED) if rules else Below("kkt", options.tol)
+    every_step, stop = _watch(problem, options, rules)
     if options.inner == 1:
         body = Sweep([Sweep(steps, fused=fused), p_s_u, _keep(problem, back=False)])
         return Loop(body, stop, options.max_iter, every_step, name=OUTER)
@@ -223,6 +223,18 @@ def _nested(
         name=INNER,
     )
     return Loop(Sweep([inner, p_s_u, _keep(problem, back=True)]), stop, options.max_iter, every_step, name=OUTER)
+
+
+def _watch(problem: Problem, options: Options, rules: Rules) -> tuple[Measure, Stop]:
+    """What is measured after an outer step, and when it was the last.
+
+    Where f has kinks the residual asks for a program of its own: it is left to the end of the run.
+    """
+    if rules:
+        return ruled(problem, rules), Risen(partial(objective, problem), SOLVED)
+    if not problem.divergence.smooth:
+        return figures(problem), Moved("mechanism", STILL)
+    return measure(problem), Below("kkt", options.tol)
 
 
 def _keep(problem: Problem, back: bool) -> Update:

@@ -17,13 +17,14 @@ from .algorithm import AUTO
 from .figures import Rules, measure
 from .problem import Problem
 from .run import NOTHING, InferenceRun, Settings
-from .solving import polished
+from .solving import polished, pooled
 from .thresholds import critical_beta
 
 __all__ = ["best_run"]
 
-#: Two starts whose objectives differ by less are one answer: the one of least residual is kept.
-SAME_OBJECTIVE = 1e-9
+#: Two starts whose objectives differ by less are one answer, as are those within the rounding of beta times a leakage:
+#: the one of least residual is kept.
+SAME_OBJECTIVE, ROUNDING = 1e-9, 1e-15
 #: How many starts the default algorithm takes to convergence.
 FINALISTS = 5
 
@@ -38,8 +39,9 @@ def best_run(
     """Return the run of the best start among those of all pieces; `seconds` is left at 0.
 
     The best has the largest F; of several within `SAME_OBJECTIVE` of it, the first that converged, else
-    the least residual. The default algorithm
-    first goes on from the best `FINALISTS`, here and not in the pieces: they do not depend on how starts were divided.
+    the least residual. The default algorithm first
+    goes on from the best `FINALISTS`, and from what they make together, here and not in the pieces: they do not depend
+    on how starts were divided.
     """
     state: Values = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
     log, offset = History(), 0
@@ -52,9 +54,11 @@ def best_run(
         finalists = np.argsort(-starts["objective"].to_numpy(), kind="stable")[:FINALISTS]
         context = Context(pieces[0][1].engine, log, pieces[0][1].callback)
         state = put(state, finalists, polished(problem, settings.options, take(state, finalists), finalists, context))
+        if settings.engine == "closed_form" and not context.interrupted:
+            state = pooled(problem, settings.options, state, finalists, settings.seed, context)
         interrupted = context.interrupted
         starts = _table(problem, rules, state, origins, log, settings.options.tol)
-    start = _best(starts)
+    start = _best(starts, SAME_OBJECTIVE + ROUNDING * problem.beta)
     return InferenceRun(
         problem,
         single(state, start),
@@ -85,8 +89,8 @@ def _table(
     return table.rename_axis("start")
 
 
-def _best(starts: pd.DataFrame) -> int:
-    near = starts[starts["objective"] >= starts["objective"].max() - SAME_OBJECTIVE]
+def _best(starts: pd.DataFrame, same: float) -> int:
+    near = starts[starts["objective"] >= starts["objective"].max() - same]
     return int(near["kkt"].idxmin() if not near["converged"].any() else near.index[near["converged"]][0])
 
 

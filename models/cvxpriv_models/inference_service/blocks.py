@@ -27,6 +27,8 @@ __all__ = ["ROWS_SUM", "ROW_FLOOR", "accuracy_block", "bounded_cost", "marginal"
 ROWS_SUM, ROW_FLOOR = "sum_u p(u|y) = 1", "p(u|y) >= floor"
 #: A price no solver can tell from infinity; it stands for one.
 PRICE_LIMIT = 1e4
+#: Where p f(q/p) is infinite at p = 0, no q/p of an optimum comes near this; the rounding of a solver's q may.
+STEEPEST = 1e30
 
 
 def bounded_cost(view: Values, p_s_given_y: Array) -> Array:
@@ -203,6 +205,12 @@ def marginal_block(
     def with_term(q: Array, view: Values) -> Values:
         return {"q": q, **term.values(weight * view["mechanism"], spread(q))}
 
+    def repair(values: Values, view: Values) -> Values:
+        q = np.maximum(values["q"], 0.0)
+        if np.isinf(problem.divergence.limit_slope):
+            q = np.minimum(q, STEEPEST * view["mechanism"].min(axis=0))
+        return with_term(q, view)
+
     return Block(
         name=name,
         reads=frozenset({"mechanism", "lam", "q"}),
@@ -210,7 +218,7 @@ def marginal_block(
         declare=declare,
         parameters=parameters,
         embed=lambda point, at: with_term(point["q"], at),
-        repair=lambda values, view: with_term(np.maximum(values["q"], 0.0), view),
+        repair=repair,
         write=lambda solution, view: {"q": solution.values["q"]},
         direct=direct,
         refinement=term.refinement(lambda values, view: (weight * view["mechanism"], spread(values["q"]))),

@@ -28,7 +28,7 @@ def lifted_rows(rows: Array, q: Array, floor: float) -> Array:
     hardly ever sent come out as 0, and those symbols are given to every row alike, which costs nothing.
     """
     share = np.minimum(1.0, LIFTED / np.maximum(q, LIFTED))
-    return floored_rows(rows + share * (q - rows), floor)
+    return floored_rows((1.0 - share) * rows + share * q, floor)
 
 
 def projected_rows(rows: Array, floor: float) -> Array:

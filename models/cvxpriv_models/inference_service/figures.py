@@ -17,7 +17,7 @@ from . import kkt, measures
 from .joint import joint
 from .problem import Problem
 
-__all__ = ["Risen", "Rules", "figures", "finished", "measure", "objective", "rises", "with_rules"]
+__all__ = ["Risen", "Rules", "figures", "finished", "measure", "objective", "rises", "ruled", "with_rules"]
 
 #: Two values of F closer than this are one: the last iterate is then preferred to the best.
 SAME = 1e-12
@@ -66,6 +66,21 @@ def measure(problem: Problem, rules: Rules = ()) -> Measure:
         return {**of_state(state), "kkt": residual}
 
     return with_residual
+
+
+def ruled(problem: Problem, rules: Rules) -> Measure:
+    """Return `figures` and the gap under rules: what one more joint step would gain, by a solver's value.
+
+    The residual would take far longer than the step itself.
+    """
+    of_state, block = figures(problem), with_rules(joint(problem), rules)
+
+    def with_gap(state: Values) -> dict[str, Array]:
+        found = of_state(state)
+        best = [block.solve(single(state, start))[1].objective for start in range(starts_in(state))]
+        return {**found, "gap": np.array(best) - found["objective"]}
+
+    return with_gap
 
 
 def block_residuals(block: Block, state: Values) -> Array:

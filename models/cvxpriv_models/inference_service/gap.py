@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from cvxpriv.conic.program import solve_conic
 from cvxpriv.crosschecks.cases import case_of_block
 from cvxpriv.solvers import solver_spec
@@ -24,7 +22,7 @@ def certified_gap(problem: Problem, state: Values, rules: Rules = ()) -> float:
     """Return an upper bound of F* - F of (10) at a state's mechanism and its own posterior.
 
     Without rules the bound comes from tangents of F (`kkt.joint_gap`). With rules it is the bound that a solver's dual,
-    made exactly feasible, certifies; NaN where no solver's dual can be.
+    made exactly feasible, certifies; where no solver's dual can be, that without rules, which holds and is loose.
 
     Parameters
     ----------
@@ -33,12 +31,13 @@ def certified_gap(problem: Problem, state: Values, rules: Rules = ()) -> float:
         Of one start.
     rules : tuple of (str, Rule)
     """
+    free = float(kkt.joint_gap(problem, state["mechanism"][None], state["posterior"][None])[0])
     if not rules:
-        return float(kkt.joint_gap(problem, state["mechanism"][None], state["posterior"][None])[0])
+        return free
     case = case_of_block(with_rules(joint(problem), rules), state)
     for name in ASKED:
         solution = solve_conic(case.declare().problem, name, solver_spec(name).full_options(None, {}))
         bound = solution.lower_bound.value
         if bound is not None:
             return float(solution.program.user_value(bound)) - problem.objective(state["mechanism"])
-    return float(np.nan)
+    return free

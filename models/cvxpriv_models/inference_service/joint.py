@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import cvxpy as cp
 import numpy as np
@@ -17,12 +18,16 @@ from cvxpriv.declaration import Declaration, Known
 from cvxpriv.divergences.term import DivergenceTerm
 from cvxpriv.state import Array, Values, single
 
-from . import interior, measures
+from . import interior, measures, vertices
 from .blocks import ROW_FLOOR, ROWS_SUM, bounded_cost
 from .domain import floored_rows, lifted_rows
+from .linear_pieces import pieces_of
 from .problem import Problem
 
-__all__ = ["CERTIFIED", "joint"]
+__all__ = ["CERTIFIED", "Maximiser", "exact_maximiser", "joint"]
+
+#: Posteriors, (B, |S|, |U|), to mechanisms, (B, |Y|, |U|), and how far each can be below the optimum, (B,).
+Maximiser = Callable[[Array], tuple[Array, Array]]
 
 #: The largest gap, in nats, with which the exact update counts as exact.
 CERTIFIED = 1e-8
@@ -31,7 +36,8 @@ CERTIFIED = 1e-8
 def joint(problem: Problem) -> Block:
     """Joint block, IAS (10): maximise F over P(U|Y) and q = P_Y' P(U|Y) together, at a given P(S|U).
 
-    Where f is smooth the exact update is an interior-point method of its own, certified to `CERTIFIED` nats.
+    The exact update, certified to `CERTIFIED` nats, is an interior-point method of its own where f is smooth, and a
+    linear program where f is made of straight pieces.
 
     F = I(S;Y) - beta sum_yu p(y) p(u|y) f(q/p(u|y)) - sum_yu p(y) D_yu p(u|y). Writes the mechanism and its q.
     """
@@ -90,14 +96,23 @@ def joint(problem: Problem) -> Block:
         write=write,
         refinement=term.refinement(lambda values, view: pair(values["P(U|Y)"], values["q"])),
     )
-    return replace(block, direct=_direct(problem, block)) if problem.divergence.smooth else block
+    maximise = exact_maximiser(problem)
+    return block if maximise is None else replace(block, direct=_direct(problem, block, maximise))
 
 
-def _direct(problem: Problem, block: Block) -> Callable[[Values], Values]:
-    """The interior-point method of `interior`; a start that it cannot certify goes to a solver."""
+def exact_maximiser(problem: Problem) -> Maximiser | None:
+    """Return what maximises F of (10) at posteriors without a DCP form, or None for a kinked f that curves."""
+    if problem.divergence.smooth:
+        return partial(interior.maximise, problem)
+    pieces = pieces_of(problem.divergence)
+    return None if pieces is None else partial(vertices.maximise, problem, pieces)
+
+
+def _direct(problem: Problem, block: Block, maximise: Maximiser) -> Callable[[Values], Values]:
+    """Return the exact update; a start that it cannot certify goes to a solver."""
 
     def direct(state: Values) -> Values:
-        mechanism, gap = interior.maximise(problem, state["posterior"])
+        mechanism, gap = maximise(state["posterior"])
         for start in np.flatnonzero(~(gap <= CERTIFIED)).tolist():
             solved, _ = block.solve(single(state, start))
             mechanism[start] = solved["mechanism"]

@@ -11,8 +11,8 @@ over mechanisms is at most
     F + sum_y p(y) [(1 - |U| floor) max_u s + floor sum_u s - sum_u p s],
 
 whatever solver, or none, the mechanism comes from. Any tangents of f give such a bound: at a kink the best ones between
-the one-sided derivatives are taken (`kink_slopes`), at a symbol that is never sent the best ones there are
-(`unused_symbols`).
+the one-sided derivatives are taken (`kink_slopes`; `vertices` where f is made of straight pieces), at a symbol that is
+never sent the best ones there are (`unused_symbols`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from cvxpriv.state import Array
 
-from . import closed_form, linear_pieces, measures
+from . import closed_form, linear_pieces, measures, vertices
 from .kink_slopes import Kinks, kinks_near, least_at_kinks
 from .problem import Problem
 from .slopes import slopes_of
@@ -34,8 +34,8 @@ __all__ = ["PointResiduals", "ServiceResiduals", "joint_gap", "residuals", "slop
 
 #: A bound takes the tangent of an empty cell at this share of p(u) instead of 0, where it may be vertical.
 EMPTY = 1e-13
-#: A cell this near to q/kink counts as standing at the kink.
-AT_KINK = 1e-6
+#: A cell this near to q/kink counts as standing at the kink; an exact update puts it there to the second.
+AT_KINK, AT_ONCE = 1e-6, 1e-11
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,19 @@ def slopes(problem: Problem, mechanism: Array, posterior: Array, kinks: Kinks | 
 def residuals(problem: Problem, mechanism: Array) -> ServiceResiduals:
     """Residuals of IAS (1) at mechanisms (B, |Y|, |U|), or one (|Y|, |U|), each at its own posterior (9).
 
-    A cell within `AT_KINK` of a kink of f counts as standing there, and its distance as a residual.
+    A cell near a kink of f counts as standing there, and its distance as a residual: near is `AT_KINK`, or `AT_ONCE`
+    where that leaves less.
     """
     mechanism = np.asarray(mechanism, dtype=float).reshape(-1, problem.p_y.size, problem.size_u)
     own = closed_form.posterior(mechanism, problem.p_y, problem.p_s_given_y)
     s, beside = _chosen_slopes(problem, mechanism, own, AT_KINK)
     room = mechanism - problem.floor
+    stationarity = np.maximum(_stationarity(room, s), beside)
+    if (close := np.flatnonzero(np.greater(beside, AT_ONCE))).size:
+        nearer, beside = _chosen_slopes(problem, mechanism[close], own[close], AT_ONCE)
+        stationarity[close] = np.minimum(stationarity[close], np.maximum(_stationarity(room[close], nearer), beside))
     return ServiceResiduals(
-        np.maximum(_stationarity(room, s), beside),
+        stationarity,
         np.maximum(np.abs(mechanism.sum(axis=-1) - 1.0).max(axis=-1), np.maximum(-room, 0.0).max(axis=(-2, -1))),
         np.isnan(s).all(axis=-2).sum(axis=-1),
     )
@@ -124,9 +129,11 @@ def joint_gap(problem: Problem, mechanism: Array, posterior: Array) -> Array:
     mechanism : array, (B, |Y|, |U|)
     posterior : array, (B, |S|, |U|)
     """
-    inside = np.maximum(mechanism, EMPTY * (problem.p_y @ mechanism)[..., None, :])
     pieces = linear_pieces.pieces_of(problem.divergence)
-    s, _ = _chosen_slopes(problem, inside, posterior, AT_KINK if pieces is None else np.inf)
+    if pieces is not None:
+        return vertices.joint_gap(problem, pieces, mechanism, posterior)
+    inside = np.maximum(mechanism, EMPTY * (problem.p_y @ mechanism)[..., None, :])
+    s, _ = _chosen_slopes(problem, inside, posterior, AT_KINK)
     if np.isnan(s).any():
         s = least_unused(problem, s, posterior)
     room = 1.0 - problem.size_u * problem.floor

@@ -1,7 +1,8 @@
 """Divergences whose f is made of straight pieces (total variation, hockey-stick): the scalar equations in closed form.
 
 Both equations have a left side that rises along straight pieces and jumps at the kinks. Such a root is a sum over the
-pieces: the part of each that lies below the level.
+pieces: the part of each that lies below the level. A row's nu is found among the levels where a cell enters or leaves
+a piece.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from cvxpriv.divergences import FDivergence
 from cvxpriv.state import Array
 
-__all__ = ["Pieces", "marginal_roots", "pieces_of", "row_roots"]
+__all__ = ["Pieces", "marginal_roots", "pieces_of", "row_roots", "simplex_rows"]
 
 #: How far beside a kink the slopes of its two pieces are read.
 BESIDE = 1e-6
@@ -58,6 +59,35 @@ def row_roots(pieces: Pieces, level: Array, q: Array, weight: Array | float, bet
     for intercept, upper, lower in zip(pieces.intercepts, ends[:-1], ends[1:], strict=True):
         x += np.clip((level - beta * intercept) / weight, lower, upper) - lower
     return x
+
+
+def simplex_rows(pieces: Pieces, kappa: Array, q: Array, weight: float, beta: float, floor: float) -> Array:
+    """The rows x >= floor, (B, |U|), with beta f_x(x, q) + weight x = kappa - nu wherever x > floor, and sum x = 1.
+
+    As nu falls, a cell grows along one piece after the other; between two levels where a cell enters or leaves a
+    piece, the row's sum grows straight.
+    """
+    cap = np.maximum(1.0 - (kappa.shape[-1] - 1) * floor, floor)
+    ends = np.stack([np.full_like(q, np.inf), *(q / kink for kink in pieces.kinks), np.zeros_like(q)], axis=-2)
+    ends = np.clip(ends, floor, cap)
+    upper, lower = ends[..., :-1, :], ends[..., 1:, :]
+    level = kappa[..., None, :] - beta * pieces.intercepts[:, None]
+    events = np.concatenate([level - weight * lower, level - weight * upper], axis=-2).reshape(len(kappa), -1)
+    signs = np.broadcast_to(np.repeat([1, -1], upper[0].size), events.shape)
+    order = (-events).argsort(axis=-1, kind="stable")
+    events = np.take_along_axis(events, order, axis=-1)
+    growing = np.cumsum(np.take_along_axis(signs, order, axis=-1), axis=-1)
+    mass = np.cumsum(growing[:, :-1] * (events[:, :-1] - events[:, 1:]), axis=-1) / weight
+    room = 1.0 - kappa.shape[-1] * floor
+    mass = np.concatenate([np.zeros((len(kappa), 1)), mass], axis=-1)
+    at = np.maximum((mass < room).sum(axis=-1, keepdims=True) - 1, 0)
+    start, reached, count = (np.take_along_axis(one, at, axis=-1) for one in (events, mass, growing))
+    nu = start - weight * (room - reached) / np.maximum(count, 1)
+    x = np.clip((level - nu[..., None]) / weight, lower, upper)
+    moving = ((x > lower) & (x < upper)).any(axis=-2)
+    x = (x - lower).sum(axis=-2) + floor
+    missing = 1.0 - x.sum(axis=-1, keepdims=True)  # what rounding in nu left
+    return np.asarray(np.maximum(x + missing * moving / np.maximum(moving.sum(axis=-1, keepdims=True), 1), floor))
 
 
 def marginal_roots(pieces: Pieces, mechanism: Array, level: Array, p_y: Array, beta: float, rho: float) -> Array:

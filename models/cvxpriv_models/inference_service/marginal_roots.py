@@ -54,11 +54,14 @@ def solve_marginal(
         pieces = linear_pieces.pieces_of(divergence)
         if pieces is not None:
             return linear_pieces.marginal_roots(pieces, mechanism, level, p_y, beta, rho)
+        settled = False
         if divergence.smooth:
             q, settled = _quick(slopes, start, mechanism, level, p_y, beta, rho)
-            if settled:
-                return q
-        return _bracketed(divergence, mechanism, level, p_y, beta, rho)
+        if not settled:
+            q = _bracketed(divergence, mechanism, level, p_y, beta, rho)
+    if np.isinf(divergence.limit_slope):  # p f(q/p) is then infinite at p = 0 for any q > 0
+        q = np.where((mechanism == 0.0).any(axis=-2), 0.0, q)
+    return q
 
 
 def _logarithm(level: Array, m: Array, beta: float, rho: float) -> Array:

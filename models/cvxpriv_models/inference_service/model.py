@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.block import Block
-from cvxpriv.constraints import couples_rows
 from cvxpriv.crosschecks.cases import Case, case_of_block
-from cvxpriv.declaration import Known, Rule
+from cvxpriv.declaration import Rule
 from cvxpriv.distributions import JointTable
 from cvxpriv.divergences import FDivergence
 from cvxpriv.engines import Engine, engine_named
-from cvxpriv.errors import ModelError, NoGuaranteeWarning
+from cvxpriv.errors import ModelError
 from cvxpriv.files import PathLike
-from cvxpriv.mechanism import stochastic_matrix
-from cvxpriv.options import numbers, require_counts, require_seed
-from cvxpriv.state import Array
+from cvxpriv.options import numbers, require_seed
 from cvxpriv.sweeps import sweep
 
 from . import algorithm
 from .algorithm import AUTO, Options
+from .asking import require_solvable, warn_without_guarantee
+from .beginning import given, initial
 from .best import best_run
-from .convergence import moduli
 from .figures import Rules, with_rules
 from .joint import joint
 from .problem import Problem
 from .run import InferenceRun, Settings
-from .solving import GRID, Callback, solve_starts
-from .starts import grid_start, named_starts, random_starts
+from .solving import Callback, solve_starts
 from .thresholds import CriticalBeta, critical_beta
 
 __all__ = ["InferenceAsService"]
 
 #: Starts and outer steps where exact updates do the work, and where a solver does.
-EXACT_STARTS, SOLVER_STARTS, RULED_STARTS = 20, 1, 4
+EXACT_STARTS, SOLVER_STARTS, RULED_STARTS = 20, 1, 6
 JOINT_STEPS, EXACT_STEPS, SOLVER_STEPS = 100, 1000, 50
 #: Starts that run as one batch.
 PIECE = 5
@@ -175,9 +170,9 @@ class InferenceAsService:
         engine : {"closed_form", "dcp", "checked"} or Engine
             Who does the blocks: exact updates, cvxpy solvers, or both compared at each step.
         starts : int, optional
-            How many; None is 20 with exact updates, 4 with rules and 1 where a solver does the work. Those of "auto"
+            How many; None is 20 with exact updates, 6 with rules and 1 where a solver does the work. Those of "auto"
             and "joint" begin with the grid start, the trivial mechanism, clustered inputs and the identity; the others
-            are random.
+            are random. With rules every other one is the end of a start that did not know them.
         seed : int
             Of the starts; start k is the same whatever `starts` and `n_jobs` are.
         init : array, (|Y|, |U|) or (starts, |Y|, |U|), optional
@@ -228,15 +223,19 @@ class InferenceAsService:
         A keyboard interrupt returns the best mechanism so far, with `converged` False.
         """
         begun = time.perf_counter()
-        self._require(algorithm, starts, seed, callback, n_jobs)
+        require_solvable(self.problem, self.rules, algorithm, starts, seed, callback, n_jobs)
         who = engine_named(engine, solver=solver)
         exact = who.name == "closed_form" and not self.rules
         usual = JOINT_STEPS if algorithm in (AUTO, "joint") else EXACT_STEPS
         steps = (usual if exact else SOLVER_STEPS) if max_iter is None else max_iter
         options = Options(tol, steps, rho, inner, inner_tol, c, step, accelerate)
-        _warn_without_guarantee(self.problem, algorithm, options)
+        warn_without_guarantee(self.problem, algorithm, options)
         count = starts or (EXACT_STARTS if exact else RULED_STARTS if self.rules else SOLVER_STARTS)
-        mechanisms, origins = self._initial(algorithm, init, count, seed, who)
+        mechanisms, origins = (
+            initial(self.problem, self.rules, algorithm, count, seed, who)
+            if init is None
+            else given(self.problem, init)
+        )
         # Pieces of one size, whoever does them: how many starts share a batch decides the last bits of each.
         parts = [slice(first, first + PIECE) for first in range(0, len(mechanisms), PIECE)]
         done = sweep(
@@ -300,60 +299,6 @@ class InferenceAsService:
         """Read a saved run: what `cvxpriv.load` calls."""
         return InferenceRun.load(path)
 
-    def _require(self, name: str, starts: int | None, seed: int, callback: Callback | None, n_jobs: int) -> None:
-        algorithm.require_algorithm(name)
-        require_counts(starts=starts)
-        require_seed(seed)
-        if callback is not None and (not callable(callback) or n_jobs != 1):
-            raise ModelError(
-                f"callback={callback!r} with n_jobs={n_jobs!r}: pass a function, and n_jobs=1 to call it here"
-            )
-        if not self.rules or name in (AUTO, "joint"):
-            return
-        rules = ", ".join(rule for rule, _ in self.rules)
-        if name not in algorithm.ROW_RULES:
-            raise ModelError(
-                f"algorithm={name!r} does not see constraints ({rules}): pass algorithm='joint', or 'auto'"
-            )
-        shape = (self.problem.p_y.size, self.problem.size_u)
-        known = Known.of_table(self.problem.table)
-        coupling = [label for label, rule in self.rules if couples_rows(rule, shape, known, label)]
-        if coupling:
-            raise ModelError(
-                f"algorithm={name!r} changes one row at a time and stalls short of the optimum under constraints that "
-                f"couple rows ({', '.join(coupling)}): pass algorithm='joint', or 'auto'"
-            )
-
-    def _initial(
-        self, name: str, init: ArrayLike | None, count: int, seed: int, engine: Engine
-    ) -> tuple[Array, Sequence[str]]:
-        """Return the mechanisms to start from, (starts, |Y|, |U|), and where each comes from."""
-        if init is not None:
-            given = self._required(numbers("init", init))
-            return given, ["init"] * len(given)
-        problem = self.problem
-        if name not in (AUTO, "joint"):
-            return random_starts(problem, count, seed), ["random"] * count
-        chosen = [(GRID, grid_start(problem, engine, seed)), *named_starts(problem)][:count]
-        drawn = random_starts(problem, count - len(chosen), seed)
-        origins = [origin for origin, _ in chosen] + ["random"] * len(drawn)
-        return np.concatenate([np.stack([mechanism for _, mechanism in chosen]), drawn]), origins
-
-    def _required(self, init: Array) -> Array:
-        """Return a user's starts as (starts, |Y|, |U|), or raise."""
-        given = init[None] if init.ndim == 2 else init
-        shape = (self.problem.p_y.size, self.problem.size_u)
-        if given.ndim != 3 or given.shape[1:] != shape or not len(given):
-            raise ModelError(f"init has shape {init.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
-        for position, mechanism in enumerate(given):
-            stochastic_matrix(mechanism, f"init[{position}]")
-            if mechanism.min() < self.problem.floor:
-                raise ModelError(
-                    f"init[{position}] has a cell of {mechanism.min():.6g}, below floor={self.problem.floor:g}: "
-                    "raise it, or lower the floor"
-                )
-        return given
-
 
 def _solve_model(options: dict[str, object], service: InferenceAsService) -> InferenceRun:
     return service.solve(**options)  # type: ignore[arg-type]
@@ -371,21 +316,3 @@ def _curve_row(solved: InferenceRun) -> dict[str, object]:
         "trivial": solved.trivial,
         "seconds": solved.seconds,
     }
-
-
-def _warn_without_guarantee(problem: Problem, name: str, options: Options) -> None:
-    if name == "printed":
-        warnings.warn(
-            "algorithm='printed' takes the multiplier's sign of (19) as printed: it diverges; algorithm='admm' has the "
-            "right one",
-            NoGuaranteeWarning,
-            stacklevel=3,
-        )
-    constants = moduli(problem, options.c, options.rho)
-    if name == "bregman" and not constants.printed_assumption:
-        warnings.warn(
-            f"algorithm='bregman' with c={options.c:g}: its convergence proof needs c > l_g={constants.l_g:.3g} "
-            "(2 beta l_f / floor^2), with which steps are tiny; algorithm='joint' solves the same problem exactly",
-            NoGuaranteeWarning,
-            stacklevel=3,
-        )

@@ -23,6 +23,8 @@ NARROWEST = 1e-6
 POINTS = 241
 #: How far above 1 floor * |U| may come out by rounding and still be 1.
 ROUNDING = 1e-12
+#: A slope of f that falls by less counts as rounding of f itself.
+SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,14 @@ def _usable(given: str | FDivergence, floor: float) -> FDivergence:
     chosen = divergence(given)
     widest = -np.log10(max(floor, NARROWEST))
     t = np.logspace(-widest, widest, POINTS)
-    with np.errstate(all="ignore"):
-        value = np.asarray(chosen.f(t), dtype=float)
+    try:
+        with np.errstate(all="ignore"):
+            value = np.asarray(chosen.f(t), dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"f of divergence {chosen.name!r} does not take an array ({error}): write it with numpy functions, so that "
+            "it works element by element"
+        ) from error
     if value.shape != t.shape:
         raise ModelError(
             f"f of divergence {chosen.name!r} turns an array of shape {t.shape} into shape {value.shape}: "
@@ -139,4 +147,18 @@ def _usable(given: str | FDivergence, floor: float) -> FDivergence:
             f"f of divergence {chosen.name!r} is {value[at]} at t = q/p = {t[at]:.6g}: it has to be finite on "
             f"[{t[0]:.6g}, {t[-1]:.6g}]; correct f, or raise floor={floor!r}, which bounds t"
         )
+    if (bent := _bent_down(t, value)) is not None:
+        raise ModelError(
+            f"f of divergence {chosen.name!r} is not convex near t = q/p = {bent:.6g}: the leakage would have no least "
+            "value there; correct f (cvxpriv verify shows where it fails)"
+        )
     return chosen
+
+
+def _bent_down(t: Array, value: Array) -> float | None:
+    """Where the slope of f between neighbouring points falls by more than rounding; None where it never does."""
+    chords = np.diff(value) / np.diff(t)
+    size = np.maximum(np.abs(value[:-1]), np.abs(value[1:]))
+    unsure = ROUNDING * (size / np.diff(t) + np.abs(chords)) + SLACK
+    falls = np.flatnonzero(np.diff(chords) < -(unsure[:-1] + unsure[1:]))
+    return float(t[falls[0] + 1]) if falls.size else None

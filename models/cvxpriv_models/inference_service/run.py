@@ -92,7 +92,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
     def gap(self) -> float:
         """By how much some mechanism can be better while the server reads U as it does now: F* - F of IAS (10).
 
-        A certified bound of that; with rules NaN where no solver's dual certifies one.
+        A certified bound of that; with rules a loose one where no solver's dual certifies a better one.
         """
         from .gap import certified_gap
 

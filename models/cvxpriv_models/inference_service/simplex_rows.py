@@ -12,12 +12,13 @@ import numpy.typing as npt
 from cvxpriv.divergences import FDivergence
 from cvxpriv.state import Array
 
+from . import linear_pieces
 from .row_roots import jump_at, row_roots
 from .slopes import TINY, Slopes, slopes_of
 
 __all__ = ["solve_rows"]
 
-QUICK_LIMIT, LIMIT = 30, 100
+QUICK_LIMIT, LIMIT = 30, 200
 #: Newton is quadratic: after a relative step of 1e-8 what is left is rounding.
 SMALL_STEP, SUM_TOLERANCE = 1e-8, 2e-15
 #: exp(-20): the most that one step shrinks a cell by.
@@ -50,6 +51,9 @@ def solve_rows(
     if least.any():
         kappa, start = np.maximum(kappa, UNREACHABLE), np.where(least, floor, start)
     with np.errstate(all="ignore"):
+        pieces = linear_pieces.pieces_of(divergence)
+        if pieces is not None:
+            return linear_pieces.simplex_rows(pieces, kappa, q, weight, beta, floor)
         if not divergence.smooth:
             return _nested(divergence, kappa, q, beta, weight, floor)
         x, settled = quick_rows(slopes_of(divergence), start, kappa, np.maximum(q, TINY), beta, weight, floor)
@@ -116,12 +120,14 @@ def _nested(divergence: FDivergence, kappa: Array, q: Array, beta: float, weight
     """Newton on nu inside a bracket; the row's cells are roots of scalar equations at each nu."""
     low, high = _bracket(divergence, kappa, q, beta, weight, floor)
     nu = 0.5 * (low + high)
-    for _ in range(LIMIT):
+    for count in range(LIMIT):
         x = np.maximum(row_roots(divergence, kappa - nu, q, weight, beta), floor)
         over = x.sum(axis=-1, keepdims=True) - 1.0
         low, high = np.where(over >= 0.0, nu, low), np.where(over <= 0.0, nu, high)
         newton = nu + over / _response(divergence, x, q, beta, weight, floor).sum(axis=-1, keepdims=True)
-        after = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
+        # From a plateau between two kinks Newton would creep: every third step halves the bracket.
+        inside = (newton > low) & (newton < high) & (count % 3 != 2)
+        after = np.where(inside, newton, 0.5 * (low + high))
         narrow = high - low <= 1e-15 * np.maximum(np.abs(low), np.abs(high))
         done = (np.abs(over) <= SUM_TOLERANCE) | narrow | (after == nu)
         if done.all():

@@ -98,6 +98,8 @@ FORMS: dict[str, tuple[Evaluate, Evaluate]] = {
 
 def _of_any(divergence: FDivergence) -> tuple[Evaluate, Evaluate]:
     """The two evaluations for an f that only `FDivergence` knows."""
+    if divergence.in_p is not None and divergence.in_q is not None:
+        return divergence.in_p, divergence.in_q
     cancels = divergence.partials is None and 0.0 < abs(divergence.limit_slope) < np.inf
     far = FAR_CANCELLING if cancels else FAR
 

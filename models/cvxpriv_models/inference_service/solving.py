@@ -16,12 +16,12 @@ from cvxpriv.state import Array, Values, put, take
 
 from . import algorithm, closed_form, kkt
 from .algorithm import AUTO, Options
-from .figures import Rules, finished
+from .figures import Rules, finished, objective
 from .problem import Problem
 from .slopes import slopes_of
-from .starts import initial_state
+from .starts import grid_start, initial_state, without_rare
 
-__all__ = ["GRID", "Callback", "Piece", "polished", "settled", "solve_starts"]
+__all__ = ["GRID", "Callback", "Piece", "polished", "pooled", "settled", "solve_starts"]
 
 Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 #: Mechanisms to start from, (starts, |Y|, |U|), and where each comes from.
@@ -30,8 +30,12 @@ Piece = tuple[Array, Sequence[str]]
 GRID = "grid"
 #: Single sweeps of the default with exact updates: from every start, and from the best ones that have not converged.
 FIRST_SWEEPS, LAST_SWEEPS = 200, 2000
+#: The first where f has kinks: joint steps soon end at a vertex, from wherever they begin.
+KINKED_SWEEPS = 50
 #: The first with a solver, which takes milliseconds for each row; it could not give the last digits.
 SOLVER_SWEEPS = 20
+#: How often the best start goes on from pooled posteriors; a rise of F by less is none.
+POOLINGS, RISE = 4, 1e-9
 
 
 def solve_starts(
@@ -64,16 +68,56 @@ def polished(
     """Take the default's best starts to the bottom of their valleys: joint steps, then sweeps for what is still open.
 
     One sweep for each update of P(S|U) often ends in a better valley than exact steps; exact steps then reach its
-    bottom, except where symbols die slowly.
+    bottom, except where symbols die slowly: those that F does not miss are dropped.
     """
     context.starts = starts
     climbed = run(algorithm.joint_steps(problem, options), state, context)
     state = settled(problem, {**climbed, "kept": climbed["mechanism"]})
-    left = np.flatnonzero(kkt.residuals(problem, state["mechanism"]).largest > options.tol)
-    if left.size and _exact(context) and not context.interrupted:
+    if not problem.divergence.smooth or not _exact(context) or context.interrupted:
+        return state
+    left = _open(problem, options, state)
+    if left.size and problem.floor == 0.0:
+        context.starts = starts[left]
+        dropped = initial_state(problem, without_rare(problem, state["mechanism"][left]))
+        climbed = run(algorithm.joint_steps(problem, options), dropped, context)
+        state = put(state, left, settled(problem, {**climbed, "kept": climbed["mechanism"]}))
+    left = _promising(problem, state, _open(problem, options, state))
+    if left.size and not context.interrupted:
         context.starts = starts[left]
         swept = run(_single_sweeps(problem, options, LAST_SWEEPS), take(state, left), context)
         state = put(state, left, settled(problem, swept))
+    return state
+
+
+def _open(problem: Problem, options: Options, state: Values) -> npt.NDArray[np.intp]:
+    """Which starts have not converged."""
+    return np.flatnonzero(kkt.residuals(problem, state["mechanism"]).largest > options.tol)
+
+
+def _promising(problem: Problem, state: Values, left: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Those of the open starts whose F is above that of every start that has converged."""
+    worth = objective(problem, state["mechanism"])
+    converged = np.setdiff1d(np.arange(len(worth)), left)
+    return np.asarray(left[worth[left] > worth[converged].max(initial=-np.inf) + RISE])
+
+
+def pooled(
+    problem: Problem, options: Options, state: Values, starts: npt.NDArray[np.intp], seed: int, context: Context
+) -> Values:
+    """Let the best of `starts` go on from one joint problem over the posteriors of all of them, while that pays.
+
+    Symbols found by different starts then stand in one mechanism; plain steps cannot bring them together.
+    """
+    for _ in range(POOLINGS):
+        worth = objective(problem, state["mechanism"])
+        falling = starts[np.argsort(-worth[starts], kind="stable")]
+        mechanism = grid_start(problem, context.engine, seed, state["mechanism"][falling])[None]
+        if objective(problem, mechanism)[0] <= worth[falling[0]] + RISE:
+            break
+        chosen = falling[:1]
+        state = put(state, chosen, polished(problem, options, initial_state(problem, mechanism), chosen, context))
+        if context.interrupted:
+            break
     return state
 
 
@@ -107,7 +151,7 @@ def _default(
         context.starts = every
     if context.interrupted:
         return state
-    sweeps = FIRST_SWEEPS if _exact(context) else SOLVER_SWEEPS
+    sweeps = (FIRST_SWEEPS if problem.divergence.smooth else KINKED_SWEEPS) if _exact(context) else SOLVER_SWEEPS
     return run(_single_sweeps(problem, options, sweeps), state, context)
 
 

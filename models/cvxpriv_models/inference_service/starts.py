@@ -31,11 +31,14 @@ __all__ = [
     "simplex_grid",
     "symbol_values",
     "trial_posteriors",
+    "without_rare",
 ]
 
 #: Most and fewest points of the grid. Between them, |Y| times their number is kept below `CELLS`: the joint block with
 #: one symbol a point then takes a solver seconds at most.
 MOST_POINTS, FEWEST_POINTS, CELLS = 231, 28, 10_000
+#: The same with the posteriors of mechanisms before the grid's, beside the first |U|.
+POOLED_CELLS = CELLS
 #: A grid with fewer parts an edge than this, times |S|, has hardly a point inside the simplex, where all posteriors
 #: of a table without zeros lie: mixtures of the P(S|y) take its place.
 FEWEST_PARTS = 3
@@ -45,6 +48,8 @@ CONCENTRATIONS = (0.1, 3.0)
 SOFT = 0.01
 #: A symbol sent less often than this is dropped before symbols are merged.
 RARE = 1e-9
+#: A symbol sent less often than this may be dying, if F without it is lower by no more than rounding.
+DYING, UNMISSED = 1e-4, 1e-15
 #: Grid points are drawn this much to P(S): where P(s|u) is 0 some prices are infinite, and solvers lose digits.
 INWARD = 1e-3
 
@@ -69,8 +74,18 @@ def random_starts(problem: Problem, count: int, seed: int) -> Array:
     return starts
 
 
-def grid_start(problem: Problem, engine: Engine, seed: int = 0) -> Array:
+def grid_start(problem: Problem, engine: Engine, seed: int = 0, mechanisms: Array | None = None) -> Array:
     """Return the mechanism, (|Y|, |U|), that one joint problem over a whole grid of posteriors leads to.
+
+    Parameters
+    ----------
+    problem : Problem
+    engine : Engine
+    seed : int
+        Of the mixtures that stand for a grid where |S| is large.
+    mechanisms : array, (n, |Y|, |U|), optional
+        Their posteriors come before the grid's, as many as a solver takes. At floor 0 the answer is then worth no
+        less than the first of them, up to what merging symbols costs.
 
     Raises
     ------
@@ -78,10 +93,19 @@ def grid_start(problem: Problem, engine: Engine, seed: int = 0) -> Array:
         No solver of the engine's chain solved the joint problem.
     """
     trial = trial_posteriors(problem, seed)
+    if mechanisms is not None:
+        sent = [_sent_posteriors(problem, mechanism) for mechanism in mechanisms]
+        trial = np.hstack([*sent, trial])[:, : problem.size_u + POOLED_CELLS // problem.p_y.size]
     wide = replace(problem, size_u=trial.shape[1], floor=0.0)
     even = np.full((1, problem.p_y.size, wide.size_u), 1.0 / wide.size_u)
     found = engine.solve(joint(wide), {"mechanism": even, "posterior": trial[None]}).values["mechanism"][0]
     return _fitted(problem, merged(wide, found, problem.size_u))
+
+
+def _sent_posteriors(problem: Problem, mechanism: Array) -> Array:
+    """P(S|u) of the symbols that a mechanism sends, (|S|, at most |U|)."""
+    sent = problem.p_y @ mechanism > RARE
+    return closed_form.posterior(mechanism[:, sent], problem.p_y, problem.p_s_given_y)
 
 
 def trial_posteriors(problem: Problem, seed: int = 0) -> Array:
@@ -169,6 +193,23 @@ def symbol_values(problem: Problem, columns: Array, weight: float | None = None)
         return np.asarray(gain)
     price = np.asarray(problem.divergence.between(columns, mass * problem.p_y, axis=1))
     return np.asarray(gain - beta * price)
+
+
+def without_rare(problem: Problem, mechanisms: Array) -> Array:
+    """Return mechanisms, (n, |Y|, |U|), without the symbols below `DYING` whose loss does not lower F; floor 0.
+
+    A symbol that dies slowly costs little and keeps a mechanism from being stationary for thousands of steps.
+    """
+    kept = mechanisms.copy()
+    for mechanism in kept:
+        q = problem.p_y @ mechanism
+        for symbol in np.flatnonzero((q > 0.0) & (q < DYING)):
+            rest = mechanism.copy()
+            rest[:, symbol] = 0.0
+            rest = floored_rows(rest, 0.0)
+            if problem.objective(rest) >= problem.objective(mechanism) - UNMISSED:
+                mechanism[...] = rest
+    return kept
 
 
 def _union_losses(problem: Problem, columns: Array, worth: Array, weight: float | None) -> Array:

@@ -25,26 +25,29 @@ WEIGHT, LIMIT = 1e-9, 200
 def least_unused(problem: Problem, s: Array, posterior: Array) -> Array:
     """Return s, (B, |Y|, |U|), with its NaN columns filled by the least slopes that bound F."""
     result = s.copy()
-    highest = np.nanmax(s, axis=-1)
-    price = closed_form.cost(posterior, problem.p_s_given_y)
-    for start, symbol in np.argwhere(np.isnan(s).any(axis=-2)):
-        bar, d = highest[start], np.minimum(price[start, :, symbol], np.finfo(float).max)
-        result[start, :, symbol] = _column(problem, bar, d)
+    start, symbol = np.nonzero(np.isnan(s).any(axis=-2))
+    price = closed_form.cost(posterior, problem.p_s_given_y)[start, :, symbol]
+    d = np.minimum(price, np.finfo(float).max)
+    w = np.maximum(_first_drops(problem, np.nanmax(s, axis=-1)[start], d), TINY)
+    slopes, one = slopes_of(problem.divergence), np.ones_like(w)
+    with np.errstate(all="ignore"):
+        in_x, in_q = slopes.in_x(w, one)[0], slopes.in_q(w, one)[0]
+    result[start, :, symbol] = -problem.beta * (in_x + (in_q @ problem.p_y)[:, None]) - d
     return result
 
 
-def _column(problem: Problem, bar: Array, d: Array) -> Array:
-    """s of one symbol, (|Y|,), from the w at which sum_y p(y) w_y = 1."""
-    slopes, one = slopes_of(problem.divergence), np.ones_like(d)
+def _first_drops(problem: Problem, bar: Array, d: Array) -> Array:
+    """The w = p/q of n symbols, (n, |Y|), from their D_y and the rows' bars, (n, |Y|) each: sum_y p(y) w_y = 1."""
+    one = np.ones_like(d)
     with np.errstate(all="ignore"):
-        flat = -(bar + d) - problem.beta * slopes.in_x(one, one)[0]
-        low, high = flat.min() - 1.0, flat.max() + 1.0  # w >= 1 everywhere, w <= 1 everywhere
+        flat = -(bar + d) - problem.beta * slopes_of(problem.divergence).in_x(one, one)[0]
+        # w >= 1 everywhere, w <= 1 everywhere
+        low, high = flat.min(axis=-1, keepdims=True) - 1.0, flat.max(axis=-1, keepdims=True) + 1.0
         for _ in range(LIMIT):
             middle = 0.5 * (low + high)
             w = row_roots(problem.divergence, -(bar + d) - middle, one, WEIGHT, problem.beta)
-            low, high = (middle, high) if problem.p_y @ w > 1.0 else (low, middle)
-            if high - low <= 1e-15 * max(abs(low), abs(high)):
+            above = (w @ problem.p_y)[:, None] > 1.0
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+            if (high - low <= 1e-15 * np.maximum(np.abs(low), np.abs(high))).all():
                 break
-        w = np.maximum(w, TINY)
-        in_x, in_q = slopes.in_x(w, one)[0], slopes.in_q(w, one)[0]
-    return np.asarray(-problem.beta * (in_x + problem.p_y @ in_q) - d)
+    return w
