@@ -82,3 +82,20 @@ def test_the_grid_start_is_worth_more_than_most_random_mechanisms_become() -> No
     problem = g10("le-cam", beta=0.3)
     value = problem.objective(starts.grid_start(problem, engine_named("closed_form")))
     assert value > 0.292  # the best known is .29409; the best of 20 random starts of ADMM ends at .29405
+
+
+def test_one_joint_problem_over_the_posteriors_of_several_mechanisms_is_worth_no_less_than_the_best() -> None:
+    problem = g10("total-variation", 0.2)
+    mechanisms = random_mechanisms(problem, 3)
+    pooled = starts.grid_start(problem, engine_named("closed_form"), mechanisms=mechanisms)
+    assert problem.objective(pooled) >= max(problem.objective(one) for one in mechanisms) - 1e-12
+
+
+def test_a_rare_symbol_is_dropped_if_f_does_not_miss_it_and_only_then() -> None:
+    # Above beta's threshold a symbol that tells anything costs more than it is worth; at a tiny beta it does not.
+    mechanism = np.full((10, 2), [1.0 - 1e-5, 1e-5])
+    mechanism[0] = [1.0 - 5e-4, 5e-4]
+    for beta, dropped in ((3.0, True), (1e-3, False)):
+        found = starts.without_rare(g10("jensen-shannon", beta, size_u=2), mechanism[None])[0]
+        assert bool(found[:, 1].max() == 0.0) is dropped
+        assert found.sum(axis=1) == pytest.approx(np.ones(10), abs=1e-15)

@@ -9,23 +9,16 @@ bregman    [rows, P_U, lambda] x inner, P(S|U)             Bregman ADMM, IAS (29
 gradient   mechanism                                       projected gradient ascent on IAS (1), the paper's GA
 printed    [rows, P_U, lambda] x inner, P(S|U)             Algorithm 1 with (19) as printed: diverges
 =========  ==============================================  =====================================================
-
-The inner iterations of ADMM need not raise F, so the state carries `kept`, the best mechanism seen so far, and a
-nested loop begins its next outer step there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-
-import numpy as np
 
 from cvxpriv.block import Block
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.options import require_counts, require_positive
-from cvxpriv.schedule import Loop, Measure, Sweep, Update
+from cvxpriv.schedule import Loop, Sweep, Update
 from cvxpriv.state import Values
 from cvxpriv.stopping import AnyOf, Below, Moved, Stop
 
@@ -33,60 +26,17 @@ from . import closed_form
 from .accelerated import squarem
 from .blocks import accuracy_block, marginal, row
 from .bregman import bregman_marginal, bregman_mechanism
-from .figures import Risen, Rules, figures, measure, objective, rises, ruled, with_rules
+from .figures import Risen, Rules, measure, objective, rises, ruled, with_rules
 from .gradient import ascent
 from .joint import joint
+from .nested import OUTER, SOLVED, STILL, Options, consistent, keep, nested
 from .problem import Problem
 
 __all__ = ["ALGORITHMS", "AUTO", "JOINT", "OUTER", "Options", "blocks", "joint_step", "joint_steps", "schedule"]
 
 AUTO = "auto"
-#: Names under which loops stand in a run's history.
-OUTER, INNER, JOINT = "outer", "inner", "joint steps"
-#: What the cells of a joint step that stays can differ by.
-STILL = 1e-13
-#: With rules joint steps end when F rises by less, which is what solvers know of it.
-SOLVED = 1e-11
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the algorithms can be told.
-
-    Attributes
-    ----------
-    tol : float
-        The KKT residual of IAS (1) at which a start has converged.
-    max_iter : int
-        Most outer steps.
-    rho : float
-        The penalty of IAS (16).
-    inner : int
-        Most sweeps an outer step.
-    inner_tol : float
-        The paper's eta_p: an inner loop ends when no p(u) moves by more.
-    c : float
-        The modulus of the kernels of IAS (29).
-    step : float, optional
-        Of the gradient; None is a line search.
-    accelerate : bool
-        Whether joint steps look ahead (`cvxpriv_models.inference_service.accelerated`).
-    """
-
-    tol: float = 1e-7
-    max_iter: int = 1000
-    rho: float = 1.0
-    inner: int = 100
-    inner_tol: float = 1e-6
-    c: float = 10.0
-    step: float | None = None
-    accelerate: bool = True
-
-    def __post_init__(self) -> None:
-        require_counts(max_iter=self.max_iter, inner=self.inner)
-        require_positive(tol=self.tol, rho=self.rho, inner_tol=self.inner_tol, c=self.c)
-        if self.step is not None:
-            require_positive(step=self.step)
+#: The name under which joint steps stand in a run's history.
+JOINT = "joint steps"
 
 
 def alternating_direction(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
@@ -100,7 +50,7 @@ def alternating_direction(problem: Problem, options: Options, rules: Rules = ())
         reads=frozenset({"lam", "q", "mechanism"}),
         writes=frozenset({"lam"}),
     )
-    return _nested(problem, [*rows, p_u, multiplier], options, rules, partial(closed_form.sweep, problem, rho=rho))
+    return nested(problem, [*rows, p_u, multiplier], options, rules, partial(closed_form.sweep, problem, rho=rho))
 
 
 def joint_steps(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
@@ -133,7 +83,7 @@ def bregman(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
         reads=frozenset({"lam", "q", "mechanism"}),
         writes=frozenset({"lam"}),
     )
-    return _nested(problem, [*rows, bregman_marginal(problem, rho, c), multiplier], options, rules)
+    return nested(problem, [*rows, bregman_marginal(problem, rho, c), multiplier], options, rules)
 
 
 def gradient(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
@@ -144,7 +94,7 @@ def gradient(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
         reads=frozenset({"mechanism"}),
         writes=frozenset({"mechanism"}),
     )
-    body = Sweep([step, accuracy_block(problem), _consistent(problem), _keep(problem, back=False)])
+    body = Sweep([step, accuracy_block(problem), consistent(problem), keep(problem, back=False)])
     stop = AnyOf((Below("kkt", options.tol), Moved("mechanism", 0.0)))  # a line search that finds no rise stays
     return Loop(body, stop, options.max_iter, measure(problem), name=OUTER)
 
@@ -157,7 +107,7 @@ def printed(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
         return {"lam": state["lam"] + rho * (state["q"] - problem.p_y @ state["mechanism"])}
 
     multiplier = Update("lambda", climbing, frozenset({"lam", "q", "mechanism"}), frozenset({"lam"}))
-    return _nested(problem, [*_rows(problem, rho, rules), marginal(problem, rho), multiplier], options, rules)
+    return nested(problem, [*_rows(problem, rho, rules), marginal(problem, rho), multiplier], options, rules)
 
 
 ALGORITHMS: Mapping[str, Callable[[Problem, Options, Rules], Loop]] = {
@@ -200,66 +150,3 @@ def blocks(problem: Problem, rho: float = 1.0, rules: Rules = ()) -> dict[str, B
 
 def _rows(problem: Problem, rho: float, rules: Rules = ()) -> list[Block]:
     return [with_rules(row(problem, index, rho, bool(rules)), rules) for index in range(problem.p_y.size)]
-
-
-def _nested(
-    problem: Problem,
-    steps: list[Block | Update],
-    options: Options,
-    rules: Rules,
-    fused: Callable[[Values], Values] | None = None,
-) -> Loop:
-    """Return outer steps of inner sweeps; with inner=1 one flat loop of sweeps, each followed by (9)."""
-    p_s_u = accuracy_block(problem)
-    every_step, stop = _watch(problem, options, rules)
-    if options.inner == 1:
-        body = Sweep([Sweep(steps, fused=fused), p_s_u, _keep(problem, back=False)])
-        return Loop(body, stop, options.max_iter, every_step, name=OUTER)
-    inner = Loop(
-        Sweep(steps, fused=fused),
-        stop=Moved("q", options.inner_tol),
-        limit=options.inner,
-        measure=lambda state: {"delta": np.abs(state["q"] - problem.p_y @ state["mechanism"]).sum(axis=-1)},
-        name=INNER,
-    )
-    return Loop(Sweep([inner, p_s_u, _keep(problem, back=True)]), stop, options.max_iter, every_step, name=OUTER)
-
-
-def _watch(problem: Problem, options: Options, rules: Rules) -> tuple[Measure, Stop]:
-    """What is measured after an outer step, and when it was the last.
-
-    Where f has kinks the residual asks for a program of its own: it is left to the end of the run.
-    """
-    if rules:
-        return ruled(problem, rules), Risen(partial(objective, problem), SOLVED)
-    if not problem.divergence.smooth:
-        return figures(problem), Moved("mechanism", STILL)
-    return measure(problem), Below("kkt", options.tol)
-
-
-def _keep(problem: Problem, back: bool) -> Update:
-    """Return the step that keeps the better of the mechanism and the kept one, and, if asked, goes back to it.
-
-    q and lambda go on as they are: from the same mechanism the next inner loop then ends elsewhere.
-    """
-
-    def fn(state: Values) -> Values:
-        better = objective(problem, state["mechanism"]) > objective(problem, state["kept"])
-        kept = np.where(better[:, None, None], state["mechanism"], state["kept"])
-        if not back:
-            return {"kept": kept}
-        posterior = closed_form.posterior(kept, problem.p_y, problem.p_s_given_y)
-        return {"kept": kept, "mechanism": kept, "posterior": posterior}
-
-    written = {"kept", "mechanism", "posterior"} if back else {"kept"}
-    return Update("keep", fn, reads=frozenset({"mechanism", "kept"}), writes=frozenset(written))
-
-
-def _consistent(problem: Problem) -> Update:
-    """Return the step that sets q to the mechanism's own p(u)."""
-    return Update(
-        "p(u)",
-        lambda state: {"q": problem.p_y @ state["mechanism"]},
-        reads=frozenset({"mechanism"}),
-        writes=frozenset({"q"}),
-    )

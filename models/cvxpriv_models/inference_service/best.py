@@ -38,10 +38,9 @@ def best_run(
 ) -> InferenceRun:
     """Return the run of the best start among those of all pieces; `seconds` is left at 0.
 
-    The best has the largest F; of several within `SAME_OBJECTIVE` of it, the first that converged, else
-    the least residual. The default algorithm first
-    goes on from the best `FINALISTS`, and from what they make together, here and not in the pieces: they do not depend
-    on how starts were divided.
+    The best has the largest F; of several that are one answer, the first that converged, else the least residual. The
+    default algorithm first goes on from the best `FINALISTS`, and from what they make together, here and not in the
+    pieces: they do not depend on how starts were divided.
     """
     state: Values = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
     log, offset = History(), 0

@@ -164,9 +164,9 @@ class InferenceAsService:
         ----------
         algorithm : {"auto", "admm", "joint", "bregman", "gradient", "printed"}
             "auto" takes joint steps from a start that one convex problem over a grid of posteriors made, and single
-            sweeps of ADMM from every start, and goes on from the best. "admm" is the paper's Algorithm 1, "joint"
-            solves (10) exactly at each step, "bregman" is (29), "gradient" the paper's GA. "printed" is Algorithm 1
-            with the sign of (19) as printed: it diverges.
+            sweeps of ADMM from every start, and goes on from the best, and from one joint problem over the posteriors
+            of all of them. "admm" is the paper's Algorithm 1, "joint" solves (10) exactly at each step, "bregman" is
+            (29), "gradient" the paper's GA. "printed" is Algorithm 1 with the sign of (19) as printed: it diverges.
         engine : {"closed_form", "dcp", "checked"} or Engine
             Who does the blocks: exact updates, cvxpy solvers, or both compared at each step.
         starts : int, optional
