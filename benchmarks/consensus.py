@@ -131,7 +131,7 @@ def centre(python: Path, data: AdultNodes, epsilon: float) -> list[object]:
     """diffprivlib at the C of least log loss."""
     x = np.vstack([rows for rows, _ in data.shards])
     y = np.concatenate([labels for _, labels in data.shards])
-    tried = fits(python, x, y, epsilon, (0.001, 0.003, 0.01, 0.03, 0.1), 2)
+    tried = fits(python, x, y, epsilon, (0.01, 0.03, 0.1, 0.3, 1.0), 2)
     chosen = min(tried, key=lambda weight: scores(data, tried[weight])[2])
     return [*scores(data, fits(python, x, y, epsilon, (chosen,), RUNS)[chosen]), f"C = {chosen:g}"]
 
