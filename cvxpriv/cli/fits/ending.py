@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from cvxpriv.cli.crosscheck import crosscheck_document
+from cvxpriv.cli.concluding import conclude
 from cvxpriv.cli.fits.fit import Fit
 from cvxpriv.cli.interrupts import Interrupt, watched
 from cvxpriv.cli.outputs import Outputs
@@ -69,24 +69,8 @@ def ends(command: Command) -> Command:
 
 
 def finish(terminal: Terminal, fit: Fit, folder: Path, command: str, report: bool) -> None:
-    """Write a fit's files, show it, and end as it ended.
-
-    Raises
-    ------
-    NotConverged
-        After the files are written.
-    click.Abort
-        The work was interrupted; the files hold what there was.
-    """
-    files = _outputs(fit, folder, report).write()
-    check = None if fit.check is None else crosscheck_document(fit.check)
-    terminal.result({"command": command, **fit.document(), "crosscheck": check, "files": files})
-    terminal.say(fit.text())
-    terminal.say(f"\nWritten to {folder}/: {', '.join(file.name for file in files)}")
-    if fit.interrupted:
-        terminal.warn(f"interrupted: {folder}/ holds what was ready")
-        raise click.Abort
-    fit.raise_if_not_converged()
+    """Write a fit's files, show it, and end as it ended: see `conclude`."""
+    conclude(terminal, fit, _outputs(fit, folder, report), command)
 
 
 def _outputs(fit: Fit, folder: Path, report: bool) -> Outputs:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cvxpriv.cli.concluding import conclude
 from cvxpriv.cli.crosscheck import crosscheck_document, crosscheck_text, unsound
 from cvxpriv.cli.interrupts import Interrupt, watched
 from cvxpriv.cli.layout import paragraph, residual
@@ -22,24 +23,8 @@ __all__ = ["crosschecked", "finish"]
 
 
 def finish(terminal: Terminal, found: Study[Any], folder: Path, command: str, report: bool) -> None:
-    """Write a study's files, show it, and end as it ended.
-
-    Raises
-    ------
-    NotConverged
-        After the files are written.
-    click.Abort
-        The work was interrupted; the files hold what there was.
-    """
-    files = _outputs(found, folder, report).write()
-    check = None if found.check is None else crosscheck_document(found.check)
-    terminal.result({"command": command, **found.document(), "crosscheck": check, "files": files})
-    terminal.say(found.text())
-    terminal.say(f"\nWritten to {folder}/: {', '.join(file.name for file in files)}")
-    if found.interrupted:
-        terminal.warn(f"interrupted: {folder}/ holds what was ready")
-        raise click.Abort
-    found.raise_if_not_converged()
+    """Write a study's files, show it, and end as it ended: see `conclude`."""
+    conclude(terminal, found, _outputs(found, folder, report), command)
 
 
 def _outputs(found: Study[Any], folder: Path, report: bool) -> Outputs:

@@ -18,6 +18,7 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.files import PathLike
 from cvxpriv.history import History
 from cvxpriv.learning.labels import class_probabilities, predicted
+from cvxpriv.options import require_counts, require_seed
 from cvxpriv.privacy.records import read_fit
 from cvxpriv.runs import write_run
 from cvxpriv.state import Array, Values
@@ -257,7 +258,6 @@ class ConsensusRun(Fitted):
             The run was read from a file.
         """
         from cvxpriv.crosschecks.check import case_of_block, crosscheck
-        from cvxpriv.options import require_counts, require_seed
 
         require_counts(nodes=nodes)
         require_seed(seed)
