@@ -15,6 +15,7 @@ import numpy as np
 from cvxpriv.block import Block
 from cvxpriv.engines import ClosedForm
 from cvxpriv.privacy import Noise, account
+from cvxpriv.privacy.records import history_of_loop
 from cvxpriv.running import run
 from cvxpriv.schedule import Context, Draw, Loop, Public, Sweep, Update
 from cvxpriv.state import Array, Values, single, stack
@@ -25,7 +26,7 @@ from .blocks import proximal_block
 from .clipping import ClippedGradient, neighbours
 from .closed_form import barzilai_borwein
 from .gradient_descent import descent
-from .private_run import LOOP, PrivateSettings, PrivateSparseRun, released_history
+from .private_run import LOOP, PrivateSettings, PrivateSparseRun
 
 __all__ = ["GRADIENT_DESCENT", "OUTPUTS", "PUBLIC", "STEPS", "private_loop", "solve_noisy_descent"]
 
@@ -81,7 +82,7 @@ def solve_noisy_descent(
             secure=noise.secure,
         ),
         settings=settings,
-        history=released_history(context.history),
+        history=history_of_loop(context.history, LOOP),
         interrupted=context.interrupted,
         center=None if plain else final["center"],
         last_step=None if plain else float(final["step"]),

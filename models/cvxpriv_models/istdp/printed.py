@@ -15,6 +15,7 @@ import numpy as np
 
 from cvxpriv.engines import ClosedForm
 from cvxpriv.privacy import Accounting, Claim, Noise
+from cvxpriv.privacy.records import history_of_loop
 from cvxpriv.running import run
 from cvxpriv.schedule import Context, Draw, Loop, Sweep, Update
 from cvxpriv.state import Array, Values, single, stack
@@ -22,7 +23,7 @@ from cvxpriv.stopping import Never
 
 from .clipping import ClippedGradient
 from .closed_form import barzilai_borwein, proximal
-from .private_run import LOOP, PrivateSettings, PrivateSparseRun, released_history
+from .private_run import LOOP, PrivateSettings, PrivateSparseRun
 from .problem import Problem
 
 __all__ = ["LEAK", "Figures", "clean_step", "printed_noise", "solve_printed"]
@@ -83,7 +84,7 @@ def solve_printed(
         settings=PrivateSettings(
             "printed", iterations, average.clip, "clean-bb", adjacency, "last", noise_scale=scale, step_limit=LONGEST
         ),
-        history=released_history(context.history),
+        history=history_of_loop(context.history, LOOP),
         interrupted=context.interrupted,
     )
 

@@ -12,9 +12,8 @@ import pandas as pd
 
 from cvxpriv.errors import ModelError
 from cvxpriv.files import PathLike
-from cvxpriv.history import History
 from cvxpriv.privacy import Accounting
-from cvxpriv.privacy.records import accounting_document, accounting_of, history_of_loop, read_fit
+from cvxpriv.privacy.records import accounting_document, accounting_of, read_fit
 from cvxpriv.runs import write_run
 from cvxpriv.state import Array
 
@@ -24,7 +23,7 @@ from .run import SparseFit, fit_of
 if TYPE_CHECKING:
     from cvxpriv.crosschecks.check import CrossCheck
 
-__all__ = ["LOOP", "PrivateSettings", "PrivateSparseRun", "released_history"]
+__all__ = ["LOOP", "PrivateSettings", "PrivateSparseRun"]
 
 #: The name under which the loop stands in a run's history.
 LOOP = "private step"
@@ -148,8 +147,3 @@ class PrivateSparseRun(SparseFit):
             center=None if center is None else np.array(center),
             last_step=document["last_step"],
         )
-
-
-def released_history(log: History) -> pd.DataFrame:
-    """Return what a loop measured, one row an iteration, without the times: they tell of the data."""
-    return history_of_loop(log, LOOP)
