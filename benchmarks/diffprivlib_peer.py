@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 SCRIPT = """
 import json, sys, warnings

@@ -1,4 +1,4 @@
-"""How often the intervals of `cvxpriv.disclosure` hold the truth: studies drawn from populations that are known.
+"""How often intervals of disclosure hold the truth: studies drawn from populations that are known.
 
 python -m benchmarks disclosure
 """
@@ -12,10 +12,10 @@ import pandas as pd
 from cvxpriv_models.privacy_funnel.baselines import greedy
 
 from cvxpriv import datasets
-from cvxpriv.disclosure import MEASURES, disclosure, measure
-from cvxpriv.distributions import JointTable
+from cvxpriv.mechanisms.disclosure import MEASURES, disclosure, measure
 from cvxpriv.models import PrivacyFunnel
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.joint import JointTable
 
 STUDIES = 100
 DESIGNED = 30

@@ -17,8 +17,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.fastpath.problem import FastProblem
-from cvxpriv.solvers import solver_spec
+from cvxpriv.blocks.fastpath.problem import FastProblem
+from cvxpriv.solvers.registry import solver_spec
 
 SIZE, ROUNDS, LONG = 11, 300, 10_000
 Draw = Callable[[np.random.Generator], dict[str, Any]]

@@ -19,9 +19,9 @@ from cvxpriv_models.privacy_funnel.problem import Problem
 from cvxpriv_models.privacy_funnel.starts import feasible_starts
 
 from cvxpriv import constraints, datasets
-from cvxpriv.crosschecks.check import case_of_block, crosscheck
+from cvxpriv.certify.check import case_of_block, crosscheck
 from cvxpriv.models import PrivacyFunnel
-from cvxpriv.state import Array, single
+from cvxpriv.numerics.arrays import Array, single
 
 S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])  # PF section V-A
 PRIORS = {"uniform": np.full(3, 1 / 3), "(.1, .3, .6)": np.array([0.1, 0.3, 0.6])}

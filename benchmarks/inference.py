@@ -20,10 +20,10 @@ from cvxpriv_models.inference_service.starts import initial_state, random_starts
 
 from benchmarks.funnel import least_seconds
 from benchmarks.service_scaling import scaling
-from cvxpriv.crosschecks import case_of_block, crosscheck
+from cvxpriv.certify import case_of_block, crosscheck
 from cvxpriv.errors import CvxprivError
 from cvxpriv.models import InferenceAsService
-from cvxpriv.state import Array, Values, single
+from cvxpriv.numerics.arrays import Array, Values, single
 
 PAPER = ("mutual-information", "jensen-shannon", "le-cam", "hellinger")
 # Case G10: P(S) uniform on 3 values, |Y| = 10, three bell-shaped rows of P(Y|S); |U| = 11. Floor 0 unless said.

@@ -21,8 +21,8 @@ from cvxpriv_models.inference_service.starts import initial_state, random_starts
 from cvxpy.error import SolverError
 
 from cvxpriv.errors import SolverFailure
-from cvxpriv.solvers import solver_spec
-from cvxpriv.state import single
+from cvxpriv.numerics.arrays import single
+from cvxpriv.solvers.registry import solver_spec
 
 SIZE_S, SIZES, BETA = 5, (50, 100, 200), 0.3
 DIVERGENCES = ("jensen-shannon", "hellinger")

@@ -12,12 +12,14 @@ Models are found through the entry-point group `cvxpriv.models` (`cvxpriv.models
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cvxpriv._version import __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from cvxpriv import constraints
-    from cvxpriv.block import Block
-    from cvxpriv.crosschecks import (
+    from cvxpriv.blocks.block import Block
+    from cvxpriv.blocks.declaration import Declaration, Known
+    from cvxpriv.blocks.engines import DCP, Checked, ClosedForm
+    from cvxpriv.certify import (
         Case,
         CrossCheck,
         Formulations,
@@ -27,10 +29,9 @@ if TYPE_CHECKING:
         compare_formulations,
         crosscheck,
     )
-    from cvxpriv.declaration import Declaration, Known
-    from cvxpriv.distributions import Alphabet, JointTable
+    from cvxpriv.certify.pytest_plugin import assert_solvers_agree
     from cvxpriv.divergences import FDivergence
-    from cvxpriv.engines import DCP, Checked, ClosedForm
+    from cvxpriv.divergences.verification import Verification, verify
     from cvxpriv.errors import (
         CvxprivError,
         DataError,
@@ -41,18 +42,17 @@ if TYPE_CHECKING:
         SolverFailure,
     )
     from cvxpriv.kkt import Residuals, residuals
-    from cvxpriv.mechanism import Mechanism
+    from cvxpriv.mechanisms.mechanism import Mechanism
     from cvxpriv.privacy import Accounting, Audit, PrivacyWarning, audit
-    from cvxpriv.running import run
-    from cvxpriv.runs import load
-    from cvxpriv.schedule import Context, Draw, Invariant, Loop, Parallel, Public, Sweep, Update
-    from cvxpriv.testing import assert_solvers_agree
-    from cvxpriv.verification import Verification, verify
+    from cvxpriv.runs.saved import load
+    from cvxpriv.schedules.running import run
+    from cvxpriv.schedules.steps import Context, Draw, Invariant, Loop, Parallel, Public, Sweep, Update
+    from cvxpriv.tables.joint import Alphabet, JointTable
 
 #: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
 _HOMES = {
-    "block": ("Block",),
-    "crosschecks": (
+    "blocks.block": ("Block",),
+    "certify": (
         "Case",
         "CrossCheck",
         "Formulations",
@@ -62,10 +62,10 @@ _HOMES = {
         "compare_formulations",
         "crosscheck",
     ),
-    "declaration": ("Declaration", "Known"),
-    "distributions": ("Alphabet", "JointTable"),
+    "blocks.declaration": ("Declaration", "Known"),
+    "tables.joint": ("Alphabet", "JointTable"),
     "divergences": ("FDivergence",),
-    "engines": ("DCP", "Checked", "ClosedForm"),
+    "blocks.engines": ("DCP", "Checked", "ClosedForm"),
     "errors": (
         "CvxprivError",
         "DataError",
@@ -76,13 +76,13 @@ _HOMES = {
         "SolverFailure",
     ),
     "kkt": ("Residuals", "residuals"),
-    "mechanism": ("Mechanism",),
+    "mechanisms.mechanism": ("Mechanism",),
     "privacy": ("Accounting", "Audit", "PrivacyWarning", "audit"),
-    "running": ("run",),
-    "runs": ("load",),
-    "schedule": ("Context", "Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),
-    "testing": ("assert_solvers_agree",),
-    "verification": ("Verification", "verify"),
+    "schedules.running": ("run",),
+    "runs.saved": ("load",),
+    "schedules.steps": ("Context", "Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),
+    "certify.pytest_plugin": ("assert_solvers_agree",),
+    "divergences.verification": ("Verification", "verify"),
 }
 #: Modules that are reached as they are, such as `cvxpriv.constraints.floor`.
 _MODULES = ("constraints",)

@@ -21,11 +21,11 @@ from cvxpriv_models.privacy_funnel import blocks, larger_blocks
 from cvxpriv_models.privacy_funnel.problem import Problem
 
 from cvxpriv import datasets
-from cvxpriv.crosschecks.check import Case, case_of_block
-from cvxpriv.crosschecks.formulations import compare_formulations
-from cvxpriv.declaration import Declaration
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.certify.check import Case, case_of_block
+from cvxpriv.certify.formulations import compare_formulations
 from cvxpriv.models import PrivacyFunnel
-from cvxpriv.state import Values
+from cvxpriv.numerics.arrays import Values
 
 SOLVERS = ("CLARABEL", "ECOS", "SCS")
 

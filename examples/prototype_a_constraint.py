@@ -15,7 +15,7 @@ import cvxpy as cp
 import numpy as np
 
 import cvxpriv as cpv
-from cvxpriv.declaration import Rule
+from cvxpriv.blocks.declaration import Rule
 from cvxpriv.models import InferenceAsService
 
 SIZE_U = 6

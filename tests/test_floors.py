@@ -45,7 +45,7 @@ def test_every_public_name_of_the_toolkit_is_there() -> None:
 
 def test_the_toolkit_s_lists_of_public_names_say_the_same() -> None:
     """Three lists: what `__getattr__` finds, what `__all__` promises, and what type checkers see."""
-    from cvxpriv import crosschecks
+    from cvxpriv import certify
 
     found = [name for names in cvxpriv._HOMES.values() for name in names]
     assert len(found) == len(set(found))
@@ -59,4 +59,4 @@ def test_the_toolkit_s_lists_of_public_names_say_the_same() -> None:
         for alias in one.names
     ]
     assert sorted(typed) == sorted([*found, *cvxpriv._MODULES])
-    assert set(crosschecks.__all__) == set(cvxpriv._HOMES["crosschecks"])
+    assert set(certify.__all__) == set(cvxpriv._HOMES["certify"])

@@ -1,7 +1,7 @@
 """The command line: `cvxpriv`.
 
 The toolkit's own commands stand here. A model brings its own through entry points: `cvxpriv.commands` for
-``cvxpriv NAME``, `cvxpriv.crosschecks` for ``cvxpriv crosscheck NAME``. Nothing here imports a model.
+``cvxpriv NAME``, `cvxpriv.certify` for ``cvxpriv crosscheck NAME``. Nothing here imports a model.
 """
 
 from cvxpriv.cli.main import main

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cvxpriv import models
+from cvxpriv.certify.page import largest_residual, worst_first
 from cvxpriv.cli.layout import number, paragraph, residual, table
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import Outputs, require_writable
 from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
 from cvxpriv.cli.terminal import Terminal, solvers_silent
-from cvxpriv.crosschecks.page import largest_residual, worst_first
 from cvxpriv.errors import Disagreement, ModelError, suggest
 
 if TYPE_CHECKING:
-    from cvxpriv.crosschecks.cases import Case, Target
-    from cvxpriv.crosschecks.check import CrossCheck
+    from cvxpriv.certify.cases import Case, Target
+    from cvxpriv.certify.check import CrossCheck
 
 __all__ = ["crosscheck", "crosscheck_document", "crosscheck_text", "unsound"]
 
@@ -111,7 +111,7 @@ def problem_command(place: str) -> click.Command:
     @click.pass_obj
     def check_problem(terminal: Terminal, /, **options: Any) -> None:
         """Solve the problem by every solver, and judge each answer."""
-        from cvxpriv.crosschecks.builders import builder_named
+        from cvxpriv.certify.builders import builder_named
 
         builder = builder_named(place)
         named = place if ":" in place else f"{place}:{builder.name}"
@@ -141,7 +141,7 @@ def _check(
     out: str | None,
 ) -> None:
     """Cross-check, show, write, and raise where a verdict is WRONG or failed."""
-    from cvxpriv.crosschecks import crosscheck as cross_check
+    from cvxpriv.certify import crosscheck as cross_check
 
     folder = None if out is None else require_writable(out)
     with terminal.phase("cross-checking"), solvers_silent():

@@ -26,7 +26,7 @@ def divergence_or_text(text: str) -> FDivergence | str:
     ModelError
         It has no such divergence.
     """
-    from cvxpriv.crosschecks.builders import load_module
+    from cvxpriv.certify.builders import load_module
     from cvxpriv.divergences import FDivergence
     from cvxpriv.divergences.builtin import FAMILIES
 

@@ -12,7 +12,7 @@ from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.terminal import Terminal, solvers_silent
 
 if TYPE_CHECKING:
-    from cvxpriv.crosschecks import Formulations
+    from cvxpriv.certify import Formulations
 
 __all__ = ["formulations"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from cvxpriv.formatting import DIGITS, format_number
+from cvxpriv.reports.formatting import DIGITS, format_number
 
 __all__ = ["WIDTH", "number", "paragraph", "residual", "table"]
 
@@ -15,7 +15,7 @@ _ASCII = str.maketrans({"−": "-", "–": "-", "∞": "inf"})
 
 
 def number(value: float, digits: int = DIGITS) -> str:
-    """A number as `cvxpriv.formatting` writes it, in plain ASCII.
+    """A number as `cvxpriv.reports.formatting` writes it, in plain ASCII.
 
     >>> [number(x) for x in (0.6, 1.23456, 1.234e-5, -2.0, float("nan"))]
     ['0.6000', '1.235', '1.234e-5', '-2.000', '-']

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from cvxpriv._version import __version__
 from cvxpriv.cli.crosscheck import crosscheck
 from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, UNEXPECTED, exit_code
 from cvxpriv.cli.formulations import formulations
@@ -100,7 +99,7 @@ def _show_warnings(terminal: Terminal) -> None:
     epilog="Exit codes: 0 done; 1 a check of verify fails, or a bug; 2 bad input; 3 not converged, solver "
     "failure or disagreement; 130 interrupted.",
 )
-@click.version_option(__version__, prog_name="cvxpriv", message="%(prog)s %(version)s")
+@click.version_option(package_name="cvxpriv", prog_name="cvxpriv", message="%(prog)s %(version)s")
 @output_options
 def main() -> None:
     """Design what may be released, and prove it: convex privacy methods whose every step is checked.

@@ -13,8 +13,8 @@ import click
 
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.datasets import PAPER_SMOOTHING, SOURCES, load_table
-from cvxpriv.distributions import JointTable
 from cvxpriv.errors import DataError
+from cvxpriv.tables.joint import JointTable
 
 __all__ = [
     "CHAIN",

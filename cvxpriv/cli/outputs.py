@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.files import PathLike, write_bytes, write_text
+from cvxpriv.reports.files import PathLike, write_bytes, write_text
 
 __all__ = ["Outputs", "require_report_packages", "require_writable"]
 

@@ -13,9 +13,9 @@ from cvxpriv.cli.outputs import require_writable
 from cvxpriv.cli.studies import exact_zero
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
-from cvxpriv.files import write_text
-from cvxpriv.mechanism import Mechanism
-from cvxpriv.release import RELEASED
+from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.mechanisms.release import RELEASED
+from cvxpriv.reports.files import write_text
 from cvxpriv.tables.frames import read_table
 
 __all__ = ["release"]

@@ -16,7 +16,7 @@ import pandas as pd
 from cvxpriv.cli.fits.sources import NAMED, NamedRows
 from cvxpriv.errors import DataError, PrivacyError, suggest
 from cvxpriv.learning.encoding import Encoding, complete_rows
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.frames import in_order, read_table, require_columns, symbol
 
 __all__ = ["RowOptions", "Rows"]

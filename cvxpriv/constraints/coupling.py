@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from cvxpriv.conic.program import ConeProgram
-from cvxpriv.declaration import Known, Rule, rule_constraints, why_not_dcp
+from cvxpriv.blocks.declaration import Known, Rule, rule_constraints, why_not_dcp
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.program import ConeProgram
 
 __all__ = ["couples_rows"]
 

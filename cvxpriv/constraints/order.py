@@ -9,10 +9,10 @@ import cvxpy as cp
 import numpy as np
 import numpy.typing as npt
 
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.ready import ReadyRule
-from cvxpriv.declaration import Known
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["monotone", "symmetric"]
 

@@ -7,9 +7,9 @@ from functools import partial
 import cvxpy as cp
 import numpy as np
 
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.ready import ReadyRule, number, prior_of
-from cvxpriv.declaration import Known
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["local_differential_privacy", "maximal_leakage", "total_variation_to_prior"]
 

@@ -10,9 +10,9 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.declaration import Known
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["ReadyRule", "finite_matrix", "number", "prior_of", "require_shape"]
 

@@ -11,7 +11,7 @@ from cvxpriv.constraints.privacy import local_differential_privacy, maximal_leak
 from cvxpriv.constraints.ready import ReadyRule
 from cvxpriv.constraints.utility import expected_distortion
 from cvxpriv.errors import DataError, ModelError, suggest
-from cvxpriv.files import read_text
+from cvxpriv.reports.files import read_text
 
 __all__ = ["FORMS", "parse"]
 

@@ -8,10 +8,10 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.ready import ReadyRule, finite_matrix, number, prior_of, require_shape
-from cvxpriv.declaration import Known
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["expected_distortion"]
 

@@ -15,8 +15,8 @@ import pandas as pd
 from scipy import sparse
 
 from cvxpriv.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
-from cvxpriv.files import PathLike
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.files import PathLike
 
 __all__ = ["A9A", "BINS", "features", "libsvm_text", "load_a9a"]
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from cvxpriv.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 from cvxpriv.errors import DataError
-from cvxpriv.files import PathLike
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.files import PathLike
 
 __all__ = ["LARGEST", "AdultNodes", "load_adult_nodes"]
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from cvxpriv.datasets.fetching import RawFile, fetch
 from cvxpriv.errors import DataError, suggest
-from cvxpriv.files import PathLike
+from cvxpriv.reports.files import PathLike
 
 __all__ = ["CATEGORIES", "COLUMNS", "load_adult"]
 

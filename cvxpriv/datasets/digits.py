@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.errors import DataError
-from cvxpriv.files import PathLike
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.files import PathLike
 
 __all__ = ["DigitPairs", "load_gisette_like"]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cvxpriv.errors import DataError
-from cvxpriv.files import PathLike, write_bytes
+from cvxpriv.reports.files import PathLike, write_bytes
 
 __all__ = ["RawFile", "cache_folder", "fetch"]
 

@@ -11,8 +11,8 @@ from importlib import resources
 
 import pandas as pd
 
-from cvxpriv.distributions import JointTable
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.tables.joint import JointTable
 
 PAPER_SMOOTHING = 1e-3
 """PF, section IV-B: "normalized after adding a perturbation of 1e-3 to each entry"."""
@@ -63,7 +63,7 @@ def load_table(name: str) -> pd.DataFrame:
     np.int64(299)
     """
     source = _source(name)
-    with (resources.files("cvxpriv") / "data" / source.file).open(encoding="utf-8") as file:
+    with (resources.files("cvxpriv.datasets") / "data" / source.file).open(encoding="utf-8") as file:
         frame: pd.DataFrame = pd.read_csv(file)
     return frame
 

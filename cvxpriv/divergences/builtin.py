@@ -7,7 +7,7 @@ import numpy as np
 from cvxpriv.divergences import forms
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["BUILT_IN", "FAMILIES", "alpha", "hockey_stick"]
 

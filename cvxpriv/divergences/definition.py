@@ -16,7 +16,7 @@ import numpy as np
 
 from cvxpriv.divergences.limits import limit_of
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["DCPForm", "FDivergence", "Side"]
 

@@ -10,7 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.divergences.definition import DCPForm
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = [
     "absolute_difference",

@@ -10,15 +10,15 @@ import mpmath
 import numpy as np
 import sympy
 
+from cvxpriv.divergences.cancellation import derivative
 from cvxpriv.divergences.deadline import DeadlinePassed, deadline
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.divergences.parsing import T, expression_of
 from cvxpriv.divergences.patterns import pattern_of
 from cvxpriv.divergences.slopes import sides_of
 from cvxpriv.divergences.symbolic import DIGITS, array_function, limit, precise, roots
-from cvxpriv.divergences.tidying import derivative
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["divergence_of_text"]
 

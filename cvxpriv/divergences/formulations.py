@@ -1,6 +1,6 @@
 """The same divergence written in different but equivalent ways, compared on one problem.
 
-The ways (`cvxpriv.divergences.ways`) differ in cones, size, time and accuracy.
+The ways (`cvxpriv.divergences.equivalent_forms`) differ in cones, size, time and accuracy.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import replace
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.block import Block
-from cvxpriv.crosschecks import Case, Formulations, case_of_block, compare_formulations
-from cvxpriv.crosschecks.references import accurate_answer
-from cvxpriv.declaration import Declaration
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.certify import Case, Formulations, case_of_block, compare_formulations
+from cvxpriv.certify.references import accurate_answer
 from cvxpriv.divergences.definition import FDivergence
+from cvxpriv.divergences.equivalent_forms import TANGENTS, ways_of
 from cvxpriv.divergences.registry import divergence
 from cvxpriv.divergences.term import DivergenceTerm
-from cvxpriv.divergences.ways import TANGENTS, ways_of
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
 
 __all__ = ["LARGEST", "PROBLEM", "formulations", "pair_block"]
 

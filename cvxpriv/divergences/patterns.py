@@ -20,7 +20,7 @@ from cvxpriv.divergences import forms
 from cvxpriv.divergences.definition import Auxiliary, DCPForm
 from cvxpriv.divergences.parsing import T
 from cvxpriv.divergences.symbolic import precise
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Pattern", "pattern_of"]
 

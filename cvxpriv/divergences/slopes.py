@@ -13,10 +13,10 @@ import mpmath
 import numpy as np
 import sympy
 
+from cvxpriv.divergences.cancellation import adjoint, derivative
 from cvxpriv.divergences.definition import Side
 from cvxpriv.divergences.programs import MPMATH, NUMPY, Program, compiled
-from cvxpriv.divergences.tidying import adjoint, derivative
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Along", "sides_of"]
 

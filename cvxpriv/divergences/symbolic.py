@@ -15,7 +15,7 @@ import sympy
 
 from cvxpriv.divergences.limits import limit_of
 from cvxpriv.divergences.programs import MPMATH, NUMPY, compiled
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["DIGITS", "Evaluator", "array_function", "limit", "precise", "roots"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.divergences.definition import FDivergence
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["MOVING", "refined", "starting_points", "tangents"]
 

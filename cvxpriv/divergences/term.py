@@ -32,13 +32,13 @@ from typing import Literal
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.attempts import try_solver
+from cvxpriv.blocks.refinement import Refinement
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.divergences.tangents import MOVING, refined, starting_points, tangents
 from cvxpriv.errors import ModelError
-from cvxpriv.refinement import Refinement
-from cvxpriv.solvers import solver_spec
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.solvers.chain import try_solver
+from cvxpriv.solvers.registry import solver_spec
 
 __all__ = ["DivergenceTerm", "TermForm"]
 

@@ -13,8 +13,8 @@ from typing import Literal
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.conic.cones._types import Array
 from cvxpriv.errors import ModelError, suggest
+from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.natural import Settings
 from cvxpriv.kkt.point import Point
 

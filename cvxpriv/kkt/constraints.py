@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.constraints import Equality, Inequality, NonNeg, NonPos, PowCone3D, PowConeND, Zero
 
-from cvxpriv.conic.cones import ConeLayout, triangle_indices
-from cvxpriv.conic.cones._types import Array
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.cones import ConeLayout, triangle_indices
+from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.derivatives import Coordinates, derivative
 from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.natural import Settings

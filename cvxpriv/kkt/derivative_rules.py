@@ -13,7 +13,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.elementwise.power import Power
 
-from cvxpriv.conic.cones._types import Array
+from cvxpriv.kkt.conic.cones._types import Array
 
 Interval = tuple[Array, Array]
 Floor = float | Array

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.atoms.affine.affine_atom import AffAtom
 
-from cvxpriv.conic.cones._types import Array
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.derivative_rules import domain_shortfall, elementwise_rule
 from cvxpriv.kkt.jacobian_sets import Derivative, DerivativeError, add, broadcast_rows, clean, compose, intervals
 from cvxpriv.kkt.ties import smooth_atom, untied

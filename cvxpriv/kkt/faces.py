@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.conic.cones import ConeLayout, matrices_from_triangles, triangle_indices
-from cvxpriv.conic.cones._types import Array
+from cvxpriv.kkt.conic.cones import ConeLayout, matrices_from_triangles, triangle_indices
+from cvxpriv.kkt.conic.cones._types import Array
 
 SQRT2 = float(np.sqrt(2.0))
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.conic.cones import ConeLayout
-from cvxpriv.conic.cones._types import Array, Mask
+from cvxpriv.kkt.conic.cones import ConeLayout
+from cvxpriv.kkt.conic.cones._types import Array, Mask
 from cvxpriv.kkt.constraints import Condition
 from cvxpriv.kkt.faces import dual_face
 from cvxpriv.kkt.multipliers import bounded_least_squares, conic_least_squares

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.conic.cones._types import Array
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.cones._types import Array
 
 
 class DerivativeError(ModelError):

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-from cvxpriv.conic.cones import ConeLayout
-from cvxpriv.conic.cones._types import Array, Mask
+from cvxpriv.kkt.conic.cones import ConeLayout
+from cvxpriv.kkt.conic.cones._types import Array, Mask
 
 NEWTON_STEPS = 100
 FIRST_ORDER_STEPS = 3000

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from cvxpy.atoms.affine.affine_atom import AffAtom
 from cvxpy.atoms.norm1 import norm1
 
-from cvxpriv.conic.cones._types import Array
+from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.derivative_rules import ELEMENTWISE, Floor, Rule, elementwise_rule
 from cvxpriv.kkt.derivatives import Coordinates, derivative, local_derivative
 from cvxpriv.kkt.jacobian_sets import Derivative, broadcast_rows

@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.conic.cones._types import Array, Mask
+from cvxpriv.kkt.conic.cones._types import Array, Mask
 from cvxpriv.kkt.constraints import Condition, conditions
 from cvxpriv.kkt.derivatives import Coordinates, derivative, domain_violation
 from cvxpriv.kkt.fit import Columns, MultiplierFit

@@ -24,9 +24,9 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.conic.cones._types import Array
-from cvxpriv.conic.program import ConicSolution, solve_conic
-from cvxpriv.solvers import installed, solver_spec
+from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.conic.program import ConicSolution, solve_conic
+from cvxpriv.solvers.registry import installed, solver_spec
 
 __all__ = ["ACCURACY", "Proximal", "proximal_step"]
 

@@ -12,7 +12,7 @@ from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.norm_inf import norm_inf
 from cvxpy.atoms.pnorm import Pnorm
 
-from cvxpriv.conic.cones._types import Array
+from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.jacobian_sets import Derivative, DerivativeError, broadcast_rows, intervals
 
 

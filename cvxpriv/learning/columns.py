@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from cvxpriv.errors import DataError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.frames import in_order, symbol
 
 __all__ = ["Category", "Column", "Number", "column_of", "missing_cells"]

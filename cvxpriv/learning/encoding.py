@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from cvxpriv.errors import DataError, PrivacyError, suggest
-from cvxpriv.files import PathLike
 from cvxpriv.learning.columns import Category, Column, Number, column_of, missing_cells
-from cvxpriv.runs import read_run
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.frames import require_columns
 
 __all__ = ["Category", "Encoding", "Number", "complete_rows"]

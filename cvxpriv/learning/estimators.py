@@ -14,7 +14,7 @@ import numpy.typing as npt
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.learning.linear import LinearFit
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin

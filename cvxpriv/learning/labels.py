@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.learning.losses import Loss
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties.losses import Loss
 
 __all__ = ["class_probabilities", "predicted", "signed_labels"]
 
@@ -47,7 +47,7 @@ def signed_labels(
 
     Examples
     --------
-    >>> from cvxpriv.learning import loss_named
+    >>> from cvxpriv.penalties import loss_named
     >>> labels, classes = signed_labels(["no", "yes", "no"], 3, loss_named("logistic"))
     >>> labels.tolist(), classes.tolist()
     ([-1.0, 1.0, -1.0], ['no', 'yes'])

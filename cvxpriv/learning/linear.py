@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["LinearFit"]
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from cvxpriv.errors import DataError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Scores", "accuracy", "area_under_curve", "log_loss", "scores_of"]
 

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from cvxpriv.errors import PrivacyError
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
-from cvxpriv.state import Array
 
 __all__ = ["Accounting", "Claim", "account", "account_pure", "advanced_composition", "zcdp_epsilon"]
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy.stats import beta
 
 from cvxpriv.errors import PrivacyError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Audit", "audit"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from cvxpriv.errors import PrivacyError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Noise", "PrivacyWarning", "noise_source"]
 

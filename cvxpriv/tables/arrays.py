@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cvxpriv.errors import DataError, suggest
-from cvxpriv.information import FloatArray
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import MAX_COUNT, symbol
+from cvxpriv.tables.information import FloatArray
 
 IntArray: TypeAlias = NDArray[np.int64]
 Labels: TypeAlias = Alphabet | Sequence[object]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.distributions import JointTable
 from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.joint import JointTable
 
 __all__ = ["table_document", "table_of"]
 

@@ -16,9 +16,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cvxpriv.mechanisms.plots import COLOURS
 from cvxpriv.models import InferenceAsService
-from cvxpriv.pictures import blank
-from cvxpriv.plots import COLOURS
+from cvxpriv.reports.pictures import blank
 
 SIZE_U, FLOOR = 11, 1e-3
 #: The paper's beta of Figs. 2 to 5, and weights at which saying nothing is not the best.
@@ -56,7 +56,7 @@ def arguments(description: str | None) -> Namespace:
 
 
 def panels(titles: list[str], width: float = 9.0, height: float = 6.2) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a panel for each title, two a row; call it under `cvxpriv.pictures.styled`."""
+    """Return a figure with a panel for each title, two a row; call it under `cvxpriv.reports.pictures.styled`."""
     figure = blank(width, height)
     axes = list(np.ravel(figure.subplots(-(-len(titles) // 2), 2)))
     for panel, title in zip(axes, titles, strict=True):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import pandas as pd
 from ias_case import arguments, service, uniform_starts
 
-from cvxpriv.files import write_text
+from cvxpriv.reports.files import write_text
 
 PAPER_STEPS = (0.05, 0.07, 0.1, 0.15, 0.2)
 COLUMNS = (2.0, 8.0, 0.3, 0.6, 1.0)

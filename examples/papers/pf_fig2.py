@@ -20,9 +20,9 @@ import pandas as pd
 from cvxpriv_models.privacy_funnel.baselines import agglomerative, as_frame, drs_curve, greedy
 
 from cvxpriv import datasets
-from cvxpriv.distributions import JointTable
+from cvxpriv.mechanisms.plots import plot_curve, save_figure
 from cvxpriv.models import PrivacyFunnel
-from cvxpriv.plots import plot_curve, save_figure
+from cvxpriv.tables.joint import JointTable
 
 
 def curves(table: JointTable, fast: bool) -> dict[str, pd.DataFrame]:

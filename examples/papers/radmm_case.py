@@ -18,10 +18,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cvxpriv.datasets import load_adult_nodes
+from cvxpriv.mechanisms.plots import COLOURS
 from cvxpriv.models import RecycledADMM
-from cvxpriv.pictures import blank
-from cvxpriv.plots import COLOURS
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.pictures import blank
 
 C, RHO, GAMMA = 1750.0, 0.22, 0.5
 
@@ -70,7 +70,7 @@ def arguments(description: str | None) -> Namespace:
 
 
 def panels(titles: Sequence[str], width: float = 10.0, height: float = 3.8) -> tuple[Figure, list[Axes]]:
-    """Return a figure with panels side by side; call it under `cvxpriv.pictures.styled`."""
+    """Return a figure with panels side by side; call it under `cvxpriv.reports.pictures.styled`."""
     figure = blank(width, height)
     axes = list(np.ravel(figure.subplots(1, len(titles))))
     for panel, title in zip(axes, titles, strict=True):

@@ -15,15 +15,15 @@ from cvxpriv_models.admm_sharing import algorithm, baselines
 from cvxpriv_models.admm_sharing.problem import Part
 from cvxpriv_models.admm_sharing.schemes import scheme_named
 
+from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.datasets import load_a9a, load_gisette_like
-from cvxpriv.engines import ClosedForm
-from cvxpriv.learning import LOSSES
+from cvxpriv.mechanisms.plots import COLOURS, MARKERS, save_figure
 from cvxpriv.models import ADMMSharing
-from cvxpriv.pictures import blank, styled
-from cvxpriv.plots import COLOURS, MARKERS, save_figure
-from cvxpriv.running import run
-from cvxpriv.schedule import Context
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.penalties import LOSSES
+from cvxpriv.reports.pictures import blank, styled
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context
 
 
 @dataclass(frozen=True)

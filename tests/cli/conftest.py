@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cvxpriv.cli import main
-from cvxpriv.mechanism import Mechanism
+from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.tables.alphabets import Alphabet
 
 Run = Callable[..., Result]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from cvxpriv_models.recycled_admm.placing import graph_of_file, place, spelled
+from cvxpriv_models.recycled_admm.node_rows import graph_of_file, place, spelled
 
 import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError

@@ -12,7 +12,7 @@ import pytest
 from cvxpriv_models.privacy_funnel.run import FunnelRun
 
 from cvxpriv import models
-from cvxpriv.crosschecks.check import CrossCheck
+from cvxpriv.certify.check import CrossCheck
 
 from .conftest import Run, one_error_line
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from cvxpriv_models.privacy_funnel import demo
 
-from cvxpriv.mechanism import Mechanism
+from cvxpriv.mechanisms.mechanism import Mechanism
 
 from .conftest import Run, one_error_line
 

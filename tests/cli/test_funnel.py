@@ -13,8 +13,8 @@ import pytest
 from cvxpriv_models.privacy_funnel.model import PrivacyFunnel
 
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.distributions import JointTable
-from cvxpriv.mechanism import Mechanism
+from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.tables.joint import JointTable
 
 from .conftest import COUNTS, Run, one_error_line
 from .design_cases import (

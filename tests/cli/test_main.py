@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cvxpriv._version import __version__
+from cvxpriv import __version__
 from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, NOT_SOLVED, UNEXPECTED, exit_code
 from cvxpriv.cli.main import Toolkit
 from cvxpriv.cli.options import output_options

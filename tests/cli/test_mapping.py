@@ -16,8 +16,8 @@ from cvxpriv_models.inference_service.thresholds import critical_beta
 
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints import parse
-from cvxpriv.distributions import JointTable
-from cvxpriv.mechanism import Mechanism
+from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.tables.joint import JointTable
 
 from .conftest import Run, one_error_line
 from .design_cases import (

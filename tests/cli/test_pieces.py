@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cvxpriv.certify.check import CrossCheck
 from cvxpriv.cli.crosscheck import crosscheck_document, crosscheck_text, unsound
 from cvxpriv.cli.interrupts import watched
 from cvxpriv.cli.layout import WIDTH, number, paragraph, residual, table
 from cvxpriv.cli.options import NAMES
 from cvxpriv.cli.outputs import Outputs, require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal, plain_data
-from cvxpriv.crosschecks.check import CrossCheck
 from cvxpriv.errors import DataError, ModelError
 
 
@@ -143,7 +143,7 @@ def test_outside_the_main_thread_nothing_is_watched_and_nothing_breaks() -> None
 
 
 def answers() -> CrossCheck:
-    """Three answers as `cvxpriv.crosschecks.check` gives them, one of each kind."""
+    """Three answers as `cvxpriv.certify.check` gives them, one of each kind."""
     nan = float("nan")
     figures = dict.fromkeys(
         ("stationarity", "natural", "dual", "dual_cone", "complementarity", "duality_gap", "bound", "certificate"), nan

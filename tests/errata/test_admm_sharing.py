@@ -15,11 +15,11 @@ from cvxpriv_models.admm_sharing.lagrangian import augmented_lagrangian
 from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES
 
-from cvxpriv.engines import ClosedForm
-from cvxpriv.learning import LOSSES
-from cvxpriv.running import run
-from cvxpriv.schedule import Context, Sweep
-from cvxpriv.state import Array, single
+from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.numerics.arrays import Array, single
+from cvxpriv.penalties import LOSSES
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Sweep
 
 
 def iterates(problem: Problem, scheme: str, rho: float, passes: int) -> list[dict[str, Array]]:

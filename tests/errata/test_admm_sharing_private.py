@@ -7,8 +7,8 @@ import pytest
 from cvxpriv_models.admm_sharing import ADMMSharing, labels, sensitivity, spending
 
 from cvxpriv.errors import PrivacyError
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import PrivacyWarning, account, audit, gaussian_delta, gaussian_epsilon, noise_scale
-from cvxpriv.state import Array
 
 #: Rows of norm 1, as Assumption 2.3 asks; the neighbour flips one sign.
 ONE = np.array([[0.5, np.sqrt(0.75)], [0.5, np.sqrt(0.75)], [1.0, 0.0]])

@@ -17,12 +17,12 @@ from cvxpriv_models.inference_service.starts import initial_state
 from cvxpriv_models.inference_service.thresholds import critical_beta, largest_ratio
 from numpy.typing import NDArray
 
+from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.divergences import divergence
-from cvxpriv.engines import ClosedForm
 from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.models import InferenceAsService
-from cvxpriv.running import run
-from cvxpriv.schedule import Context
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context
 
 Array = NDArray[np.float64]
 PAPER = ("mutual-information", "jensen-shannon", "le-cam", "hellinger")

@@ -15,9 +15,9 @@ from cvxpriv_models.istdp.printed import printed_noise
 from cvxpriv_models.istdp.prox_forms import prox_form
 from scipy.special import expit
 
-from cvxpriv.learning import loss_named
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import loss_named
 from cvxpriv.privacy import PrivacyWarning, noise_scale
-from cvxpriv.state import Array
 from tests.models.istdp_cases import correlated
 
 

@@ -11,7 +11,7 @@ from cvxpriv_models.privacy_funnel import closed_form, multiplier
 from cvxpriv_models.privacy_funnel.starts import feasible_starts
 from scipy.special import rel_entr
 
-from cvxpriv.information import entropy, mutual_information
+from cvxpriv.tables.information import entropy, mutual_information
 
 # PF section V-A
 S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])

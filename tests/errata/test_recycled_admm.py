@@ -15,7 +15,7 @@ from cvxpriv_models.recycled_admm.newton import centralised, odd_step
 from cvxpriv_models.recycled_admm.updates import dual_step, edge_weights, even_step
 
 from cvxpriv.errors import NoGuaranteeWarning
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from ..models.consensus_cases import HOUSE, model, shards
 

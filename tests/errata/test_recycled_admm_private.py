@@ -8,10 +8,10 @@ import pytest
 from cvxpriv_models.recycled_admm.spending import objective_epsilon, printed_epsilon
 from scipy.special import expit
 
-from cvxpriv.learning import loss_named
 from cvxpriv.models import RecycledADMM
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import loss_named
 from cvxpriv.privacy import gaussian_delta
-from cvxpriv.state import Array
 
 ONE = np.ones(1)
 

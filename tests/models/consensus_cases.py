@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 from cvxpriv_models.recycled_admm import RecycledADMM
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 #: Five nodes in a circle with one chord: connected, not bipartite.
 HOUSE = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])

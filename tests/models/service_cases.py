@@ -7,7 +7,7 @@ from cvxpriv_models.inference_service import closed_form
 from cvxpriv_models.inference_service.problem import Problem
 
 from cvxpriv.divergences import FDivergence
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 #: The paper's four f, and the other built-in ones with a derivative everywhere.
 PAPER = ("mutual-information", "jensen-shannon", "le-cam", "hellinger")

@@ -9,10 +9,10 @@ from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES, scheme_named
 from sklearn.linear_model import LogisticRegression
 
-from cvxpriv.engines import ClosedForm
-from cvxpriv.running import run
-from cvxpriv.schedule import Context, Sweep
-from cvxpriv.state import Array
+from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Sweep
 
 CONVERGENT = ("averaged", "gauss_seidel", "proximal_jacobi")
 EVERY = tuple(SCHEMES)

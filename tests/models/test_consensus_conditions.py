@@ -10,7 +10,7 @@ from cvxpriv_models.recycled_admm.complexity import samples_needed, samples_need
 from scipy.optimize import minimize
 
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .consensus_cases import model, shards
 

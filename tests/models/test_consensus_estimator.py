@@ -15,8 +15,8 @@ import scipy.sparse as sp
 pytest.importorskip("sklearn")
 
 from cvxpriv_models import DecentralizedLogisticRegression
-from cvxpriv_models.recycled_admm.placing import place, spelled
-from cvxpriv_models.recycled_admm.posing import PLAIN, PURE, Privacy
+from cvxpriv_models.recycled_admm.node_rows import place, spelled
+from cvxpriv_models.recycled_admm.public_defaults import PLAIN, PURE, Privacy
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression

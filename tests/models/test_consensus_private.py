@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError, PrivacyError
-from cvxpriv.learning import loss_named
 from cvxpriv.models import RecycledADMM
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import loss_named
 from cvxpriv.privacy import PrivacyWarning, account_pure, audit, noise_source
-from cvxpriv.schedule import Draw, Public, Sweep, Update
-from cvxpriv.state import Array
+from cvxpriv.schedules.steps import Draw, Public, Sweep, Update
 
 SHAPE = (3, 3)
 ALGORITHMS = ("admm", "r-admm", "mr-admm", "m-admm", "dvp")

@@ -14,11 +14,11 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import cvxpriv
-from cvxpriv.crosschecks.check import crosscheck
+from cvxpriv.certify.check import crosscheck
 from cvxpriv.errors import DataError, Disagreement, ModelError
-from cvxpriv.learning import Regularizer
-from cvxpriv.learning.regularizers import group
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import Regularizer
+from cvxpriv.penalties.regularizers import group
 
 from .consensus_cases import HOUSE, UNEQUAL, model, shards
 

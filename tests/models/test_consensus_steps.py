@@ -14,11 +14,11 @@ from cvxpriv_models.recycled_admm.updates import dual_step, edge_weights, even_s
 from scipy import sparse
 from scipy.optimize import minimize
 
-from cvxpriv.engines import ClosedForm
+from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import NotConverged, PrivacyError
-from cvxpriv.running import run
-from cvxpriv.schedule import Context, Public, Update
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Public, Update
 
 from .consensus_cases import HOUSE, UNEQUAL, model, shards
 

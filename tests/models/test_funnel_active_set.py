@@ -11,7 +11,7 @@ from cvxpriv_models.privacy_funnel.rule_rows import linear_rows
 from cvxpriv_models.privacy_funnel.unused_columns import copied, priced
 
 from cvxpriv import constraints, datasets
-from cvxpriv.declaration import Known
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.models import PrivacyFunnel
 
 S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])  # PF section V-A

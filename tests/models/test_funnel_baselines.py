@@ -38,7 +38,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cvxpriv.errors import ModelError
-from cvxpriv.information import FloatArray, entropy, mutual_information
+from cvxpriv.tables.information import FloatArray, entropy, mutual_information
 
 # PF V-A: the synthetic example.
 P_S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])

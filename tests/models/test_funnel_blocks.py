@@ -11,10 +11,10 @@ from cvxpriv_models.privacy_funnel.problem import Problem
 from cvxpriv_models.privacy_funnel.starts import feasible_starts
 
 from cvxpriv import datasets
-from cvxpriv.block import Block
-from cvxpriv.crosschecks.check import CLOSED_FORM, case_of_block, crosscheck
-from cvxpriv.engines import DCP, ClosedForm
-from cvxpriv.state import Array, single
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.engines import DCP, ClosedForm
+from cvxpriv.certify.check import CLOSED_FORM, case_of_block, crosscheck
+from cvxpriv.numerics.arrays import Array, single
 
 CLOSED = ("q", "u", "r", "w")
 SOLVERS = ("CLARABEL", "ECOS")

@@ -7,10 +7,10 @@ import pytest
 from cvxpriv_models.privacy_funnel.cells import Cells
 
 from cvxpriv import constraints
-from cvxpriv.declaration import Known
-from cvxpriv.distributions import JointTable
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.errors import ModelError
 from cvxpriv.models import PrivacyFunnel
+from cvxpriv.tables.joint import JointTable
 
 # PF section V-A: P(S|X), with a uniform prior of X.
 S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])

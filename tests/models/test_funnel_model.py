@@ -14,8 +14,8 @@ from cvxpriv_models.privacy_funnel.run import FunnelRun
 import cvxpriv as cpv
 from cvxpriv import datasets
 from cvxpriv.errors import DataError, Disagreement, ModelError
-from cvxpriv.information import entropy, mutual_information
 from cvxpriv.models import PrivacyFunnel
+from cvxpriv.tables.information import entropy, mutual_information
 
 # PF section V-A: P(S|X), and the two priors of X.
 S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])

@@ -16,8 +16,8 @@ from cvxpriv_models.istdp.problem import Problem
 from scipy.special import expit
 
 from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Noise, audit, noise_scale
-from cvxpriv.state import Array
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")
 

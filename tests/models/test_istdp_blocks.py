@@ -13,7 +13,7 @@ from cvxpriv_models.istdp.penalties import L1, L2
 from cvxpriv_models.istdp.prox_forms import ProxForm, prox_form
 
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array, Values, single
+from cvxpriv.numerics.arrays import Array, Values, single
 
 EVERY = [
     MCP(1.0, 3.0),

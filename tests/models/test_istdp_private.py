@@ -14,9 +14,9 @@ from cvxpriv_models.istdp.private_options import public_step_limit
 from cvxpriv_models.istdp.private_run import PrivateSettings
 
 from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import PrivacyWarning, audit, noise_scale
-from cvxpriv.schedule import Draw, Public, Sweep, Update
-from cvxpriv.state import Array
+from cvxpriv.schedules.steps import Draw, Public, Sweep, Update
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")
 

@@ -11,7 +11,7 @@ from cvxpriv_models.istdp import ISTDP, MCP, Problem
 from cvxpriv_models.istdp.penalties import L1
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.learning import LOSSES
+from cvxpriv.penalties import LOSSES
 from tests.models.istdp_cases import correlated, frame
 
 X, Y, _ = correlated(40, 6, 0.5, seed=0)

@@ -12,8 +12,8 @@ from cvxpriv_models.istdp.public_rules import MOST_ITERATIONS, noise_level_penal
 from scipy.special import expit
 
 from cvxpriv.errors import PrivacyError
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Noise, gaussian_mu
-from cvxpriv.state import Array
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")
 

@@ -11,7 +11,7 @@ from cvxpriv_models.istdp.penalties import L1, L2
 
 import cvxpriv as cpv
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 from tests.models.test_istdp_blocks import Ridge
 
 EVERY = [MCP(1.0, 3.0), MCP(0.05, 1.5), SCAD(1.0, 3.7), SCAD(0.4, 2.2), CappedL1(1.0, 0.8), L1(0.7), L2(0.4)]

@@ -14,7 +14,7 @@ from cvxpriv_models.istdp.private_run import PrivateSparseRun
 from cvxpriv_models.istdp.run import SparseRun
 
 import cvxpriv as cpv
-from cvxpriv.crosschecks.check import CrossCheck
+from cvxpriv.certify.check import CrossCheck
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.models import ISTDP, ADMMSharing
 from cvxpriv.privacy import PrivacyWarning

@@ -13,11 +13,11 @@ from cvxpriv_models.inference_service.joint import joint
 from cvxpriv_models.inference_service.problem import Problem
 
 import cvxpriv as cpv
-from cvxpriv.block import Block
-from cvxpriv.crosschecks.check import CLOSED_FORM, case_of_block, crosscheck
-from cvxpriv.engines import Checked
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.engines import Checked
+from cvxpriv.certify.check import CLOSED_FORM, case_of_block, crosscheck
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.state import Values, single
+from cvxpriv.numerics.arrays import Values, single
 
 from .service_cases import KINKED, PAPER, SMOOTH, g10, random_state
 

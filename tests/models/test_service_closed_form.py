@@ -11,8 +11,8 @@ from cvxpriv_models.inference_service.slopes import slopes_of
 from scipy.optimize import brentq, minimize
 
 from cvxpriv.divergences import FDivergence, divergence
-from cvxpriv.information import kl_divergence
-from cvxpriv.state import Array, single
+from cvxpriv.numerics.arrays import Array, single
+from cvxpriv.tables.information import kl_divergence
 
 from .service_cases import KINKED, PAPER, SMOOTH, g10, random_state
 

@@ -9,7 +9,7 @@ from cvxpriv_models.inference_service.gap import certified_gap
 from cvxpriv_models.inference_service.starts import initial_state
 
 from cvxpriv import constraints
-from cvxpriv.state import single
+from cvxpriv.numerics.arrays import single
 
 P_SY = np.array([[0.18, 0.12, 0.06], [0.06, 0.12, 0.46]])
 #: No s = 0 with y = 2, no s = 1 with y = 0: symbols of U can rule out an s.

@@ -10,7 +10,7 @@ from cvxpriv_models.inference_service.joint import joint
 from cvxpriv import datasets
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.models import InferenceAsService
-from cvxpriv.state import single
+from cvxpriv.numerics.arrays import single
 
 from .service_cases import g10, random_mechanisms, random_state
 

@@ -11,7 +11,7 @@ from cvxpriv_models.inference_service.starts import simplex_grid, trial_posterio
 
 from cvxpriv.divergences import FDivergence
 from cvxpriv.models import InferenceAsService
-from cvxpriv.state import single
+from cvxpriv.numerics.arrays import single
 
 from .service_cases import KINKED, PAPER, SMOOTH, g10, random_state
 

@@ -9,7 +9,7 @@ import pytest
 from cvxpriv_models.inference_service import starts
 from cvxpriv_models.inference_service.problem import Problem
 
-from cvxpriv.engines import engine_named
+from cvxpriv.blocks.engines import engine_named
 
 from .service_cases import g10, random_mechanisms
 

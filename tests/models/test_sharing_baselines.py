@@ -12,7 +12,7 @@ from cvxpriv_models.admm_sharing.problem import Problem
 from scipy import sparse
 
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .sharing_cases import columns, split
 

@@ -12,10 +12,10 @@ from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES
 from scipy import sparse
 
-from cvxpriv.crosschecks.check import CLOSED_FORM, case_of_block, crosscheck
-from cvxpriv.engines import DCP
-from cvxpriv.learning import LOSSES, Loss
-from cvxpriv.state import Array, single
+from cvxpriv.blocks.engines import DCP
+from cvxpriv.certify.check import CLOSED_FORM, case_of_block, crosscheck
+from cvxpriv.numerics.arrays import Array, single
+from cvxpriv.penalties import LOSSES, Loss
 
 from .sharing_cases import EVERY, columns, factors_of, small, some_passes, split
 

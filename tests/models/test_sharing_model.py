@@ -15,9 +15,9 @@ from sklearn.linear_model import LogisticRegression
 
 import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError, NoGuaranteeWarning
-from cvxpriv.learning import LOSSES, loss_named, regularizer_named
-from cvxpriv.learning.regularizers import group
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import LOSSES, loss_named, regularizer_named
+from cvxpriv.penalties.regularizers import group
 
 from .sharing_cases import columns, pooled, split
 

@@ -15,15 +15,15 @@ from scipy import sparse
 from scipy.special import ndtr
 from sklearn.metrics import log_loss, roc_auc_score
 
+from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.datasets import load_a9a
-from cvxpriv.engines import ClosedForm
 from cvxpriv.errors import ModelError, PrivacyError
-from cvxpriv.learning import loss_named
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.penalties import loss_named
 from cvxpriv.privacy import Noise, PrivacyWarning, audit, gaussian_delta, gaussian_mu
-from cvxpriv.running import run as run_schedule
-from cvxpriv.schedule import Context
-from cvxpriv.schedule import Release as LedgerEntry
-from cvxpriv.state import Array, Values
+from cvxpriv.schedules.running import run as run_schedule
+from cvxpriv.schedules.steps import Context
+from cvxpriv.schedules.steps import Release as LedgerEntry
 from tests.models.sharing_cases import columns, split
 
 #: Pairs of neighbours for each bound.

@@ -13,10 +13,10 @@ from cvxpriv_models.admm_sharing.lagrangian import augmented_lagrangian, descent
 from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES
 
-from cvxpriv.engines import ClosedForm
-from cvxpriv.running import run
-from cvxpriv.schedule import Context, Sweep
-from cvxpriv.state import Array, Values, single
+from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Sweep
 
 from .sharing_cases import CONVERGENT, EVERY, columns, factors_of, pooled, small, split
 

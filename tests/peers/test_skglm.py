@@ -11,7 +11,7 @@ import pytest
 from cvxpriv_models.istdp import ISTDP, MCP
 from cvxpriv_models.istdp.kkt import residuals
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 from tests.models.istdp_cases import correlated
 
 pytest.importorskip("skglm", reason="skglm cannot be imported: pip install skglm")

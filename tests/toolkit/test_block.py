@@ -9,11 +9,11 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.attempts import Solution
-from cvxpriv.block import KEPT, Block
-from cvxpriv.declaration import Declaration, NotDPPWarning
+from cvxpriv.blocks.block import KEPT, Block
+from cvxpriv.blocks.declaration import Declaration, NotDPPWarning
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.state import Values
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.chain import Solution
 
 TARGET = np.array([0.7, 0.2, 0.1])
 
@@ -212,7 +212,7 @@ def test_a_block_past_the_largest_tensor_gives_the_same_answers_and_changes_its_
     first, second = np.random.default_rng(0).uniform(0.5, 2.0, (2, 5, 5))
     small = squares(5)
     expected = [small.solve({"y": one})[0]["x"] for one in (first, second, first)]
-    monkeypatch.setattr("cvxpriv.declaration.LARGEST_TENSOR", 0)
+    monkeypatch.setattr("cvxpriv.blocks.declaration.LARGEST_TENSOR", 0)
     large = squares(5)
     for one, known in zip((first, second, first), expected, strict=True):
         assert large.solve({"y": one})[0]["x"] == pytest.approx(known, abs=1e-6)  # the root of a gap near 1e-12

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cvxpriv.crosschecks.builders import builder_named
-from cvxpriv.crosschecks.check import crosscheck
+from cvxpriv.certify.builders import builder_named
+from cvxpriv.certify.check import crosscheck
 from cvxpriv.errors import DataError, ModelError
 
 FILE = """
@@ -46,7 +46,7 @@ def test_a_function_of_a_file_is_checked_here_and_in_another_process(file: Path)
         (":build", DataError, "names no function"),
         ("nowhere.py:build", DataError, "cannot be read: check the path"),
         ("no_such_module:build", DataError, "cannot be loaded"),
-        ("cvxpriv.solvers:instaled", ModelError, "did you mean 'installed'"),
+        ("cvxpriv.solvers.registry:instaled", ModelError, "did you mean 'installed'"),
     ],
 )
 def test_a_place_without_a_function_is_refused(text: str, kind: type[Exception], message: str) -> None:
@@ -62,7 +62,7 @@ def test_a_file_that_raises_is_told_with_its_error(tmp_path: Path) -> None:
 
 def test_a_function_that_returns_no_problem_is_refused() -> None:
     with pytest.raises(ModelError, match="installed is a tuple: expected a cvxpy Problem"):
-        crosscheck(builder_named("cvxpriv.solvers:installed"))
+        crosscheck(builder_named("cvxpriv.solvers.registry:installed"))
 
 
 def test_a_function_that_raises_is_the_users_error(tmp_path: Path) -> None:

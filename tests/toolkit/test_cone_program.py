@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import scs
 
-from cvxpriv.conic.bounds import variable_bounds
-from cvxpriv.conic.data import extract
-from cvxpriv.conic.program import ConeProgram, ConicSolution, solve_conic
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.bounds import variable_bounds
+from cvxpriv.kkt.conic.data import extract
+from cvxpriv.kkt.conic.program import ConeProgram, ConicSolution, solve_conic
 
 TIGHT = {
     "CLARABEL": {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11},
@@ -192,7 +192,7 @@ def test_unboundedness_certificates_are_checked(solver: str) -> None:
 def test_a_forged_certificate_does_not_hold() -> None:
     x = cp.Variable(2)
     program = ConeProgram.from_problem(cp.Problem(cp.Minimize(x[0]), [x >= 0, x[0] + x[1] <= 1]), "CLARABEL")
-    from cvxpriv.conic.residuals import infeasibility, unboundedness
+    from cvxpriv.kkt.conic.residuals import infeasibility, unboundedness
 
     assert not infeasibility(program, np.array([1.0, 1.0, 1.0])).holds()  # b'z = 1 is no contradiction
     assert not unboundedness(program, np.array([-1.0, 0.0])).holds()  # leaves x >= 0

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from cvxpriv.conic import cones
-from cvxpriv.conic.cones import ConeLayout
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic import cones
+from cvxpriv.kkt.conic.cones import ConeLayout
 
 MANY = 10_000
 # Moreau's three facts hold to rounding: a few hundred units in the last place at the scale of the point.

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import cvxpriv as cpv
 from cvxpriv import constraints
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints import ReadyRule, couples_rows
-from cvxpriv.declaration import Known
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 SHAPE = (4, 3)
 DISTORTION = np.abs(np.arange(4)[:, None] - np.arange(3)) ** 1.5

@@ -16,15 +16,15 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.block import Block
-from cvxpriv.crosschecks.asking import claimed_answer
-from cvxpriv.crosschecks.cases import Case, case_of_problem
-from cvxpriv.crosschecks.check import CLOSED_FORM, crosscheck
-from cvxpriv.crosschecks.isolation import Place, isolated, work
-from cvxpriv.crosschecks.verdicts import Tolerances, Verdict, judge
-from cvxpriv.declaration import Declaration
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.certify.cases import Case, case_of_problem
+from cvxpriv.certify.check import CLOSED_FORM, crosscheck
+from cvxpriv.certify.isolation import Place, isolated, work
+from cvxpriv.certify.solver_answers import claimed_answer
+from cvxpriv.certify.verdicts import Tolerances, Verdict, judge
 from cvxpriv.errors import DataError, Disagreement, ModelError
-from cvxpriv.solvers import installed
+from cvxpriv.solvers.registry import installed
 
 SHARES = np.array([0.2, 0.3, 0.5])
 
@@ -172,7 +172,7 @@ REFUSED: list[tuple[Any, list[str] | None, list[str]]] = [
 def test_bad_input_is_refused_before_any_solve(
     target: Any, solvers: list[str] | None, messages: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cvxpriv.crosschecks.check.solver_answer", lambda *_: pytest.fail("a solver was asked"))
+    monkeypatch.setattr("cvxpriv.certify.check.solver_answer", lambda *_: pytest.fail("a solver was asked"))
     with pytest.raises(ModelError) as caught:
         crosscheck(target, solvers)
     for message in messages:
@@ -180,7 +180,7 @@ def test_bad_input_is_refused_before_any_solve(
 
 
 def test_a_second_case_that_is_bad_is_refused_before_the_first_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cvxpriv.crosschecks.check.solver_answer", lambda *_: pytest.fail("a solver was asked"))
+    monkeypatch.setattr("cvxpriv.certify.check.solver_answer", lambda *_: pytest.fail("a solver was asked"))
     with pytest.raises(ModelError, match="second has Parameters without values"):
         crosscheck({"first": least_squares(), "second": unset_parameters()})
 
@@ -214,7 +214,7 @@ def test_a_state_that_makes_a_block_s_parameter_infinite_is_refused() -> None:
 
 
 def test_who_takes_a_problem_s_cones_is_told_without_compiling_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cvxpriv.crosschecks.problem_checks import capable
+    from cvxpriv.certify.problem_checks import capable
 
     x, X, weight = cp.Variable(3), cp.Variable((2, 2), symmetric=True), cp.Parameter(3, value=np.ones(3))
     problems = [
@@ -261,7 +261,7 @@ def test_a_point_outside_the_domain_is_named_and_is_loose_where_it_is_far_outsid
 
 
 def test_an_accurate_reference_starts_first_order_methods_from_the_answer_before() -> None:
-    from cvxpriv.crosschecks.references import accurate_answer
+    from cvxpriv.certify.references import accurate_answer
 
     x = cp.Variable(4, name="x")
     problem = cp.Problem(cp.Minimize(cp.sum_squares(np.arange(16.0).reshape(4, 4) @ x - 1) + cp.norm1(x)))
@@ -370,7 +370,7 @@ def test_claims_are_measured_in_a_process_of_their_own_and_a_crash_there_is_a_ro
     def crash(*_: object, **__: object) -> None:
         raise AssertionError("it was measured here")
 
-    monkeypatch.setattr("cvxpriv.crosschecks.asking.measures", crash)  # another process does not know of it
+    monkeypatch.setattr("cvxpriv.certify.solver_answers.measures", crash)  # another process does not know of it
     y = cp.Variable(2, name="y")
     tied = cp.Problem(cp.Minimize(cp.max(y)), [cp.sum(y) == 2])
     case, elsewhere, home = case_of_problem("tied", tied), Place(isolate=True), os.getpid()

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cvxpriv import resampling
 from cvxpriv.datasets import heart_failure
-from cvxpriv.disclosure import MEASURES, STATEMENT, bayes_accuracy, disclosure, measure
-from cvxpriv.distributions import JointTable
 from cvxpriv.errors import DataError
-from cvxpriv.information import mutual_information
-from cvxpriv.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
+from cvxpriv.mechanisms.disclosure import MEASURES, STATEMENT, bayes_accuracy, disclosure, measure
+from cvxpriv.tables import resampling
+from cvxpriv.tables.information import mutual_information
+from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
 
 COUNTS = [[40, 10, 3], [10, 40, 7]]
 MATRIX = np.array([[0.8, 0.2], [0.2, 0.8], [0.5, 0.5]])

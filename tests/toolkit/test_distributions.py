@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-import cvxpriv.distributions
 import cvxpriv.tables.alphabets
-from cvxpriv.distributions import Alphabet, JointTable
+import cvxpriv.tables.joint
 from cvxpriv.errors import DataError
 from cvxpriv.tables.frames import in_order, read_table, symbol
+from cvxpriv.tables.joint import Alphabet, JointTable
 
 ROUNDING = 1e-12  # sums of at most 36 terms below 1
 
@@ -224,7 +224,7 @@ def test_missing_values_in_unused_columns_do_no_harm():
 
 
 def test_an_alphabet_too_large_to_hold_is_refused(monkeypatch):
-    monkeypatch.setattr(cvxpriv.distributions, "MAX_CELLS", 5)
+    monkeypatch.setattr(cvxpriv.tables.joint, "MAX_CELLS", 5)
     with pytest.raises(DataError, match="2 x 3 cells"):
         JointTable.from_frame(PEOPLE, ["income"], ["age"])
     monkeypatch.setattr(cvxpriv.tables.alphabets, "MAX_SYMBOLS", 5)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cvxpriv.divergences import FDivergence, divergence
+from cvxpriv.divergences.equivalent_forms import TANGENTS, ways_of
 from cvxpriv.divergences.formulations import LARGEST, formulations, pair_block
-from cvxpriv.divergences.ways import TANGENTS, ways_of
+from cvxpriv.divergences.verification.evaluation import FormAt, joint_form, why_not_dcp
 from cvxpriv.errors import ModelError
-from cvxpriv.verification.divergences.evaluation import FormAt, joint_form, why_not_dcp
 
 from .divergence_cases import BUILT_IN
 

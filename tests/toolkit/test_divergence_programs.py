@@ -8,10 +8,10 @@ import pytest
 import sympy
 
 from cvxpriv.divergences import FDivergence, divergence
+from cvxpriv.divergences.cancellation import adjoint, derivative, tidied
 from cvxpriv.divergences.parsing import T, expression_of
 from cvxpriv.divergences.programs import MPMATH, NUMPY, compiled
 from cvxpriv.divergences.symbolic import array_function
-from cvxpriv.divergences.tidying import adjoint, derivative, tidied
 
 from .divergence_cases import TEXTS
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cvxpriv.attempts import try_solver
-from cvxpriv.crosschecks.problem_checks import capable
+from cvxpriv.certify.problem_checks import capable
 from cvxpriv.divergences import FDivergence, divergence, names
 from cvxpriv.divergences.limits import limit_of
 from cvxpriv.divergences.registry import ALIASES
 from cvxpriv.errors import ModelError
-from cvxpriv.solvers import solver_spec
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.chain import try_solver
+from cvxpriv.solvers.registry import solver_spec
 
 NAMES = [
     "mutual-information",

@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.crosschecks.domain import ROOM, into_domain
+from cvxpriv.certify.domain import ROOM, into_domain
 
 
 def moved(objective: cp.Expression, **values: object) -> tuple[float, float]:

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError
-from cvxpriv.learning import loss_named
 from cvxpriv.learning.encoding import Category, Encoding, Number, complete_rows
 from cvxpriv.learning.labels import class_probabilities, predicted, signed_labels
+from cvxpriv.penalties import loss_named
 
 PEOPLE = pd.DataFrame({"age": ["30", "50", "40"], "job": ["clerk", None, "farmer"], "zip": ["01", "02", "01"]})
 GIVEN: dict[str, Any] = {
@@ -87,7 +87,7 @@ def test_an_encoding_comes_back_from_its_document() -> None:
 
 
 def test_a_file_without_an_encoding_is_told_apart(tmp_path: Path) -> None:
-    from cvxpriv.runs import write_run
+    from cvxpriv.runs.saved import write_run
 
     with pytest.raises(DataError, match="holds no encoding"):
         Encoding.load(write_run(tmp_path / "run.json", "ISTDP", {}))

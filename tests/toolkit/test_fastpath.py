@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from cvxpriv.blocks.fastpath.problem import FastProblem, NotFast, supported
+from cvxpriv.blocks.fastpath.solvers import Scs
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.fastpath.problem import FastProblem, NotFast, supported
-from cvxpriv.fastpath.solvers import Scs
 
 Draw = Callable[[np.random.Generator], dict[str, Any]]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cvxpriv import files
 from cvxpriv.errors import DataError
-from cvxpriv.files import read_text, write_bytes, write_text
+from cvxpriv.reports import files
+from cvxpriv.reports.files import read_text, write_bytes, write_text
 
 
 class Broken(Exception):

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.crosschecks.formulations import compare_formulations
+from cvxpriv.certify.formulations import compare_formulations
 from cvxpriv.errors import ModelError
 
 SHARES = np.array([0.1, 0.2, 0.3, 0.4])

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cvxpriv import constraints
-from cvxpriv.block import Block
-from cvxpriv.declaration import Declaration, Known, Rule, with_rule
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration, Known, Rule, with_rule
+from cvxpriv.blocks.infeasibility import Infeasibility, explain, relaxed
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.infeasibility import Infeasibility, explain, relaxed
 
 KNOWN = Known(np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.array([[0.8, 0.2], [0.2, 0.8]]), ("low", "high"))
 NEAR = {"abs": 2e-6}  # of an amount: a slack's solver tolerance times a coefficient

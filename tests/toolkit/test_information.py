@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from cvxpriv.information import conditional_entropy, entropy, kl_divergence, mutual_information
+from cvxpriv.tables.information import conditional_entropy, entropy, kl_divergence, mutual_information
 
 ROUNDING = 1e-12  # sums of at most 64 terms of size about 1: rounding stays below 64 * 4 * 2.2e-16
 

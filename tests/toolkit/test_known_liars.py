@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import scs
 
-from cvxpriv.crosschecks.check import crosscheck
-from cvxpriv.crosschecks.formulations import compare_formulations
+from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.formulations import compare_formulations
 from cvxpriv.kkt import residuals
 
 CLARABEL_DEFAULT = {"tol_gap_abs": 1e-8, "tol_gap_rel": 1e-8, "tol_feas": 1e-8}

@@ -14,8 +14,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from cvxpriv.errors import ModelError
-from cvxpriv.learning import LOSSES, Loss, loss_named
-from cvxpriv.learning.proximal import logistic_root, monotone_root
+from cvxpriv.penalties import LOSSES, Loss, loss_named
+from cvxpriv.penalties.proximal import logistic_root, monotone_root
 
 CONVEX = [loss for loss in LOSSES.values() if loss.convex]
 EVERY = list(LOSSES.values())

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cvxpriv import release as release_module
-from cvxpriv.distributions import JointTable
 from cvxpriv.errors import DataError, ModelError, PrivacyError
-from cvxpriv.mechanism import Mechanism, provenance, stochastic_matrix
-from cvxpriv.release import SeededNoiseWarning, draw, uniforms
+from cvxpriv.mechanisms import release as release_module
+from cvxpriv.mechanisms.mechanism import Mechanism, provenance, stochastic_matrix
+from cvxpriv.mechanisms.release import SeededNoiseWarning, draw, uniforms
 from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.joint import JointTable
 
 MATRIX = [[0.5, 0.5, 0.0], [0.1, 0.2, 0.7], [1 / 3, 1 / 3, 1 / 3], [0.0, 0.0, 1.0]]
 INPUTS = Alphabet(("age", "sex"), (("30", "F"), ("30", "M"), ("40.5", "F"), ("40.5", "M")))
@@ -63,7 +63,7 @@ def test_a_saved_mechanism_comes_back_to_the_last_digit(tmp_path: Path, mechanis
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(1, 6))
 def test_any_random_matrix_survives_the_text_exactly(seed: int, rows: int, columns: int) -> None:
-    from cvxpriv.mechanism_file import Fields, dump, parse
+    from cvxpriv.mechanisms.file import Fields, dump, parse
 
     matrix = np.random.default_rng(seed).dirichlet(np.full(columns, 0.1), size=rows)
     fields = Fields("m", ("X",), tuple((str(i),) for i in range(rows)), ("y",) * columns, (), matrix.tolist(), {}, {})

@@ -7,7 +7,7 @@ import pytest
 
 from cvxpriv import JointTable, datasets
 from cvxpriv.errors import ModelError
-from cvxpriv.options import numbers, require_counts, require_positive, require_seed
+from cvxpriv.numerics.arguments import numbers, require_counts, require_positive, require_seed
 from cvxpriv.tables.documents import table_document, table_of
 
 

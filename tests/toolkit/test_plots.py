@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.plots import image, plot_curve, plot_history, plot_mechanism, save_figure
+from cvxpriv.mechanisms.plots import image, plot_curve, plot_history, plot_mechanism, save_figure
 from cvxpriv.tables.alphabets import Alphabet
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def labels(axes: Axes) -> list[str]:
 def test_importing_pictures_and_reports_needs_neither_matplotlib_nor_jinja() -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = sys.modules['jinja2'] = None;"
-        "import cvxpriv.plots, cvxpriv.report, cvxpriv"
+        "import cvxpriv.mechanisms.plots, cvxpriv.reports.page, cvxpriv"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_drawing_uses_no_pyplot(tmp_path: Path) -> None:
     code = (
-        "import sys, pandas as pd; from cvxpriv.plots import plot_curve, image;"
+        "import sys, pandas as pd; from cvxpriv.mechanisms.plots import plot_curve, image;"
         "image(plot_curve(pd.DataFrame({'utility': [0, 1], 'leakage': [0, 1]})), 'png');"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )

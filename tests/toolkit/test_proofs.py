@@ -9,13 +9,13 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.conic.data import ConeData, extract
-from cvxpriv.conic.proofs import PROOF, infeasibility_proof, ray, roomy
-from cvxpriv.crosschecks.cases import Case, case_of_problem
-from cvxpriv.crosschecks.check import crosscheck
-from cvxpriv.crosschecks.isolation import Place
-from cvxpriv.crosschecks.proofs import Proofs
-from cvxpriv.declaration import Declaration
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.certify.cases import Case, case_of_problem
+from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.isolation import Place
+from cvxpriv.certify.proofs import Proofs
+from cvxpriv.kkt.conic.data import ConeData, extract
+from cvxpriv.kkt.conic.proofs import PROOF, infeasibility_proof, ray, roomy
 
 x = cp.Variable(name="x")
 y = cp.Variable(2, name="y")
@@ -109,8 +109,8 @@ def test_proofs_are_looked_for_in_a_process_of_their_own_and_a_crash_there_is_no
     def crash(*_: object) -> None:
         raise AssertionError("a solver was called here")
 
-    monkeypatch.setattr("cvxpriv.conic.proofs._solved", crash)  # another process does not know of it
-    monkeypatch.setattr("cvxpriv.crosschecks.proofs.solve_conic", crash)
+    monkeypatch.setattr("cvxpriv.kkt.conic.proofs._solved", crash)  # another process does not know of it
+    monkeypatch.setattr("cvxpriv.certify.proofs.solve_conic", crash)
     empty, elsewhere = case_of_problem("case", EMPTY["linear"]), Place(isolate=True)
     found = Proofs(empty, elsewhere).infeasible
     assert found is not None

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cvxpriv.errors import ModelError
-from cvxpriv.learning import Regularizer, regularizer_named
-from cvxpriv.learning.regularizers import box, group, nonnegative, restricted
+from cvxpriv.penalties import Regularizer, regularizer_named
+from cvxpriv.penalties.regularizers import box, group, nonnegative, restricted
 
 EVERY = [
     *map(regularizer_named, ("none", "l2", "l1", "elastic-net:0.3", "elastic-net:0", "nonneg", "box:-0.5:1")),

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cvxpriv import report as report_module
-from cvxpriv.crosschecks.verdicts import VERDICTS
+from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.formatting import format_cell, format_number
-from cvxpriv.plots import plot_curve
-from cvxpriv.provenance import machine, versions
-from cvxpriv.report import Headline, Picture, Report, Section, Table, render, write
+from cvxpriv.mechanisms.plots import plot_curve
+from cvxpriv.reports import page as report_module
+from cvxpriv.reports.formatting import format_cell, format_number
+from cvxpriv.reports.page import Headline, Picture, Report, Section, Table, render, write
+from cvxpriv.reports.provenance import machine, versions
 
 PNG = b"\x89PNG\r\n\x1a\nrest"
 VOID = {"meta", "img"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cvxpriv.engines import DCP, Checked, ClosedForm, engine_named
+from cvxpriv.blocks.engines import DCP, Checked, ClosedForm, engine_named
 from cvxpriv.errors import Disagreement, ModelError, PrivacyError
+from cvxpriv.numerics.arrays import Values
 from cvxpriv.privacy import Noise
-from cvxpriv.running import run
-from cvxpriv.schedule import Context, Draw, Invariant, Loop, Parallel, Public, Sweep, Update
-from cvxpriv.state import Values
-from cvxpriv.stopping import AnyOf, Below, Moved, Never
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Draw, Invariant, Loop, Parallel, Public, Sweep, Update
+from cvxpriv.schedules.stopping import AnyOf, Below, Moved, Never
 from tests.toolkit.test_block import TARGET, projection
 
 KEYS = frozenset({"a", "b"})

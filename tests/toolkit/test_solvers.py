@@ -8,9 +8,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.attempts import Attempt, Solved, solve, try_solver
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.solvers import DEFAULT_CHAIN, SOLVERS, fallback_chain, installed, solver_spec
+from cvxpriv.solvers.chain import Attempt, Solved, solve, try_solver
+from cvxpriv.solvers.registry import DEFAULT_CHAIN, SOLVERS, fallback_chain, installed, solver_spec
 
 
 def entropy_problem() -> tuple[cp.Problem, cp.Variable]:

@@ -8,16 +8,16 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.attempts import Attempt, Solution
-from cvxpriv.block import Block
-from cvxpriv.crosschecks import crosscheck
-from cvxpriv.declaration import Declaration
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
+from cvxpriv.certify import crosscheck
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.divergences.tangents import refined, starting_points, tangents
 from cvxpriv.divergences.term import DivergenceTerm, TermForm
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.refinement import Refinement, Round, solve_refined
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.solvers.chain import Attempt, Solution
 
 NAMES = [
     "mutual-information",

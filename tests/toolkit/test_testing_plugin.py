@@ -9,9 +9,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv import solvers
+from cvxpriv.certify.pytest_plugin import assert_solvers_agree
 from cvxpriv.errors import Disagreement
-from cvxpriv.testing import assert_solvers_agree
+from cvxpriv.solvers import registry as solvers
 
 pytest_plugins = ["pytester"]
 
@@ -92,7 +92,7 @@ def test_the_option_and_the_marker_are_in_pytests_own_help(pytester: pytest.Pyte
 
 def test_the_plugin_imports_nothing_of_weight() -> None:
     heavy = ("cvxpy", "numpy", "pandas", "scipy", "joblib", "click")
-    program = f"import cvxpriv.testing, sys; print([name for name in {heavy} if name in sys.modules])"
+    program = f"import cvxpriv.certify.pytest_plugin, sys; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -13,9 +13,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.crosschecks.check import crosscheck
+from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.pytest_plugin import assert_solvers_agree
 from cvxpriv.kkt import proximal, residuals
-from cvxpriv.testing import assert_solvers_agree
 
 Known = tuple[cp.Problem, Any]
 SLACK = 1e-4  # a stationarity of a solver's point at its own tolerance, 1e-7 to 1e-10: the square root, with room

@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from cvxpriv.conic.residuals import CONDITIONS, Certificate, ConeResiduals
-from cvxpriv.crosschecks.answers import Answer
-from cvxpriv.crosschecks.contradictions import settle
-from cvxpriv.crosschecks.proofs import Growth, Proofs
-from cvxpriv.crosschecks.verdicts import Evidence, Tolerances, Verdict, judge, judge_claim, worst_of
+from cvxpriv.certify.answers import Answer
+from cvxpriv.certify.contradictions import settle
+from cvxpriv.certify.proofs import Growth, Proofs
+from cvxpriv.certify.verdicts import Evidence, Tolerances, Verdict, judge, judge_claim, worst_of
+from cvxpriv.kkt.conic.residuals import CONDITIONS, Certificate, ConeResiduals
 
 TOLERANCES = Tolerances()
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import cvxpriv as cpv
 from cvxpriv.divergences import FDivergence, divergence, forms
+from cvxpriv.divergences.verification.agreement import row_optimum
+from cvxpriv.divergences.verification.derivatives import numerical_slope
+from cvxpriv.divergences.verification.findings import Check, Finding, judged, run_checks
 from cvxpriv.errors import ModelError
-from cvxpriv.verification.divergences.agreement import row_optimum
-from cvxpriv.verification.divergences.derivatives import numerical_slope
-from cvxpriv.verification.findings import Check, Finding, judged, run_checks
 
 from .divergence_cases import BUILT_IN, NOT_STRICT
 

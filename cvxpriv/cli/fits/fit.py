@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from cvxpriv.certify.check import CrossCheck
 from cvxpriv.cli.rows import Rows
-from cvxpriv.crosschecks.check import CrossCheck
 from cvxpriv.errors import NotConverged
-from cvxpriv.files import PathLike
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.scores import Scores, scores_of
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Accounting
-from cvxpriv.state import Array
+from cvxpriv.reports.files import PathLike
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cvxpriv.report import Report
+    from cvxpriv.reports.page import Report
 
 __all__ = ["Fit", "Model", "scored"]
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.cli.fits.fit import Model
-from cvxpriv.pictures import GREY, blank, styled
-from cvxpriv.plots import COLOURS
-from cvxpriv.state import Array
+from cvxpriv.mechanisms.plots import COLOURS
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.pictures import GREY, blank, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from cvxpriv.certify.page import largest_residual, worst_first
 from cvxpriv.cli.fits.fit import Fit, settings_of
 from cvxpriv.cli.fits.pictures import SHOWN, plot_coefficients, plot_operating_characteristic
-from cvxpriv.crosschecks.page import largest_residual, worst_first
-from cvxpriv.formatting import format_number
 from cvxpriv.learning.columns import Category
-from cvxpriv.plots import plot_history
-from cvxpriv.report import Headline, Picture, Section, Table
+from cvxpriv.mechanisms.plots import plot_history
+from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.page import Headline, Picture, Section, Table
 
 __all__ = [
     "coefficients_section",

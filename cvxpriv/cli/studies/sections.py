@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from cvxpriv.certify.page import largest_residual, worst_first
 from cvxpriv.cli.studies.study import Study, exact_zero
-from cvxpriv.crosschecks.page import largest_residual, worst_first
-from cvxpriv.formatting import format_number
-from cvxpriv.plots import plot_history
-from cvxpriv.report import Headline, Picture, Section, Table
+from cvxpriv.mechanisms.plots import plot_history
+from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.page import Headline, Picture, Section, Table
 
 __all__ = [
     "crosscheck_section",

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import click
 import pandas as pd
 
+from cvxpriv.certify.check import CrossCheck
 from cvxpriv.cli.layout import number
 from cvxpriv.cli.options import NAMES, packed
-from cvxpriv.crosschecks.check import CrossCheck
-from cvxpriv.disclosure import Disclosure
-from cvxpriv.distributions import JointTable
 from cvxpriv.errors import NotConverged
-from cvxpriv.mechanism_run import MechanismRun
+from cvxpriv.mechanisms.disclosure import Disclosure
+from cvxpriv.runs.mechanism_run import MechanismRun
+from cvxpriv.tables.joint import JointTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cvxpriv.report import Report
+    from cvxpriv.reports.page import Report
 
 __all__ = ["CERTIFIED", "SOLVERS", "Extras", "Study", "exact_zero", "extra_options", "solvers_option"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.cli.crosscheck import crosscheck_text
 from cvxpriv.cli.layout import number, paragraph, residual, table
 from cvxpriv.cli.studies.study import Study, exact_zero
-from cvxpriv.crosschecks.verdicts import VERDICTS
 
 if TYPE_CHECKING:
-    from cvxpriv.crosschecks.check import CrossCheck
+    from cvxpriv.certify.check import CrossCheck
 
 __all__ = ["crosscheck_part", "curve_part", "effort_rows", "heading", "interval_text", "padded", "reported", "share"]
 

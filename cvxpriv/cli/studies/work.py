@@ -11,10 +11,10 @@ import pandas as pd
 from cvxpriv.cli.interrupts import Interrupt, watched
 from cvxpriv.cli.studies.study import CERTIFIED, Extras, Study
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.disclosure import disclosure
-from cvxpriv.mechanism_run import MechanismRun
-from cvxpriv.progress import track
-from cvxpriv.solvers import solver_spec
+from cvxpriv.mechanisms.disclosure import disclosure
+from cvxpriv.reports.progress import track
+from cvxpriv.runs.mechanism_run import MechanismRun
+from cvxpriv.solvers.registry import solver_spec
 
 __all__ = ["curve_points", "solve_watched", "studied"]
 

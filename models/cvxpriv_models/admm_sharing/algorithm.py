@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from cvxpriv.block import Block
-from cvxpriv.declaration import Rule
-from cvxpriv.schedule import AnyStep, Loop, Measure, Parallel, Sweep
-from cvxpriv.state import Array, Values, single, starts_in
-from cvxpriv.stopping import Below
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Rule
+from cvxpriv.numerics.arrays import Array, Values, single, starts_in
+from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep
+from cvxpriv.schedules.stopping import Below
 
 from . import balancing, kkt, lagrangian
 from .anderson import Anderson

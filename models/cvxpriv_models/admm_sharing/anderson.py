@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
 
 from .blocks import total_share
 from .factor import Factor

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cvxpriv.schedule import Update
-from cvxpriv.state import Values, single
+from cvxpriv.numerics.arrays import Values, single
+from cvxpriv.schedules.steps import Update
 
 from . import kkt
 from .factor import Factor

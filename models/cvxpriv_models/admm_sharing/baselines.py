@@ -12,8 +12,8 @@ import pandas as pd
 from scipy import sparse
 
 from cvxpriv.errors import ModelError
-from cvxpriv.options import require_counts, require_positive, require_seed
-from cvxpriv.state import Array
+from cvxpriv.numerics.arguments import require_counts, require_positive, require_seed
+from cvxpriv.numerics.arrays import Array
 
 from .problem import Part, Problem
 from .run import Fitted

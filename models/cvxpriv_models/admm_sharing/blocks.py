@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.block import Block
-from cvxpriv.declaration import Declaration
-from cvxpriv.schedule import Update
-from cvxpriv.state import Array, Values, single, stack, starts_in
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
+from cvxpriv.schedules.steps import Update
 
 from . import closed_form
 from .factor import Factor

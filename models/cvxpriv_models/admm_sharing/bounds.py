@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from cvxpriv.errors import PrivacyError, suggest
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .problem import Part, Problem
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.learning import Loss, Regularizer
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import Loss, Regularizer
 
 from .factor import Factor
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from cvxpriv.cli.fits.ending import ends, finish
+from cvxpriv.cli.fits.finish import ends, finish
 from cvxpriv.cli.fits.row_options import row_options
 from cvxpriv.cli.options import NAMES, field_option, output_options, packed
 from cvxpriv.cli.outputs import require_report_packages, require_writable

@@ -13,8 +13,8 @@ from scipy import sparse
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.estimators import BinaryLogisticClassifier, ConvergenceWarning
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Accounting
-from cvxpriv.state import Array
 
 from .intercept import bounds_with_ones, model_with_intercept
 from .model import ADMMSharing

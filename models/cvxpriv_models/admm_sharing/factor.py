@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg, sparse
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .problem import Part
 

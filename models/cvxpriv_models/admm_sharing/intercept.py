@@ -16,8 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from cvxpriv.errors import ModelError
-from cvxpriv.learning import Loss, Regularizer, regularizer_named
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import Loss, Regularizer, regularizer_named
 
 from .model import ADMMSharing
 from .problem import Part

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.learning import Regularizer
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.penalties import Regularizer
 
 from .blocks import total_share
 from .factor import Factor

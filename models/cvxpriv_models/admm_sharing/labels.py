@@ -20,10 +20,10 @@ import cvxpy as cp
 import numpy as np
 from scipy.special import expit, ndtri
 
-from cvxpriv.learning import Loss
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.penalties import Loss
 from cvxpriv.privacy import Noise
-from cvxpriv.schedule import Draw
-from cvxpriv.state import Array, Values
+from cvxpriv.schedules.steps import Draw
 
 __all__ = ["LABELS", "flip_probability", "flipping", "gaussian_equivalent", "recovered", "unbiased"]
 

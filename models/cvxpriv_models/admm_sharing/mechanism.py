@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from cvxpriv.attempts import Solution
-from cvxpriv.block import Block
+from cvxpriv.blocks.block import Block
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.privacy import Noise
-from cvxpriv.schedule import AnyStep, Draw, Loop, Measure, Parallel, Public, Sweep, Update
-from cvxpriv.state import Array, Values
-from cvxpriv.stopping import Never
+from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Measure, Parallel, Public, Sweep, Update
+from cvxpriv.schedules.stopping import Never
+from cvxpriv.solvers.chain import Solution
 
 from . import blocks, sensitivity
 from .algorithm import LOOP, Rules, constrained

@@ -12,19 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from cvxpriv.crosschecks.cases import Case, case_of_block
-from cvxpriv.declaration import Rule
-from cvxpriv.engines import Engine, engine_named
+from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, suggest
-from cvxpriv.files import PathLike
-from cvxpriv.history import History
-from cvxpriv.learning import Loss, Regularizer
-from cvxpriv.options import require_counts, require_positive
-from cvxpriv.progress import track
-from cvxpriv.running import run
-from cvxpriv.runs import read_run
-from cvxpriv.schedule import Context
-from cvxpriv.state import Array, Values, single
+from cvxpriv.numerics.arguments import require_counts, require_positive
+from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.penalties import Loss, Regularizer
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.progress import track
+from cvxpriv.runs.saved import read_run
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context
 
 from . import algorithm, kkt
 from .assumptions import Assumptions, check
@@ -58,7 +58,7 @@ class ADMMSharing:
         `sigmoid` is not convex: it needs a large enough rho, and reaches a stationary point.
     regularizer : str or Regularizer, or one a party
         `l2` is (1/2)||x||^2; `l1`, `elastic-net:<ratio>`, `nonneg`, `box:<low>:<high>`, `none`,
-        `cvxpriv.learning.regularizers.group(...)`.
+        `cvxpriv.penalties.regularizers.group(...)`.
     lam : float
         >= 0.
     sets : str, or one a party, optional

@@ -14,8 +14,8 @@ from cvxpriv.cli.fits.sections import (
     settings_section,
     summary,
 )
-from cvxpriv.provenance import machine, versions
-from cvxpriv.report import Report, Section
+from cvxpriv.reports.page import Report, Section
+from cvxpriv.reports.provenance import machine, versions
 
 from .study import SharingFit
 

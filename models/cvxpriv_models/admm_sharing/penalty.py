@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.learning import Loss
+from cvxpriv.penalties import Loss
 
 from .schemes import Scheme
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cvxpriv.engines import ClosedForm
-from cvxpriv.history import History
+from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.privacy import PrivacyWarning, gaussian_mu, noise_source
-from cvxpriv.privacy.records import history_of_loop
-from cvxpriv.progress import track
-from cvxpriv.running import run as run_schedule
-from cvxpriv.schedule import Context
-from cvxpriv.state import Array, Values, single
+from cvxpriv.reports.progress import track
+from cvxpriv.runs.private_records import history_of_loop
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run as run_schedule
+from cvxpriv.schedules.steps import Context
 
 from . import bounds, labels, mechanism, spending
 from .algorithm import LOOP

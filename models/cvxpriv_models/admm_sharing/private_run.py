@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import DataError
-from cvxpriv.files import PathLike
-from cvxpriv.learning import loss_named, regularizer_named
-from cvxpriv.options import require_counts, require_seed
+from cvxpriv.numerics.arguments import require_counts, require_seed
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.penalties import loss_named, regularizer_named
 from cvxpriv.privacy import Accounting
-from cvxpriv.privacy.records import accounting_document, accounting_of, finite_or_none, none_as_infinite, read_fit
-from cvxpriv.runs import write_run
-from cvxpriv.schedule import Release
-from cvxpriv.state import Values
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.private_records import accounting_document, accounting_of, finite_or_none, none_as_infinite, read_fit
+from cvxpriv.runs.saved import write_run
+from cvxpriv.schedules.steps import Release
 
 from . import algorithm
 from .blocks import centre
@@ -29,7 +29,7 @@ from .run import ROWS, Fitted, sampled
 from .schemes import scheme_named
 
 if TYPE_CHECKING:
-    from cvxpriv.crosschecks.check import CrossCheck
+    from cvxpriv.certify.check import CrossCheck
 
     from .model import ADMMSharing
 
@@ -111,7 +111,7 @@ class PrivateSharingRun(Fitted):
         model : ADMMSharing, optional
             The one that was fitted.
         **options
-            Passed to `cvxpriv.crosschecks.check.crosscheck`.
+            Passed to `cvxpriv.certify.check.crosscheck`.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class PrivateSharingRun(Fitted):
         ModelError
             The loss is a user's own, and known by its name only.
         """
-        from cvxpriv.crosschecks.check import case_of_block, crosscheck
+        from cvxpriv.certify.check import case_of_block, crosscheck
 
         require_counts(rows=rows)
         require_seed(seed)

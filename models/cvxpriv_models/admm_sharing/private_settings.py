@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxpriv.errors import PrivacyError, suggest
-from cvxpriv.options import require_counts, require_positive
+from cvxpriv.numerics.arguments import require_counts, require_positive
 from cvxpriv.privacy.gaussian import require_budget
 
 from . import bounds

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.learning import Loss, Regularizer, loss_named, regularizer_named
 from cvxpriv.learning.labels import signed_labels
-from cvxpriv.learning.regularizers import restricted
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import Loss, Regularizer, loss_named, regularizer_named
+from cvxpriv.penalties.regularizers import restricted
 
 __all__ = ["Part", "Problem", "checked_part"]
 

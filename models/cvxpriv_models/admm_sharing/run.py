@@ -13,15 +13,15 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from cvxpriv.block import Block
+from cvxpriv.blocks.block import Block
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.files import PathLike
-from cvxpriv.history import History
 from cvxpriv.learning.labels import class_probabilities, predicted
-from cvxpriv.options import require_counts, require_seed
-from cvxpriv.privacy.records import read_fit
-from cvxpriv.runs import write_run
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arguments import require_counts, require_seed
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.private_records import read_fit
+from cvxpriv.runs.saved import write_run
+from cvxpriv.schedules.history import History
 
 from . import algorithm
 from .algorithm import Rules
@@ -32,7 +32,7 @@ from .problem import Problem, checked_part
 from .schemes import scheme_named
 
 if TYPE_CHECKING:
-    from cvxpriv.crosschecks.check import CrossCheck
+    from cvxpriv.certify.check import CrossCheck
 
 __all__ = ["ROWS", "Fitted", "Settings", "SharingRun", "sampled"]
 
@@ -179,14 +179,14 @@ class SharingRun(Fitted):
         seed : int
             Of that draw.
         **options
-            Passed to `cvxpriv.crosschecks.check.crosscheck`.
+            Passed to `cvxpriv.certify.check.crosscheck`.
 
         Raises
         ------
         ModelError
             The run was read from a file.
         """
-        from cvxpriv.crosschecks.check import case_of_block, crosscheck
+        from cvxpriv.certify.check import case_of_block, crosscheck
 
         require_counts(rows=rows)
         require_seed(seed)

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.learning import Regularizer
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import Regularizer
 
 from .factor import Factor
 

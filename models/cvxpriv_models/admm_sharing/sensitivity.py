@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["cell", "column", "operator", "printed", "row", "shrinkage"]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from cvxpriv.privacy import Accounting, Claim, account
-from cvxpriv.schedule import Release
+from cvxpriv.schedules.steps import Release
 
 from .labels import LABELS
 

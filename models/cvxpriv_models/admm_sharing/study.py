@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cvxpriv.cli.fits.ending import worked
+from cvxpriv.cli.fits.finish import worked
 from cvxpriv.cli.fits.fit import Fit, scored
 from cvxpriv.cli.interrupts import Interrupt
 from cvxpriv.cli.rows import Rows
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
-from cvxpriv.learning import loss_named
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import loss_named
 from cvxpriv.privacy.gaussian import require_budget
-from cvxpriv.state import Array
 
 from .bounds import ADJACENCIES
 from .intercept import Intercept, bounds_with_ones, model_with_intercept
@@ -29,7 +29,7 @@ from .run import SharingRun
 from .schemes import scheme_named
 
 if TYPE_CHECKING:
-    from cvxpriv.report import Report
+    from cvxpriv.reports.page import Report
 
 __all__ = ["SharingFit", "SharingOptions", "columns_of", "study"]
 

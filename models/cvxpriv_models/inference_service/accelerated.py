@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cvxpriv.schedule import Accelerator
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.schedules.steps import Accelerator
 
 from . import measures
 from .problem import Problem

@@ -16,20 +16,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from cvxpriv.block import Block
+from cvxpriv.blocks.block import Block
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.schedule import Loop, Sweep, Update
-from cvxpriv.state import Values
-from cvxpriv.stopping import AnyOf, Below, Moved, Stop
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.schedules.steps import Loop, Sweep, Update
+from cvxpriv.schedules.stopping import AnyOf, Below, Moved, Stop
 
 from . import closed_form
 from .accelerated import squarem
 from .blocks import accuracy_block, marginal, row
 from .bregman import bregman_marginal, bregman_mechanism
-from .figures import Risen, Rules, measure, objective, rises, ruled, with_rules
 from .gradient import ascent
 from .joint import joint
-from .nested import OUTER, SOLVED, STILL, Options, consistent, keep, nested
+from .measured import Risen, Rules, measure, objective, rises, ruled, with_rules
+from .nested_sweeps import OUTER, SOLVED, STILL, Options, consistent, keep, nested
 from .problem import Problem
 
 __all__ = ["ALGORITHMS", "AUTO", "JOINT", "OUTER", "Options", "blocks", "joint_step", "joint_steps", "schedule"]

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.attempts import Solution
-from cvxpriv.block import Block
-from cvxpriv.declaration import Declaration, Known
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration, Known
 from cvxpriv.divergences.term import DivergenceTerm
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.solvers.chain import Solution
 
 from . import closed_form
 from .domain import floored_rows, lifted_rows

@@ -11,10 +11,10 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.attempts import Solution
-from cvxpriv.block import Block
-from cvxpriv.declaration import Declaration
-from cvxpriv.state import Array, Values
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.solvers.chain import Solution
 
 from . import closed_form
 from .blocks import PRICE_LIMIT, ROW_FLOOR, ROWS_SUM, marginal_block

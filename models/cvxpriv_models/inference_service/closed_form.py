@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import entr
 
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
 
 from .marginal_roots import solve_marginal
 from .simplex_rows import solve_rows

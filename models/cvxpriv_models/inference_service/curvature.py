@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Inverse", "inverse"]
 

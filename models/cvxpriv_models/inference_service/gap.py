@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from cvxpriv.conic.program import solve_conic
-from cvxpriv.crosschecks.cases import case_of_block
-from cvxpriv.solvers import solver_spec
-from cvxpriv.state import Values
+from cvxpriv.certify.cases import case_of_block
+from cvxpriv.kkt.conic.program import solve_conic
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.registry import solver_spec
 
 from . import kkt
-from .figures import Rules, with_rules
 from .joint import joint
+from .measured import Rules, with_rules
 from .problem import Problem
 
 __all__ = ["certified_gap"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
 
 from . import closed_form, kkt, measures
 from .domain import projected_rows

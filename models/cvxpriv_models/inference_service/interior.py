@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from . import closed_form
 from .blocks import PRICE_LIMIT

@@ -12,11 +12,11 @@ from functools import partial
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.attempts import Solution
-from cvxpriv.block import Block
-from cvxpriv.declaration import Declaration, Known
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration, Known
 from cvxpriv.divergences.term import DivergenceTerm
-from cvxpriv.state import Array, Values, single
+from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.solvers.chain import Solution
 
 from . import interior, measures, vertices
 from .blocks import ROW_FLOOR, ROWS_SUM, bounded_cost

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 from scipy.sparse import block_array, csr_array, diags_array, eye_array, kron
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
 from .row_roots import jump_at

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from . import closed_form, linear_pieces, measures, vertices
 from .kink_slopes import Kinks, kinks_near, least_at_kinks

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from cvxpriv.divergences import FDivergence
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Pieces", "marginal_roots", "pieces_of", "row_roots", "simplex_rows"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.divergences import FDivergence
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from . import linear_pieces
 from .row_roots import positive_cubic_root

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.divergences import FDivergence
-from cvxpriv.information import mutual_information
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import mutual_information
 
 from .closed_form import cost
 

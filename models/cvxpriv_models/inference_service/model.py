@@ -10,26 +10,26 @@ from functools import partial
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.block import Block
-from cvxpriv.crosschecks.cases import Case, case_of_block
-from cvxpriv.declaration import Rule
-from cvxpriv.distributions import JointTable
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.divergences import FDivergence
-from cvxpriv.engines import Engine, engine_named
 from cvxpriv.errors import ModelError
-from cvxpriv.files import PathLike
-from cvxpriv.options import numbers, require_seed
-from cvxpriv.sweeps import sweep
+from cvxpriv.numerics.arguments import numbers, require_seed
+from cvxpriv.reports.files import PathLike
+from cvxpriv.schedules.independent_runs import sweep
+from cvxpriv.tables.joint import JointTable
 
 from . import algorithm
 from .algorithm import AUTO, Options
-from .asking import require_solvable, warn_without_guarantee
-from .beginning import given, initial
-from .best import best_run
-from .figures import Rules, with_rules
+from .initial_mechanisms import given, initial
 from .joint import joint
+from .measured import Rules, with_rules
 from .problem import Problem
 from .run import InferenceRun, Settings
+from .selection import best_run
+from .solve_arguments import require_solvable, warn_without_guarantee
 from .solving import Callback, solve_starts
 from .thresholds import CriticalBeta, critical_beta
 

@@ -18,12 +18,12 @@ from cvxpriv.cli.studies.sections import (
     settings_section,
     starts_section,
 )
-from cvxpriv.formatting import format_number
-from cvxpriv.pictures import GREY, blank, styled
-from cvxpriv.plots import COLOURS, USED, plot_mechanism
-from cvxpriv.provenance import machine, versions
-from cvxpriv.report import Headline, Picture, Report, Section, Table
-from cvxpriv.state import Array
+from cvxpriv.mechanisms.plots import COLOURS, USED, plot_mechanism
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.page import Headline, Picture, Report, Section, Table
+from cvxpriv.reports.pictures import GREY, blank, styled
+from cvxpriv.reports.provenance import machine, versions
 
 from .findings import formula_of, promise, remarks
 from .study import ServiceStudy

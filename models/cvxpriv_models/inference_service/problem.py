@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.distributions import JointTable
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.joint import JointTable
 
 from . import measures
 

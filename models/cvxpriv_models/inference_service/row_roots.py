@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import wrightomega
 
 from cvxpriv.divergences import FDivergence
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from . import linear_pieces
 from .slopes import TINY, slopes_of

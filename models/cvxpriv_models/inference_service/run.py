@@ -7,15 +7,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from cvxpriv.block import Block
+from cvxpriv.blocks.block import Block
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.files import PathLike
 from cvxpriv.kkt import Residuals
-from cvxpriv.mechanism import Mechanism, provenance
-from cvxpriv.mechanism_run import MechanismRun, restored
-from cvxpriv.runs import read_run, write_run
-from cvxpriv.state import Array
+from cvxpriv.mechanisms.mechanism import Mechanism, provenance
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.mechanism_run import MechanismRun, restored
+from cvxpriv.runs.saved import read_run, write_run
 from cvxpriv.tables.documents import table_of
 
 from . import algorithm, kkt

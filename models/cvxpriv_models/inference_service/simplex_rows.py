@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.divergences import FDivergence
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from . import linear_pieces
 from .row_roots import jump_at, row_roots

@@ -15,7 +15,7 @@ import numpy as np
 
 from cvxpriv.divergences import FDivergence
 from cvxpriv.divergences.builtin import BUILT_IN
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["TINY", "Slopes", "slopes_of"]
 

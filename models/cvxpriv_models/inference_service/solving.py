@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from cvxpriv.engines import Engine
-from cvxpriv.history import History
-from cvxpriv.running import run
-from cvxpriv.schedule import Context, Loop
-from cvxpriv.state import Array, Values, put, take
+from cvxpriv.blocks.engines import Engine
+from cvxpriv.numerics.arrays import Array, Values, put, take
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Loop
 
 from . import algorithm, closed_form, kkt
 from .algorithm import AUTO, Options
-from .figures import Rules, finished, objective
+from .measured import Rules, finished, objective
 from .problem import Problem
 from .slopes import slopes_of
 from .starts import grid_start, initial_state, without_rare

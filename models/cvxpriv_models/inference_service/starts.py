@@ -13,9 +13,9 @@ from math import comb
 
 import numpy as np
 
-from cvxpriv.engines import Engine
-from cvxpriv.information import kl_divergence
-from cvxpriv.state import Array
+from cvxpriv.blocks.engines import Engine
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import kl_divergence
 
 from . import closed_form
 from .domain import floored_rows

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.cli.divergences import divergence_or_text
 from cvxpriv.cli.interrupts import Interrupt
 from cvxpriv.cli.layout import number
 from cvxpriv.cli.studies import Extras, Study, curve_points, solve_watched, studied
 from cvxpriv.cli.terminal import Terminal, solvers_silent
 from cvxpriv.constraints import ReadyRule, parse
-from cvxpriv.declaration import Known
-from cvxpriv.distributions import JointTable
+from cvxpriv.tables.joint import JointTable
 
 from .model import InferenceAsService
 from .run import InferenceRun
@@ -26,7 +26,7 @@ from .thresholds import CriticalBeta, critical_beta
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cvxpriv.report import Report
+    from cvxpriv.reports.page import Report
 
 __all__ = ["ServiceStudy", "SolveOptions", "solved", "study"]
 

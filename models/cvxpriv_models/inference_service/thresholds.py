@@ -20,8 +20,8 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from cvxpriv.divergences import FDivergence
-from cvxpriv.information import kl_divergence
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import kl_divergence
 
 from .problem import Problem
 

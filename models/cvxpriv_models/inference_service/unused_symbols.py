@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from . import closed_form
 from .problem import Problem

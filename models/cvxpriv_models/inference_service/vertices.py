@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.optimize import OptimizeResult, linprog
 from scipy.sparse import csr_array, eye_array, hstack, kron, vstack
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from . import closed_form, measures
 from .blocks import PRICE_LIMIT

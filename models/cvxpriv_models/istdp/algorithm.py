@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cvxpriv.block import Block
+from cvxpriv.blocks.block import Block
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.schedule import Accelerator, Loop
+from cvxpriv.schedules.steps import Accelerator, Loop
 
 from .blocks import proximal_block
 from .gist import gist

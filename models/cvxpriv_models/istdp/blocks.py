@@ -7,11 +7,11 @@ from collections.abc import Hashable
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.attempts import Solution
-from cvxpriv.block import Block
-from cvxpriv.declaration import Declaration
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array, Values, starts_in
+from cvxpriv.numerics.arrays import Array, Values, starts_in
+from cvxpriv.solvers.chain import Solution
 
 from .closed_form import proximal
 from .penalties import Penalty

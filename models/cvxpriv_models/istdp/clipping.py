@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .problem import Design, Problem
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .penalties import Penalty
 

@@ -10,7 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from cvxpriv.errors import DataError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Design", "read_design", "refuse_constant", "with_ones"]
 

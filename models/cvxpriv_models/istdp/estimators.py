@@ -8,7 +8,7 @@ import numpy as np
 
 from cvxpriv.learning.estimators import BinaryLogisticClassifier
 from cvxpriv.learning.linear import LinearFit
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .model import ISTDP
 from .penalties import Penalty

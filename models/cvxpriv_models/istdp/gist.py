@@ -22,9 +22,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.schedule import Accelerator, Invariant, Loop, Sweep, Update
-from cvxpriv.state import Array, Values, single, stack, starts_in
-from cvxpriv.stopping import AnyOf, Below, Moved
+from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
+from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Sweep, Update
+from cvxpriv.schedules.stopping import AnyOf, Below, Moved
 
 from . import closed_form, kkt
 from .blocks import proximal_block

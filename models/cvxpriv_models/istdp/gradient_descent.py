@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.errors import ModelError
-from cvxpriv.schedule import Update
-from cvxpriv.state import Values
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.schedules.steps import Update
 
 from .penalties import ElasticNet, Penalty
 from .problem import Problem

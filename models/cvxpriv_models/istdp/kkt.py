@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .penalties import Penalty
 

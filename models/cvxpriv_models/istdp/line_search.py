@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxpriv.errors import ModelError
-from cvxpriv.options import require_counts
+from cvxpriv.numerics.arguments import require_counts
 
 from .penalties import Penalty
 

@@ -11,15 +11,15 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from cvxpriv.block import Block
-from cvxpriv.crosschecks.cases import Case, case_of_block
-from cvxpriv.engines import Engine, engine_named
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
-from cvxpriv.files import PathLike
-from cvxpriv.learning import Loss
-from cvxpriv.options import numbers, require_counts, require_positive
-from cvxpriv.runs import read_run
-from cvxpriv.state import Array
+from cvxpriv.numerics.arguments import numbers, require_counts, require_positive
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import Loss
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.saved import read_run
 
 from .algorithm import blocks, schedule
 from .blocks import proximal_block

@@ -12,14 +12,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cvxpriv.block import Block
-from cvxpriv.engines import ClosedForm
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.numerics.arrays import Array, Values, single, stack
 from cvxpriv.privacy import Noise, account
-from cvxpriv.privacy.records import history_of_loop
-from cvxpriv.running import run
-from cvxpriv.schedule import Context, Draw, Loop, Public, Sweep, Update
-from cvxpriv.state import Array, Values, single, stack
-from cvxpriv.stopping import Never
+from cvxpriv.runs.private_records import history_of_loop
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Draw, Loop, Public, Sweep, Update
+from cvxpriv.schedules.stopping import Never
 
 from . import printed
 from .blocks import proximal_block

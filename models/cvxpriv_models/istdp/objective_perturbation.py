@@ -24,9 +24,9 @@ import pandas as pd
 from scipy.linalg import cho_factor, cho_solve
 
 from cvxpriv.errors import ModelError, PrivacyError
-from cvxpriv.learning import LOSSES
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import LOSSES
 from cvxpriv.privacy import Accounting, Claim, Noise
-from cvxpriv.state import Array
 
 from .clipping import ADJACENCIES, clipped_rows, neighbours
 from .gradient_descent import smooth_weight

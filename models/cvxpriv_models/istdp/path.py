@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError
-from cvxpriv.options import numbers, require_counts
+from cvxpriv.numerics.arguments import numbers, require_counts
 
 from .penalties import Penalty
 from .problem import Problem

@@ -10,9 +10,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from cvxpriv.state import Array
-from cvxpriv.verification.dispatch import Options, verification_of
-from cvxpriv.verification.findings import NOT_APPLICABLE, Check, Finding, Verification, judged, run_checks
+from cvxpriv.divergences.verification.dispatch import Options, verification_of
+from cvxpriv.divergences.verification.findings import NOT_APPLICABLE, Check, Finding, Verification, judged, run_checks
+from cvxpriv.numerics.arrays import Array
 
 from . import prox_checks
 from .penalties import Penalty, require_penalty

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from cvxpriv.engines import ClosedForm
+from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.numerics.arrays import Array, Values, single, stack
 from cvxpriv.privacy import Accounting, Claim, Noise
-from cvxpriv.privacy.records import history_of_loop
-from cvxpriv.running import run
-from cvxpriv.schedule import Context, Draw, Loop, Sweep, Update
-from cvxpriv.state import Array, Values, single, stack
-from cvxpriv.stopping import Never
+from cvxpriv.runs.private_records import history_of_loop
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Draw, Loop, Sweep, Update
+from cvxpriv.schedules.stopping import Never
 
 from .clipping import ClippedGradient
 from .closed_form import barzilai_borwein, proximal

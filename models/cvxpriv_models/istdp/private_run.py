@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError
-from cvxpriv.files import PathLike
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Accounting
-from cvxpriv.privacy.records import accounting_document, accounting_of, read_fit
-from cvxpriv.runs import write_run
-from cvxpriv.state import Array
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.private_records import accounting_document, accounting_of, read_fit
+from cvxpriv.runs.saved import write_run
 
 from .blocks import proximal_block
 from .run import SparseFit, fit_of
 
 if TYPE_CHECKING:
-    from cvxpriv.crosschecks.check import CrossCheck
+    from cvxpriv.certify.check import CrossCheck
 
 __all__ = ["LOOP", "PrivateSettings", "PrivateSparseRun"]
 
@@ -91,14 +91,14 @@ class PrivateSparseRun(SparseFit):
         solvers : sequence of str, optional
             None is every installed solver that takes the block's cones.
         **options
-            Passed to `cvxpriv.crosschecks.check.crosscheck`.
+            Passed to `cvxpriv.certify.check.crosscheck`.
 
         Raises
         ------
         ModelError
             The algorithm releases no proximal problem: the printed one, or no proximal one at all.
         """
-        from cvxpriv.crosschecks.check import case_of_block, crosscheck
+        from cvxpriv.certify.check import case_of_block, crosscheck
 
         if self.center is None or self.last_step is None:
             raise ModelError(

@@ -14,9 +14,9 @@ from scipy.optimize import brentq
 from scipy.sparse.linalg import svds
 
 from cvxpriv.errors import ModelError
-from cvxpriv.learning import Loss, loss_named
 from cvxpriv.learning.labels import signed_labels
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import Loss, loss_named
 
 from .design import Design, read_design, refuse_constant, with_ones
 from .penalties import MCP, Penalty, penalty_named, require_penalty

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.block import Block
+from cvxpriv.blocks.block import Block
+from cvxpriv.divergences.verification.findings import NOT_APPLICABLE, Finding, judged
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
-from cvxpriv.verification.findings import NOT_APPLICABLE, Finding, judged
+from cvxpriv.numerics.arrays import Array
 
 from .blocks import proximal_block, regime
 from .penalties import Penalty

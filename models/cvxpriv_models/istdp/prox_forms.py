@@ -16,7 +16,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .penalties import MCP, SCAD, CappedL1, ElasticNet
 

@@ -15,13 +15,13 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.files import PathLike
-from cvxpriv.history import History
-from cvxpriv.learning import LOSSES, Loss, loss_named
 from cvxpriv.learning.labels import class_probabilities, predicted
-from cvxpriv.privacy.records import read_fit
-from cvxpriv.runs import write_run
-from cvxpriv.state import Array, Values
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.penalties import LOSSES, Loss, loss_named
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.private_records import read_fit
+from cvxpriv.runs.saved import write_run
+from cvxpriv.schedules.history import History
 
 from .blocks import proximal_block
 from .kkt import SparseResiduals, residuals
@@ -29,7 +29,7 @@ from .penalties import Penalty
 from .penalty_records import penalty_of, penalty_record
 
 if TYPE_CHECKING:
-    from cvxpriv.crosschecks.check import CrossCheck
+    from cvxpriv.certify.check import CrossCheck
 
 __all__ = ["Settings", "SparseFit", "SparseRun", "fit_of"]
 
@@ -201,9 +201,9 @@ class SparseRun(SparseFit):
         solvers : sequence of str, optional
             None is every installed solver that takes the block's cones.
         **options
-            Passed to `cvxpriv.crosschecks.check.crosscheck`.
+            Passed to `cvxpriv.certify.check.crosscheck`.
         """
-        from cvxpriv.crosschecks.check import case_of_block, crosscheck
+        from cvxpriv.certify.check import case_of_block, crosscheck
 
         view: Values = {"center": self.theta - self.step * self.gradient, "step": np.asarray(self.step)}
         return crosscheck([case_of_block(proximal_block(self.penalty, len(self.names)), view)], solvers, **options)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from cvxpriv.engines import Engine
-from cvxpriv.history import History
-from cvxpriv.running import run
-from cvxpriv.schedule import Context, Loop
-from cvxpriv.state import Array, single
+from cvxpriv.blocks.engines import Engine
+from cvxpriv.numerics.arrays import Array, single
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Loop
 
 from .gist import LOOP, initial_state
 from .line_search import Search

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cvxpriv.cli.fits.ending import worked
+from cvxpriv.cli.fits.finish import worked
 from cvxpriv.cli.fits.fit import Fit, scored
 from cvxpriv.cli.interrupts import Interrupt
 from cvxpriv.cli.rows import Rows
@@ -21,7 +21,7 @@ from .private_run import PrivateSparseRun
 from .run import SparseRun
 
 if TYPE_CHECKING:
-    from cvxpriv.report import Report
+    from cvxpriv.reports.page import Report
 
 __all__ = ["SparseFitted", "SparseOptions", "study"]
 

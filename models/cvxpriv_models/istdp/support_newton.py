@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from cvxpriv.schedule import Accelerator
-from cvxpriv.state import Array, Values, single, stack, starts_in
+from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
+from cvxpriv.schedules.steps import Accelerator
 
 from .gist import ROUNDING
 from .problem import Problem

@@ -17,9 +17,9 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import null_space
 
-from cvxpriv.declaration import Rule
-from cvxpriv.schedule import Accelerator
-from cvxpriv.state import Array, Values, single
+from cvxpriv.blocks.declaration import Rule
+from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.schedules.steps import Accelerator
 
 from . import closed_form
 from .faces import Face, Live, curvature, predicted, slopes

@@ -16,12 +16,12 @@ from functools import partial
 
 import numpy as np
 
-from cvxpriv.block import Block
-from cvxpriv.declaration import Rule
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Rule
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.schedule import Accelerator, Invariant, Loop, Measure, Sweep
-from cvxpriv.state import Array, Values, single, starts_in
-from cvxpriv.stopping import Below
+from cvxpriv.numerics.arrays import Array, Values, single, starts_in
+from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Measure, Sweep
+from cvxpriv.schedules.stopping import Below
 
 from . import accelerated, closed_form, kkt, measures, multiplier
 from .active_set import newton_on_the_face

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .closed_form import FLOOR
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 from cvxpriv_models.privacy_funnel.multiplier import FLOOR, Flags, Indices, TiltedRows, rows_at_root
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
 from .rule_rows import RuleRows

@@ -5,9 +5,9 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.attempts import Solution
-from cvxpriv.declaration import Declaration, Known
-from cvxpriv.state import Array, Values
+from cvxpriv.blocks.declaration import Declaration, Known
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.solvers.chain import Solution
 
 from .cells import RESOLUTION, Cells
 from .problem import Problem

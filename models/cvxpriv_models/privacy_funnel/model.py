@@ -12,17 +12,17 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv import datasets
-from cvxpriv.block import Block
-from cvxpriv.crosschecks.cases import Case, case_of_block
-from cvxpriv.declaration import Rule
-from cvxpriv.distributions import JointTable
-from cvxpriv.engines import Engine, engine_named
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
-from cvxpriv.files import PathLike
-from cvxpriv.mechanism import stochastic_matrix
-from cvxpriv.options import numbers, require_counts, require_seed
-from cvxpriv.state import Array
-from cvxpriv.sweeps import pieces, sweep
+from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.numerics.arguments import numbers, require_counts, require_seed
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.files import PathLike
+from cvxpriv.schedules.independent_runs import pieces, sweep
+from cvxpriv.tables.joint import JointTable
 
 from . import algorithm
 from .baselines import agglomerative

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 Indices = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -17,11 +17,11 @@ from cvxpriv.cli.studies.sections import (
     settings_section,
     starts_section,
 )
-from cvxpriv.disclosure import STATEMENT
-from cvxpriv.formatting import format_number
-from cvxpriv.plots import plot_curve, plot_mechanism
-from cvxpriv.provenance import machine, versions
-from cvxpriv.report import Headline, Picture, Report, Section, Table
+from cvxpriv.mechanisms.disclosure import STATEMENT
+from cvxpriv.mechanisms.plots import plot_curve, plot_mechanism
+from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.page import Headline, Picture, Report, Section, Table
+from cvxpriv.reports.provenance import machine, versions
 
 from .study import FunnelStudy
 

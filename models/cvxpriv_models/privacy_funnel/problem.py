@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.distributions import JointTable
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.information import mutual_information
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import mutual_information
+from cvxpriv.tables.joint import JointTable
 
 __all__ = ["RATE_UNITS", "Problem"]
 

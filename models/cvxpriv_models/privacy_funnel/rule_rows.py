@@ -9,9 +9,9 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.conic.program import ConeProgram
-from cvxpriv.declaration import Known, Rule, rule_constraints
-from cvxpriv.state import Array
+from cvxpriv.blocks.declaration import Known, Rule, rule_constraints
+from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
 

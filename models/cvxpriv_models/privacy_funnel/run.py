@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cvxpriv.block import Block
-from cvxpriv.declaration import Rule
-from cvxpriv.files import PathLike
-from cvxpriv.history import History
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Rule
 from cvxpriv.kkt import Residuals
-from cvxpriv.mechanism import Mechanism, provenance
-from cvxpriv.mechanism_run import MechanismRun, restored
-from cvxpriv.runs import read_run, write_run
-from cvxpriv.schedule import Context
-from cvxpriv.state import Array, Values, single
+from cvxpriv.mechanisms.mechanism import Mechanism, provenance
+from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.mechanism_run import MechanismRun, restored
+from cvxpriv.runs.saved import read_run, write_run
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.steps import Context
 from cvxpriv.tables.documents import table_of
 
 from . import algorithm, closed_form

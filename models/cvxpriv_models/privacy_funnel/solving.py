@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from cvxpriv.engines import Engine
+from cvxpriv.blocks.engines import Engine
 from cvxpriv.errors import ModelError
-from cvxpriv.history import History
-from cvxpriv.running import run
-from cvxpriv.schedule import Context, Loop
-from cvxpriv.state import Array, Values, put
+from cvxpriv.numerics.arrays import Array, Values, put
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Loop
 
 from . import algorithm, closed_form, measures
 from .algorithm import Rules

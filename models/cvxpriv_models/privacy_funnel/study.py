@@ -11,7 +11,7 @@ import pandas as pd
 from cvxpriv.cli.interrupts import Interrupt
 from cvxpriv.cli.studies import Extras, Study, curve_points, solve_watched, studied
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.distributions import JointTable
+from cvxpriv.tables.joint import JointTable
 
 from .curve import lower_envelope
 from .model import PrivacyFunnel
@@ -20,7 +20,7 @@ from .run import FunnelRun
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cvxpriv.report import Report
+    from cvxpriv.reports.page import Report
 
 __all__ = ["FunnelStudy", "SolveOptions", "solved", "study"]
 

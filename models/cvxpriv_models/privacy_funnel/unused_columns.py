@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .closed_form import FLOOR
 from .faces import ASIDE, Face, Indices, Live

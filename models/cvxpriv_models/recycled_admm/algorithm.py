@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.block import Block
+from cvxpriv.blocks.block import Block
 from cvxpriv.errors import ModelError
-from cvxpriv.options import numbers
-from cvxpriv.schedule import AnyStep, Loop, Measure, Sweep
-from cvxpriv.state import Array, Values, single, starts_in
-from cvxpriv.stopping import Below
+from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arrays import Array, Values, single, starts_in
+from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Sweep
+from cvxpriv.schedules.stopping import Below
 
 from . import kkt
 from .blocks import carry, dual_update, even_update, odd_block, odd_sweep, penalty_step

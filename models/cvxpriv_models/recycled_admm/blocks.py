@@ -12,11 +12,11 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.attempts import Solution
-from cvxpriv.block import Block
-from cvxpriv.declaration import Declaration
-from cvxpriv.schedule import Public, Sweep, Update
-from cvxpriv.state import Array, Values, single, stack, starts_in
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
+from cvxpriv.schedules.steps import Public, Sweep, Update
+from cvxpriv.solvers.chain import Solution
 
 from .newton import odd_step
 from .problem import Problem

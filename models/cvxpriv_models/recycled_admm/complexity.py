@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError
-from cvxpriv.options import numbers, require_counts, require_positive
-from cvxpriv.state import Array
+from cvxpriv.numerics.arguments import numbers, require_counts, require_positive
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["samples_needed", "samples_needed_privately"]
 

@@ -22,10 +22,10 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 
-from cvxpriv.conic.program import solve_conic
 from cvxpriv.errors import ModelError
-from cvxpriv.solvers import solver_spec
-from cvxpriv.state import Array
+from cvxpriv.kkt.conic.program import solve_conic
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.registry import solver_spec
 
 from .problem import Problem
 from .rate import linear_rate

@@ -11,13 +11,13 @@ import numpy as np
 from cvxpriv.errors import DataError
 from cvxpriv.learning.estimators import BinaryLogisticClassifier, ConvergenceWarning
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Accounting
-from cvxpriv.state import Array
 
 from .graph import Network
 from .model import RecycledADMM
-from .placing import Placement, Spelling, place, spelled
-from .posing import Privacy, posed, usual_eta
+from .node_rows import Placement, Spelling, place, spelled
+from .public_defaults import Privacy, posed, usual_eta
 
 __all__ = ["DecentralizedLogisticRegression"]
 

@@ -11,8 +11,8 @@ from cvxpriv.errors import PrivacyError
 from cvxpriv.privacy.gaussian import require_budget
 
 from .graph import Network
-from .placing import Spelling, graph_of_file, spelled
-from .posing import Privacy
+from .node_rows import Spelling, graph_of_file, spelled
+from .public_defaults import Privacy
 
 __all__ = ["ConsensusOptions"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Network"]
 

@@ -13,18 +13,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.crosschecks.cases import Case, case_of_block
-from cvxpriv.engines import Engine, engine_named
+from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, suggest
-from cvxpriv.files import PathLike
-from cvxpriv.history import History
-from cvxpriv.learning import Loss, Regularizer
-from cvxpriv.options import require_counts, require_positive
-from cvxpriv.progress import track
-from cvxpriv.running import run
-from cvxpriv.runs import read_run
-from cvxpriv.schedule import Context
-from cvxpriv.state import Array, Values, single
+from cvxpriv.numerics.arguments import require_counts, require_positive
+from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.penalties import Loss, Regularizer
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.progress import track
+from cvxpriv.runs.saved import read_run
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context
 
 from . import algorithm as algorithms
 from . import kkt

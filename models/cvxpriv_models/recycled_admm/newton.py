@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.errors import ModelError, NotConverged
-from cvxpriv.learning import Loss
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import Loss
 
 from .rows import Rows
 from .updates import pull, reach

@@ -15,9 +15,9 @@ from cvxpriv.cli.fits.sections import (
     settings_section,
     summary,
 )
-from cvxpriv.formatting import format_number
-from cvxpriv.provenance import machine, versions
-from cvxpriv.report import Headline, Picture, Report, Section, Table
+from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.page import Headline, Picture, Report, Section, Table
+from cvxpriv.reports.provenance import machine, versions
 
 from .algorithm import RECYCLING
 from .findings import noisy, worst_nodes

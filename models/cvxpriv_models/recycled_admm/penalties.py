@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError
-from cvxpriv.options import numbers
-from cvxpriv.state import Array
+from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["CAP", "checked_gamma", "penalties"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import pandas as pd
 
-from cvxpriv.pictures import GREY, blank, styled
-from cvxpriv.plots import COLOURS
+from cvxpriv.mechanisms.plots import COLOURS
+from cvxpriv.reports.pictures import GREY, blank, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.engines import ClosedForm
+from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import PrivacyError
-from cvxpriv.history import History
-from cvxpriv.options import require_counts
+from cvxpriv.numerics.arguments import require_counts
+from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.privacy import Noise, noise_source
-from cvxpriv.privacy.records import history_of_loop
-from cvxpriv.progress import track
-from cvxpriv.running import run as run_schedule
-from cvxpriv.schedule import Context, Draw, Loop, Public, Sweep
-from cvxpriv.state import Array, Values, single
-from cvxpriv.stopping import Never
+from cvxpriv.reports.progress import track
+from cvxpriv.runs.private_records import history_of_loop
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run as run_schedule
+from cvxpriv.schedules.steps import Context, Draw, Loop, Public, Sweep
+from cvxpriv.schedules.stopping import Never
 
 from .algorithm import LOOP, RECYCLING, initial_state
 from .blocks import carry, dual_update, even_update, penalty_step

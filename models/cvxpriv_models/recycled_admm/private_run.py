@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cvxpriv.files import PathLike
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Accounting
-from cvxpriv.privacy.records import accounting_document, accounting_of, finite_or_none, read_fit
-from cvxpriv.runs import write_run
-from cvxpriv.state import Array
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.private_records import accounting_document, accounting_of, finite_or_none, read_fit
+from cvxpriv.runs.saved import write_run
 
 from .private_settings import PrivateSettings
 from .run import Fitted

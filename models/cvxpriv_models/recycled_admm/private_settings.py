@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from cvxpriv.errors import ModelError, PrivacyError, suggest
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import gaussian_mu
 from cvxpriv.privacy.gaussian import require_budget
-from cvxpriv.state import Array
 
 from .problem import Problem
 from .rows import Part, Rows

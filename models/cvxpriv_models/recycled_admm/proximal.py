@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.errors import NotConverged
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
 

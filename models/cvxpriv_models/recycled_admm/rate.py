@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
 from cvxpriv.errors import NotConverged
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
 from .updates import dual_step, edge_weights, even_step, pull, reach

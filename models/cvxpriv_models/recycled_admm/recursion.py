@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .updates import edge_weights, reach
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Accounting, Claim, account, account_pure
-from cvxpriv.state import Array
 
 if TYPE_CHECKING:
     from .private_settings import Releases

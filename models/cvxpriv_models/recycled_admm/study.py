@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cvxpriv.cli.fits.ending import worked
+from cvxpriv.cli.fits.finish import worked
 from cvxpriv.cli.fits.fit import Fit, Model, scored
 from cvxpriv.cli.interrupts import Interrupt
 from cvxpriv.cli.rows import Rows
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError, ModelError, NotConverged
 from cvxpriv.learning.linear import LinearFit
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .fit_options import ConsensusOptions
 from .model import RecycledADMM
-from .placing import Placement, Spelling, place
-from .posing import posed, usual_eta
+from .node_rows import Placement, Spelling, place
 from .private_run import PrivateConsensusRun
+from .public_defaults import posed, usual_eta
 from .run import ConsensusRun, Optimality
 
 if TYPE_CHECKING:
-    from cvxpriv.report import Report
+    from cvxpriv.reports.page import Report
 
 __all__ = ["ConsensusFit", "study"]
 

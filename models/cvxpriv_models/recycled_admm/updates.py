@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["EDGE", "PRINTED", "VARIANTS", "dual_step", "edge_weights", "even_step", "pull", "reach"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .contract import Penalty, require_weight
 from .separable import lowest, separable_residual

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from cvxpriv.errors import ModelError
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Penalty", "require_penalty", "require_weight"]
 

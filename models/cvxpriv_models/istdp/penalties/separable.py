@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.state import Array
+from cvxpriv.numerics.arrays import Array
 
 from .contract import Penalty
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from cvxpriv.errors import ModelError
-from cvxpriv.information import FloatArray
+from cvxpriv.tables.information import FloatArray
 from cvxpriv_models.privacy_funnel.baselines.merging import Clusters, pair_drops
 from cvxpriv_models.privacy_funnel.baselines.outcome import (
     RATE_SLACK,

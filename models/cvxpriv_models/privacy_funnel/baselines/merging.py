@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from cvxpriv.information import FloatArray
+from cvxpriv.tables.information import FloatArray
 from cvxpriv_models.privacy_funnel.baselines.outcome import (
     RATE_SLACK,
     Baseline,

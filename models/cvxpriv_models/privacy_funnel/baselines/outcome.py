@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError
-from cvxpriv.information import FloatArray, entropy, mutual_information
+from cvxpriv.tables.information import FloatArray, entropy, mutual_information
 
 #: How far below the rate a utility may lie by rounding, in nats.
 RATE_SLACK = 1e-12

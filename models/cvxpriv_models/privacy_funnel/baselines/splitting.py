@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.errors import ModelError
-from cvxpriv.information import FloatArray
+from cvxpriv.tables.information import FloatArray
 from cvxpriv_models.privacy_funnel.baselines.outcome import Baseline, least_leaking, measured, require_attainable
 from cvxpriv_models.privacy_funnel.baselines.splitting_steps import (
     FLOOR,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr, wrightomega
 
-from cvxpriv.information import FloatArray
+from cvxpriv.tables.information import FloatArray
 
 #: Least entry of ``P(Y|X)`` during the iteration; an entry that ends there is returned as 0.
 FLOOR = 1e-10

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from cvxpriv.errors import ModelError, NotConverged
-from cvxpriv.information import FloatArray
+from cvxpriv.tables.information import FloatArray
 
 IntArray = NDArray[np.int64]
 

@@ -1,0 +1,290 @@
+"""A block: one convex subproblem, declared once as a DCP problem.
+
+A block says what it reads of the state and what it writes, how the state becomes Parameters, how a solver's values
+become state again, and, where one is known, the exact update that does the same job without a solver. Which of the
+two runs is the engine's choice (`cvxpriv.blocks.engines`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import cvxpy as cp
+
+from cvxpriv.blocks.declaration import Declaration, Rule, require_dcp, with_rule
+from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution
+from cvxpriv.blocks.infeasibility import explain
+from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
+from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.chain import Attempt, Solution, Solved, solve, try_solver
+from cvxpriv.solvers.registry import fallback_chain
+
+if TYPE_CHECKING:
+    from cvxpriv.kkt import Residuals
+
+__all__ = ["Block"]
+
+#: Compiled problems kept; a block whose structure changes at each step must not grow without bound.
+KEPT = 12
+
+NO_FAST_PATH = "no fast path"
+
+
+def _make_room(kept: dict[Any, Any]) -> None:
+    """Forget the oldest entry of a full cache."""
+    if len(kept) >= KEPT:
+        del kept[next(iter(kept))]
+
+
+def _one_structure(view: Values) -> Hashable:
+    return ()
+
+
+@dataclass(frozen=True)
+class Block:
+    """One convex subproblem of a model.
+
+    Attributes
+    ----------
+    name : str
+    reads, writes : frozenset of str
+        Keys of the state.
+    declare : callable
+        Structure to `Declaration`. The structure is what the problem's shape depends on; () when it never changes.
+    parameters : callable
+        One start of the state to the Parameters' values. Logs, squares and products are taken here, which keeps
+        the declaration DPP.
+    embed : callable
+        (state after, state before), one start each, to the variables' values: where residuals are measured.
+    repair : callable
+        (a solver's values, one start of the state) to values in the domain: a solver's are only nearly feasible, and
+        nothing is evaluated before they are repaired.
+    write : callable
+        (Solution with repaired values, one start of the state) to the state entries written.
+    direct : callable, optional
+        The exact update, all starts at once. None: this block has only its DCP form.
+    structure : callable
+        One start of the state to a hashable structure.
+    rules : tuple of (str, Rule)
+        Constraints that a user added.
+    refinement : Refinement, optional
+        For a declaration that only bounds its objective, by cuts in its Parameters: how they are placed, and how
+        small a gap `solve` has to reach (`cvxpriv.blocks.refinement`).
+
+    Raises
+    ------
+    ModelError
+        On the first use, if the declaration is not DCP: the message names the part that is not.
+    """
+
+    name: str
+    reads: frozenset[str]
+    writes: frozenset[str]
+    declare: Callable[[Any], Declaration]
+    parameters: Callable[[Values], Values]
+    embed: Callable[[Values, Values], Values]
+    repair: Callable[[Values, Values], Values]
+    write: Callable[[Solution, Values], Values]
+    direct: Callable[[Values], Values] | None = None
+    structure: Callable[[Values], Hashable] = _one_structure
+    rules: tuple[tuple[str, Rule], ...] = ()
+    refinement: Refinement | None = None
+    _programs: dict[Hashable, FastProblem | str | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _compiled: dict[tuple[Hashable, str], Declaration] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # cvxpy problems cannot be pickled once some solvers have touched them: a worker compiles its own.
+        return {**self.__dict__, "_compiled": {}, "_programs": {}}
+
+    def constrain(self, name: str, rule: Rule) -> Block:
+        """Return this block with one more constraint on the whole mechanism; its exact update no longer applies.
+
+        Parameters
+        ----------
+        name : str
+            How residuals and messages call it.
+        rule : callable
+            The mechanism (a cvxpy expression) to a constraint or an iterable of constraints.
+
+        Raises
+        ------
+        ModelError
+            If the name is taken. What the rule returns is checked when the block is first declared.
+        """
+        if name in dict(self.rules):
+            raise ModelError(f"name={name!r} is already a constraint of block {self.name!r}: choose another name")
+        return replace(self, rules=(*self.rules, (name, rule)), direct=None)
+
+    def declaration(self, structure: Hashable = (), solver: str = "") -> Declaration:
+        """Return the declaration for a structure, made once a solver and checked to be DCP."""
+        key = (structure, solver)
+        if key not in self._compiled:
+            _make_room(self._compiled)
+            self._compiled[key] = self._declare(structure)
+        return self._compiled[key]
+
+    def solve(
+        self,
+        view: Values,
+        *,
+        solver: str | tuple[str, ...] | None = None,
+        tolerance: float | None = None,
+        options: Mapping[str, Any] | None = None,
+        fast: bool = True,
+    ) -> tuple[Values, Solution]:
+        """Solve the DCP form at one start of the state; return the entries written and the repaired solution.
+
+        Parameters
+        ----------
+        view : mapping
+            One start of the state.
+        solver, tolerance, options
+            See `cvxpriv.solvers.chain.solve`.
+        fast : bool
+            From the second solve of a structure on, go from Parameters to the solver's own update, without cvxpy's
+            `solve` (`cvxpriv.blocks.fastpath`), where the solver has one and the block is small enough to be compiled
+            once (`Declaration.symbolic`). The answers are the same.
+
+        Raises
+        ------
+        ModelError
+            If the user's constraints cannot hold; the message says which, and by how much they would have to give way.
+        SolverFailure
+            If no solver of the fallback chain has an answer, or memory does not hold the problem.
+
+        Notes
+        -----
+        With a `refinement` the problem is solved in rounds, and `write` sees the state with the last cuts.
+        """
+        chain = fallback_chain(solver)
+
+        def once(at: Values) -> Round:
+            try:
+                return self._solve(at, chain, tolerance, options, fast)
+            except SolverFailure as failure:
+                if self.rules and failure.infeasible:
+                    self._refuse_conflict(at, chain, failure)
+                raise
+
+        refinement = self.refinement
+        solution = once(view).solution if refinement is None else solve_refined(refinement, once, view)
+        return self.write(solution, {**view, **solution.refined}), solution
+
+    def _solve(
+        self,
+        view: Values,
+        chain: tuple[str, ...],
+        tolerance: float | None,
+        options: Mapping[str, Any] | None,
+        fast: bool,
+    ) -> Round:
+        """Solve the declaration once."""
+        structure, parameters = self.structure(view), self.parameters(view)
+        placed: dict[str, Declaration] = {}
+        answers: dict[str, FastSolution] = {}
+        raw: dict[str, tuple[Values, float]] = {}
+
+        def attempt(name: str, full: Mapping[str, Any]) -> Attempt:
+            placed[name] = self.declaration(structure, name)
+            program = self._program(structure, name, full) if fast else None
+            if program is not None:
+                answers[name] = answer = program.solve(parameters)
+                return Attempt(name, answer.status, answer.seconds, answer.iterations, answer.message)
+            for key, value in parameters.items():
+                placed[name].parameters[key].value = value
+            return try_solver(placed[name].problem, name, full, symbolic=placed[name].symbolic)
+
+        def read(name: str) -> Solved:
+            declaration, answer = placed[name], answers.get(name)
+            if answer is None:
+                raw[name] = declaration.values(), float(declaration.problem.value)
+            else:
+                raw[name] = answer.values, answer.objective
+            values = self.repair(raw[name][0], view)
+            for key, value in values.items():
+                declaration.variables[key].value = value
+            for key, value in parameters.items():
+                declaration.parameters[key].value = value
+            duals = declaration.duals() if answer is None else answer.duals
+            return values, duals, float(declaration.objective.value)
+
+        solution = solve(attempt, read, chain=chain, tolerance=tolerance, options=options)
+        maximise = isinstance(placed[solution.solver].objective, cp.Maximize)
+        return Round(solution, *raw[solution.solver], maximise)
+
+    def _refuse_conflict(self, view: Values, chain: tuple[str, ...], failure: SolverFailure) -> None:
+        """Raise if the rules are what no solution can satisfy."""
+        declaration = self.declaration(self.structure(view), chain[0])
+        for key, value in self.parameters(view).items():
+            declaration.parameters[key].value = value
+        if (conflict := explain(declaration, chain)) is not None:
+            raise ModelError(f"block {self.name!r}: {conflict}") from failure
+
+    def _program(self, structure: Hashable, solver: str, options: Mapping[str, Any]) -> FastProblem | None:
+        """The fast program of a structure, made at its second solve; None before, and where there is no fast path.
+
+        A structure that is solved once, as pruning makes many, is not worth a second compilation.
+        """
+        key = (structure, solver, tuple(sorted(options.items())))
+        if key not in self._programs:
+            _make_room(self._programs)
+            self._programs[key] = None
+        elif self._programs[key] is None:
+            declaration = self.declaration(structure, solver)
+            if not declaration.symbolic:
+                self._programs[key] = NO_FAST_PATH
+                return None
+            names = {kind: getattr(declaration, kind) for kind in ("variables", "parameters", "constraints")}
+            try:
+                self._programs[key] = FastProblem(declaration.problem, solver, options, **names)
+            except ModelError:
+                self._programs[key] = NO_FAST_PATH
+        program = self._programs[key]
+        return program if isinstance(program, FastProblem) else None
+
+    def objective(self, point: Values, at: Values) -> float:
+        """Return the declared objective at the variables that `point` stands for, Parameters taken from `at`.
+
+        Both are one start of the state. `at` is the state before the block ran, `point` the state after it; the same
+        state twice asks whether the block would move from there.
+        """
+        return float(self.place(point, at).objective.value)
+
+    def residual(self, point: Values, at: Values, duals: Mapping[str, Any] | None = None) -> Residuals:
+        """Return the exact KKT residuals at `point`, Parameters taken from `at` (see `objective`).
+
+        Without `duals` the multipliers are the best ones for that point (`cvxpriv.kkt.residuals`).
+        """
+        from cvxpriv.kkt import residuals
+
+        declaration = self.place(point, at)
+        return residuals(declaration.problem, duals=duals, names=declaration.constraints)
+
+    def place(self, point: Values, at: Values, solver: str = "") -> Declaration:
+        """Return the declaration with Parameters set from `at`, cuts at `point`, and variables from `point`."""
+        values = self.embed(point, at)
+        at = self.cut_at(values, at)
+        declaration = self.declaration(self.structure(at), solver)
+        for name, value in self.parameters(at).items():
+            declaration.parameters[name].value = value
+        for name, value in values.items():
+            declaration.variables[name].value = value
+        return declaration
+
+    def cut_at(self, values: Values, view: Values) -> Values:
+        """Return one start of the state with cuts at the variables' values; as it is where the block has no cuts."""
+        return view if self.refinement is None else {**view, **self.refinement.refine(values, view)}
+
+    def _declare(self, structure: Hashable) -> Declaration:
+        declaration = self.declare(structure)
+        for name, rule in self.rules:
+            declaration = with_rule(declaration, self.name, name, rule)
+        require_dcp(self.name, declaration)
+        return declaration

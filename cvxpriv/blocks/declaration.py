@@ -1,0 +1,258 @@
+"""What a block tells cvxpy: a DCP problem whose every part has a name, and rules that a user adds to it."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.errors import CvxprivError, ModelError
+from cvxpriv.numerics.arrays import Array
+
+if TYPE_CHECKING:
+    from cvxpriv.tables.joint import JointTable
+
+__all__ = [
+    "Declaration",
+    "Known",
+    "NotDPPWarning",
+    "Rule",
+    "require_dcp",
+    "rule_constraints",
+    "why_not_dcp",
+    "with_rule",
+]
+
+#: A user's constraint: takes the whole mechanism as a cvxpy expression, and, if it has a second argument, what is
+#: `Known`; returns one constraint or several.
+Rule = Callable[..., "cp.Constraint | Iterable[cp.Constraint]"]
+
+#: Parameters stay symbolic, and a block is compiled once, up to so many Parameter entries times variable entries.
+#: cvxpy's tensor from Parameters to coefficients then takes half a gigabyte and a second; at eight times that, three
+#: and ten. Without it each solve compiles, in hundredths of a second.
+LARGEST_TENSOR = 10_000_000
+#: How many characters of an expression a message shows.
+SHOWN = 300
+
+
+class NotDPPWarning(UserWarning):
+    """A block is DCP but not DPP: cvxpy compiles it again at every solve."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is fixed while a mechanism is designed: the second argument of a rule.
+
+    Attributes
+    ----------
+    prior : ndarray, (|inputs|,)
+        P of the mechanism's inputs.
+    p_s : ndarray, (|S|,)
+        P of what is private.
+    p_s_given_input : ndarray, (|S|, |inputs|)
+        Columns sum to 1.
+    labels : tuple of str
+        Of the inputs, in the order of the mechanism's rows.
+    """
+
+    prior: Array
+    p_s: Array
+    p_s_given_input: Array
+    labels: tuple[str, ...] = ()
+
+    @classmethod
+    def of_table(cls, table: JointTable) -> Known:
+        """Return what a joint table tells of a mechanism whose inputs are its public symbols.
+
+        Examples
+        --------
+        >>> from cvxpriv import JointTable
+        >>> Known.of_table(JointTable.from_array([[0.4, 0.1], [0.1, 0.4]])).prior
+        array([0.5, 0.5])
+        """
+        return cls(table.p_x, table.p_s, table.p_s_given_x, table.public.labels)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a block tells cvxpy.
+
+    Attributes
+    ----------
+    objective : cvxpy.Minimize or cvxpy.Maximize
+    constraints : mapping of str to cvxpy.Constraint
+        Named, and explicit: a bound given as a variable's attribute has no multiplier.
+    variables, parameters : mapping of str to cvxpy.Variable, cvxpy.Parameter
+    mechanism : cvxpy.Expression, optional
+        The whole mechanism, row-stochastic, which the rules of `Block.constrain` receive.
+    known : Known, optional
+        What rules with a second argument receive.
+    rules : mapping of str to tuple of str
+        The user's rules, and the names of the constraints that each returned.
+    """
+
+    objective: cp.Minimize | cp.Maximize
+    constraints: Mapping[str, cp.Constraint]
+    variables: Mapping[str, cp.Variable]
+    parameters: Mapping[str, cp.Parameter] = field(default_factory=dict)
+    mechanism: cp.Expression | None = None
+    known: Known | None = None
+    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def problem(self) -> cp.Problem:
+        """The cvxpy problem; one object, since another would be compiled again."""
+        return cp.Problem(self.objective, list(self.constraints.values()))
+
+    @property
+    def symbolic(self) -> bool:
+        """Whether it is compiled once, with its Parameters as symbols; past `LARGEST_TENSOR` each solve compiles it."""
+        parameters, variables = (
+            sum(int(one.size) for one in several.values()) for several in (self.parameters, self.variables)
+        )
+        return parameters * variables <= LARGEST_TENSOR
+
+    def values(self) -> dict[str, Array]:
+        """Return the variables' current values by name."""
+        return {name: _dense(variable.value) for name, variable in self.variables.items()}
+
+    def duals(self) -> dict[str, Any]:
+        """Return the constraints' multipliers by name (a list for a cone constraint with several)."""
+        return {name: constraint.dual_value for name, constraint in self.constraints.items()}
+
+
+def _dense(value: Any) -> Array:
+    """Return a variable's value as an array; that of a diagonal variable is sparse."""
+    dense = value.toarray() if hasattr(value, "toarray") else value
+    return np.array(dense, dtype=np.float64)
+
+
+def with_rule(declaration: Declaration, block: str, name: str, rule: Rule) -> Declaration:
+    """Return the declaration of a block with a user's constraint added.
+
+    Raises
+    ------
+    ModelError
+        The block has no mechanism, or as for `rule_constraints`.
+    """
+    if declaration.mechanism is None:
+        raise ModelError(f"block {block!r} has no mechanism to constrain: constrain the block that designs it")
+    several = rule_constraints(name, rule, declaration.mechanism, declaration.known)
+    labels = (name,) if len(several) == 1 else tuple(f"{name}[{index}]" for index in range(len(several)))
+    return replace(
+        declaration,
+        constraints={**declaration.constraints, **dict(zip(labels, several, strict=True))},
+        rules={**declaration.rules, name: labels},
+    )
+
+
+def rule_constraints(name: str, rule: Rule, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
+    """Return the constraints of a rule on a mechanism.
+
+    Raises
+    ------
+    ModelError
+        The rule takes neither one argument nor two, asks for what is known where nothing is, raises, returns something
+        that is not a constraint or nothing at all, or brings variables, or Parameters without values, of its own.
+    """
+    arguments = (mechanism, known) if _takes_known(name, rule, known) else (mechanism,)
+    try:
+        returned = rule(*arguments)
+        several = [returned] if isinstance(returned, cp.Constraint) else returned
+        several = list(several) if isinstance(several, Iterable) and not isinstance(several, str) else [several]
+    except CvxprivError as error:
+        raise type(error)(f"constraint {name!r}: {error}") from error
+    except Exception as error:  # a user's function may raise anything
+        raise ModelError(
+            f"constraint {name!r} raised {type(error).__name__}: {error}; a rule takes the mechanism, a cvxpy "
+            f"expression of shape {mechanism.shape}, and returns, for example, mechanism >= 0.01"
+        ) from error
+    if not several or not all(isinstance(one, cp.Constraint) for one in several):
+        raise ModelError(
+            f"constraint {name!r} returned {type(returned).__name__}, not a cvxpy constraint or a list of them: "
+            "a rule takes the mechanism and returns, for example, mechanism >= 0.01"
+        )
+    _require_closed(name, several, mechanism)
+    return several
+
+
+def _takes_known(name: str, rule: Rule, known: Known | None) -> bool:
+    """Whether a rule takes what is known: it needs two arguments, or its second one is called `known`."""
+    if not callable(rule):
+        raise ModelError(f"constraint {name!r} is {rule!r}, no function: pass, for example, lambda mechanism: ...")
+    try:
+        signature = inspect.signature(rule)
+    except (TypeError, ValueError):  # a function in C need not have one
+        return False
+    places = [one for one in signature.parameters.values() if one.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    needed = [one for one in places if one.default is inspect.Parameter.empty]
+    both = len(needed) == 2 or (len(places) > 1 and places[1].name == "known")
+    try:
+        signature.bind(*((None, None) if both else (None,)))
+    except TypeError:
+        raise ModelError(
+            f"constraint {name!r} takes {signature}: a rule takes the mechanism, or the mechanism and what is known; "
+            "bind other arguments with functools.partial, or give them defaults"
+        ) from None
+    if known is None and len(needed) == 2:
+        raise ModelError(f"constraint {name!r} takes {signature}, but the block knows nothing beside the mechanism")
+    return both
+
+
+def _require_closed(name: str, constraints: Iterable[cp.Constraint], mechanism: cp.Expression) -> None:
+    """Refuse variables and empty Parameters of a rule's own: at a given mechanism they would have no value."""
+    own = {id(variable) for variable in mechanism.variables()}
+    for constraint in constraints:
+        if strange := [one.name() for one in constraint.variables() if id(one) not in own]:
+            raise ModelError(
+                f"constraint {name!r} brings variables of its own ({', '.join(strange)}), which have no value at a "
+                "given mechanism: write it with the mechanism and cvxpy's atoms"
+            )
+        if empty := [one.name() for one in constraint.parameters() if one.value is None]:
+            raise ModelError(f"constraint {name!r} has Parameters without values: set the value of {', '.join(empty)}")
+
+
+def why_not_dcp(problem: cp.Problem) -> str:
+    """Return cvxpy's own reason why a problem is not DCP, in one line; an empty text if it is.
+
+    >>> x = cp.Variable(name="x")
+    >>> why_not_dcp(cp.Problem(cp.Minimize(cp.sqrt(x))))
+    'The objective is not DCP, even though ... You are trying to minimize a function that is concave.'
+    """
+    try:
+        problem.get_problem_data("CLARABEL")
+    except cp.error.DCPError as error:
+        reason = " ".join(str(error).removeprefix("Problem does not follow DCP rules. Specifically:").split())
+        return reason.partition(" However, the problem does follow")[0]  # nothing here solves DQCP or DGP problems
+    return ""
+
+
+def require_dcp(block: str, declaration: Declaration) -> None:
+    """Refuse a declaration that is not DCP, naming the part; warn when it is not DPP.
+
+    Raises
+    ------
+    ModelError
+        A part is not DCP: cvxpy's reason is given.
+    """
+    parts: dict[str, Any] = {"objective": declaration.objective, **declaration.constraints}
+    wrong = [name for name, part in parts.items() if not part.is_dcp()]
+    if wrong:
+        shown = "; ".join(f"{name}: {str(parts[name])[:SHOWN]}" for name in wrong)
+        raise ModelError(
+            f"block {block!r} is not DCP in {shown}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu). "
+            f"cvxpy says: {why_not_dcp(declaration.problem)}"
+        )
+    if not all(part.is_dcp(dpp=True) for part in parts.values()):
+        warnings.warn(
+            f"block {block!r} is not DPP and is compiled again at every solve: move nonlinear functions of Parameters "
+            "into the Parameters' values",
+            NotDPPWarning,
+            stacklevel=4,
+        )

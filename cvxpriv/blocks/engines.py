@@ -1,0 +1,196 @@
+"""Engines: who does a block's work.
+
+`dcp` hands the declaration to a solver, `closed_form` runs the exact update, `checked` does both at each step from the
+same state and raises `Disagreement` when they differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import cvxpy as cp
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.errors import Disagreement, ModelError, suggest
+from cvxpriv.numerics.arrays import Values, single, stack, starts_in
+from cvxpriv.solvers.registry import fallback_chain
+
+__all__ = ["DCP", "ENGINES", "Checked", "ClosedForm", "Engine", "Outcome", "engine_named"]
+
+#: The largest violation that an exact update may leave in a constraint: what adding up rounded numbers does.
+FEASIBLE = 1e-9
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an engine did with a block.
+
+    Attributes
+    ----------
+    values : mapping of str to ndarray
+        The state entries written, with the leading axis of starts.
+    engine : str
+        Who did the work in the end: `closed_form` becomes `dcp` for a block without an exact update.
+    solver, status : tuple of str
+        One per start; the status names a fallback.
+    objective : tuple of float
+        The declared objective at each start's repaired solution; empty where no declaration was solved.
+    seconds : float
+        For all starts together.
+    """
+
+    values: Values
+    engine: str
+    solver: tuple[str, ...]
+    status: tuple[str, ...]
+    seconds: float
+    objective: tuple[float, ...] = ()
+
+
+class Engine(Protocol):
+    """What the schedule asks of an engine."""
+
+    @property
+    def name(self) -> str:
+        """As a user writes it."""
+        ...
+
+    @property
+    def checks(self) -> bool:
+        """Whether invariants are asserted on the way."""
+        ...
+
+    def solve(self, block: Block, state: Values) -> Outcome:
+        """Do one block's work at every start of the state."""
+        ...
+
+
+@dataclass(frozen=True)
+class DCP:
+    """Solve each start's declaration along a chain of solvers; `fast` skips cvxpy's `solve` where it can."""
+
+    solvers: tuple[str, ...] = fallback_chain(None)
+    tolerance: float | None = None
+    fast: bool = True
+    name: str = "dcp"
+    checks: bool = False
+
+    def solve(self, block: Block, state: Values) -> Outcome:
+        """See `Engine.solve`; raises SolverFailure when no solver of the chain answers."""
+        begun = time.perf_counter()
+        written, solutions = [], []
+        for start in range(starts_in(state)):
+            values, solution = block.solve(
+                single(state, start), solver=self.solvers, tolerance=self.tolerance, fast=self.fast
+            )
+            written.append(dict(values))
+            solutions.append(solution)
+        return Outcome(
+            stack(written),
+            "dcp",
+            tuple(solution.solver for solution in solutions),
+            tuple(solution.status for solution in solutions),
+            time.perf_counter() - begun,
+            tuple(solution.objective for solution in solutions),
+        )
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """Run the exact update; a block without one goes to `fallback`, and the outcome says so."""
+
+    fallback: DCP = field(default_factory=DCP)
+    name: str = "closed_form"
+    checks: bool = False
+
+    def solve(self, block: Block, state: Values) -> Outcome:
+        """See `Engine.solve`."""
+        if block.direct is None:
+            return self.fallback.solve(block, state)
+        begun = time.perf_counter()
+        values = block.direct(state)
+        starts = starts_in(state)
+        return Outcome(
+            values, "closed_form", ("closed form",) * starts, ("exact",) * starts, time.perf_counter() - begun
+        )
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Do the work twice from the same state, compare, and go on with the exact update's answer.
+
+    Two answers agree when the declared objectives at both repaired points differ by at most `tolerance` relative to
+    max(1, |objective|). Objectives and not minimisers: a minimiser is only known to about the square root of the gap.
+    An exact update that is feasible and better than the solver's answer is no disagreement: the solver stopped short
+    of the optimum, and the status says by how much.
+    """
+
+    dcp: DCP = field(default_factory=DCP)
+    tolerance: float = 1e-7
+    name: str = "checked"
+    checks: bool = True
+
+    def solve(self, block: Block, state: Values) -> Outcome:
+        """See `Engine.solve`; raises Disagreement naming the block, the start and the gap."""
+        solved = self.dcp.solve(block, state)
+        if block.direct is None:
+            return solved
+        exact = ClosedForm(self.dcp).solve(block, state)
+        status = list(solved.status)
+        for start in range(starts_in(state)):
+            view = single(state, start)
+            placed = block.place({**view, **single(exact.values, start)}, view)
+            mine, theirs = float(placed.objective.value), solved.objective[start]
+            gap = abs(mine - theirs) / max(1.0, abs(mine))
+            if gap <= self.tolerance:
+                continue
+            better = mine > theirs if isinstance(placed.objective, cp.Maximize) else mine < theirs
+            if not (better and _feasible(placed)):
+                raise Disagreement(
+                    f"block {block.name!r}, start {start}: the closed form reaches {mine:.12g}, "
+                    f"{solved.solver[start]} ({solved.status[start]}) {theirs:.12g}; "
+                    f"relative gap {gap:.2e} > {self.tolerance:g}"
+                )
+            status[start] += f", {gap:.1e} short of the closed form"
+        seconds = exact.seconds + solved.seconds
+        return Outcome(exact.values, "checked", solved.solver, tuple(status), seconds, solved.objective)
+
+
+def _feasible(placed: Declaration) -> bool:
+    """Whether the variables of a declaration satisfy its constraints to rounding."""
+    from cvxpriv.kkt.constraints import violations
+
+    return max(violations(placed.problem, placed.constraints).values(), default=0.0) <= FEASIBLE
+
+
+#: Engine names as users write them.
+ENGINES = ("closed_form", "dcp", "checked")
+
+
+def engine_named(
+    name: str | Engine, *, solver: str | Sequence[str] | None = None, tolerance: float | None = None
+) -> Engine:
+    """Return the engine that a user names; an engine object passes through.
+
+    Raises
+    ------
+    ModelError
+        If there is no such engine or solver.
+    """
+    if not isinstance(name, str):
+        if not hasattr(name, "solve"):
+            raise ModelError(f"engine={name!r} is not an engine: pass one of {', '.join(ENGINES)}, or an Engine")
+        return name
+    dcp = DCP(fallback_chain(solver), tolerance)
+    match name:
+        case "dcp":
+            return dcp
+        case "closed_form":
+            return ClosedForm(dcp)
+        case "checked":
+            return Checked(dcp)
+    raise ModelError(f"engine={name!r} is not an engine: {suggest(name, ENGINES)}")

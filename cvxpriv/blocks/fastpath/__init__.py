@@ -1,0 +1,5 @@
+"""From Parameters to the solver's own update: re-solves without cvxpy's `solve`."""
+
+from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution, NotFast, supported
+
+__all__ = ["FastProblem", "FastSolution", "NotFast", "supported"]

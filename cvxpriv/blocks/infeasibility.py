@@ -1,0 +1,220 @@
+"""Which of a user's constraints cannot hold, and by how much each would have to give way.
+
+A problem that is infeasible with a user's constraints is solved again with them relaxed: each becomes one slack wider,
+and the slacks' sum is minimised. Rules are then left out one by one until those that remain contradict each other, or
+the block itself, and no fewer of them do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.errors import SolverFailure
+from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.reports.formatting import format_number
+from cvxpriv.solvers.chain import Solved, solve, try_solver
+from cvxpriv.solvers.registry import DEFAULT_CHAIN
+
+__all__ = ["Conflict", "Infeasibility", "explain", "relaxed"]
+
+#: Smallest sum of slacks, relative to the constraints' coefficients, that counts: solvers miss constraints by 1e-8.
+NOTICEABLE = 1e-6
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Rules that cannot hold together, while any fewer of them can.
+
+    Attributes
+    ----------
+    alone : mapping of str to float
+        Rule to the least amount by which it would have to be relaxed if the others stay, in the units of its
+        inequality; inf where relaxing it does not help.
+    """
+
+    alone: Mapping[str, float]
+
+    def __str__(self) -> str:
+        names = [repr(name) for name in self.alone]
+        ways = [f"{name!r} by {format_number(amount)}" for name, amount in self.alone.items() if np.isfinite(amount)]
+        if len(names) == 1:
+            what = f"constraint {names[0]} cannot hold"
+            return f"{what}: it would have to be relaxed by {ways[0].split(' by ')[-1]}" if ways else what
+        what = f"constraints {', '.join(names[:-1])} and {names[-1]} cannot hold together"
+        return f"{what}: relax {', or '.join(ways)}" if ways else f"{what}, nor with one of them relaxed"
+
+
+@dataclass(frozen=True)
+class Infeasibility:
+    """Why a block with rules has no solution.
+
+    Attributes
+    ----------
+    conflicts : tuple of Conflict
+        Disjoint; at least one.
+    together : mapping of str to float
+        The rules that give way when the sum of all slacks is smallest, with their amounts: relaxed by these, and only
+        by these, all rules hold at once.
+    """
+
+    conflicts: tuple[Conflict, ...]
+    together: Mapping[str, float]
+
+    def __str__(self) -> str:
+        text = "; ".join(map(str, self.conflicts))
+        if len(self.conflicts) > 1:
+            amounts = ", ".join(f"{name!r} by {format_number(amount)}" for name, amount in self.together.items())
+            text += f"; all hold together with {amounts}"
+        single = len(self.conflicts) == 1 and len(self.conflicts[0].alone) == 1
+        unit = "its inequality" if single else "each inequality"
+        return f"{text} (in the units of {unit}); loosen {'it, or drop it' if single else 'or drop one of them'}"
+
+
+def explain(declaration: Declaration, solvers: Sequence[str] = DEFAULT_CHAIN) -> Infeasibility | None:
+    """Return which rules of a declaration cannot hold, or None where they can or the block fails without them.
+
+    Parameters
+    ----------
+    declaration : Declaration
+        With rules (`with_rule`), and Parameters that have their values.
+    solvers : sequence of str
+        The chain to solve the relaxed problems with.
+    """
+    search = _Search(declaration, solvers)
+    everything = tuple(declaration.rules)
+    together = search.least(everything)
+    if together is None or not _noticed(together):
+        return None
+    found: list[Conflict] = []
+    pool = list(everything)
+    while search.contradict(pool):
+        core = list(pool)
+        for name in pool:
+            rest = [other for other in core if other != name]
+            if search.contradict(rest):
+                core = rest
+        found.append(Conflict({name: search.alone(name, core) for name in core}))
+        pool = [name for name in pool if name not in core]
+    amounts = {
+        name: search.amount(name, together) for name in everything if _noticed(together, declaration.rules[name])
+    }
+    return Infeasibility(tuple(found), amounts) if found else None
+
+
+def _noticed(slacks: Mapping[str, float], labels: Collection[str] | None = None) -> bool:
+    return sum(slack for label, slack in slacks.items() if labels is None or label in labels) > NOTICEABLE
+
+
+@dataclass
+class _Search:
+    """Relaxed problems of one declaration. A slack counts in multiples of its constraint's largest coefficient."""
+
+    declaration: Declaration
+    solvers: Sequence[str]
+    scales: dict[str, float] = field(default_factory=dict)
+
+    def scale(self, label: str) -> float:
+        """Return the largest coefficient of a constraint's cone form; 1 if it has none."""
+        if label not in self.scales:
+            problem = cp.Problem(cp.Minimize(0), [self.declaration.constraints[label]])
+            largest = 0.0
+            if problem.variables():
+                coefficients: sp.csc_array = ConeProgram.from_problem(problem, "CLARABEL").A
+                largest = float(np.abs(coefficients.data).max(initial=0.0))
+            self.scales[label] = largest or 1.0
+        return self.scales[label]
+
+    def amount(self, name: str, slacks: Mapping[str, float]) -> float:
+        """Return by how much a rule gives way, in its own units: the most of its constraints."""
+        return max(self.scale(label) * slacks[label] for label in self.declaration.rules[name] if label in slacks)
+
+    def contradict(self, names: Sequence[str]) -> bool:
+        """Whether rules, without the others, cannot hold."""
+        slacks = self.least(names) if names else {}
+        return slacks is not None and _noticed(slacks)
+
+    def alone(self, name: str, core: Sequence[str]) -> float:
+        """Return by how much one rule has to give way when the others of a conflict stay; inf if that is not enough."""
+        slacks = self.least((name,), held=[other for other in core if other != name])
+        return np.inf if slacks is None else self.amount(name, slacks)
+
+    def least(self, names: Sequence[str], held: Sequence[str] = ()) -> dict[str, float] | None:
+        """Return the slacks of smallest sum, by constraint, with which rules hold; None if there are none.
+
+        The rules in `held` and the block's own constraints are not relaxed; the other rules are left out. The
+        objective gives only its domain.
+        """
+        declaration, rules = self.declaration, self.declaration.rules
+        every = {label for labels in rules.values() for label in labels}
+        kept = [part for label, part in declaration.constraints.items() if label not in every]
+        kept += [declaration.constraints[label] for name in held for label in rules[name]]
+        kept += declaration.objective.args[0].domain
+        slacks: dict[str, cp.Variable] = {}
+        for label in (label for name in names for label in rules[name]):
+            slack = cp.Variable(nonneg=True, name=f"slack of {label}")
+            widened = relaxed(declaration.constraints[label], self.scale(label) * slack)
+            if widened is None:
+                kept.append(declaration.constraints[label])
+            else:
+                slacks[label] = slack
+                kept.extend(widened)
+        total = cp.sum(cp.hstack(list(slacks.values()))) if slacks else cp.Constant(0.0)
+        problem = cp.Problem(cp.Minimize(total), kept)
+
+        def read(solver: str) -> Solved:
+            return {label: slack.value for label, slack in slacks.items()}, {}, float(problem.value)
+
+        try:
+            solution = solve(lambda solver, options: try_solver(problem, solver, options), read, chain=self.solvers)
+        except SolverFailure:
+            return None
+        return {label: max(0.0, float(value)) for label, value in solution.values.items()}
+
+
+def relaxed(constraint: cp.Constraint, slack: cp.Expression) -> list[cp.Constraint] | None:
+    """Return a constraint made wider by a nonnegative scalar; None for a kind that cannot be.
+
+    An inequality moves by the slack in every entry, an equality to either side. A cone's point is moved along a
+    direction inside the cone, so that some slack is always enough: ||x|| <= t + s; A + s I psd;
+    y exp(x/y) <= z with y + s/2 and z + s; x^a y^(1-a) >= |z| with x + s and y + s.
+    """
+    for kind, widen in _WIDER.items():
+        if isinstance(constraint, kind):
+            return [widen(constraint, slack)]
+    return None
+
+
+def _semidefinite(constraint: Any, slack: cp.Expression) -> cp.Constraint:
+    matrix = constraint.args[0]
+    return matrix + slack * np.eye(matrix.shape[0]) >> 0
+
+
+def _exponential(constraint: Any, slack: cp.Expression) -> cp.Constraint:
+    x, y, z = constraint.args
+    return cp.ExpCone(x, y + 0.5 * slack, z + slack)
+
+
+def _power(constraint: Any, slack: cp.Expression) -> cp.Constraint:
+    x, y, z = constraint.args
+    return cp.PowCone3D(x + slack, y + slack, z, constraint.alpha)
+
+
+_WIDER: Mapping[type, Callable[[Any, cp.Expression], cp.Constraint]] = {
+    cp.constraints.Inequality: lambda given, slack: given.expr <= slack,
+    cp.constraints.NonPos: lambda given, slack: given.args[0] <= slack,
+    cp.constraints.NonNeg: lambda given, slack: given.args[0] >= -slack,
+    cp.constraints.Equality: lambda given, slack: cp.abs(given.expr) <= slack,
+    cp.constraints.Zero: lambda given, slack: cp.abs(given.args[0]) <= slack,
+    cp.SOC: lambda given, slack: cp.SOC(given.args[0] + slack, given.args[1], axis=given.axis),
+    cp.PSD: _semidefinite,
+    cp.ExpCone: _exponential,
+    cp.PowCone3D: _power,
+    cp.PowConeND: lambda given, slack: cp.PowConeND(given.args[0] + slack, given.args[1], given.alpha, given.axis),
+}

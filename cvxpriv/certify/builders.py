@@ -1,0 +1,159 @@
+"""Problems named on a command line: ``my_problem.py:build``, ``my_problem.py`` or ``package.module:build``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
+
+__all__ = ["Builder", "builder_named", "load_module"]
+
+
+@dataclass(frozen=True)
+class Builder:
+    """A function that takes nothing and returns a cvxpy problem, by the place where it stands.
+
+    It is loaded when it is called, so that it can be sent to another process whatever its module is.
+
+    Attributes
+    ----------
+    source : str
+        An absolute path to a file, or the name of a module.
+    name : str
+        The function's.
+    """
+
+    source: str
+    name: str
+
+    @property
+    def __name__(self) -> str:  # what a cross-check calls the case
+        return self.name
+
+    def __call__(self) -> Any:
+        function = self.function()
+        try:
+            return function()
+        except CvxprivError:
+            raise
+        except Exception as error:  # the user's own code: whatever it raises is about their function
+            raise DataError(
+                f"{self.name} of {self.source} raised {type(error).__name__}: {error}; "
+                "it must take no argument and return a cvxpy problem"
+            ) from error
+
+    def function(self) -> Callable[[], Any]:
+        """Load the function.
+
+        Raises
+        ------
+        DataError
+            No such file or module, or it raises when it is loaded.
+        ModelError
+            It has no such function.
+        """
+        module = load_module(self.source)
+        found = getattr(module, self.name, None)
+        if not callable(found):
+            functions = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+            raise ModelError(f"{self.source} has no function {self.name!r}: {suggest(self.name, functions)}")
+        loaded: Callable[[], Any] = found
+        return loaded
+
+
+def builder_named(text: str) -> Builder:
+    """Return the builder that a text such as ``my_problem.py:build`` names; it is loaded once, to see that it is there.
+
+    A file alone, ``my_problem.py``, means its function ``build``, or the only one of its own that takes no argument.
+
+    Raises
+    ------
+    DataError
+        The text names no place, or the place cannot be loaded.
+    ModelError
+        There is no such function there, or a file alone leaves it open which is meant.
+
+    Examples
+    --------
+    >>> builder_named("cvxpriv.solvers.registry:installed").name
+    'installed'
+    """
+    if text.endswith(".py"):
+        source = os.path.abspath(text)
+        return Builder(source, _only_function(text, load_module(source)))
+    source, separator, name = text.rpartition(":")
+    if not (separator and source and name.isidentifier()):
+        raise DataError(f"problem={text!r} names no function: write my_problem.py:build, or package.module:build")
+    builder = Builder(os.path.abspath(source) if source.endswith(".py") else source, name)
+    builder.function()
+    return builder
+
+
+def _only_function(path: str, module: ModuleType) -> str:
+    """The function of a file that is meant when none is named."""
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType) and value.__module__ == module.__name__ and not name.startswith("_")
+    }
+    if "build" in own:
+        return "build"
+    able = [name for name, function in own.items() if not _needed(function)]
+    if len(able) == 1:
+        return able[0]
+    names = ", ".join(f"{path}:{name}" for name in able)
+    found = f"choose one of {names}" if able else "write one that takes no argument and returns a cvxpy problem"
+    raise ModelError(f"{path!r} alone names no function: {found}")
+
+
+def _needed(function: FunctionType) -> list[str]:
+    """The arguments that a function cannot be called without."""
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        name
+        for name, one in inspect.signature(function).parameters.items()
+        if one.default is inspect.Parameter.empty and one.kind not in variadic
+    ]
+
+
+def load_module(source: str) -> ModuleType:
+    """Load a module by its name or by the path of its file.
+
+    Raises
+    ------
+    DataError
+        There is none, or it raises when it is loaded.
+    """
+    try:
+        return _from_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)
+    except FileNotFoundError as error:
+        raise DataError(f"{source!r} cannot be read: check the path") from error
+    except Exception as error:  # the user's own code may raise anything
+        raise DataError(f"{source} cannot be loaded ({type(error).__name__}: {error}): mend it first") from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    name = f"cvxpriv_problem_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickles look their module up there
+    folder = str(path.parent)
+    sys.path.insert(0, folder)  # as if it were run: its neighbours can be imported
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(folder)
+    return module

@@ -1,0 +1,181 @@
+"""Cases: what a cross-check solves, from a block, a user's problem, or a function that returns one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.certify.isolation import HERE, Place
+from cvxpriv.certify.problem_checks import label, require_checkable, require_finite
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Values
+
+__all__ = ["Case", "Target", "case_of_block", "case_of_problem", "cases_of", "values_kept"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One problem to cross-check.
+
+    Attributes
+    ----------
+    name : str
+    declare : callable
+        Returns the declaration, Parameters set. Called once a solver: alternating solvers on one problem recompiles,
+        and a solver keeps options from one solve to the next.
+    repair : callable, optional
+        Variables' values to values in the domain; the objective is evaluated there. None moves a point that is a hair
+        outside the domain into it (`cvxpriv.certify.domain`).
+    exact : mapping of str to ndarray, optional
+        Variables' values from a closed form.
+    exact_seconds : float
+        What the closed form took.
+    """
+
+    name: str
+    declare: Callable[[], Declaration]
+    repair: Callable[[Values], Values] | None = None
+    exact: Values | None = None
+    exact_seconds: float = float("nan")
+
+
+_One: TypeAlias = "cp.Problem | Case | Callable[[], cp.Problem]"
+Target: TypeAlias = "_One | Block | Mapping[str, _One] | Sequence[Case | Block]"
+
+
+def cases_of(target: Target, at: Values | None = None, place: Place = HERE) -> list[Case]:
+    """The cases that a user means: see `cvxpriv.certify.check.crosscheck`.
+
+    Raises
+    ------
+    ModelError
+        Nothing to check, two cases of one name, a block without a state, or a problem that cannot be checked.
+    """
+    if isinstance(target, Mapping):
+        cases = [replace(_case(one, str(name), at, place), name=str(name)) for name, one in target.items()]
+    elif isinstance(target, Iterable) and not isinstance(target, cp.Problem):
+        cases = [_case(one, f"problem[{k}]", at, place) for k, one in enumerate(target)]
+    else:
+        cases = [_case(target, "problem", at, place)]
+    if not cases:
+        raise ModelError(f"target={target!r} holds nothing to check: give a problem, a block, or some of them")
+    names = [case.name for case in cases]
+    if len(set(names)) < len(names):
+        raise ModelError(f"two cases have the same name among {', '.join(names)}: give each its own")
+    return cases
+
+
+def case_of_block(block: Block, view: Values, place: Place = HERE) -> Case:
+    """Return the case that a block poses at one start of the state, with its exact update if it has one.
+
+    A block with cuts is solved for them, at `place`; where that ends without an answer its first cuts stay.
+
+    Raises
+    ------
+    ModelError
+        The state makes a Parameter NaN or infinite.
+    """
+    exact, seconds = None, float("nan")
+    if block.direct is not None:
+        begun = time.perf_counter()
+        written = block.direct({name: np.asarray(value)[None] for name, value in view.items()})
+        seconds = time.perf_counter() - begun
+        exact = block.embed({**view, **{name: value[0] for name, value in written.items()}}, view)
+    if block.refinement is not None:  # what is checked is the problem with its last cuts
+        view = {**view, **(place.call(_refined, block, view).value or {})}
+        view = view if exact is None else block.cut_at(exact, view)
+
+    def declare() -> Declaration:
+        declaration = replace(block).declaration(block.structure(view))  # a copy compiles its own
+        for name, value in block.parameters(view).items():
+            declaration.parameters[name].value = value
+        return declaration
+
+    require_finite(block.name, declare().problem)
+    return Case(block.name, declare, lambda values: block.repair(values, view), exact, seconds)
+
+
+def _refined(block: Block, view: Values) -> Values:
+    return dict(block.solve(view)[1].refined)
+
+
+def case_of_problem(name: str, problem: cp.Problem) -> Case:
+    """Return the case of a user's own problem, which is solved as a copy without any solver's cache.
+
+    Raises
+    ------
+    ModelError
+        The problem cannot be checked: see `cvxpriv.certify.problem_checks.require_checkable`.
+    """
+    require_checkable(name, problem)
+    return Case(name, partial(_declaration, problem.objective, tuple(problem.constraints)))
+
+
+def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
+    if isinstance(one, Case):
+        return one
+    if isinstance(one, Block):
+        if at is None:
+            raise ModelError(f"block {one.name!r} needs the state that it is solved at: pass at=state")
+        return case_of_block(one, at, place)
+    if not isinstance(one, cp.Problem) and callable(one):
+        own = getattr(one, "__name__", name) if name == "problem" else name
+        require_checkable(own, one())
+        return Case(own, partial(_build, one))
+    return case_of_problem(name, one)  # says what it is, if it is no problem
+
+
+def _build(build: Callable[[], cp.Problem]) -> Declaration:
+    problem = build()
+    return _declaration(problem.objective, tuple(problem.constraints))
+
+
+def _declaration(objective: cp.Minimize | cp.Maximize, constraints: Sequence[cp.Constraint]) -> Declaration:
+    problem = cp.Problem(objective, list(constraints))
+    return Declaration(
+        objective,
+        dict(zip(_labels(constraints), constraints, strict=True)),
+        dict(zip(_names(problem.variables()), problem.variables(), strict=True)),
+        dict(zip(_names(problem.parameters()), problem.parameters(), strict=True)),
+    )
+
+
+def _labels(constraints: Sequence[cp.Constraint]) -> list[str]:
+    labels = [label(constraint, index) for index, constraint in enumerate(constraints)]
+    return [text if labels.count(text) == 1 else f"[{index}] {text}" for index, text in enumerate(labels)]
+
+
+def _names(leaves: Sequence[cp.Variable | cp.Parameter]) -> list[str]:
+    """Names of variables or parameters; the second of the same name is ``x#2``."""
+    names: list[str] = []
+    for leaf in leaves:
+        name, count = leaf.name(), 1
+        while name in names:
+            count += 1
+            name = f"{leaf.name()}#{count}"
+        names.append(name)
+    return names
+
+
+@contextmanager
+def values_kept(case: Case) -> Iterator[None]:
+    """Give a user's variables and constraints back the values that they had."""
+    declaration = case.declare()
+    variables = [(variable, variable.value) for variable in declaration.variables.values()]
+    duals = [
+        (dual, dual.value) for constraint in declaration.constraints.values() for dual in constraint.dual_variables
+    ]
+    try:
+        yield
+    finally:
+        for leaf, value in [*variables, *duals]:
+            leaf.save_value(value)

@@ -1,0 +1,223 @@
+"""Cross-checks: one convex problem, every solver, exact residuals, a verdict for each.
+
+A verdict rests on what a solver returned, never on what it says of it. The residuals are those of the cone program it
+was given (`cvxpriv.kkt.conic.program`), with exact distances to each cone and its dual, and those of the problem as the
+user wrote it (`cvxpriv.kkt`); the objective is compared with a reference that is named
+(`cvxpriv.certify.references`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cvxpriv.certify.answers import NAN, Answer
+from cvxpriv.certify.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
+from cvxpriv.certify.isolation import Place
+from cvxpriv.certify.problem_checks import capable, solver_names
+from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike, reference_of
+from cvxpriv.certify.rows import rows_of
+from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
+from cvxpriv.certify.verdicts import Tolerances, Verdict, worst_of
+from cvxpriv.errors import Disagreement, ModelError
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.reports.files import PathLike
+from cvxpriv.solvers.registry import solver_spec
+
+__all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]
+
+
+@dataclass(frozen=True)
+class CrossCheck:
+    """The evidence, solver by solver and case by case.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per case and answer. Columns:
+
+        - case, solver, status, verdict;
+        - objective (at its point in the domain), gap (to the reference's, relative), distance (largest difference of a
+          variable from the reference's: for a problem with several minimisers it says nothing), moved (the largest move
+          of an entry into the domain);
+        - primal, stationarity, natural: of the problem as written, absolute (`cvxpriv.kkt`; at ties and kinks those of
+          `cvxpriv.kkt.proximal`, or NaN where they cannot be measured);
+        - displacement: how far the point is from stationary, relative: what the verdict rests on;
+        - cone, dual, dual_cone, complementarity, duality_gap: of the cone program, relative
+          (`cvxpriv.kkt.conic.residuals`);
+        - certificate: how far a claim of infeasibility or unboundedness is from proven;
+        - bound: certified lower bound of a minimum or upper bound of a maximum, or NaN; bound_reason: where it comes
+          from, or why there is none;
+        - seconds (wall time, compilation included), solver_seconds, iterations;
+        - reason: the verdict's, in a sentence.
+    references : dict of str to str
+        For each case what the reference is, and why.
+    skipped : dict of str to dict of str to str
+        For each case the solvers that do not take its cones, and why.
+    tolerances : Tolerances
+        Where verdicts changed.
+    """
+
+    table: pd.DataFrame
+    references: dict[str, str]
+    skipped: dict[str, dict[str, str]] = field(default_factory=dict)
+    tolerances: Tolerances = field(default_factory=Tolerances)
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """The worst verdict of each solver, with the case it comes from."""
+        found: dict[str, Verdict] = {}
+        for solver, rows in self.table.groupby("solver", sort=False):
+            verdicts = [Verdict(str(row.verdict), f"{row.case}: {row.reason}") for row in rows.itertuples(index=False)]
+            found[str(solver)] = worst_of(verdicts)
+        return found
+
+    @property
+    def worst_offender(self) -> str:
+        """The worst answer of all, in one sentence."""
+        solver, verdict = max(self.verdicts.items(), key=lambda item: item[1].rank)
+        return f"{solver} {verdict.verdict}: {verdict.reason}"
+
+    def best_gap(self) -> pd.Series:
+        """Return, per case, the smallest gap to the reference among the solvers."""
+        solvers = self.table[self.table["solver"] != CLOSED_FORM]
+        return solvers.groupby("case", sort=False)["gap"].min()
+
+    def raise_if_failed(self, *, allowed: Sequence[str] = ("agrees", "loose")) -> None:
+        """Raise unless every verdict is among `allowed`.
+
+        Raises
+        ------
+        Disagreement
+            Naming each solver and case that is not.
+        """
+        bad = self.table[~self.table["verdict"].isin(allowed)]
+        if len(bad):
+            lines = [f"{row.solver} on {row.case}: {row.verdict}, {row.reason}" for row in bad.itertuples(index=False)]
+            raise Disagreement("; ".join(lines))
+
+    def to_html(self, path: PathLike, title: str = "Cross-check") -> Path:
+        """Write the report as one self-contained page: verdicts first, then residuals, objectives, times.
+
+        Raises
+        ------
+        DataError
+            The file cannot be written.
+        ModelError
+            Jinja2 is missing.
+        """
+        from cvxpriv.certify.page import page
+        from cvxpriv.reports.page import write
+
+        return write(page(self, title), path)
+
+    def __str__(self) -> str:
+        from cvxpriv.certify.page import plain_text
+
+        return plain_text(self)
+
+
+def crosscheck(
+    target: Target,
+    solvers: Sequence[str] | None = None,
+    *,
+    reference: ReferenceLike = None,
+    tolerances: Tolerances | None = None,
+    tolerance: float | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    answers: Mapping[str, Mapping[Any, Any]] | None = None,
+    at: Values | None = None,
+    isolate: bool = False,
+    time_limit: float | None = None,
+) -> CrossCheck:
+    """Solve each case by each solver and judge the answers.
+
+    Parameters
+    ----------
+    target : cvxpy.Problem, function, Block, Case, mapping of names to those, or sequence of cases and blocks
+        A function takes nothing and returns a problem. A problem is solved as a copy, and its variables and
+        constraints keep the values that they had.
+    solvers : sequence of str, optional
+        None is every installed solver of the table. Those that do not take a problem's cones are skipped, and listed.
+    reference : {"best", "closed form", "accurate"} or mapping of variable to array, optional
+        What answers are compared with; None is the closed form where there is one, else the best answer. See
+        `cvxpriv.certify.references`.
+    tolerances : Tolerances, optional
+        Where verdicts change.
+    tolerance : float, optional
+        What every solver is asked for; None is each solver's own (`cvxpriv.solvers.registry`).
+    options : mapping of solver to options, optional
+        On top of the tolerance set.
+    answers : mapping of name to (mapping of variable to array), optional
+        Solutions from elsewhere, judged beside the solvers'.
+    at : mapping of str to ndarray, optional
+        The state, one start, at which blocks are posed.
+    isolate : bool
+        Solve each by each in a process of its own. What crashes or hangs there is a row with the verdict failed. All
+        else that needs a solver (tight re-solves, proofs, the measuring of claims) is done in such processes as well.
+    time_limit : float, optional
+        Seconds for each such process; None is `cvxpriv.certify.isolation.TIME_LIMIT`.
+
+    Raises
+    ------
+    ModelError
+        Before any solve: a problem that is not DCP, is mixed-integer or complex, has Parameters without values, NaN or
+        infinite numbers in its data, or whose cones no solver takes; an unknown solver; a time limit without `isolate`.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> x = cp.Variable(2, name="x")
+    >>> report = crosscheck(cp.Problem(cp.Minimize(cp.sum_squares(x)), [cp.sum(x) == 1]), ["CLARABEL", "OSQP"])
+    >>> [verdict.verdict for verdict in report.verdicts.values()]
+    ['agrees', 'agrees']
+    """
+    if time_limit is not None and not isolate:
+        raise ModelError(f"time_limit={time_limit!r} needs isolate=True: a solve here cannot be stopped from outside")
+    own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
+    place = Place(isolate, time_limit)
+    task = _Task(solver_names(solvers), tolerance, own, place, answers or {}, reference)
+    return task.checked(cases_of(target, at, place), tolerances or Tolerances())
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Who is asked, how, and what the answers are compared with."""
+
+    solvers: Sequence[str] | None
+    tolerance: float | None
+    options: Mapping[str, Mapping[str, Any]]
+    place: Place
+    claims: Mapping[str, Mapping[Any, Any]]
+    reference: ReferenceLike
+
+    def checked(self, cases: Sequence[Case], tolerances: Tolerances) -> CrossCheck:
+        asked = {case.name: capable(case.declare().problem, self.solvers) for case in cases}
+        rows: list[dict[str, Any]] = []
+        references: dict[str, str] = {}
+        for case in cases:
+            with values_kept(case):
+                found = self.claimed(case) + [self.answer(case, name) for name in asked[case.name][0]]
+                taken = reference_of(case, found, self.reference, self.place)
+            references[case.name] = taken.why
+            rows += rows_of(case, found, taken, tolerances, self.place)
+        skipped = {name: unable for name, (_, unable) in asked.items() if unable and self.solvers is not None}
+        return CrossCheck(pd.DataFrame(rows), references, skipped, tolerances)
+
+    def claimed(self, case: Case) -> list[Answer]:
+        claims = [(name, values, NAN) for name, values in self.claims.items()]
+        if case.exact is not None:
+            claims.insert(0, (CLOSED_FORM, case.exact, case.exact_seconds))
+        return [claimed_answer(case, *claim, place=self.place) for claim in claims]
+
+    def answer(self, case: Case, solver: str) -> Answer:
+        ending = self.place.call(solver_answer, case, solver, self.tolerance, self.options.get(solver, {}))
+        if isinstance(ending.value, Answer):
+            return ending.value
+        spec = solver_spec(solver)
+        asked = float(spec.full_options(self.tolerance, self.options.get(solver, {}))[spec.main_option])
+        return Answer(solver, ending.status, asked, seconds=ending.seconds, error=ending.error)

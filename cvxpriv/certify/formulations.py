@@ -1,0 +1,250 @@
+"""Equivalent ways of writing one problem, compared: value, accuracy, cones, size, time, verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+
+from cvxpriv.certify.answers import Answer
+from cvxpriv.certify.cases import Case, cases_of, values_kept
+from cvxpriv.certify.contradictions import settle
+from cvxpriv.certify.page import aligned
+from cvxpriv.certify.problem_checks import capable, solver_names
+from cvxpriv.certify.proofs import Proofs
+from cvxpriv.certify.references import accurate_answer
+from cvxpriv.certify.solver_answers import solver_answer
+from cvxpriv.certify.verdicts import Evidence, Tolerances, Verdict, judge
+from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.formatting import format_cell
+
+__all__ = ["Formulations", "compare_formulations"]
+
+
+@dataclass(frozen=True)
+class Formulations:
+    """What `compare_formulations` found.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per formulation and solver. Columns: formulation, solver, verdict, value (NaN if there is none),
+        accuracy (distance of the value to the reference, relative to max(1, |reference|)), residual (largest exact one
+        of the cone program, relative), natural (how far a variable moves to its own optimum), cones, rows, columns,
+        nonzeros (of the cone program that the solver gets), compile_seconds, solve_seconds (the solver's own clock),
+        iterations, status, reason.
+    reference : float
+        The value that all are compared with.
+    why : str
+        Where it comes from.
+    """
+
+    table: pd.DataFrame
+    reference: float
+    why: str
+
+    def best(self) -> pd.Series:
+        """The row of the smallest accuracy among those that agree; of equals to 1e-9, the fastest.
+
+        Raises
+        ------
+        ModelError
+            None agrees.
+        """
+        agreeing = self.table[self.table["verdict"] == "agrees"]
+        if agreeing.empty:
+            raise ModelError("no formulation agrees with the reference: read table for the reasons")
+        near = agreeing[agreeing["accuracy"] <= agreeing["accuracy"].min() + 1e-9]
+        seconds = near["compile_seconds"] + near["solve_seconds"]
+        row: pd.Series = near.loc[seconds.idxmin()]
+        return row
+
+    def to_html(self, path: PathLike, title: str = "Formulations compared") -> Path:
+        """Write one self-contained page: verdicts, then accuracy, size and time.
+
+        Raises
+        ------
+        DataError
+            The file cannot be written.
+        ModelError
+            Jinja2 is missing.
+        """
+        from cvxpriv.reports.page import Report, Section, Table, write
+        from cvxpriv.reports.provenance import machine, versions
+
+        def section(title: str, names: Sequence[str], text: str = "", heat: Sequence[str] = ()) -> Section:
+            frame = self.table[["formulation", "solver", *names]].rename(columns=lambda name: name.replace("_", " "))
+            if "value" in names:
+                frame["value"] = [f"{value:.10g}" for value in frame["value"]]
+            return Section(title, text, tables=[Table(frame, sortable=True, heat=heat)])
+
+        summary = f"{self.table['formulation'].nunique()} ways of writing one problem. Reference: {self.why}."
+        sections = [
+            section("Verdicts", ["verdict", "status", "reason"]),
+            section(
+                "Accuracy",
+                ["value", "accuracy", "residual", "natural"],
+                "accuracy: relative distance of the value to the reference. residual: the largest exact one of the "
+                "cone program. natural: how far a variable moves to its own optimum.",
+                ["accuracy", "residual", "natural"],
+            ),
+            section("Size", ["cones", "rows", "columns", "nonzeros"], "Of the cone program that the solver gets."),
+            section("Time", ["compile_seconds", "solve_seconds", "iterations"], "Each once, from a cold start."),
+        ]
+        return write(Report(title, summary, sections=sections, made_with={**versions(), **machine()}), path)
+
+    def __str__(self) -> str:
+        figures = ["value", "accuracy", "natural", "rows", "nonzeros", "compile", "solve"]
+        head = ["verdict", "formulation", "solver", *figures]
+        body = [
+            [
+                *(str(row[name]) for name in ("verdict", "formulation", "solver")),
+                f"{row['value']:.9g}",
+                *(format_cell(row[name], 2) for name in ("accuracy", "natural", "rows", "nonzeros")),
+                *(f"{1e3 * row[name]:.1f} ms" for name in ("compile_seconds", "solve_seconds")),
+            ]
+            for row in self.table.to_dict("records")
+        ]
+        reasons = [
+            f"  - {row['formulation']} by {row['solver']}: {row['reason']}"
+            for row in self.table.to_dict("records")
+            if row["verdict"] != "agrees"
+        ]
+        return "\n".join([*aligned(head, body, left=3), *reasons, f"reference: {self.why}"])
+
+
+def compare_formulations(
+    formulations: Mapping[str, cp.Problem | Case | Callable[[], cp.Problem]],
+    solvers: Sequence[str] | None = None,
+    *,
+    reference: float | None = None,
+    tolerances: Tolerances | None = None,
+    tolerance: float | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Formulations:
+    """Solve each formulation by each solver, and compare all of them with one reference value.
+
+    Parameters
+    ----------
+    formulations : mapping of str to cvxpy.Problem, Case or function that returns a problem
+        All with the same optimal value.
+    solvers : sequence of str, optional
+        None is every installed one. Those that do not take a formulation's cones have no row.
+    reference : float, optional
+        The optimal value, if it is known. None takes the most accurate of all: each formulation is solved again at
+        tight tolerances, and the answer with the smallest exact residual wins.
+    tolerances : Tolerances, optional
+        Where verdicts change.
+    tolerance : float, optional
+        What every solver is asked for; None is each solver's own.
+    options : mapping of solver to options, optional
+        On top of the tolerance set.
+
+    Raises
+    ------
+    ModelError
+        A problem that cannot be checked, or an unknown solver.
+
+    Examples
+    --------
+    >>> x, t = cp.Variable(2), cp.Variable()
+    >>> direct = cp.Problem(cp.Minimize(cp.norm(x - 1)), [cp.sum(x) == 0])
+    >>> lifted = cp.Problem(cp.Minimize(t), [cp.SOC(t, x - 1), cp.sum(x) == 0])
+    >>> found = compare_formulations({"norm": direct, "cone": lifted}, ["CLARABEL"])
+    >>> found.table["verdict"].tolist(), round(found.reference, 6)
+    (['agrees', 'agrees'], 1.414214)
+    """
+    names = solver_names(solvers)
+    own = {solver_names([name])[0]: dict(chosen) for name, chosen in (options or {}).items()}  # type: ignore[index]
+    judging = tolerances or Tolerances()
+    cases = cases_of(dict(formulations))
+    able = {case.name: capable(case.declare().problem, names)[0] for case in cases}
+    answers: dict[tuple[str, str], Answer] = {}
+    for case in cases:
+        with values_kept(case):
+            for solver in able[case.name]:
+                answers[case.name, solver] = solver_answer(case, solver, tolerance, own.get(solver, {}))
+    value, why = _reference(cases, answers) if reference is None else (float(reference), "the caller's own value")
+    rows: list[dict[str, Any]] = []
+    for case in cases:
+        found = [answers[case.name, solver] for solver in able[case.name]]
+        rows += _rows(case, found, value, judging)
+    return Formulations(pd.DataFrame(rows), value, why)
+
+
+def _reference(cases: Sequence[Case], answers: Mapping[tuple[str, str], Answer]) -> tuple[float, str]:
+    candidates = [(answer, name) for (name, _), answer in answers.items()]
+    for case in cases:
+        with values_kept(case):
+            candidates.append((accurate_answer(case)[0], case.name))
+    best, name = min(candidates, key=lambda pair: pair[0].quality)
+    if not np.isfinite(best.quality):
+        return float("nan"), "none: nobody returned a solution"
+    exact = f"exact residual {best.quality:.1e}"
+    return best.objective, f"{name} by {best.solver} at {best.asked:.0e}, the most accurate of all ({exact})"
+
+
+def _rows(case: Case, answers: Sequence[Answer], reference: float, tolerances: Tolerances) -> list[dict[str, Any]]:
+    evidence = [answer.evidence(reference) for answer in answers]
+    maximise = isinstance(case.declare().objective, cp.Maximize)
+    alone = [_judged(answer, seen, tolerances) for answer, seen in zip(answers, evidence, strict=True)]
+    verdicts = settle(answers, alone, maximise, tolerances, Proofs(case))
+    return [
+        {
+            "formulation": case.name,
+            "solver": answer.solver,
+            "verdict": verdict.verdict,
+            "value": answer.objective,
+            "accuracy": seen.gap,
+            "residual": float("nan") if answer.cone is None else answer.cone.largest,
+            "natural": answer.natural,
+            **_size(case, answer.solver),
+            "solve_seconds": answer.solver_seconds,
+            "iterations": answer.iterations,
+            "status": answer.status,
+            "reason": verdict.reason,
+        }
+        for answer, seen, verdict in zip(answers, evidence, verdicts, strict=True)
+    ]
+
+
+def _judged(answer: Answer, evidence: Evidence, tolerances: Tolerances) -> Verdict:
+    """A solver's verdict; where only the value is off, the formulation is to blame and not its solver."""
+    blind = judge(replace(evidence, reference=float("nan")), tolerances)
+    if blind.verdict in ("agrees", "loose") and evidence.gap > tolerances.wrong_objective:
+        what = f"solves its own problem (exact residual {answer.quality:.0e}), but its value is {evidence.gap:.1e}"
+        return Verdict("WRONG", f"{what} (relative) off the reference: it is not the same problem")
+    return judge(evidence, tolerances)
+
+
+def _size(case: Case, solver: str) -> dict[str, Any]:
+    """Cones and size of what the solver gets, and the seconds that cvxpy takes to compile it."""
+    problem = case.declare().problem
+    begun = time.perf_counter()
+    program = ConeProgram.from_problem(problem, solver)
+    seconds = time.perf_counter() - begun
+    layout = program.layout
+    counts = {
+        "zero": layout.zero,
+        "nonneg": layout.nonneg,
+        "soc": len(layout.soc),
+        "psd": len(layout.psd),
+        "exp": layout.exp,
+        "power": len(layout.power),
+        "quadratic": program.P.nnz,
+    }
+    return {
+        "cones": ", ".join(f"{name} {count}" for name, count in counts.items() if count),
+        "rows": layout.size,
+        "columns": int(program.c.size),
+        "nonzeros": int(program.A.nnz),
+        "compile_seconds": seconds,
+    }

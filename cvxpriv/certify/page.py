@@ -1,0 +1,199 @@
+"""A cross-check as a page and as plain text: verdicts first, then what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.certify.verdicts import VERDICTS
+from cvxpriv.reports.formatting import format_cell
+from cvxpriv.reports.provenance import machine, versions
+
+if TYPE_CHECKING:
+    from cvxpriv.certify.check import CrossCheck
+    from cvxpriv.reports.page import Report, Section
+
+__all__ = ["aligned", "page", "plain_text", "worst_first"]
+
+_AS_WRITTEN = ("primal", "natural", "stationarity", "displacement")
+_OF_THE_CONES = ("cone", "dual", "dual_cone", "complementarity", "duality_gap")
+_HEADINGS = {"complementarity": "slack · dual", "duality_gap": "gap", "dual": "dual equation"}
+_READING = (
+    "agrees: every exact residual and the distance to the reference are within tolerance. loose: right, but to fewer "
+    "digits, or the solver itself claims no accuracy.",
+    "WRONG: claims a solution, or a proof that there is none, that the residuals refute. failed: returned no solution, "
+    "or one that claims no accuracy and has none.",
+)
+
+
+def worst_first(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows, the worst verdicts on top, else in their order."""
+    return table.sort_values("verdict", key=lambda v: -v.map(VERDICTS.index), kind="stable")
+
+
+def plain_text(check: CrossCheck) -> str:
+    """The cross-check for a terminal or a test's message: verdicts, figures, and the reasons of those not agreeing."""
+    rows = worst_first(check.table)
+    several = rows["case"].nunique() > 1
+    head = ["verdict", *(["case"] if several else []), "solver", "status", "objective", "gap", "residual", "natural"]
+    body = [
+        [
+            str(row["verdict"]),
+            *([str(row["case"])] if several else []),
+            str(row["solver"]),
+            str(row["status"]),
+            f"{row['objective']:.8g}",
+            *(_short(value) for value in (row["gap"], largest_residual(row), row["natural"])),
+        ]
+        for row in rows.to_dict("records")
+    ]
+    reasons = [
+        f"  - {row['solver']}{' on ' + str(row['case']) if several else ''}: {row['reason']}"
+        for row in rows.to_dict("records")
+        if row["verdict"] != "agrees"
+    ]
+    references = [f"reference{f' of {name}' if several else ''}: {why}" for name, why in check.references.items()]
+    return "\n".join([*aligned(head, body, left=4 if several else 3), *reasons, *references])
+
+
+def largest_residual(row: Any) -> float:
+    """The largest exact residual of the cone program in a row of the table; NaN if there is none."""
+    known = [row[name] for name in ("cone", "dual", "dual_cone", "complementarity", "duality_gap", "certificate")]
+    finite = [float(value) for value in known if not np.isnan(value)]
+    return max(finite, default=float("nan"))
+
+
+def aligned(head: Sequence[str], body: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Lines of a table; the first columns to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if j < left else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [head, *body]
+    ]
+
+
+def page(check: CrossCheck, title: str) -> Report:
+    """The cross-check as a report, ready to be rendered."""
+    from cvxpriv.reports.page import Headline, Report
+
+    table = check.table
+    counts = table["verdict"].value_counts()
+    cases = table["case"].nunique()
+    headlines = [
+        Headline(label, int(counts.get(verdict, 0)), "", detail)
+        for verdict, label, detail in (
+            ("WRONG", "wrong", "claims that the residuals refute"),
+            ("failed", "failed", "no usable answer"),
+            ("loose", "loose", "right to fewer digits"),
+            ("agrees", "agree", "within tolerance"),
+        )
+    ]
+    summary = (
+        f"{len(table)} answers to {cases} problem{'s' if cases > 1 else ''}, each judged by residuals computed from "
+        f"the problem itself, not by what its solver says.\n\nWorst: {check.worst_offender}."
+    )
+    parts = [
+        *(_verdicts(check), _as_written(check), _of_the_cones(check), _certificates(check)),
+        *(_values(check), _bounds(check), _times(check)),
+    ]
+    sections = [part for part in parts if part is not None]
+    return Report(title, summary, headlines, sections, {**versions(), **machine()})
+
+
+def _section(
+    title: str, text: str, frame: pd.DataFrame, notes: Sequence[str] = (), heat: Sequence[str] = ()
+) -> Section:
+    from cvxpriv.reports.page import Section, Table
+
+    headings = {name: _HEADINGS.get(name, name.replace("_", " ")) for name in map(str, frame.columns)}
+    if "gap" in headings:
+        headings["gap"] = "gap to reference"
+    shown, heated = frame.rename(columns=headings), [headings[name] for name in heat]
+    return Section(title, text, tables=[Table(shown, sortable=True, heat=heated)], notes=notes)
+
+
+def _verdicts(check: CrossCheck) -> Section:
+    rows = worst_first(check.table)[["verdict", "case", "solver", "status", "reason"]]
+    return _section("Verdicts", "", rows, notes=_READING)
+
+
+def _as_written(check: CrossCheck) -> Section | None:
+    text = (
+        "In its own units: primal (worst violated constraint), natural (how far a variable moves to its own optimum), "
+        "stationarity (of the Lagrangian's gradient). displacement: how far the point is from stationary, relative; "
+        "verdicts rest on this one."
+    )
+    return _residuals(check, "Residuals of the problem as written", text, _AS_WRITTEN)
+
+
+def _of_the_cones(check: CrossCheck) -> Section | None:
+    text = (
+        "Of what the solver was given, relative: distances of slack and dual to their cones, the dual equation, "
+        "complementarity (slack · dual), and the gap between primal and dual value."
+    )
+    return _residuals(check, "Residuals of the cone program", text, _OF_THE_CONES)
+
+
+def _residuals(check: CrossCheck, title: str, text: str, every: Sequence[str]) -> Section | None:
+    names = [name for name in every if check.table[name].notna().any()]
+    rows = check.table.loc[check.table[names].notna().any(axis=1), ["case", "solver", *names]]
+    return _section(title, text, rows, heat=names) if len(rows) else None
+
+
+def _certificates(check: CrossCheck) -> Section | None:
+    rows = check.table.loc[
+        check.table["status"].str.startswith(("infeasible", "unbounded")), ["case", "solver", "status", "certificate"]
+    ]
+    text = (
+        "Where a solver claims that there is no solution: how far its certificate, scaled to strength one, is from a "
+        "proof. A dash is a claim without any: its verdict rests on the certificates of others, or on one found here."
+    )
+    return _section("Certificates", text, rows, heat=["certificate"]) if len(rows) else None
+
+
+def _values(check: CrossCheck) -> Section:
+    text = (
+        "gap: relative distance of the value to the reference's. distance: the largest difference of a variable from "
+        "the reference's, which says nothing where there are several minimisers. moved: the largest move of an entry "
+        "into the domain, where the point is judged."
+    )
+    names = ["case", "solver", "objective", "gap", "distance", "moved"]
+    rows = check.table.loc[check.table["objective"].notna(), names].copy()
+    rows["objective"] = [_exactly(value) for value in rows["objective"]]
+    notes = [f"Reference of {name}: {why}." for name, why in check.references.items()]
+    notes += [
+        f"{solver} was not asked for {name}: it {why}."
+        for name, unable in check.skipped.items()
+        for solver, why in unable.items()
+    ]
+    return _section("Values and references", text, rows, notes, heat=("gap", "distance", "moved"))
+
+
+def _bounds(check: CrossCheck) -> Section | None:
+    rows = check.table.loc[check.table["objective"].notna(), ["case", "solver", "bound", "bound_reason"]].copy()
+    rows["bound"] = [_exactly(value) for value in rows["bound"]]
+    text = "What no feasible point can beat, whatever the solver did: from its dual, repaired, or why there is none."
+    return _section("Certified bounds", text, rows) if len(rows) else None
+
+
+def _times(check: CrossCheck) -> Section:
+    rows = check.table[["case", "solver", "iterations", "seconds", "solver_seconds"]].copy()
+    rows["iterations"] = rows["iterations"].astype("Int64")
+    text = (
+        "seconds: wall time of compiling and solving once, from a cold start. solver seconds: the solver's own clock."
+    )
+    return _section("Time", text, rows)
+
+
+def _exactly(value: float) -> str:
+    return format_cell(None) if np.isnan(value) else f"{value:.10g}"
+
+
+def _short(value: float) -> str:
+    return format_cell(None) if np.isnan(value) else f"{value:.1e}"

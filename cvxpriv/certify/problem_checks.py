@@ -1,0 +1,181 @@
+"""What a problem has to be before any solver sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.blocks.declaration import why_not_dcp
+from cvxpriv.errors import ModelError
+from cvxpriv.solvers.registry import installed, solver_spec
+
+__all__ = ["capable", "label", "require_checkable", "require_finite", "solver_names"]
+
+SHOWN = 60
+"""A constraint without a label is called by so much of its text."""
+
+
+def label(constraint: cp.Constraint, index: int) -> str:
+    """How messages call a constraint: its own label, else its place and its text.
+
+    >>> label(cp.Variable(name="x") >= 0, 2)
+    '[2] 0.0 <= x'
+    """
+    own = getattr(constraint, "label", None)
+    text = str(own) if own else f"[{index}] {constraint}"
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def solver_names(solvers: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Solvers as the table spells them, each once; None stays None.
+
+    Raises
+    ------
+    ModelError
+        An unknown solver (the nearest name is given), one that is not installed, or none at all.
+    """
+    if solvers is None:
+        return None
+    asked = (solvers,) if isinstance(solvers, str) else tuple(solvers)
+    if not asked:
+        raise ModelError("solvers=() names no solver: name at least one, or pass None for every installed one")
+    return tuple(dict.fromkeys(solver_spec(solver).name for solver in asked))
+
+
+def require_checkable(name: str, problem: cp.Problem) -> None:
+    """Refuse a problem that cannot be cross-checked.
+
+    Raises
+    ------
+    ModelError
+        It is no problem, has no variables, is not DCP (cvxpy's reason is given), is mixed-integer or complex, has
+        Parameters without values (they are named), or NaN or infinite numbers in its data (where is said).
+    """
+    if not isinstance(problem, cp.Problem):
+        raise ModelError(
+            f"{name} is a {type(problem).__name__}: expected a cvxpy Problem, or a function that returns one"
+        )
+    if not problem.variables():
+        raise ModelError(f"{name} has no variables: there is nothing to solve")
+    _require_dcp(name, problem)
+    if whole := _integral(problem):
+        raise ModelError(
+            f"{name} is mixed-integer in {', '.join(whole)}, which is not supported: residuals need multipliers, which "
+            "such problems have not; relax the variable, or fix it at its value"
+        )
+    if any(leaf.is_complex() for leaf in [*problem.variables(), *problem.parameters(), *problem.constants()]):
+        raise ModelError(f"{name} has complex numbers, which are not supported: write real and imaginary parts")
+    unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
+    if unset:
+        raise ModelError(f"{name} has Parameters without values: set the value of {', '.join(unset)} first")
+    require_finite(name, problem)
+
+
+def require_finite(name: str, problem: cp.Problem) -> None:
+    """Refuse NaN and infinite numbers in a problem's data.
+
+    Solvers take an infinite number for a large one, each for another. Bounds that variables have as attributes may be
+    infinite: cvxpy leaves such a bound out.
+
+    Raises
+    ------
+    ModelError
+        Saying what, and in which constraint.
+    """
+    for part, expression in _parts(problem):
+        for constant in _constants(expression):
+            with np.errstate(all="ignore"):
+                wrong = _not_finite(constant.value)
+            if wrong:
+                raise ModelError(
+                    f"{name} has {wrong} in {_called(constant)} of shape {constant.shape} in the {part}: "
+                    + _remedy(wrong, part)
+                )
+
+
+def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Which of some solvers (None: all installed) take this problem's cones, and why each of the others does not.
+
+    Raises
+    ------
+    ModelError
+        None of them does.
+    """
+    able: list[str] = []
+    unable: dict[str, str] = {}
+    for name in installed() if names is None else names:
+        try:
+            problem._construct_chain(solver=name, ignore_dpp=True)  # refuses as a compilation would, in a millisecond
+            if cp.perspective in problem.atoms():
+                problem.get_problem_data(name)  # the problem inside a perspective refuses only when it is compiled
+        except cp.error.SolverError:
+            unable[name] = f"takes only {', '.join(sorted(solver_spec(name).cones))}"
+        else:
+            able.append(name)
+    if not able:
+        every = ", ".join(f"{name} ({why})" for name, why in unable.items())
+        others = [name for name in installed() if name not in unable]
+        remedy = f"try {', '.join(others)}" if others else "rewrite the problem with other atoms"
+        raise ModelError(f"no solver takes the problem's cones: {every}; {remedy}")
+    return tuple(able), unable
+
+
+def _integral(problem: cp.Problem) -> list[str]:
+    """The variables that take whole numbers, or values of a finite set."""
+    sets = [constraint for constraint in problem.constraints if isinstance(constraint, cp.FiniteSet)]
+    finite = {variable.id for constraint in sets for variable in constraint.variables()}
+    return [
+        variable.name()
+        for variable in problem.variables()
+        if variable.attributes["boolean"] or variable.attributes["integer"] or variable.id in finite
+    ]
+
+
+def _require_dcp(name: str, problem: cp.Problem) -> None:
+    if problem.is_dcp():
+        return
+    wrong = ", ".join(part for part, expression in _parts(problem) if not expression.is_dcp())
+    raise ModelError(
+        f"{name} is not DCP in its {wrong}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu). "
+        f"cvxpy says: {why_not_dcp(problem)}"
+    )
+
+
+def _parts(problem: cp.Problem) -> list[tuple[str, Any]]:
+    parts: list[tuple[str, Any]] = [("objective", problem.objective)]
+    return parts + [(f"constraint {label(c, k)}", c) for k, c in enumerate(problem.constraints)]
+
+
+def _constants(expression: Any) -> Iterator[Any]:
+    """The largest parts of an expression that no variable stands in."""
+    for part in expression.args:
+        if part.is_constant():
+            yield part
+        else:
+            yield from _constants(part)
+
+
+def _not_finite(value: Any) -> str:
+    """The first kind of number that is not finite, or ``""``."""
+    held = value  # a name that keeps its type Any after the question below
+    dense = np.asarray(held.data if sp.issparse(value) else held, dtype=float)
+    if np.isnan(dense).any():
+        return "NaN"
+    return "an infinite number" if np.isinf(dense).any() else ""
+
+
+def _called(constant: Any) -> str:
+    if isinstance(constant, cp.Parameter):
+        return f"Parameter {constant.name()!r}"
+    return "a constant" if isinstance(constant, cp.Constant) else f"the constant part {str(constant)[:SHOWN]}"
+
+
+def _remedy(wrong: str, part: str) -> str:
+    if wrong == "NaN" or part == "objective":
+        return "correct the data"
+    return "drop the rows that it makes hold always, and correct those that it makes impossible"

@@ -1,0 +1,151 @@
+"""What can be proven of a case without any solver's certificate, worked out when a verdict needs it.
+
+A claim that there is no solution is true or false whatever its solver gives as a proof. HiGHS claims `unbounded` and
+returns no ray; maximising ``log x`` is unbounded and has none. So the questions are asked here again: is there a
+certificate of infeasibility, is there a ray (`cvxpriv.kkt.conic.proofs`), and, where there is no ray, do values grow
+with the room that the variables are given?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.certify.cases import Case, values_kept
+from cvxpriv.certify.domain import into_domain
+from cvxpriv.certify.isolation import HERE, Place
+from cvxpriv.kkt.conic.data import ConeData, extract
+from cvxpriv.kkt.conic.program import solve_conic
+from cvxpriv.kkt.conic.proofs import infeasibility_proof, ray, roomy
+from cvxpriv.kkt.conic.residuals import Certificate
+from cvxpriv.kkt.constraints import violations
+from cvxpriv.solvers.registry import installed, solver_spec
+
+__all__ = ["BOXES", "Growth", "Proofs"]
+
+PROVER = "CLARABEL"
+"""It takes every cone. Its answers are checked, not believed."""
+BOXES = (10.0, 100.0, 1000.0)
+"""Bounds on the variables' entries, in multiples of the largest entry of the points that are to be beaten."""
+FEASIBLE = 1e-6
+"""The worst violation of a constraint, in its own units, of a point that is to beat another."""
+STEADY = 0.5
+"""Gains from box to box that fall by less than to this fraction show no limit: those of a logarithm do not fall."""
+ATTEMPTS = (("CLARABEL", 1e-9), ("ECOS", 1e-9), ("CLARABEL", 1e-7), ("SCS", 1e-7))
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The best values found with the variables in boxes, each ten times the size of the one before.
+
+    Attributes
+    ----------
+    sizes, values : tuple of float
+        Bounds on the entries, and the objective at a feasible point within them, evaluated there; as many as could be
+        solved.
+    """
+
+    sizes: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def endless(self, least: float) -> bool:
+        """Whether every box gains at least so much, relative, and the gains do not fall away: there is no limit."""
+        gains = np.abs(np.diff(self.values))
+        if gains.size < len(BOXES) - 1 or (gains <= least * max(1.0, abs(self.values[0]))).any():
+            return False
+        return bool((np.diff(self.values) * np.diff(self.values)[0] > 0).all() and gains[-1] >= STEADY * gains[0])
+
+    def __str__(self) -> str:
+        steps = [f"{value:.6g} within {size:.0e}" for size, value in zip(self.sizes, self.values, strict=True)]
+        return ", ".join(steps)
+
+
+class Proofs:
+    """Proofs of one case; each is looked for at most once.
+
+    Whatever solvers do while one is looked for, a crash included, it is then not found.
+
+    Parameters
+    ----------
+    case : Case
+    place : Place
+        Where solvers are called.
+    """
+
+    def __init__(self, case: Case, place: Place = HERE) -> None:
+        self._case, self._place = case, place
+
+    @cached_property
+    def infeasible(self) -> Certificate | None:
+        """A certificate of infeasibility, or None."""
+        proof: Certificate | None = self._asked(infeasibility_proof)
+        return proof
+
+    @cached_property
+    def ray(self) -> Certificate | None:
+        """A direction in which every feasible point improves without end, or None."""
+        proof: Certificate | None = self._asked(ray)
+        return proof
+
+    @cached_property
+    def roomy(self) -> bool:
+        """Whether there are feasible points, with room around them."""
+        return bool(self._asked(roomy))
+
+    def growth(self, size: float) -> Growth:
+        """Return the best values that the variables reach in boxes that are larger than a point of some size."""
+        return self._called(_growth, self._case, size) or Growth((), ())
+
+    def _asked(self, question: Callable[[ConeData], Any]) -> Any:
+        return None if self._compiled is None else self._called(question, self._compiled)
+
+    def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        with suppress(Exception):  # solvers and atoms raise what they like
+            return self._place.call(function, *arguments).value
+        return None
+
+    @cached_property
+    def _compiled(self) -> ConeData | None:
+        if PROVER in installed():
+            with suppress(Exception):
+                return extract(self._case.declare().problem, PROVER, {}).portable()
+        return None
+
+
+def _growth(case: Case, size: float) -> Growth:
+    found: list[tuple[float, float]] = []
+    with values_kept(case):
+        for times in BOXES:
+            value = _within(case, times * size)
+            if not np.isfinite(value):
+                break
+            found.append((times * size, value))
+    return Growth(tuple(bound for bound, _ in found), tuple(value for _, value in found))
+
+
+def _within(case: Case, size: float) -> float:
+    """The objective at the best point found with entries of at most `size`; NaN if none is feasible."""
+    declaration = case.declare()
+    variables = declaration.variables.values()
+    box = [bound for variable in variables for bound in (variable <= size, variable >= -size)]
+    boxed = cp.Problem(declaration.objective, [*declaration.constraints.values(), *box])
+    for solver, tolerance in ATTEMPTS:
+        if solver not in installed():
+            continue
+        try:
+            solution = solve_conic(boxed, solver, solver_spec(solver).full_options(tolerance, {}))
+        except cp.error.SolverError:  # its cones are not this solver's
+            continue
+        if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or solution.error:
+            continue
+        into_domain(boxed)
+        if max(violations(boxed, declaration.constraints).values(), default=0.0) <= FEASIBLE:
+            with np.errstate(all="ignore"):
+                return float(np.squeeze(boxed.objective.value))
+    return float("nan")

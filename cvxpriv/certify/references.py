@@ -1,0 +1,169 @@
+"""The reference of a cross-check: what the answers are compared with, and why.
+
+============  =======================================================================================================
+best          the answer with the smallest exact residual
+closed form   the case's exact update
+accurate      the best of several re-solves at tight tolerances, also with a scaled objective, and from the answer
+              before where a solver takes one
+values        the caller's own
+============  =======================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.certify.answers import Answer
+from cvxpriv.certify.cases import Case
+from cvxpriv.certify.isolation import HERE, Place
+from cvxpriv.certify.problem_checks import capable
+from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
+from cvxpriv.errors import ModelError, suggest
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.registry import SOLVERS
+
+__all__ = [
+    "CLOSED_FORM",
+    "KINDS",
+    "TOLERANCES",
+    "Reference",
+    "ReferenceLike",
+    "accurate_answer",
+    "reference_of",
+]
+
+CLOSED_FORM = "closed form"
+"""The name under which an exact update stands in the table."""
+KINDS = ("best", CLOSED_FORM, "accurate")
+TOLERANCES = (1e-10, 1e-12, 1e-14)
+"""What an accurate reference asks for. More than a solver can do costs iterations, and the best answer is kept."""
+STEEP = 10.0
+"""From this size of the gradient on the objective is also solved scaled down."""
+PRECISE = ("CLARABEL", "ECOS", "HIGHS", "OSQP")
+"""SCS, a first-order method, is asked only where these take none of the problem's cones."""
+WARM = ("OSQP", "SCS")
+"""First-order methods, which go on from an answer."""
+
+ReferenceLike: TypeAlias = "str | Mapping[Any, Any] | None"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What answers are compared with.
+
+    Attributes
+    ----------
+    objective : float
+        In the sense of the problem; NaN if there is none.
+    values : mapping of str to ndarray
+        Empty if there is none.
+    why : str
+        What was taken, and why.
+    """
+
+    objective: float
+    values: Values
+    why: str
+
+
+def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, place: Place = HERE) -> Reference:
+    """Choose the reference of a case; None is the closed form if there is one, else the best answer.
+
+    Raises
+    ------
+    ModelError
+        No such kind, no closed form, or values that do not fit the case's variables.
+    """
+    if isinstance(wanted, Mapping):
+        return _of(claimed_answer(case, "reference", wanted, place=place), "the caller's own values")
+    if wanted is not None and wanted not in KINDS:
+        raise ModelError(f"reference={wanted!r} is not known: {suggest(str(wanted), KINDS)}, or values by variable")
+    if wanted == CLOSED_FORM and case.exact is None:
+        raise ModelError(f"reference='closed form': {case.name} has none; take 'best' or 'accurate'")
+    if wanted == "accurate":
+        return _accurate(case, place)
+    exact = [answer for answer in answers if answer.solver == CLOSED_FORM]
+    if exact and wanted != "best":
+        return _of(exact[0], "closed form: exact")
+    usable = [answer for answer in answers if np.isfinite(answer.quality)]
+    if not usable:
+        return Reference(float("nan"), {}, "none: nobody returned a solution")
+    # A solution from elsewhere is judged, and judges nobody, while a solver has one.
+    best = min([answer for answer in usable if answer.solver in SOLVERS] or usable, key=lambda answer: answer.quality)
+    return _of(best, f"{best.solver}: smallest exact residual of {len(answers)} answers")
+
+
+def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place = HERE) -> tuple[Answer, str]:
+    """Re-solve at tight tolerances, by several solvers, also with the objective scaled; the best answer, and of what.
+
+    SCS and OSQP start each tighter solve from the answer before, which is where they would come by again. The others
+    take no warm start: interior-point methods would only begin near the boundary, where they are slow.
+    """
+    names, _ = capable(case.declare().problem)
+    precise = [name for name in names if name in solvers] or list(names)
+    attempts = [answer for name in precise for answer in place.call(_tightened, case, name).value or ()]
+    steepness = min((answer.steepness for answer in attempts if np.isfinite(answer.quality)), default=1.0)
+    if steepness > STEEP:
+        scaled = replace(case, declare=_Scaled(case.declare, 1.0 / steepness), exact=None)
+        attempts += [
+            replace(answer, objective=answer.objective * steepness, bound=answer.bound * steepness)
+            for name in precise
+            for answer in place.call(_tightened, scaled, name).value or ()
+        ]
+    best = min(attempts, key=lambda answer: answer.quality, default=Answer("nobody", "failed", float("nan")))
+    if not np.isfinite(best.quality):
+        return best, "no re-solve at tight tolerances returned a solution"
+    start = "the first cold and then each from the answer before" if best.solver in WARM else "each from a cold start"
+    scaling = f", half of them with the objective divided by {steepness:.0e}" if steepness > STEEP else ""
+    return best, f"the best of {len(attempts)} re-solves at tight tolerances{scaling}; by {best.solver} {start}"
+
+
+def _tightened(case: Case, solver: str) -> list[Answer]:
+    """Answers of one solver at tighter and tighter tolerances."""
+    if solver not in WARM:
+        return [solver_answer(case, solver, tolerance, {}) for tolerance in TOLERANCES]
+    held = replace(case, declare=_Held(case.declare()))  # the solver's last answer is kept with the problem
+    return [solver_answer(held, solver, tolerance, {}, warm_start=k > 0) for k, tolerance in enumerate(TOLERANCES)]
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The same declaration each time."""
+
+    declaration: Declaration
+
+    def __call__(self) -> Declaration:
+        return self.declaration
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """A declaration whose objective is multiplied by a factor."""
+
+    declare: Callable[[], Declaration]
+    factor: float
+
+    def __call__(self) -> Declaration:
+        declaration = self.declare()
+        sense = cp.Maximize if isinstance(declaration.objective, cp.Maximize) else cp.Minimize
+        return replace(declaration, objective=sense(self.factor * declaration.objective.args[0]))
+
+
+def _accurate(case: Case, place: Place) -> Reference:
+    best, how = accurate_answer(case, place=place)
+    if not np.isfinite(best.quality):
+        return Reference(float("nan"), {}, f"none: {how}")
+    return _of(best, f"accurate: {best.solver} at {best.asked:.0e}, {how}")
+
+
+def _of(answer: Answer, why: str) -> Reference:
+    exact = f"exact residual {answer.quality:.1e}"
+    if np.isfinite(answer.natural):
+        exact += f", {answer.natural:.1e} from stationary"
+    return Reference(answer.objective, answer.values or {}, f"{why} ({exact})")

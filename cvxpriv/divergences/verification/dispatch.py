@@ -1,0 +1,128 @@
+"""`verify`: which checks an object gets is decided by its type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+from cvxpriv.certify.problem_checks import solver_names
+from cvxpriv.divergences import FDivergence, divergence
+from cvxpriv.divergences.parsing import expression_of
+from cvxpriv.divergences.symbolic import array_function
+from cvxpriv.divergences.verification.checks import verify_divergence
+from cvxpriv.divergences.verification.findings import Verification
+from cvxpriv.errors import ModelError
+
+__all__ = ["FLOOR", "Options", "verification_of", "verify"]
+
+FLOOR = 1e-3
+"""The default working interval is [FLOOR, 1/FLOOR]: ratios of probabilities that are not below FLOOR."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `verify` was asked for, whatever the kind of object.
+
+    Attributes
+    ----------
+    interval : (float, float)
+        Where the object will be used.
+    solvers : tuple of str or None
+        None is every installed one.
+    seed : int
+    """
+
+    interval: tuple[float, float]
+    solvers: tuple[str, ...] | None
+    seed: int
+
+
+def verify(
+    target: object,
+    interval: tuple[float, float] = (FLOOR, 1.0 / FLOOR),
+    *,
+    solvers: Sequence[str] | None = None,
+    seed: int = 0,
+) -> Verification:
+    """Check that an object is what a model takes it for.
+
+    For a divergence: assumptions (a) and (b) of IAS, its derivatives and limits, its DCP form against p f(q/p), what
+    makes it a divergence, and the agreement of solvers on a small block.
+
+    Parameters
+    ----------
+    target : FDivergence, str, or an object of a model
+        A string is a name of `cvxpriv.divergences.names`, or one line of text in t such as ``"t*log(t)"``. A model
+        that is imported may register types of its own, as `cvxpriv_models.istdp` does for penalties.
+    interval : (float, float)
+        The ratios t = q/p that will occur, or the sizes of coefficients; 1 lies inside.
+    solvers : sequence of str, optional
+        Who solves the block; None is every installed solver that takes its cones.
+    seed : int
+        Of the random points.
+
+    Returns
+    -------
+    Verification
+
+    Raises
+    ------
+    ModelError
+        The name is not known, the text cannot be read, the interval does not hold 1, or an object of this type cannot
+        be verified.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import cvxpriv as cpv
+    >>> wrong = cpv.FDivergence("wrong", f=lambda t: t * np.log(t), fprime=lambda t: np.log(t))
+    >>> [finding.check for finding in cpv.verify(wrong).failed]
+    ["f' is right", 'solvers find the optimum']
+    """
+    options = Options(_interval(interval), solver_names(solvers), int(seed))
+    return verification_of(_from_text(target) if isinstance(target, str) else target, options)
+
+
+@singledispatch
+def verification_of(target: object, options: Options) -> Verification:
+    """Return the verification of an object of one type; another type registers its own function here.
+
+    Raises
+    ------
+    ModelError
+        No function is registered for the type.
+    """
+    raise ModelError(
+        f"target={target!r} cannot be verified: pass an FDivergence, its name, its formula in t, or an "
+        "object of a type that an imported model registers"
+    )
+
+
+@verification_of.register
+def _(target: FDivergence, options: Options) -> Verification:
+    return verify_divergence(target, options.interval, options.solvers, options.seed)
+
+
+def _interval(interval: tuple[float, float]) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in interval)
+    except (TypeError, ValueError):
+        low = high = float("nan")
+    if not 0.0 < low < 1.0 < high < float("inf"):
+        raise ModelError(f"interval={interval!r}: give two numbers with 0 < low < 1 < high, such as (1e-3, 1e3)")
+    return low, high
+
+
+def _from_text(text: str) -> FDivergence:
+    """The divergence of a text; of a formula that makes none the function alone, whose checks then show why."""
+    try:
+        return divergence(text)
+    except ModelError:
+        try:
+            f = expression_of(text)
+        except ModelError:
+            f = None
+        if f is None:
+            raise
+        return FDivergence(text, f=array_function(f), formula=text)

@@ -1,0 +1,213 @@
+"""What a verification found: one row a check, the worst point of each, and what it means for the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.formatting import format_cell
+
+__all__ = ["FAILS", "HOLDS", "NOT_APPLICABLE", "Check", "Finding", "Verification", "judged", "run_checks"]
+
+HOLDS, FAILS, NOT_APPLICABLE = "holds", "fails", "not applicable"
+
+Setting = TypeVar("Setting")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check.
+
+    Attributes
+    ----------
+    verdict : {"holds", "fails", "not applicable"}
+    meaning : str
+        One sentence: what holds, or what goes wrong and the remedy.
+    worst_value : float
+        The largest error that the check met; NaN if it measures none.
+    worst_point : mapping of str to value
+        Where that was.
+    check : str
+        The check's name.
+    """
+
+    verdict: str
+    meaning: str
+    worst_value: float = float("nan")
+    worst_point: Mapping[str, Any] = field(default_factory=dict)
+    check: str = ""
+
+    @property
+    def where(self) -> str:
+        """The worst point as text."""
+        return ", ".join(f"{name} = {_short(value)}" for name, value in self.worst_point.items())
+
+
+@dataclass(frozen=True)
+class Check(Generic[Setting]):
+    """One check, and what it presupposes.
+
+    Attributes
+    ----------
+    name : str
+        What holds if it does.
+    run : callable
+        The setting of a verification to a finding, whose `check` may stay empty.
+    needs : tuple of str
+        Earlier checks that must hold; where one does not, this one does not apply.
+    barred_by : tuple of str
+        Earlier checks that must not fail.
+    """
+
+    name: str
+    run: Callable[[Setting], Finding]
+    needs: tuple[str, ...] = ()
+    barred_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checks of one object.
+
+    Attributes
+    ----------
+    subject : str
+        What was verified, and where.
+    findings : tuple of Finding
+        In the order of the checks.
+
+    Examples
+    --------
+    >>> import cvxpriv as cpv
+    >>> cpv.verify("total-variation").passed
+    True
+    """
+
+    subject: str
+    findings: tuple[Finding, ...]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row a check: check, verdict, worst_value, worst_point (text), meaning."""
+        rows = [(one.check, one.verdict, one.worst_value, one.where, one.meaning) for one in self.findings]
+        return pd.DataFrame(rows, columns=["check", "verdict", "worst_value", "worst_point", "meaning"])
+
+    @property
+    def failed(self) -> tuple[Finding, ...]:
+        """The findings that fail."""
+        return tuple(one for one in self.findings if one.verdict == FAILS)
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check fails; one that does not apply is no failure."""
+        return not self.failed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What failures mean, then why checks do not apply; those of one reason together."""
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for verdict in (FAILS, NOT_APPLICABLE):
+            for one in self.findings:
+                if one.verdict == verdict:
+                    reasons.setdefault((verdict, one.meaning), []).append(one.check)
+        return tuple(f"{verdict}: {', '.join(checks)}: {meaning}" for (verdict, meaning), checks in reasons.items())
+
+    @property
+    def summary(self) -> str:
+        """How many checks hold, fail and do not apply."""
+        counts = {verdict: sum(one.verdict == verdict for one in self.findings) for verdict in (HOLDS, FAILS)}
+        left = len(self.findings) - sum(counts.values())
+        does = "do not apply" if left != 1 else "does not apply"
+        return f"{counts[HOLDS]} of {len(self.findings)} checks hold, {counts[FAILS]} fail, {left} {does}"
+
+    def raise_if_failed(self) -> None:
+        """Raise if a check fails.
+
+        Raises
+        ------
+        ModelError
+            Naming each check that fails, its worst point, and the remedy.
+        """
+        if self.failed:
+            raise ModelError(f"{self.subject}: " + "; ".join(_sentence(one) for one in self.failed))
+
+    def __str__(self) -> str:
+        head = ("verdict", "check", "worst", "at")
+        rows = [(one.verdict, one.check, format_cell(one.worst_value, 2), one.where) for one in self.findings]
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (head, *rows)
+        ]
+        return "\n".join([self.subject, *lines, *(f"  - {note}" for note in self.notes), self.summary])
+
+
+def judged(
+    errors: Array,
+    tolerances: float | Array,
+    point_of: Callable[[int], Mapping[str, Any]],
+    good: str,
+    bad: str | Callable[[int], str],
+) -> Finding:
+    """Return the finding of a check whose errors must stay within tolerances; NaN counts as the largest error.
+
+    Parameters
+    ----------
+    errors : ndarray, (n,)
+        Not negative.
+    tolerances : float or ndarray, (n,)
+    point_of : callable
+        Index of an error to the point where it arose.
+    good, bad : str
+        What it means if the check holds, and if it fails; `bad` may be a function of the worst error's index.
+    """
+    excess = np.nan_to_num(errors / tolerances, nan=np.inf)
+    worst = int(np.argmax(excess))
+    place = point_of(worst) if excess[worst] > 0.0 else {}
+    if excess[worst] <= 1.0:
+        return Finding(HOLDS, good, float(errors[worst]), place)
+    return Finding(FAILS, bad if isinstance(bad, str) else bad(worst), float(errors[worst]), place)
+
+
+def run_checks(checks: Sequence[Check[Setting]], setting: Setting) -> tuple[Finding, ...]:
+    """Run the checks in order; what a user's function raises is a failed check, not an error of the verification."""
+    found: dict[str, Finding] = {}
+    for check in checks:
+        found[check.name] = replace(_presupposed(check, found) or _run(check, setting), check=check.name)
+    return tuple(found.values())
+
+
+def _presupposed(check: Check[Setting], found: Mapping[str, Finding]) -> Finding | None:
+    """Why a check does not apply after what the earlier ones found; None if it does."""
+    for name in (*check.needs, *check.barred_by):
+        earlier = found[name]
+        if earlier.verdict == FAILS:
+            return Finding(NOT_APPLICABLE, f"it presupposes that this holds: {name}")
+        if earlier.verdict == NOT_APPLICABLE and name in check.needs:
+            return Finding(NOT_APPLICABLE, earlier.meaning)
+    return None
+
+
+def _run(check: Check[Setting], setting: Setting) -> Finding:
+    try:
+        return check.run(setting)
+    except (Exception, SystemExit) as error:  # the object's own functions may raise anything
+        return Finding(FAILS, f"raised {type(error).__name__}: {' '.join(str(error).split())}")
+
+
+def _sentence(finding: Finding) -> str:
+    place = f" at {finding.where}" if finding.worst_point else ""
+    return f"{finding.check} fails{place}: {finding.meaning}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, (np.ndarray, Sequence)) and not isinstance(value, str):
+        return "(" + ", ".join(f"{part:.3g}" for part in value) + ")"
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)

@@ -1,0 +1,115 @@
+"""What the checks of a divergence share: f with its noise, the working interval, and points in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cvxpriv.divergences.definition import FDivergence
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["DivergenceSetting"]
+
+GRID = 2001
+FINE = 100_001
+"""Steps of 0.014% between 1e-3 and 1e3; they cost f two hundredths of a second."""
+ROUNDING = 64.0 * np.finfo(float).eps
+LARGEST, SPAN = 100.0, 1001.0
+
+
+@dataclass(frozen=True)
+class DivergenceSetting:
+    """A divergence, and where it will be used.
+
+    Attributes
+    ----------
+    f : FDivergence
+    interval : (float, float)
+        The ratios t = q/p that will occur; 1 lies inside.
+    solvers : tuple of str or None
+        Who solves the block; None is every installed one.
+    seed : int
+    """
+
+    f: FDivergence
+    interval: tuple[float, float]
+    solvers: tuple[str, ...] | None
+    seed: int
+
+    @cached_property
+    def grid(self) -> Array:
+        """Points of the interval with equal ratios, and 1 and the kinks among them."""
+        low, high = self.interval
+        inside = [kink for kink in self.f.kinks if low < kink < high]
+        return np.unique(np.concatenate([np.geomspace(low, high, GRID), [1.0], inside]))
+
+    @cached_property
+    def fine_grid(self) -> Array:
+        """The interval in so many steps of one ratio that a narrow bump or gap does not slip through."""
+        return np.geomspace(*self.interval, FINE)
+
+    def random(self, check: int) -> np.random.Generator:
+        """Return the random numbers of one check, the same whichever other checks ran."""
+        return np.random.default_rng([self.seed, check])
+
+    def values(self, t: Array) -> Array:
+        """Return f(t).
+
+        Raises
+        ------
+        ModelError
+            f returns another shape, or no real numbers, or changes the array that it was given.
+        """
+        given = t.copy()
+        with np.errstate(all="ignore"):
+            found = np.asarray(self.f.f(given))
+        if found.shape != t.shape:
+            raise ModelError(
+                f"f takes an array of shape {t.shape} and returns {found.shape}: write it element by element"
+            )
+        if found.dtype.kind not in "fiu":
+            raise ModelError(f"f returns values of type {found.dtype}: return real numbers")
+        if not np.array_equal(given, t, equal_nan=True):
+            raise ModelError("f changes the array that it is given: work on a copy, t = t - 1.0 and not t -= 1.0")
+        return found.astype(float)
+
+    def slopes(self, t: Array) -> Array:
+        """Return f'(t) as the divergence gives it."""
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(self.f.derivative(t), t.shape)
+
+    def smooth_points(self, count: int) -> Array:
+        """Return points of the interval, so far from its ends and from kinks that differences stay on one side."""
+        low, high = self.interval
+        t = np.geomspace(low * 1.01, high / 1.01, count)
+        far = [np.abs(t / kink - 1.0) > 0.01 for kink in self.f.kinks]
+        return np.asarray(t[np.logical_and.reduce([np.full(t.shape, True), *far])])
+
+    @cached_property
+    def conic_interval(self) -> tuple[float, float]:
+        """The part of the interval around 1 where cone solvers keep six digits: p, q <= 1 give terms up to LARGEST."""
+        t = self.grid
+        terms = np.abs(self.values(t)) / np.maximum(t, 1.0)
+        wrong = ~(terms <= LARGEST) | (np.maximum(t, 1.0 / t) > SPAN)
+        low, high = t[wrong & (t < 1.0)], t[wrong & (t > 1.0)]
+        inside = t[(t > max(low, default=0.0)) & (t < min(high, default=np.inf))]
+        return float(inside.min(initial=1.0)), float(inside.max(initial=1.0))
+
+    def weights(self, random: np.random.Generator, size: int) -> tuple[Array, Array]:
+        """Return random p and q, (size,), not normalised, whose ratios lie in `conic_interval`."""
+        low, high = np.log(self.conic_interval)
+        t = np.exp(random.uniform(low, high, size))
+        scale = np.exp(random.uniform(np.log(0.02), np.log(5.0), size)) / np.maximum(t, 1.0)
+        return scale, scale * t
+
+    def distributions(self, random: np.random.Generator, count: int, size: int) -> tuple[Array, Array]:
+        """Return pairs of distributions, (count, size), whose ratios lie in the interval."""
+        # q/p = t / sum(p t) lies in [1/reach, reach] if t lies in [reach^-1/2, reach^1/2].
+        reach = min(1.0 / self.interval[0], self.interval[1])
+        p = random.dirichlet(np.full(size, 0.5), count) + 1e-12
+        p /= p.sum(axis=1, keepdims=True)
+        t = np.exp(random.uniform(-0.5, 0.5, (count, size)) * np.log(reach))
+        return p, p * t / (p * t).sum(axis=1, keepdims=True)

@@ -1,5 +1,0 @@
-"""From Parameters to the solver's own update: re-solves without cvxpy's `solve`."""
-
-from cvxpriv.fastpath.problem import FastProblem, FastSolution, NotFast, supported
-
-__all__ = ["FastProblem", "FastSolution", "NotFast", "supported"]

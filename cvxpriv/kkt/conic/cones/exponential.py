@@ -1,0 +1,130 @@
+"""Euclidean projection onto the exponential cone and its dual, for many cones at once.
+
+The cone is ``K = cl{(x, y, z): y exp(x/y) <= z, y > 0}`` (cvxpy's order of the three entries).
+
+Away from the faces, ``v`` splits into a boundary ray of ``K`` and the boundary ray of the polar cone that is orthogonal
+to it, and one number ``rho`` names both (Friberg 2021, "Projection onto the exponential cone: a univariate root-finding
+problem")::
+
+    v = s (rho, 1, exp(rho)) + sigma (1, 1 - rho, -exp(-rho)),    s > 0, sigma > 0.
+
+The first two coordinates give ``s`` and ``sigma`` as rational functions of ``rho``, always well conditioned since their
+denominator ``rho^2 - rho + 1`` is at least 3/4. The third one, read as a quadratic in ``exp(rho)`` and taken to
+logarithms, is the equation that is solved here: it holds no exponential, so nothing overflows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.kkt.conic.cones._roots import increasing_root
+from cvxpriv.kkt.conic.cones._types import Array, Mask
+
+VANISHING = 1e-150
+"""Entries smaller than this, relative to the largest, move no digit of a projection, and their ratios overflow."""
+
+
+def in_exponential(v: Array) -> Mask:
+    """Exact membership of the rows of ``v`` (m, 3) in the exponential cone."""
+    x, y, z = v.T
+    with np.errstate(all="ignore"):
+        inner = (y > 0) & (z > 0) & (x <= y * (np.log(z) - np.log(y)))
+    return np.asarray(inner | ((y == 0) & (x <= 0) & (z >= 0)))
+
+
+def in_exponential_dual(v: Array) -> Mask:
+    """Exact membership of the rows of ``v`` (m, 3) in ``cl{(u, v, w): u < 0, -u exp(v/u) <= e w}``."""
+    x, y, z = v.T
+    with np.errstate(all="ignore"):
+        inner = (x < 0) & (z > 0) & (-y <= -x * (1.0 + np.log(z) - np.log(-x)))
+    return np.asarray(inner | ((x == 0) & (y >= 0) & (z >= 0)))
+
+
+def project_exponential(v: Array) -> Array:
+    """Nearest points of the exponential cone.
+
+    Parameters
+    ----------
+    v : array (m, 3)
+        One point in each row.
+
+    Returns
+    -------
+    array (m, 3)
+    """
+    v = np.asarray(v, dtype=float)
+    projected = np.zeros_like(v)
+    size = np.abs(v).max(axis=1, initial=0.0)
+    v = np.where((np.abs(v) < VANISHING * size[:, None]) & ~in_exponential(v)[:, None], 0.0, v)
+    inside = in_exponential(v)
+    polar = ~inside & in_exponential_dual(-v)
+    face = ~inside & ~polar & (v[:, 0] <= 0) & (v[:, 1] <= 0)
+    projected[inside] = v[inside]
+    projected[face, 0] = v[face, 0]
+    projected[face, 2] = np.maximum(v[face, 2], 0.0)
+    curved = ~(inside | polar | face)
+    if curved.any():
+        scale = size[curved, None]
+        projected[curved] = _project_curved(v[curved] / scale) * scale
+    return projected
+
+
+def project_exponential_dual(v: Array) -> Array:
+    """Nearest points of the dual cone, by Moreau's decomposition: ``P*(v) = v + P(-v)``.
+
+    The answer is exactly zero where ``-v`` lies in the primal cone, and exactly ``v`` where ``v`` lies in the dual.
+    """
+    v = np.asarray(v, dtype=float)
+    return v + project_exponential(-v)
+
+
+def _rays(rho: Array, x: Array, y: Array) -> tuple[Array, Array, Array]:
+    """``s``, ``sigma`` and their denominator at ``rho``; rewritten where ``rho`` is large so that nothing overflows."""
+    large = np.abs(rho) > 1e8
+    q = np.where(large, 1.0, rho * rho - rho + 1.0)
+    s = ((rho - 1.0) * x + y) / q
+    sigma = (x - rho * y) / q
+    if large.any():
+        t = 1.0 / np.where(large, rho, 1.0)
+        lean = 1.0 - t + t * t
+        s = np.where(large, ((1.0 - t) * x + t * y) * t / lean, s)
+        sigma = np.where(large, (t * x - y) * t / lean, sigma)
+    return s, sigma, q
+
+
+def _project_curved(v: Array) -> Array:
+    """Projection where both rays are positive; rows are scaled to largest entry one."""
+    x, y, z = v.T
+    with np.errstate(all="ignore"):
+        low = np.where(x > 0, 1.0 - y / x, -np.inf)
+        high = np.where(y > 0, x / y, np.inf)
+
+    def equation(rho: Array, rows: Mask) -> tuple[Array, Array]:
+        """``rho - log t``, ``t`` the positive root of ``s t^2 - z t - sigma``, and its slope."""
+        xr, yr, zr = x[rows], y[rows], z[rows]
+        s, sigma, q = _rays(rho, xr, yr)
+        with np.errstate(all="ignore"):
+            root = np.hypot(zr, 2.0 * np.sqrt(np.maximum(s, 0.0)) * np.sqrt(np.maximum(sigma, 0.0)))
+            log_t = np.where(zr > 0, np.log(zr + root) - np.log(2.0 * s), np.log(2.0 * sigma) - np.log(root - zr))
+            value = rho - log_t
+            dq = 2.0 * rho - 1.0
+            tilt = zr / root
+            slope = 1.0 + 0.5 * (1 + tilt) * (xr / s - dq) / q + 0.5 * (1 - tilt) * (yr / sigma + dq) / q
+        # By rounding a trial point beside an end may leave the interval: the end tells the sign.
+        value = np.where(s <= 0, -np.inf, np.where(sigma <= 0, np.inf, value))
+        return value, slope
+
+    rho = increasing_root(equation, low, high, start=np.clip(0.5, low, high))
+    s, sigma, _ = _rays(rho, x, y)
+    return _assemble(rho, np.maximum(s, 0.0), np.maximum(sigma, 0.0), z)
+
+
+def _assemble(rho: Array, s: Array, sigma: Array, z: Array) -> Array:
+    """The primal ray, third entry first where ``exp(rho)`` would magnify an error of ``s``."""
+    with np.errstate(all="ignore"):
+        steep = rho > 1.0
+        third = np.where(steep, z + sigma * np.exp(-np.where(steep, rho, 0.0)), 0.0)
+        s = np.where(steep, np.maximum(third, 0.0) * np.exp(-np.where(steep, rho, 0.0)), s)
+        third = np.where(steep, np.maximum(third, 0.0), s * np.exp(np.where(steep, 0.0, rho)))
+        first = np.where(s > 0, s * rho, 0.0)
+    return np.stack([first, s, third], axis=1)

@@ -1,0 +1,222 @@
+"""The cone ``K`` of a program: which blocks of ``s`` lie in which cone, and exact projections onto all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.conic.cones.exponential import project_exponential, project_exponential_dual
+from cvxpriv.kkt.conic.cones.power import project_power, project_power_dual
+from cvxpriv.kkt.conic.cones.symmetric import (
+    Triangle,
+    project_second_order,
+    project_semidefinite,
+    triangles_from_matrices,
+)
+
+Project = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Equal cones that are projected together: ``rows`` (m, n) are the positions of each one's entries."""
+
+    kind: str
+    numbers: tuple[int, ...]
+    rows: np.ndarray
+    project: Project = field(repr=False)
+    project_dual: Project = field(repr=False)
+
+
+@dataclass(frozen=True)
+class ConeLayout:
+    """A product of cones, in the order of cvxpy and SCS.
+
+    Parameters
+    ----------
+    zero, nonneg : int
+        Number of entries fixed to zero, and of nonnegative entries.
+    soc : tuple of int
+        Sizes of the second-order cones ``(t, x)``, ``||x|| <= t``.
+    psd : tuple of int
+        Orders of the semidefinite cones, each stored as a scaled triangle of ``n(n+1)/2`` entries.
+    exp : int
+        Number of exponential cones ``(x, y, z)``, ``y exp(x/y) <= z``.
+    power : tuple of tuple of float
+        Exponents of each power cone ``(x_1 .. x_n, z)``, ``prod x_i^a_i >= |z|``; ``(a, 1 - a)`` for the 3-d cone.
+    triangle : {"lower", "upper"}
+        Which triangle of a symmetric matrix is stored, column by column.
+
+    Notes
+    -----
+    A distance is the Euclidean distance inside each block, and the largest over blocks: one bad cone among thousands
+    shows undiluted. A block is one cone; each zero or nonnegative entry is a block of its own.
+
+    Examples
+    --------
+    >>> layout = ConeLayout(nonneg=1, exp=1)
+    >>> layout.worst(np.array([-0.5, 0.0, 1.0, 1.0]))
+    ('nonneg[0]', 0.5)
+    """
+
+    zero: int = 0
+    nonneg: int = 0
+    soc: tuple[int, ...] = ()
+    psd: tuple[int, ...] = ()
+    exp: int = 0
+    power: tuple[tuple[float, ...], ...] = ()
+    triangle: Triangle = "lower"
+
+    def __post_init__(self) -> None:
+        """Refuse exponents that make no power cone."""
+        for number, alpha in enumerate(self.power):
+            if len(alpha) < 2 or min(alpha) <= 0 or abs(sum(alpha) - 1.0) > 1e-9:
+                raise ModelError(f"power[{number}]={alpha} must be at least two positive exponents that sum to one")
+
+    @property
+    def size(self) -> int:
+        """Number of entries of ``s``."""
+        return sum(size for _, _, size in self._sizes())
+
+    def _sizes(self) -> Iterator[tuple[str, int, int]]:
+        yield from (("zero", number, 1) for number in range(self.zero))
+        yield from (("nonneg", number, 1) for number in range(self.nonneg))
+        yield from (("soc", number, size) for number, size in enumerate(self.soc))
+        yield from (("psd", number, order * (order + 1) // 2) for number, order in enumerate(self.psd))
+        yield from (("exp", number, 3) for number in range(self.exp))
+        yield from (("power", number, len(alpha) + 1) for number, alpha in enumerate(self.power))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Name of each block, such as ``exp[3]``."""
+        return tuple(f"{kind}[{number}]" for kind, number, _ in self._sizes())
+
+    @cached_property
+    def slices(self) -> dict[str, slice]:
+        """Where each block stands in ``s``."""
+        ends = np.cumsum([size for _, _, size in self._sizes()])
+        sizes = [size for _, _, size in self._sizes()]
+        return {name: slice(int(end) - size, int(end)) for name, end, size in zip(self.names, ends, sizes, strict=True)}
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """First entry of each block."""
+        return np.array([piece.start for piece in self.slices.values()], dtype=int)
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """Equal cones gathered, so that each kind and size costs one vectorised call."""
+        return tuple(self._gather())
+
+    def _gather(self) -> Iterator[Family]:
+        start = 0
+        for kind, count in (("zero", self.zero), ("nonneg", self.nonneg)):
+            rows = np.arange(start, start + count)[:, None]
+            if count:
+                yield self._family(kind, tuple(range(count)), rows, ())
+            start += count
+        groups: dict[tuple[str, object], tuple[list[int], list[int]]] = {}
+        keys: dict[str, tuple[object, ...]] = {
+            "soc": self.soc,
+            "psd": self.psd,
+            "exp": ((),) * self.exp,
+            "power": tuple(len(alpha) for alpha in self.power),
+        }
+        for kind, number, size in self._sizes():
+            if kind in keys:
+                numbers, offsets = groups.setdefault((kind, keys[kind][number]), ([], []))
+                numbers.append(number)
+                offsets.append(start)
+                start += size
+        for (kind, shape), (numbers, offsets) in groups.items():
+            size = self._block_size(kind, shape)
+            yield self._family(kind, tuple(numbers), np.array(offsets)[:, None] + np.arange(size), shape)
+
+    @staticmethod
+    def _block_size(kind: str, shape: object) -> int:
+        count = shape if isinstance(shape, int) else 0
+        return {"soc": count, "psd": count * (count + 1) // 2, "exp": 3, "power": count + 1}[kind]
+
+    def _family(self, kind: str, numbers: tuple[int, ...], rows: np.ndarray, shape: object) -> Family:
+        order, triangle = (shape if isinstance(shape, int) else 0), self.triangle
+        if kind == "power":
+            alpha = np.array([self.power[number] for number in numbers], dtype=float)
+            return Family(
+                kind, numbers, rows, lambda v: project_power(v, alpha), lambda v: project_power_dual(v, alpha)
+            )
+
+        def semidefinite(v: Array) -> Array:
+            return project_semidefinite(v, order, triangle)
+
+        pairs: dict[str, tuple[Project, Project]] = {
+            "zero": (np.zeros_like, np.copy),
+            "nonneg": (lambda v: np.maximum(v, 0.0), lambda v: np.maximum(v, 0.0)),
+            "soc": (project_second_order, project_second_order),
+            "psd": (semidefinite, semidefinite),
+            "exp": (project_exponential, project_exponential_dual),
+        }
+        return Family(kind, numbers, rows, *pairs[kind])
+
+    def _apply(self, v: Array, dual: bool) -> Array:
+        v = np.asarray(v, dtype=float).ravel()
+        if v.size != self.size:
+            raise ModelError(f"the point has {v.size} entries, the cones {self.size}: pass one entry for each row")
+        projected = np.empty(v.size)
+        for family in self.families:
+            projected[family.rows] = (family.project_dual if dual else family.project)(v[family.rows])
+        return projected
+
+    def project(self, v: Array) -> Array:
+        """Nearest point of the product cone to ``v`` (size,)."""
+        return self._apply(v, dual=False)
+
+    def project_dual(self, v: Array) -> Array:
+        """Nearest point of the dual cone to ``v`` (size,)."""
+        return self._apply(v, dual=True)
+
+    def interior(self) -> Array:
+        """A point inside the cone and inside its dual, of ordinary size; zero on the rows of equalities."""
+        inside = np.zeros(self.size)
+        centres = {"zero": [0.0], "nonneg": [1.0], "exp": [-1.0, 0.5, 1.0]}
+        for family in self.families:
+            size = family.rows.shape[1]
+            if family.kind in centres:
+                centre = np.array(centres[family.kind])
+            elif family.kind == "soc":
+                centre = np.eye(size)[0]
+            elif family.kind == "power":
+                centre = np.append(np.ones(size - 1), 0.0)
+            else:
+                centre = triangles_from_matrices(np.eye(self.psd[family.numbers[0]])[None], self.triangle)[0]
+            inside[family.rows] = centre
+        return inside
+
+    def block_norms(self, v: Array) -> Array:
+        """Euclidean norm of each block of ``v``, in the order of `names`."""
+        return np.sqrt(np.add.reduceat(np.square(v), self.starts)) if self.size else np.zeros(0)
+
+    def block_distances(self, v: Array, dual: bool = False) -> Array:
+        """Distance of each block to its cone (or dual cone), in the order of `names`."""
+        v = np.asarray(v, dtype=float).ravel()
+        return self.block_norms(v - self._apply(v, dual))
+
+    def distance(self, v: Array) -> float:
+        """Largest distance of a block of ``v`` to its cone."""
+        return float(self.block_distances(v).max(initial=0.0))
+
+    def distance_dual(self, v: Array) -> float:
+        """Largest distance of a block of ``v`` to its dual cone."""
+        return float(self.block_distances(v, dual=True).max(initial=0.0))
+
+    def worst(self, v: Array, dual: bool = False) -> tuple[str, float]:
+        """Name and distance of the block that is farthest outside its cone; ``("", 0.0)`` if there is none."""
+        distances = self.block_distances(v, dual)
+        if not distances.size or distances.max() == 0.0:
+            return "", 0.0
+        index = int(distances.argmax())
+        return self.names[index], float(distances[index])

@@ -1,0 +1,247 @@
+"""From what cvxpy hands to a solver to one uniform form, and from the solver's own answer to ``(x, s, z)``.
+
+cvxpy's data differ by solver. CLARABEL and SCS get ``A x + s = b`` in one piece. ECOS keeps equalities ``A x = b``
+apart from ``G x + s = h`` and orders an exponential cone as ``(x, z, y)``. OSQP and HIGHS get ``A x = b`` and
+``F x <= g``, and HIGHS takes bounds on variables apart from all rows. The semidefinite triangle is the upper one for
+CLARABEL, else the lower one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.errors import ModelError, suggest
+from cvxpriv.kkt.conic.cones import ConeLayout
+from cvxpriv.kkt.conic.cones._types import Array
+
+SOLVERS = ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")
+ECOS_ORDER = (0, 2, 1)
+
+Point = tuple[Array | None, Array | None, Array | None]
+
+
+@dataclass(frozen=True, eq=False)
+class ConeData:
+    """A compiled problem: the fields of a `ConeProgram`, and what it takes to solve it and read the answer.
+
+    ``order`` gives, for each row, its place in the solver's own order; ``bounded`` the columns and signs of the rows
+    that stand for bounds on variables; ``bounded_by_cvxpy`` whether some are on variables that cvxpy added.
+    """
+
+    fields: Mapping[str, Any]
+    solver: str
+    order: np.ndarray
+    bounded: tuple[np.ndarray, np.ndarray]
+    bounded_by_cvxpy: bool
+    data: dict[str, Any]
+    chain: Any
+    inverse: Any
+
+    def read(self, raw: Any) -> Point:
+        """``(x, s, z)`` of a solver's raw answer; what it does not hold, or holds as NaN, is None."""
+        x, s, z = _READERS[self.solver](self, raw)
+        return finite(x), finite(s), finite(z)
+
+    def portable(self) -> ConeData:
+        """The numbers and cones alone, which another process can be sent; no answer can be read with them."""
+        return replace(self, data={"dims": self.data["dims"]}, chain=None, inverse=None)
+
+    def own_status(self, raw: Any) -> str:
+        """The solver's own word on how it ended."""
+        return str(_STATUSES[self.solver](raw))
+
+    def slack(self, x: Array | None) -> Array | None:
+        """For solvers without a slack: the nearest one in the cone, so that the primal residual tells its distance."""
+        if x is None or not np.isfinite(x).all():
+            return None
+        layout: ConeLayout = self.fields["layout"]
+        return layout.project(self.fields["b"] - self.fields["A"] @ x)
+
+
+def extract(problem: cp.Problem, solver: str, options: Mapping[str, object]) -> ConeData:
+    """Compile ``problem`` for ``solver`` and bring its data to the uniform form.
+
+    Raises
+    ------
+    ModelError
+        If the solver is not known here, or the problem has integer variables.
+    """
+    if solver not in SOLVERS:
+        raise ModelError(f"solver={solver!r} is not one whose cone data can be read: {suggest(solver, SOLVERS)}")
+    if problem.is_mixed_integer():
+        raise ModelError("the problem has boolean or integer variables: only convex problems have residuals and duals")
+    # Parameters enter by their values: nobody re-solves here, and with cvxpy's map for re-solves a block of 2.6e5 cells
+    # would take 500 GB instead of 1.6 s.
+    with without_values(problem):
+        data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=dict(options))
+    A, b, layout, order = _rows(data, solver)
+    c = np.asarray(data["q"] if "q" in data else data["c"], dtype=float)
+    bound_A, bound_b, bounded = _bound_rows(data, c.size)
+    added = ~np.isin(_owners(data["param_prob"]), [variable.id for variable in problem.variables()])
+    if bound_b.size:
+        A, b = sp.vstack([A, bound_A]), np.concatenate([b, bound_b])
+        layout = ConeLayout(zero=layout.zero, nonneg=layout.nonneg + bound_b.size)
+    offset = getattr(inverse[-1], "inverse_data", inverse[-1])["offset"]
+    fields = {
+        "P": _symmetric(data.get("P"), c.size),
+        "c": c,
+        "d": float(np.squeeze(offset)),
+        "A": sp.csc_array(A),
+        "b": b,
+        "layout": layout,
+        "maximise": isinstance(problem.objective, cp.Maximize),
+        "columns": _columns(data["param_prob"]),
+    }
+    return ConeData(fields, solver, order, bounded, bool(added[bounded[0]].any()), data, chain, inverse)
+
+
+@contextmanager
+def without_values(problem: cp.Problem) -> Iterator[None]:
+    """Hide the variables' values while cvxpy compiles: it checks them against bounds of its own, which may be wrong."""
+    held = [(variable, variable.value) for variable in problem.variables()]
+    try:
+        for variable, _ in held:
+            variable.save_value(None)
+        yield
+    finally:
+        for variable, value in held:
+            variable.save_value(value)
+
+
+def _owners(stuffed: Any) -> np.ndarray:
+    """The variable that each column belongs to, by its number."""
+    variables = sorted(stuffed.variables, key=lambda variable: stuffed.var_id_to_col[variable.id])
+    return np.repeat([variable.id for variable in variables], [variable.size for variable in variables])
+
+
+def _columns(stuffed: Any) -> tuple[tuple[str, int], ...]:
+    """Names and sizes of the stuffed problem's variables in the order of its columns."""
+    variables = sorted(stuffed.variables, key=lambda variable: stuffed.var_id_to_col[variable.id])
+    return tuple((str(variable.name()), int(variable.size)) for variable in variables)
+
+
+def _symmetric(P: Any, size: int) -> sp.csc_array:
+    """The whole quadratic form, also where one triangle of it came."""
+    if P is None:
+        return sp.csc_array((size, size))
+    P = sp.csc_array(P)
+    lower, upper = sp.tril(P, -1), sp.triu(P, 1)
+    if bool(lower.nnz) != bool(upper.nnz):
+        P = P + lower.T + upper.T
+    return sp.csc_array(P)
+
+
+def _rows(data: dict[str, Any], solver: str) -> tuple[sp.csr_array, Array, ConeLayout, np.ndarray]:
+    """Rows, right-hand side, layout, and each row's place in the solver's own order."""
+    dims = data["dims"]
+    later = {"ECOS": ("G", "h")}.get(solver, ("F", "G") if "F" in data else None)
+    pairs = [("A", "b"), *([later] if later else [])]
+    parts = [(data[M], data[v]) for M, v in pairs if data[M] is not None]
+    width = (data["q"] if "q" in data else data["c"]).size
+    A = sp.vstack([sp.csr_array((0, width)), *(sp.csr_array(M) for M, _ in parts)]).tocsr()
+    b = np.concatenate([np.zeros(0), *(np.asarray(v, dtype=float).ravel() for _, v in parts)])
+    layout = ConeLayout(
+        zero=int(dims.zero),
+        nonneg=int(dims.nonneg),
+        soc=tuple(map(int, dims.soc)),
+        psd=tuple(map(int, dims.psd)),
+        exp=int(dims.exp),
+        power=(*((float(a), 1.0 - float(a)) for a in dims.p3d), *(tuple(map(float, alpha)) for alpha in dims.pnd)),
+        triangle="upper" if solver == "CLARABEL" else "lower",
+    )
+    order = np.arange(b.size)
+    if solver == "ECOS" and layout.exp:
+        first = b.size - 3 * layout.exp
+        order[first:] = (first + 3 * np.arange(layout.exp)[:, None] + np.array(ECOS_ORDER)).ravel()
+    return A[order], b[order], layout, order
+
+
+def _bound_rows(data: dict[str, Any], width: int) -> tuple[sp.csr_array, Array, tuple[np.ndarray, np.ndarray]]:
+    """Rows ``-x <= -lower`` and ``x <= upper`` for finite bounds that a solver takes apart; their columns and signs."""
+    pieces = [(np.zeros(0, dtype=int), np.zeros(0), np.zeros(0))]
+    for key, sign in (("lower_bounds", -1.0), ("upper_bounds", 1.0)):
+        if data.get(key) is not None:
+            bound = np.asarray(data[key], dtype=float)
+            finite = np.flatnonzero(np.isfinite(bound))
+            pieces.append((finite, np.full(finite.size, sign), sign * bound[finite]))
+    columns, signs, sides = (np.concatenate(part) for part in zip(*pieces, strict=True))
+    A = sp.csr_array(sp.coo_array((signs, (np.arange(columns.size), columns)), shape=(columns.size, width)))
+    return A, sides, (columns, signs)
+
+
+def finite(part: Any) -> Array | None:
+    """A solver's vector as an array; None where there is none, or an entry is no finite number."""
+    if part is None:
+        return None
+    array = np.asarray(part, dtype=float).ravel()
+    return array if np.isfinite(array).all() else None
+
+
+def _read_clarabel(_: ConeData, raw: Any) -> tuple[Any, Any, Any]:
+    return raw.x, raw.s, raw.z
+
+
+def _read_scs(_: ConeData, raw: Any) -> tuple[Any, Any, Any]:
+    return raw["x"], raw["s"], raw["y"]
+
+
+def _read_ecos(compiled: ConeData, raw: Any) -> tuple[Any, Any, Any]:
+    zero = compiled.fields["layout"].zero
+    empty = np.zeros(0)
+    s = np.concatenate([np.zeros(zero), empty if raw["s"] is None else raw["s"]])
+    z = np.concatenate([empty if raw["y"] is None else raw["y"], empty if raw["z"] is None else raw["z"]])
+    return raw["x"], s[compiled.order], z[compiled.order]
+
+
+def _read_osqp(compiled: ConeData, raw: Any) -> tuple[Any, Any, Any]:
+    status = str(raw.info.status)
+    if "dual infeasible" in status:
+        return raw.dual_inf_cert, None, None
+    if "primal infeasible" in status:
+        return None, None, raw.prim_inf_cert
+    return raw.x, compiled.slack(np.asarray(raw.x, dtype=float)), raw.y
+
+
+def _read_highs(compiled: ConeData, raw: Any) -> tuple[Any, Any, Any]:
+    if raw["model_status"] == "kUnbounded":  # HIGHS gives a point, but no ray that would prove it
+        return None, None, None
+    columns, signs = compiled.bounded
+    rows = compiled.order.size
+    if raw.get("dual_ray") is not None:
+        _, found, ray = raw["dual_ray"]
+        if not found or len(ray) != rows:
+            return None, None, None
+        z = -np.asarray(ray, dtype=float)
+        pull = compiled.fields["A"][:rows].T @ z
+    else:
+        z = -np.asarray(raw["solution"].row_dual, dtype=float)
+        pull = np.asarray(raw["solution"].col_dual, dtype=float)
+    x = np.asarray(raw["solution"].col_value, dtype=float)
+    if x.size != compiled.fields["c"].size or z.size != rows or pull.size != x.size:
+        return None, None, None
+    # A reduced cost belongs to the bound that it pushes against: the lower one if positive, the upper if negative.
+    z = np.concatenate([z, np.maximum(-signs * pull[columns], 0.0)])
+    return x, compiled.slack(x), z
+
+
+_STATUSES: dict[str, Callable[[Any], Any]] = {
+    "CLARABEL": lambda raw: raw.status,
+    "ECOS": lambda raw: raw["info"]["infostring"],
+    "HIGHS": lambda raw: str(raw["model_status"]).removeprefix("k"),
+    "OSQP": lambda raw: raw.info.status,
+    "SCS": lambda raw: raw["info"]["status"],
+}
+_READERS = {
+    "CLARABEL": _read_clarabel,
+    "ECOS": _read_ecos,
+    "HIGHS": _read_highs,
+    "OSQP": _read_osqp,
+    "SCS": _read_scs,
+}

@@ -1,0 +1,128 @@
+"""Proofs that a cone program has no solution, found here and not taken from a solver's word.
+
+That a program is infeasible, or unbounded where it is feasible, is itself a convex question whose answer can be checked
+by substitution. CLARABEL, which takes every cone, solves it; what is believed is the check alone.
+
+============  ==============================================================  =========================================
+question      program                                                         what it proves
+============  ==============================================================  =========================================
+infeasible?   minimise ``|v|^2 / 2`` over ``A x + s - v = b``, ``s in K``     ``v in K*``, ``A'v = 0``, ``b'v = -|v|^2``
+unbounded?    minimise ``|d|^2 / 2`` over ``c'd = -1``, ``P d = 0``,          ``d`` improves any feasible point without
+              ``-A d in K``                                                   end
+roomy?        the first with ``b`` moved inwards by `ROOM`: ``v = 0``         a feasible point, and room around it
+============  ==============================================================  =========================================
+
+An infeasible or unbounded program need not have such a proof: maximising ``log x`` has no ray.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.conic.data import ConeData, finite
+from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.conic.residuals import Certificate, infeasibility, unboundedness
+from cvxpriv.solvers.registry import SOLVERS
+
+__all__ = ["PROOF", "ROOM", "infeasibility_proof", "ray", "roomy"]
+
+PROOF = 1e-8
+"""How far from exact, at strength one, a certificate may be that is found here."""
+ROOM = 1e-6
+"""By how much, relative to the right-hand side, constraints have to hold for a claim of infeasibility to be refuted."""
+TOLERANCES = (1e-12, 1e-10)
+
+
+def infeasibility_proof(compiled: ConeData) -> Certificate | None:
+    """Return a certificate that a program is infeasible, checked to `PROOF`; None where none is found.
+
+    Parameters
+    ----------
+    compiled : ConeData
+        Compiled for CLARABEL (`cvxpriv.kkt.conic.data.extract`).
+    """
+    program = ConeProgram(**compiled.fields)
+    size = program.c.size
+    anything = sp.csc_array((size, size))
+    for tolerance in TOLERANCES:
+        # The least misfit of a program that is infeasible by a hair vanishes in rounding; CLARABEL's own certificate,
+        # scaled as it likes, does not.
+        _, own = _solved(anything, program.A, program.b, _cones(compiled), tolerance)
+        for z in (_misfit(compiled, program.b, tolerance), own):
+            if z is not None and (proof := infeasibility(program, z)).holds(PROOF):
+                return proof
+    return None
+
+
+def ray(compiled: ConeData) -> Certificate | None:
+    """Return a direction in which the objective improves without end, checked to `PROOF`; None where none is found.
+
+    Parameters
+    ----------
+    compiled : ConeData
+        Compiled for CLARABEL.
+    """
+    program = ConeProgram(**compiled.fields)
+    size = program.c.size
+    flat = program.P[np.unique(program.P.indices)]
+    A = sp.vstack([program.A, sp.csr_array(program.c[None]), flat], format="csc")
+    b = np.concatenate([np.zeros(program.b.size), [-1.0], np.zeros(flat.shape[0])])
+    for tolerance in TOLERANCES:
+        cones = [*_cones(compiled), *_zero(1 + flat.shape[0])]
+        d, _ = _solved(sp.eye_array(size, format="csc"), A, b, cones, tolerance)
+        if d is not None and (proof := unboundedness(program, d)).holds(PROOF):
+            return proof
+    return None
+
+
+def roomy(compiled: ConeData) -> bool:
+    """Return whether some point meets all equalities and, by `ROOM` or more, all other constraints.
+
+    Parameters
+    ----------
+    compiled : ConeData
+        Compiled for CLARABEL.
+    """
+    layout = compiled.fields["layout"]
+    b = compiled.fields["b"]
+    room = ROOM * (1.0 + float(np.abs(b).max(initial=0.0)))
+    misfit = _misfit(compiled, b - room * layout.interior(), TOLERANCES[-1])
+    return misfit is not None and float(np.abs(misfit).max(initial=0.0)) <= 1e-2 * room
+
+
+def _misfit(compiled: ConeData, b: Array, tolerance: float) -> Array | None:
+    """The least ``A x + s - b``, ``s`` in the cone."""
+    A = compiled.fields["A"]
+    rows, size = A.shape
+    P = sp.block_diag([sp.csc_array((size, size)), sp.eye_array(rows)], format="csc")
+    point, _ = _solved(P, sp.hstack([A, -sp.eye_array(rows)], format="csc"), b, _cones(compiled), tolerance)
+    return None if point is None else point[size:]
+
+
+def _solved(P: Any, A: Any, b: Array, cones: list[Any], tolerance: float) -> tuple[Array | None, Array | None]:
+    """The minimiser of ``x'Px/2`` over ``b - A x`` in the cones, and the dual; None where CLARABEL has no numbers."""
+    import clarabel
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    for name, value in SOLVERS["CLARABEL"].options(tolerance).items():
+        setattr(settings, name, value)
+    P, A = sp.csc_matrix(P), sp.csc_matrix(A)
+    solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), np.zeros(P.shape[0]), A, b, cones, settings).solve()
+    return finite(solution.x), finite(solution.z)
+
+
+def _cones(compiled: ConeData) -> list[Any]:
+    from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import dims_to_solver_cones
+
+    return list(dims_to_solver_cones(compiled.data["dims"]))
+
+
+def _zero(count: int) -> list[Any]:
+    import clarabel
+
+    return [clarabel.ZeroConeT(count)]

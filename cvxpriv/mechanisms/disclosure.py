@@ -1,0 +1,278 @@
+"""What a release discloses, with intervals: information and an adversary's best guess, from a table of records.
+
+The measures are read off the joint table of (S, X) and the mechanism P(Y|X). A table of a few hundred records is
+itself uncertain, and information computed from it is biased: chance differences between cells look like information,
+so I(S;X) comes out too high, by about ``(|S| - 1)(|X| - 1) / 2n`` nats. A mechanism designed on the table pulls the
+other way: on its own table it looks better than it is. `cvxpriv.tables.resampling` says how the intervals answer for
+both, and how well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from cvxpriv.errors import DataError, suggest
+from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.tables.arrays import IntArray
+from cvxpriv.tables.information import FloatArray, entropy, mutual_information
+from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
+
+__all__ = ["MEASURES", "STATEMENT", "Disclosure", "bayes_accuracy", "disclosure", "measure"]
+
+STATEMENT = (
+    "The mechanism, its figures and the privacy-utility curve are computed from private data and are not themselves "
+    "differentially private. They bound what one release tells on average about S within the population that the table "
+    "describes, to somebody who knows that table; they promise nothing about a single person, about other "
+    "attributes, about two releases of the same rows, or about columns released beside Y."
+)
+"""What goes with every report of a mechanism."""
+
+MEASURES = {
+    "leakage": ("I(S;Y)", "nats"),
+    "utility": ("I(X;Y)", "nats"),
+    "information": ("I(S;X)", "nats"),
+    "accuracy_nothing": ("best accuracy for S from nothing", "probability"),
+    "accuracy_y": ("best accuracy for S from Y", "probability"),
+    "accuracy_x": ("best accuracy for S from X", "probability"),
+}
+"""The measures by name: how a reader calls them, and their unit."""
+OF_Y = ("leakage", "utility", "accuracy_y")
+UNSEEN_SHARE = 0.01
+"""From which estimated share of the population in unseen cells on the notes warn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Disclosure:
+    """What `disclosure` found.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row per measure (see `MEASURES`). ``value`` is of the table as it stands, smoothing included; ``low`` and
+        ``high`` are of the population that the records come from; ``empirical`` is of the bare counts; ``bias`` is
+        the bootstrap's estimate of how far ``empirical`` lies above the truth. The last four are NaN without bootstrap.
+    records : int or None
+    bootstrap : int
+    level : float
+    same_records : bool
+    seed : int
+    notes : tuple of str
+        What a reader must know to read the numbers right.
+    """
+
+    frame: pd.DataFrame
+    records: int | None
+    bootstrap: int
+    level: float
+    same_records: bool
+    seed: int
+    notes: tuple[str, ...]
+    statement: str = STATEMENT
+
+    def value(self, name: str) -> float:
+        """The value of a measure of `MEASURES`.
+
+        Raises
+        ------
+        DataError
+            Unknown name.
+        """
+        return self._cell(name, "value")
+
+    def interval(self, name: str) -> tuple[float, float] | None:
+        """The interval of a measure of `MEASURES`; None without bootstrap.
+
+        Raises
+        ------
+        DataError
+            Unknown name.
+        """
+        low, high = self._cell(name, "low"), self._cell(name, "high")
+        return (low, high) if self.bootstrap else None
+
+    def _cell(self, name: str, column: str) -> float:
+        if name not in MEASURES:
+            raise DataError(f"name={name!r} is no measure: {suggest(name, MEASURES)}")
+        return float(self.frame[column].to_numpy()[list(MEASURES).index(name)])
+
+
+def bayes_accuracy(joint: FloatArray) -> FloatArray:
+    """The best chance to guess A from B: ``sum_b max_a p(a, b)``.
+
+    Parameters
+    ----------
+    joint : array, ``(..., |A|, |B|)``
+
+    Returns
+    -------
+    array, ``(...)``
+
+    Examples
+    --------
+    >>> float(bayes_accuracy(np.array([[0.5, 0.1], [0.0, 0.4]])))
+    0.9
+    """
+    return np.asarray(joint.max(axis=-2).sum(axis=-1))
+
+
+def measure(joint: FloatArray, mechanism: FloatArray) -> FloatArray:
+    """All measures of tables under one mechanism, in the order of `MEASURES`.
+
+    Parameters
+    ----------
+    joint : array, ``(tables, |S|, |X|)``
+    mechanism : array, ``(|X|, |Y|)``
+
+    Returns
+    -------
+    array, ``(tables, 6)``
+    """
+    released = joint @ mechanism
+    p_x = joint.sum(axis=-2)
+    utility = entropy(p_x @ mechanism, axis=-1) - p_x @ entropy(mechanism, axis=-1)
+    return np.stack(
+        [
+            mutual_information(released, axis=(-2, -1)),
+            np.maximum(utility, 0.0),  # rounding can leave -1e-17 when Y does not depend on X
+            mutual_information(joint, axis=(-2, -1)),
+            joint.sum(axis=-1).max(axis=-1),
+            bayes_accuracy(released),
+            bayes_accuracy(joint),
+        ],
+        axis=-1,
+    )
+
+
+def disclosure(
+    table: JointTable,
+    mechanism: ArrayLike,
+    bootstrap: int = 200,
+    seed: int = 0,
+    level: float = 0.95,
+    same_records: bool = True,
+) -> Disclosure:
+    """What releasing Y discloses of S, and what it keeps of X, each with an interval.
+
+    Parameters
+    ----------
+    table : JointTable
+        With counts, unless ``bootstrap=0``. For intervals without the doubt of the design, count records that the
+        mechanism was not designed on.
+    mechanism : array, ``(|X|, |Y|)``
+        P(Y|X), row-stochastic; kept fixed.
+    bootstrap : int
+        Replicates: multinomial samples of as many records as the table has. 0 gives values only.
+    seed : int
+        Of the replicates; it decides nothing that is released.
+    level : float
+        The intended coverage of each interval by itself.
+    same_records : bool
+        Whether the mechanism was designed on the records of this table. If in doubt, True: intervals are then wider.
+
+    Returns
+    -------
+    Disclosure
+
+    Raises
+    ------
+    DataError
+        A table without counts, a mechanism that does not fit, or a wrong option.
+
+    Examples
+    --------
+    >>> table = JointTable.from_counts([[40, 10], [10, 40]])
+    >>> found = disclosure(table, [[0.8, 0.2], [0.2, 0.8]])
+    >>> round(found.value("leakage"), 4), round(found.value("accuracy_y"), 2)
+    (0.0663, 0.68)
+    >>> low, high = found.interval("leakage")
+    >>> low < found.value("leakage") < high
+    True
+    """
+    matrix = stochastic_matrix(mechanism, "mechanism")
+    if len(matrix) != len(table.public):
+        raise DataError(
+            f"mechanism has {len(matrix)} rows, the table has {len(table.public)} public symbols:"
+            " give the mechanism of this table's alphabet, in its order"
+        )
+    _check(bootstrap, seed, level)
+    if bootstrap and table.counts is None:
+        raise DataError(
+            "table holds probabilities without counts, so its records cannot be resampled: make it with"
+            " JointTable.from_counts, from_frame or from_csv, or give bootstrap=0 for values without intervals"
+        )
+    frame = pd.DataFrame(list(MEASURES.values()), index=pd.Index(MEASURES, name="name"), columns=["measure", "unit"])
+    frame["value"] = measure(table.probabilities[None], matrix)[0]
+    intervals = np.full((len(MEASURES), 4), np.nan)
+    if bootstrap and table.counts is not None:
+        intervals = _intervals(table.counts, matrix, bootstrap, seed, level, same_records).T
+    frame[["low", "high", "empirical", "bias"]] = intervals
+    notes = _notes(table, bootstrap, same_records)
+    return Disclosure(frame, table.records, bootstrap, level, same_records, seed, notes)
+
+
+def _check(bootstrap: int, seed: int, level: float) -> None:
+    if isinstance(bootstrap, bool) or not isinstance(bootstrap, (int, np.integer)) or bootstrap < 0 or bootstrap == 1:
+        raise DataError(f"bootstrap={bootstrap!r}: expected a whole number >= 2 (200 serves), or 0 for values only")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise DataError(f"seed={seed!r}: expected a whole number >= 0")
+    if not 0 < level < 1:
+        raise DataError(f"level={level!r}: expected a number between 0 and 1, such as 0.95")
+
+
+def _intervals(
+    counts: IntArray, matrix: FloatArray, bootstrap: int, seed: int, level: float, same_records: bool
+) -> FloatArray:
+    """low, high, value and bias of each measure, ``(4, 6)``."""
+
+    def replicates(population: FloatArray) -> FloatArray:
+        drawn = resampled_tables(counts, bootstrap, seed, population)
+        return np.concatenate([measure(part, matrix) for part in drawn])
+
+    shares, wider = counts / counts.sum(), with_unseen_cells(counts)
+    value, own = measure(shares[None], matrix)[0], replicates(shares)
+    hulls = [corrected_interval(value, own, level)]
+    if not np.array_equal(shares, wider):
+        hulls.append(corrected_interval(value, replicates(wider), level, measure(wider[None], matrix)[0]))
+    if same_records:
+        of_y = np.isin(list(MEASURES), OF_Y)
+        hulls.append(np.where(of_y, percentile_interval(own, level), hulls[0]))
+    low, high = np.min([hull[0] for hull in hulls], axis=0), np.max([hull[1] for hull in hulls], axis=0)
+    limits = _range(*counts.shape)
+    return np.stack([np.clip(low, *limits), np.clip(high, *limits), value, own.mean(axis=0) - value])
+
+
+def _range(private: int, public: int) -> FloatArray:
+    """The least and the largest possible value of each measure, ``(2, 6)``."""
+    log_s, log_x = np.log(private), np.log(public)
+    guess = 1 / private
+    return np.array([[0, 0, 0, guess, guess, guess], [min(log_s, log_x), log_x, min(log_s, log_x), 1, 1, 1]])
+
+
+def _notes(table: JointTable, bootstrap: int, same_records: bool) -> tuple[str, ...]:
+    if not bootstrap or table.counts is None:
+        return ("Values without intervals: the records were not resampled, so low and high are not known.",)
+    notes = [
+        "Values are those of the table; intervals are for the population that its records come from. Information "
+        "computed from few records is biased, so an interval need not hold the value."
+    ]
+    if same_records:
+        notes.append(
+            "The mechanism was designed on these records, which makes it look better on them than it is: the intervals "
+            "of what Y tells allow for that. Other records of the same population would tell more exactly."
+        )
+    if table.smoothing != "none":
+        notes.append(f"Values are of the smoothed table ({table.smoothing}); intervals are of the bare counts.")
+    # Good (1953): the cells seen once estimate the share of the population in cells never seen.
+    unseen = float((table.counts == 1).sum() / table.counts.sum())
+    if unseen >= UNSEEN_SHARE:
+        notes.append(
+            f"About {unseen:.1%} of the population lie in cells of (S, X) that show no record here (estimated from the "
+            "cells seen once): the interval of I(S;X) allows for them and is wide; that of the accuracy from X may be "
+            "too high."
+        )
+    return tuple(notes)

@@ -1,0 +1,225 @@
+"""A mechanism P(Y|X) as a thing to keep: its matrix, its alphabets, its figures, and where it comes from.
+
+It never holds the private table, nor a marginal of it, nor counts: what is saved may be handed on with the released
+data. Its figures and the mechanism itself were still computed from private data: see
+`cvxpriv.mechanisms.disclosure.STATEMENT`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from cvxpriv.errors import DataError
+from cvxpriv.mechanisms.file import Fields, dump, parse
+from cvxpriv.mechanisms.release import RELEASED, Unseen, release
+from cvxpriv.reports.files import PathLike, read_text, write_text
+from cvxpriv.reports.provenance import versions
+from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix, read_only
+from cvxpriv.tables.information import FloatArray
+
+__all__ = ["Fact", "Mechanism", "provenance", "stochastic_matrix"]
+
+Fact: TypeAlias = "str | int | float | bool | None"
+"""What a line of provenance may hold."""
+
+
+def stochastic_matrix(values: ArrayLike, argument: str) -> FloatArray:
+    """A read-only copy as a row-stochastic matrix, to the last digit as given.
+
+    Raises
+    ------
+    DataError
+        Not a matrix of finite numbers >= 0, or a row whose sum differs from 1 by more than `SUM_TOLERANCE`.
+    """
+    try:
+        matrix = nonnegative_matrix(values, argument)
+    except DataError as error:
+        raise DataError(f"{argument} is no mechanism P(Y|X), (|X|, |Y|): {error}") from error
+    sums = matrix.sum(axis=1)
+    wrong = np.abs(sums - 1.0) > SUM_TOLERANCE
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{argument} is no mechanism: row {row} sums to {sums[row]:.12g} ({int(wrong.sum())} of {len(sums)} rows"
+            f" are wrong), expected 1 within {SUM_TOLERANCE:g}: divide each row by its sum"
+        )
+    return read_only(matrix)
+
+
+def provenance(**facts: Fact) -> dict[str, Fact]:
+    """Where a result comes from: the versions of cvxpriv, Python, numpy and cvxpy, and what the caller adds.
+
+    Examples
+    --------
+    >>> made = provenance(engine="closed_form", seed=0, starts=30)
+    >>> sorted(made)
+    ['cvxpriv', 'cvxpy', 'engine', 'numpy', 'python', 'seed', 'starts']
+    """
+    return {**versions(["numpy", "cvxpy"]), **facts}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism:
+    """A row-stochastic matrix P(Y|X) with named symbols.
+
+    Parameters
+    ----------
+    matrix : array, ``(|X|, |Y|)``
+        Rows sum to 1 within `SUM_TOLERANCE`. Kept to the last digit; read-only afterwards.
+    inputs : Alphabet
+        The public columns and the symbols of X, one per row.
+    outputs : sequence of str
+        The labels of Y, one per column. By default ``y0, y1, ...``.
+    model : str
+        The name of the model that designed it.
+    figures : mapping of str to float
+        What the model says of it: leakage and utility in nats, rate, residuals.
+    private_columns : sequence of str
+        Names only: the columns that `release` must never keep.
+    origin : mapping of str to str, number, bool or None
+        Versions, engine, seed, starts: see `provenance`.
+
+    Raises
+    ------
+    DataError
+        Not a row-stochastic matrix, a wrong shape, labels that are empty or double, a figure that is not finite.
+
+    Examples
+    --------
+    >>> coin = Mechanism([[0.9, 0.1], [0.2, 0.8]], Alphabet.numbered("smokes", 2), private_columns=["ill"])
+    >>> coin.outputs, coin.shape
+    (('y0', 'y1'), (2, 2))
+    """
+
+    matrix: FloatArray | Sequence[Sequence[float]]
+    inputs: Alphabet
+    outputs: Sequence[str] = ()
+    model: str = ""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    private_columns: Sequence[str] = ()
+    origin: Mapping[str, Fact] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        matrix = stochastic_matrix(self.matrix, "matrix")
+        outputs = self.outputs or tuple(f"y{j}" for j in range(matrix.shape[1]))
+        if matrix.shape != (len(self.inputs), len(outputs)):
+            raise DataError(
+                f"matrix has shape {matrix.shape}, expected {(len(self.inputs), len(outputs))}:"
+                f" one row per symbol of {', '.join(self.inputs.columns)}, one column per output label"
+            )
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "outputs", _names(outputs, "outputs"))
+        object.__setattr__(self, "private_columns", _names(self.private_columns, "private_columns"))
+        object.__setattr__(self, "figures", MappingProxyType(_figures(self.figures)))
+        object.__setattr__(self, "origin", MappingProxyType(dict(self.origin)))
+
+    @property
+    def array(self) -> FloatArray:
+        """The matrix, ``(|X|, |Y|)``."""
+        return np.asarray(self.matrix)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(|X|, |Y|)``."""
+        return len(self.inputs), len(self.outputs)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The matrix as a data frame: public symbols down, output labels across."""
+        return pd.DataFrame(self.array, index=self.inputs.to_pandas(), columns=pd.Index(self.outputs, name="Y"))
+
+    def release(
+        self,
+        frame: pd.DataFrame,
+        seed: int | None = None,
+        keep: Sequence[str] = (),
+        unseen: Unseen = "error",
+        name: str = RELEASED,
+    ) -> pd.DataFrame:
+        """Apply the mechanism to rows: `cvxpriv.mechanisms.release` says what goes in, comes out and may go wrong.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> keep = Mechanism([[1, 0], [0, 1]], Alphabet.numbered("smokes", 2))
+        >>> list(keep.release(pd.DataFrame({"smokes": [1, 0], "age": [40, 50]}))["released"])
+        ['y1', 'y0']
+        """
+        return release(self, frame, seed=seed, keep=keep, unseen=unseen, name=name)
+
+    def save(self, path: PathLike) -> Path:
+        """Write the mechanism to a JSON file, whole or not at all. Numbers come back to the last digit.
+
+        Raises
+        ------
+        DataError
+            The file cannot be written, or ``origin`` holds what JSON cannot.
+        """
+        fields = Fields(
+            model=self.model,
+            columns=self.inputs.columns,
+            symbols=self.inputs.symbols,
+            outputs=tuple(self.outputs),
+            private_columns=tuple(self.private_columns),
+            matrix=self.array.tolist(),
+            figures=dict(self.figures),
+            origin=dict(self.origin),
+        )
+        return write_text(path, dump(fields))
+
+    @classmethod
+    def load(cls, path: PathLike) -> Mechanism:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        DataError
+            No such file, not JSON, another format or version, a key that is missing or unknown, a value of the wrong
+            kind, not a row-stochastic matrix, a wrong shape, a symbol or label named twice.
+        """
+        text = read_text(path)
+        try:
+            fields = parse(text)
+            inputs = Alphabet(fields.columns, fields.symbols)
+            return cls(
+                np.array(fields.matrix, dtype=np.float64),
+                inputs,
+                fields.outputs,
+                fields.model,
+                fields.figures,
+                fields.private_columns,
+                fields.origin,
+            )
+        except DataError as error:
+            raise DataError(f"path={str(path)!r} holds no usable mechanism: {error}") from error
+
+    def __repr__(self) -> str:
+        what = f"{self.shape[0]} symbols of {', '.join(self.inputs.columns)} to {self.shape[1]} outputs"
+        return f"<Mechanism: {what}{f', by {self.model}' if self.model else ''}>"
+
+
+def _names(names: Sequence[str], argument: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise DataError(f"{argument}={names!r} is one text: give a list, [{names!r}]")
+    texts = tuple(str(name) for name in names)
+    if "" in texts or len(set(texts)) < len(texts):
+        twice = next(text for text in texts if text == "" or texts.count(text) > 1)
+        raise DataError(f"{argument} holds {twice!r} {texts.count(twice)} times: expected names, each once, none empty")
+    return texts
+
+
+def _figures(figures: Mapping[str, float]) -> dict[str, float]:
+    numbers = {str(name): float(value) for name, value in figures.items()}
+    for name, value in numbers.items():
+        if not math.isfinite(value):
+            raise DataError(f"figures[{name!r}]={value}: expected a finite number; leave out what is not known")
+    return numbers

@@ -1,0 +1,283 @@
+"""Pictures: the privacy-utility plane, a mechanism as a heatmap, the history of a run.
+
+They need matplotlib, which comes with ``pip install "cvxpriv[report]"``; importing this module does not. Colours are
+those of Okabe and Ito, told apart by colour-blind readers, and each line also has its own marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from cvxpriv.errors import DataError, suggest
+from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.reports.pictures import GREY, blank, image, save_figure, styled
+from cvxpriv.tables.alphabets import Alphabet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["image", "plot_curve", "plot_history", "plot_mechanism", "save_figure"]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+USED = 5e-3
+"""An output that every input gives less often than this is left out of the heatmap."""
+LABELLED = 40
+"""Up to how many rows or columns of a heatmap carry labels."""
+ANNOTATED = 320
+"""Up to how many cells of a heatmap carry their value."""
+
+
+@styled
+def plot_curve(
+    curves: pd.DataFrame | Mapping[str, pd.DataFrame],
+    *,
+    entropy_x: float | None = None,
+    information: float | None = None,
+    bound: pd.DataFrame | None = None,
+    chosen: tuple[float, float] | None = None,
+    utility: str = "utility",
+    leakage: str = "leakage",
+    title: str = "",
+) -> Figure:
+    """Privacy-utility curves on the information plane: I(X;Y) across, I(S;Y) up, both in nats.
+
+    Parameters
+    ----------
+    curves : DataFrame, or mapping of a name to a DataFrame
+        The points of each curve, in any order.
+    entropy_x : float, optional
+        H(X): a dotted line, and a second axis with the fraction of it.
+    information : float, optional
+        I(S;X), what is leaked when X itself is released: a dotted line.
+    bound : DataFrame, optional
+        Points of a lower bound, drawn dashed from the origin.
+    chosen : pair of floats, optional
+        Utility and leakage of one mechanism to point out.
+    utility, leakage : str
+        The columns of the frames.
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    DataError
+        No curve, an empty one, or one that lacks a column.
+    ModelError
+        matplotlib is missing.
+    """
+    named = dict(curves) if isinstance(curves, Mapping) else {"": curves}
+    if not named:
+        raise DataError("curves={} holds no curve: give a data frame, or a mapping of names to data frames")
+    figure = blank(7.2, 4.6)
+    axes = figure.add_subplot()
+    for i, (name, frame) in enumerate(named.items()):
+        x, y = _points(frame, utility, leakage, f"curves[{name!r}]" if name else "curves")
+        marker, colour = MARKERS[i % len(MARKERS)], COLOURS[i % len(COLOURS)]
+        # The first curve is the one in question: on top, where others follow the same line.
+        axes.plot(x, y, marker=marker, color=colour, label=name or None, zorder=3 + (i == 0), clip_on=False)
+    if bound is not None:
+        x, y = _points(bound, utility, leakage, "bound")
+        axes.plot([0, *x], [0, *y], linestyle="--", color=GREY, linewidth=1.4, label="lower bound", zorder=2)
+    if chosen is not None:
+        ring: dict[str, Any] = {"markersize": 14, "markerfacecolor": "none", "markeredgecolor": "black"}
+        axes.plot(*chosen, marker="o", linestyle="none", label="chosen mechanism", zorder=6, clip_on=False, **ring)
+    axes.set_xlabel("utility I(X;Y) in nats")
+    axes.set_ylabel("leakage I(S;Y) in nats")
+    _references(axes, entropy_x, information)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="upper left", bbox_to_anchor=(0, 0.9 if information is not None else 1.0))
+    if title:
+        axes.set_title(title, pad=10)
+    return figure
+
+
+def _references(axes: Axes, entropy_x: float | None, information: float | None) -> None:
+    axes.set_xlim(0, axes.get_xlim()[1] if entropy_x is None else entropy_x * 1.04)
+    axes.set_ylim(0, axes.get_ylim()[1] if information is None else max(axes.get_ylim()[1], information * 1.12))
+    dotted: dict[str, Any] = {"linestyle": ":", "color": GREY, "linewidth": 1.2, "zorder": 1}
+    text: dict[str, Any] = {"color": GREY, "fontsize": 9, "textcoords": "offset points"}
+    if information is not None:
+        axes.axhline(information, **dotted)
+        axes.annotate(f"I(S;X) = {information:.4g}", (0, information), xytext=(6, 4), **text)
+    if entropy_x is not None:
+        axes.axvline(entropy_x, **dotted)
+        axes.annotate(f"H(X) = {entropy_x:.4g}", (entropy_x, 0), xytext=(-5, 6), ha="right", **text)
+        scale = entropy_x
+        top = axes.secondary_xaxis("top", functions=(lambda x: np.asarray(x) / scale, lambda x: np.asarray(x) * scale))
+        top.set_xlabel("fraction of H(X)")
+        top.set_xticks(np.linspace(0, 1, 6))
+
+
+@styled
+def plot_mechanism(
+    matrix: ArrayLike,
+    inputs: Alphabet,
+    outputs: Sequence[str] = (),
+    title: str = "",
+    symbols: tuple[str, str] = ("X", "Y"),
+) -> Figure:
+    """A mechanism P(Y|X) as a heatmap: one row per public symbol, one column per output.
+
+    Outputs that are hardly ever given (below `USED` for every input) are left out, and the picture says so. The
+    others stand in the order of the inputs they come from, so that what is merged is seen as a column.
+
+    Parameters
+    ----------
+    matrix : array, ``(|X|, |Y|)``
+    inputs : Alphabet
+    outputs : sequence of str
+        By default ``y0, y1, ...``.
+    title : str
+    symbols : pair of str
+        How inputs and outputs are called.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    DataError
+        Not a row-stochastic matrix, or alphabets of another size.
+    ModelError
+        matplotlib is missing.
+    """
+    p = stochastic_matrix(matrix, "matrix")
+    given, output = symbols
+    labels = list(outputs) or [f"{output.lower()}{j}" for j in range(p.shape[1])]
+    if p.shape != (len(inputs), len(labels)):
+        raise DataError(f"matrix has shape {p.shape}, its alphabets {(len(inputs), len(labels))}: give one label each")
+    used = np.flatnonzero(p.max(axis=0) >= USED)
+    centre = (np.arange(len(p)) @ p[:, used]) / p[:, used].sum(axis=0)
+    shown = used[np.argsort(centre, kind="stable")]
+    values, labels = p[:, shown], [labels[j] for j in shown]
+    rows, columns = values.shape
+    figure = blank(min(9.0, 3.4 + 0.42 * columns), min(9.0, 1.7 + 0.3 * rows))
+    axes = figure.add_subplot()
+    picture = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    _name_axes(axes, inputs, labels)
+    if values.size <= ANNOTATED:
+        _annotate(axes, values)
+    axes.spines[:].set_visible(False)
+    hidden = p.shape[1] - columns
+    left_out = f" (of {p.shape[1]}, {hidden} with P({output}|{given}) < {USED:g} left out)" if hidden else ""
+    axes.set_xlabel(f"output {output}{left_out}")
+    axes.set_ylabel(", ".join(inputs.columns), labelpad=8)
+    bar = figure.colorbar(picture, ax=axes, fraction=0.05, pad=0.02, aspect=40, label=f"P({output}|{given})")
+    bar.outline.set_visible(False)
+    if title:
+        axes.set_title(title)
+    return figure
+
+
+def _name_axes(axes: Axes, inputs: Alphabet, outputs: Sequence[str]) -> None:
+    axes.tick_params(length=0)
+    rows, columns = range(len(inputs)), range(len(outputs))
+    row_step, column_step = (-(-len(names) // LABELLED) for names in (inputs, outputs))
+    axes.set_yticks(rows[::row_step], [_short(inputs.label(i)) for i in rows[::row_step]])
+    turn = 90 if max(map(len, outputs)) > 3 or len(outputs) > 24 else 0
+    axes.set_xticks(columns[::column_step], [_short(outputs[j]) for j in columns[::column_step]], rotation=turn)
+    if max(len(inputs), len(outputs)) <= LABELLED:
+        axes.set_yticks(np.arange(1, len(inputs)) - 0.5, minor=True)
+        axes.set_xticks(np.arange(1, len(outputs)) - 0.5, minor=True)
+        axes.grid(which="minor", color="white", linewidth=1.2)
+        axes.tick_params(which="minor", length=0)
+    for axis, count in ((axes.yaxis, len(inputs)), (axes.xaxis, len(outputs))):
+        axis.set_tick_params(labelsize=9 if count <= 24 else 7)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 32 else text[:31] + "…"
+
+
+def _annotate(axes: Axes, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    for (i, j), value in np.ndenumerate(values):
+        if value >= 0.005:
+            colour = "white" if value > 0.55 else "#222222"
+            text = "1" if value >= 0.995 else f"{value:.2f}".lstrip("0")
+            axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=8)
+
+
+@styled
+def plot_history(
+    frame: pd.DataFrame, objective: str = "objective", residual: str = "kkt", best: int | None = None, title: str = ""
+) -> Figure:
+    """A run's objective and its KKT residual by iteration, one line per start; the residual on a logarithmic axis.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        As `cvxpriv.schedules.history.History.frame` gives it: ``iteration``, the two figures, and ``start`` if there
+        are several.
+        Rows without a figure (those of single blocks) are passed over.
+    objective, residual : str
+        The columns of the two figures.
+    best : int, optional
+        The start to bring out. By default the one with the lowest last objective.
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    DataError
+        A column is missing, or no row has the figure.
+    ModelError
+        matplotlib is missing.
+    """
+    _require(frame, ["iteration", objective, residual], "frame")
+    rows = frame.dropna(subset=[objective])
+    if rows.empty:
+        raise DataError(f"frame has no row with a value in {objective!r}: give the history of a loop that measures it")
+    starts = (
+        {int(start): rows[rows["start"] == start] for start in rows["start"].unique()} if "start" in rows else {0: rows}
+    )
+    if best is None or best not in starts:
+        best = min(starts, key=lambda start: float(starts[start][objective].iloc[-1]))
+    figure = blank(7.2, 5.0)
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    for start, part in sorted(starts.items(), key=lambda item: item[0] == best):
+        front: dict[str, Any] = {"color": COLOURS[0], "zorder": 3, "label": f"best start ({start})"}
+        back: dict[str, Any] = {"color": "#BBBBBB", "linewidth": 0.9, "zorder": 1, "label": None}
+        line = front if start == best else back
+        upper.plot(part["iteration"], part[objective], **line)
+        positive = part[part[residual] > 0]  # an exact zero has no place on a logarithmic axis
+        lower.plot(positive["iteration"], positive[residual], **line)
+    if (rows[residual] > 0).any():
+        lower.set_yscale("log")
+    upper.set_ylabel(objective)
+    lower.set_ylabel(f"{residual} residual" if residual != "kkt" else "KKT residual")
+    lower.set_xlabel("iteration")
+    lower.xaxis.get_major_locator().set_params(integer=True)
+    if len(starts) > 1:
+        upper.plot([], [], color="#BBBBBB", linewidth=0.9, label=f"{len(starts) - 1} other starts")
+        upper.legend(loc="upper right")
+    if title:
+        upper.set_title(title)
+    return figure
+
+
+def _points(frame: pd.DataFrame, x: str, y: str, argument: str) -> tuple[list[float], list[float]]:
+    _require(frame, [x, y], argument)
+    points = frame[[x, y]].astype(float).dropna().sort_values([x, y])
+    if points.empty:
+        raise DataError(f"{argument} has no point with both {x!r} and {y!r}: leave the curve out, or compute it")
+    return points[x].tolist(), points[y].tolist()
+
+
+def _require(frame: pd.DataFrame, columns: Sequence[str], argument: str) -> None:
+    for column in columns:
+        if column not in frame.columns:
+            raise DataError(f"{argument} has no column {column!r}: {suggest(column, map(str, frame.columns))}")

@@ -1,0 +1,182 @@
+"""Applying a mechanism to rows: the one place where its noise is drawn.
+
+The noise comes from the operating system's secure random source. A seed replaces it by a generator that anybody who
+knows the seed can run again: comparing what it draws with what was released, they learn of each row which symbols of X
+are possible, in a mechanism with little noise X itself. A seed must then be kept secret, and be hard to guess.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cvxpriv.errors import DataError, ModelError, PrivacyError, suggest
+from cvxpriv.tables.frames import require_columns, symbol
+from cvxpriv.tables.information import FloatArray
+
+if TYPE_CHECKING:
+    from cvxpriv.mechanisms.mechanism import Mechanism
+
+__all__ = ["RELEASED", "SeededNoiseWarning", "Unseen", "draw", "release", "uniforms"]
+
+RELEASED = "released"
+"""The column that a release makes, unless it is given another name."""
+Unseen: TypeAlias = Literal["error", "drop"]
+SHOWN = 3
+"""How many unseen cells an error message shows."""
+
+
+class SeededNoiseWarning(UserWarning):
+    """The noise of a release comes from a seed: who knows or guesses the seed can undo the release."""
+
+
+def release(
+    mechanism: Mechanism,
+    frame: pd.DataFrame,
+    seed: int | None = None,
+    keep: Sequence[str] = (),
+    unseen: Unseen = "error",
+    name: str = RELEASED,
+) -> pd.DataFrame:
+    """Draw Y for each row of a frame from the row's X, and leave everything else behind.
+
+    The mechanism's figures speak of one draw of Y per row and of nothing else (the chain S - X - Y). So
+
+    - private and public columns never come out; any other column only if it is named in ``keep``. A kept column may
+      itself say something of S: no figure of the mechanism accounts for it.
+    - each call draws anew. Two releases of the same rows say more together than the figures of one.
+    - rows keep their order and get a fresh index: who holds the original rows knows which is which.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    frame : DataFrame
+        One record per row. Values are matched by `cvxpriv.tables.frames.symbol`: 1, 1.0 and "1" are one symbol.
+    seed : int, optional
+        By default the noise comes from the operating system's secure random source. A seed makes the same draw again
+        and again, warns (`SeededNoiseWarning`), and must be kept secret.
+    keep : sequence of str
+        Columns to pass on as they are.
+    unseen : {"error", "drop"}
+        What to do with rows whose X the mechanism does not know.
+    name : str
+        The name of the new column.
+
+    Returns
+    -------
+    DataFrame
+        The kept columns and the new one, a categorical over the mechanism's output labels.
+
+    Raises
+    ------
+    DataError
+        A public or kept column that the frame lacks; missing values; rows whose X the mechanism does not know; a name
+        that is taken; a seed below 0.
+    PrivacyError
+        ``keep`` names a private or public column.
+    ModelError
+        Unknown ``unseen``.
+    """
+    if unseen not in ("error", "drop"):
+        raise ModelError(f"unseen={unseen!r}: {suggest(str(unseen), ('error', 'drop'))}")
+    kept = _kept(mechanism, frame, keep, name)
+    codes = mechanism.inputs.codes(frame)
+    seen = codes >= 0
+    if not seen.all() and unseen == "error":
+        raise DataError(_describe_unseen(mechanism, frame, ~seen))
+    drawn = draw(mechanism.array, codes[seen], uniforms(int(seen.sum()), seed))
+    result = frame.loc[seen, kept].reset_index(drop=True)
+    result[name] = pd.Categorical.from_codes(drawn, categories=pd.Index(mechanism.outputs))
+    return result
+
+
+def uniforms(size: int, seed: int | None = None) -> FloatArray:
+    """Uniform numbers in [0, 1), multiples of 2^-53: from the operating system's secure source, or from a seed.
+
+    Raises
+    ------
+    DataError
+        A seed that is no whole number >= 0.
+
+    Warns
+    -----
+    SeededNoiseWarning
+        With a seed.
+    """
+    if seed is None:
+        words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
+        return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise DataError(f"seed={seed!r}: expected a whole number >= 0, or None for the system's secure randomness")
+    warnings.warn(
+        f"the noise of this release comes from seed={seed}: its guarantee holds only while the seed is secret and"
+        " too long to guess. Leave the seed out for the operating system's secure randomness",
+        SeededNoiseWarning,
+        stacklevel=4,
+    )
+    return np.random.default_rng(int(seed)).random(size)
+
+
+def draw(matrix: FloatArray, codes: NDArray[np.int64], uniform: FloatArray) -> NDArray[np.int64]:
+    """Draw an output for each input by inverting the input's distribution function.
+
+    Parameters
+    ----------
+    matrix : array, ``(|X|, |Y|)``
+        Row-stochastic.
+    codes : array of int, ``(rows,)``
+        The symbol of each row.
+    uniform : array, ``(rows,)``
+        Numbers in [0, 1).
+
+    Returns
+    -------
+    array of int, ``(rows,)``
+        An output of probability zero is never drawn.
+    """
+    order = np.argsort(codes, kind="stable")
+    symbols, begins = np.unique(codes[order], return_index=True)
+    drawn = np.empty(len(codes), dtype=np.int64)
+    for x, begin, end in zip(symbols, begins, np.append(begins, len(codes))[1:], strict=True):
+        rows = order[begin:end]
+        cumulative = np.cumsum(matrix[x])
+        # The last entry becomes exactly 1, above every uniform number: no draw falls off the end.
+        drawn[rows] = np.searchsorted(cumulative / cumulative[-1], uniform[rows], side="right")
+    return drawn
+
+
+def _kept(mechanism: Mechanism, frame: pd.DataFrame, keep: Sequence[str], name: str) -> list[str]:
+    columns = [keep] if isinstance(keep, str) else list(keep)
+    roles = {"public": mechanism.inputs.columns, "private": mechanism.private_columns}
+    for role, names in roles.items():
+        for column in columns:
+            if column in names:
+                raise PrivacyError(
+                    f"keep={column!r} is a {role} column: the mechanism's figures hold only if it is not released;"
+                    " take it out of keep"
+                )
+        if name in names:
+            raise DataError(f"name={name!r} is a {role} column: choose another name for what is released")
+    if columns:
+        require_columns(frame, columns, "keep")
+    if name in columns:
+        raise DataError(f"name={name!r} is also a kept column: choose another name for what is released")
+    return columns
+
+
+def _describe_unseen(mechanism: Mechanism, frame: pd.DataFrame, unseen: NDArray[np.bool_]) -> str:
+    columns = list(mechanism.inputs.columns)
+    raw = frame.loc[unseen, columns].drop_duplicates().itertuples(index=False)
+    cells = list(dict.fromkeys(", ".join(symbol(value) for value in row) for row in raw))
+    shown = "; ".join(cells[:SHOWN]) + ("; ..." if len(cells) > SHOWN else "")
+    return (
+        f"{int(unseen.sum())} of {len(frame)} rows have one of {len(cells)} cells of {', '.join(columns)} that the"
+        f" mechanism does not know ({shown}): leave those rows out (unseen='drop'), map them to known cells,"
+        " or design the mechanism with these cells (keep_unseen=True and smoothing)"
+    )

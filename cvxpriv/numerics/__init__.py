@@ -1,0 +1,1 @@
+"""Arrays, arguments and numerical methods that know nothing of privacy."""

@@ -1,0 +1,68 @@
+"""Options that every model's `solve` takes, checked at the door."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["numbers", "require_counts", "require_positive", "require_seed"]
+
+
+def numbers(name: str, values: object) -> Array:
+    """Return an array of floats.
+
+    Raises
+    ------
+    ModelError
+        It does not hold numbers.
+    """
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{name}={values!r} does not hold numbers") from None
+
+
+def require_seed(seed: object) -> None:
+    """Refuse what is no seed.
+
+    Raises
+    ------
+    ModelError
+        Not a whole number >= 0.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ModelError(f"seed={seed!r} is no seed: pass a whole number >= 0")
+
+
+def require_counts(**counts: object) -> None:
+    """Refuse what is no count; None passes: the caller has a default for it.
+
+    Raises
+    ------
+    ModelError
+        Not a whole number >= 1.
+
+    Examples
+    --------
+    >>> require_counts(starts=3, max_iter=None)
+    """
+    for name, count in counts.items():
+        whole = int(count) if isinstance(count, (int, np.integer)) and not isinstance(count, bool) else 0
+        if count is not None and whole < 1:
+            raise ModelError(f"{name}={count!r} is not a whole number >= 1")
+
+
+def require_positive(**values: object) -> None:
+    """Refuse what is no finite number above 0.
+
+    Raises
+    ------
+    ModelError
+        Not a number, not finite, or not positive.
+    """
+    for name, value in values.items():
+        number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else np.nan
+        if not 0.0 < number < np.inf:
+            raise ModelError(f"{name}={value!r} is not a finite number > 0")

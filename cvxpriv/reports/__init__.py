@@ -1,0 +1,1 @@
+"""Facts as text, HTML pages, pictures and files."""

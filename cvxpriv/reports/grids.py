@@ -1,0 +1,102 @@
+"""A report's tables laid out for its page: cells with their digits, shades, badges, and what they are sorted by."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from cvxpriv.certify.verdicts import VERDICTS
+from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_number
+
+if TYPE_CHECKING:
+    from cvxpriv.reports.page import Table
+
+__all__ = ["Cell", "Grid", "grid"]
+
+SHORT = 16
+"""A column whose texts are no longer than this is not broken into lines."""
+_WORST_FIRST = tuple(name.lower() for name in reversed(VERDICTS))
+"""The verdicts that have a colour in the template."""
+HEATED_DIGITS = 2
+"""Significant digits in a heatmap, where the size is the message."""
+_COLDEST, _HOTTEST = -12, -2
+"""Decades of the coldest and the hottest shade of a heatmap."""
+
+
+class Cell(NamedTuple):
+    """What a cell shows and how."""
+
+    text: str
+    kind: str
+    """``number``, ``text``, ``short`` (a text that is not broken into lines) or ``verdict``."""
+    badge: str = ""
+    heat: int | None = None
+    """The shade, from 0 to 10."""
+    sort: str = ""
+    """What a sortable table sorts by."""
+
+
+class Grid(NamedTuple):
+    """A table ready for the template."""
+
+    caption: str
+    headings: list[Cell]
+    rows: list[list[Cell]]
+    counts: list[tuple[str, str, int]]
+    """Verdict, badge and number of rows, worst first."""
+    sortable: bool
+    heated: bool
+
+
+def grid(table: Table) -> Grid:
+    """Lay out a table: the verdict, if it has one, comes first."""
+    frame = table.frame.reset_index(allow_duplicates=True) if table.index else table.frame
+    names = list(frame.columns)
+    order = sorted(range(len(names)), key=lambda j: names[j] != table.verdict)  # stable: the verdict first
+    columns = [_column(frame.iloc[:, j].tolist(), names[j] == table.verdict, names[j] in table.heat) for j in order]
+    kinds = [next((cell.kind for cell in column if cell.text != MISSING), "text") for column in columns]
+    headings = [Cell(format_cell(names[j]), kind) for j, kind in zip(order, kinds, strict=True)]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    counts = _counts(columns[0]) if table.verdict in names else []
+    return Grid(table.caption, headings, rows, counts, table.sortable, bool(set(table.heat) & set(names)))
+
+
+def _column(values: list[object], verdicts: bool, heated: bool) -> list[Cell]:
+    texts = [format_cell(value, HEATED_DIGITS if heated else DIGITS) for value in values]
+    if verdicts:
+        return [Cell(text, "verdict", _badge(text), sort=str(_rank(_badge(text)))) for text in texts]
+    known = [value for value, text in zip(values, texts, strict=True) if text != MISSING]
+    words = "short" if max(map(len, texts), default=0) <= SHORT else "text"
+    if not known or not all(map(is_number, known)):
+        return [Cell(text, words) for text in texts]
+    sizes = [math.nan if text == MISSING else float(str(value)) for value, text in zip(values, texts, strict=True)]
+    return [
+        Cell(text, "number", heat=_shade(size) if heated else None, sort="" if math.isnan(size) else repr(size))
+        for text, size in zip(texts, sizes, strict=True)
+    ]
+
+
+def _shade(size: float) -> int | None:
+    """A size by decades: 0 up to the coldest one, 10 from the hottest one on."""
+    if math.isnan(size):
+        return None
+    if math.isinf(size):
+        return _HOTTEST - _COLDEST
+    decade = math.ceil(math.log10(abs(size))) if size else _COLDEST
+    return min(max(decade, _COLDEST), _HOTTEST) - _COLDEST
+
+
+def _badge(verdict: str) -> str:
+    return verdict.lower() if verdict.lower() in _WORST_FIRST else "other"
+
+
+def _rank(badge: str) -> int:
+    """0 for the worst verdict; unknown ones last."""
+    return _WORST_FIRST.index(badge) if badge in _WORST_FIRST else len(_WORST_FIRST)
+
+
+def _counts(column: list[Cell]) -> list[tuple[str, str, int]]:
+    found = Counter((cell.text, cell.badge) for cell in column)
+    ordered = sorted(found, key=lambda verdict: (_rank(verdict[1]), verdict[0]))
+    return [(text, badge, found[text, badge]) for text, badge in ordered]

@@ -1,0 +1,116 @@
+"""Matplotlib figures without its global state: the house style, and figures as bytes and files.
+
+Figures are made as objects, without pyplot, so that no display is needed and nothing stays behind. The same figure
+gives the same file, byte for byte: no dates, no random identifiers.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.reports.files import PathLike, write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["GREY", "blank", "image", "save_figure", "styled"]
+
+GREY = "#666666"
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": "#222222",
+    "axes.titlesize": 11.0,
+    "axes.titlelocation": "left",
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": "#222222",
+    "ytick.labelcolor": "#222222",
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5.0,
+    "legend.frameon": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "cvxpriv",
+}
+FORMATS: dict[str, dict[str, Any]] = {
+    "png": {"metadata": {"Software": None}},
+    "svg": {"metadata": {"Date": None, "Creator": None}},
+    "pdf": {"metadata": {"CreationDate": None, "Creator": None, "Producer": None}},
+}
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def styled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Let a function run with the house style, whatever the reader's own matplotlib settings are.
+
+    Raises
+    ------
+    ModelError
+        When it is called and matplotlib is missing.
+    """
+
+    @wraps(function)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        try:
+            from matplotlib import style
+        except ImportError as error:
+            raise ModelError('pictures need matplotlib, which is missing: pip install "cvxpriv[report]"') from error
+        with style.context(["default", STYLE]):
+            return function(*args, **kwargs)
+
+    return run
+
+
+@styled
+def image(figure: Figure, kind: str = "svg", dpi: int = 150) -> bytes:
+    """A figure as the bytes of a file, the same bytes for the same figure.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+    kind : {"svg", "png", "pdf"}
+    dpi : int
+        Dots per inch, for PNG.
+
+    Raises
+    ------
+    DataError
+        Unknown kind.
+    ModelError
+        matplotlib is missing.
+    """
+    if kind not in FORMATS:
+        raise DataError(f"kind={kind!r} of picture is not known: {suggest(kind, FORMATS)}")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=kind, dpi=dpi, **FORMATS[kind])
+    return buffer.getvalue()
+
+
+def save_figure(figure: Figure, path: PathLike, dpi: int = 150) -> Path:
+    """Write a figure to a PNG, SVG or PDF file, by its name, whole or not at all.
+
+    Raises
+    ------
+    DataError
+        Another suffix, or a file that cannot be written.
+    ModelError
+        matplotlib is missing.
+    """
+    return write_bytes(path, image(figure, Path(path).suffix.lower().lstrip("."), dpi))
+
+
+def blank(width: float, height: float) -> Figure:
+    """An empty white figure of a size in inches; call it under `styled`."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")

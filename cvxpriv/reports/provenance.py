@@ -1,0 +1,50 @@
+"""Which versions of what computed a result. No names of hosts, users or folders: results are meant to be shared."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+from importlib import metadata
+
+__all__ = ["PACKAGES", "machine", "versions"]
+
+PACKAGES = ("numpy", "scipy", "cvxpy", "clarabel", "ecos", "scs", "osqp", "highspy")
+"""The packages that numbers depend on."""
+
+
+def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """The versions of cvxpriv, Python and some packages; ``"not installed"`` where one is missing.
+
+    Examples
+    --------
+    >>> list(versions(["numpy"]))
+    ['cvxpriv', 'python', 'numpy']
+    """
+    return {
+        "cvxpriv": _version("cvxpriv"),
+        "python": platform.python_version(),
+        **{name: _version(name) for name in packages},
+    }
+
+
+def machine() -> dict[str, str]:
+    """The kind of machine: system, processor architecture, number of cores.
+
+    Examples
+    --------
+    >>> sorted(machine())
+    ['cores', 'processor', 'system']
+    """
+    return {
+        "system": platform.system() or "unknown",
+        "processor": platform.machine() or "unknown",
+        "cores": str(os.cpu_count() or "unknown"),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,63 @@
+"""Saved runs: one JSON format for every model, opened by the model that wrote it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cvxpriv import models
+from cvxpriv.errors import DataError
+from cvxpriv.reports.files import PathLike, read_text, write_text
+from cvxpriv.reports.provenance import versions
+
+__all__ = ["FORMAT", "VERSION", "load", "read_run", "write_run"]
+
+FORMAT = "cvxpriv run"
+VERSION = 1
+
+
+def load(path: PathLike) -> Any:
+    """Read a run that some model's `save` wrote, as that model's own result.
+
+    Raises
+    ------
+    DataError
+        No such file, not a saved run, of another version, or of a model that is not installed.
+    """
+    name = str(read_run(path)["model"])
+    known = models.available()
+    if name not in known:
+        raise DataError(
+            f"path={str(path)!r} is a run of {name!r}, which is not installed: install the package it is in"
+        )
+    return known[name].load().load_run(path)
+
+
+def write_run(path: PathLike, model: str, data: dict[str, Any]) -> Path:
+    """Write a model's run, whole or not at all."""
+    header = {"format": FORMAT, "version": VERSION, "model": model, "origin": versions(["numpy", "cvxpy"])}
+    return write_text(path, json.dumps({**header, **data}))
+
+
+def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
+    """Return what `write_run` wrote.
+
+    Raises
+    ------
+    DataError
+        No such file, not JSON, not a saved run, of another version, or not of the model asked for.
+    """
+    try:
+        document = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise DataError(f"path={str(path)!r} is not JSON ({error}): pass a file that a run's save wrote") from error
+    found = (document.get("format"), document.get("version")) if isinstance(document, dict) else None
+    if found != (FORMAT, VERSION):
+        raise DataError(
+            f"path={str(path)!r} holds {found}, expected {(FORMAT, VERSION)}: pass a file that this version's save "
+            "wrote, or solve again"
+        )
+    if model is not None and document["model"] != model:
+        raise DataError(f"path={str(path)!r} is a run of {document['model']}, not of {model}: read it by cvxpriv.load")
+    return dict(document)

@@ -1,0 +1,1 @@
+"""Schedules: the steps of an algorithm, and how they run from many starts at once."""

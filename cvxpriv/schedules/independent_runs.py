@@ -1,0 +1,82 @@
+"""Many independent runs: in order, in parallel, with a bar; the results never depend on how many workers there were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from joblib import Parallel, delayed, effective_n_jobs
+
+from cvxpriv.errors import ModelError
+from cvxpriv.reports.progress import track
+
+__all__ = ["pieces", "sweep"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def sweep(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    n_jobs: int = 1,
+    progress: bool = False,
+    description: str = "runs",
+    last: Callable[[Result], bool] | None = None,
+) -> list[Result]:
+    """Do the same work on every item, in the items' order.
+
+    Parameters
+    ----------
+    work : callable
+        Takes one item. With several workers it must be picklable.
+    items : sequence
+    n_jobs : int
+        Worker processes; -1 is one per core.
+    progress : bool
+        Show a bar on a terminal.
+    description : str
+        The bar's text.
+    last : callable, optional
+        Whether a result is the last one wanted: an interrupted run ends the sweep.
+
+    Raises
+    ------
+    ModelError
+        If `n_jobs` is no number of workers.
+
+    Examples
+    --------
+    >>> sweep(abs, [-1, 2])
+    [1, 2]
+    """
+    _require_workers(n_jobs)
+    if n_jobs == 1 or len(items) < 2:
+        done = (work(item) for item in items)
+    else:
+        done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(item) for item in items)
+    results: list[Result] = []
+    for result in track(done, total=len(items), description=description, shown=progress):
+        results.append(result)
+        if last is not None and last(result):
+            break
+    return results
+
+
+def pieces(count: int, n_jobs: int) -> list[range]:
+    """Cut `count` starts into one piece a worker: all of them in one when there is one worker.
+
+    >>> pieces(30, 2)
+    [range(0, 15), range(15, 30)]
+    """
+    _require_workers(n_jobs)
+    parts = max(1, min(count, effective_n_jobs(n_jobs)))
+    edges = [count * part // parts for part in range(parts + 1)]
+    return [range(low, high) for low, high in pairwise(edges)]
+
+
+def _require_workers(n_jobs: int) -> None:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
+        raise ModelError(f"n_jobs={n_jobs!r} is no number of workers: pass 1, 2, ... or -1 for one per core")

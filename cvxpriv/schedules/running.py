@@ -1,0 +1,149 @@
+"""How a schedule runs: each kind of step, and loops that follow every start until its own stopping rule holds."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.errors import Disagreement, PrivacyError
+from cvxpriv.numerics.arrays import Array, Values, put, starts_in, take
+from cvxpriv.schedules.steps import AnyStep, Context, Draw, Loop, LoopReport, Parallel, Public, Release, Sweep, Update
+
+__all__ = ["run"]
+
+
+def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
+    """Run a step and return the whole next state; the given one stays as it was.
+
+    Raises
+    ------
+    SolverFailure, Disagreement
+        From the engine.
+    """
+    match step:
+        case Block():
+            return _run_block(step, state, context)
+        case Update():
+            return {**state, **step.fn({name: state[name] for name in step.reads})}
+        case Draw():
+            view = {name: state[name] for name in step.reads}
+            written = step.fn(view, context.noise)
+            pure = 0.0 if step.epsilon is None else step.epsilon(view)
+            release = Release(step.name, context.iteration, step.mu, pure)
+            context.ledger.extend([release] * starts_in(state))  # each start's output is a release of its own
+            return {**state, **written}
+        case Public():
+            return {**state, **_run_public(step, state, context)}
+        case Sweep():
+            return _run_sweep(step, state, context)
+        case Parallel():
+            after = dict(state)
+            for part in step.steps:
+                done = run(part, state, context)
+                after.update({name: done[name] for name in part.writes})
+            return after
+        case Loop():
+            return _run_loop(step, state, context)
+
+
+class _Released(dict[str, Array]):
+    """What a public step sees: asking for anything else is refused."""
+
+    def __init__(self, known: Values, step: str) -> None:
+        super().__init__(known)
+        self.step = step
+
+    def __missing__(self, name: str) -> Array:
+        raise PrivacyError(
+            f"step {self.step!r} reads {name}, which it does not declare: a public step sees only what was released"
+        )
+
+
+def _run_public(public: Public, state: Values, context: Context) -> Values:
+    known = _Released({name: state[name] for name in public.reads}, public.name)
+    if isinstance(public.step, Update):
+        return public.step.fn(known)
+    done = _run_block(public.step, known, context)
+    return {name: done[name] for name in public.writes}
+
+
+def _run_block(block: Block, state: Values, context: Context) -> dict[str, Array]:
+    outcome = context.engine.solve(block, {name: state[name] for name in block.reads})
+    context.history.block(context.iteration, block.name, context.starts, outcome)
+    return {**state, **outcome.values}
+
+
+def _run_sweep(sweep: Sweep, state: Values, context: Context) -> dict[str, Array]:
+    exact = context.engine.name == "closed_form"
+    if exact and sweep.fused is not None and _all_exact(sweep):
+        return {**state, **sweep.fused(state)}
+    after = dict(state)
+    for step in sweep.steps:
+        after = run(step, after, context)
+    if context.engine.checks:
+        _assert_invariants(sweep, state, after, context)
+    return after
+
+
+def _all_exact(sweep: Sweep) -> bool:
+    """Whether every block of a sweep has its exact update; one with a user's constraint has not."""
+    return all(step.direct is not None for step in sweep.steps if isinstance(step, Block))
+
+
+def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
+    outer_starts, outer_iteration = context.starts, context.iteration
+    count = starts_in(state)
+    if outer_starts.size != count:
+        outer_starts = np.arange(count)
+    iterations = np.zeros(count, dtype=np.intp)
+    converged = np.zeros(count, dtype=bool)
+    active = np.arange(count)
+    current = dict(state)
+    try:
+        for iteration in range(1, loop.limit + 1):
+            context.iteration, context.starts = iteration, outer_starts[active]
+            begun = time.perf_counter()
+            before = take(current, active)
+            after = _one_iteration(loop, before, context)
+            measured = loop.measure(after)
+            current = put(current, active, after)
+            iterations[active] = iteration
+            context.history.iteration(loop.name, context, measured, time.perf_counter() - begun)
+            finished = loop.stop(iteration, before, after, measured)
+            converged[active[finished]] = True
+            active = active[~finished]
+            if context.callback is not None and context.callback(loop.name, iteration, measured):
+                context.interrupted = True
+            if active.size == 0 or context.interrupted:
+                break
+    except KeyboardInterrupt:
+        context.interrupted = True
+    finally:
+        context.iteration, context.starts = outer_iteration, outer_starts
+    context.reports[loop.name] = LoopReport(iterations, converged)
+    return current
+
+
+def _one_iteration(loop: Loop, before: dict[str, Array], context: Context) -> dict[str, Array]:
+    if loop.accelerate is None:
+        after = run(loop.body, before, context)
+    else:
+        after = dict(loop.accelerate(lambda state: run(loop.body, state, context), before, context.iteration))
+    if loop.accept is not None:
+        taken = loop.accept(before, after)
+        if not taken.all():
+            after = put(before, np.flatnonzero(taken), take(after, np.flatnonzero(taken)))
+    return after
+
+
+def _assert_invariants(sweep: Sweep, before: Values, after: Values, context: Context) -> None:
+    for invariant in sweep.invariants:
+        violation = invariant.violation(before, after)
+        worst = int(np.argmax(violation))
+        if not violation[worst] <= invariant.tolerance:
+            raise Disagreement(
+                f"{sweep.name!r}, iteration {context.iteration}, start {context.starts[worst]}: {invariant.name} is "
+                f"violated by {violation[worst]:.2e} > {invariant.tolerance:g}"
+            )

@@ -1,0 +1,313 @@
+"""The schedule: steps over a state, in sweeps and loops, declared here and run by `cvxpriv.schedules.running.run`.
+
+An algorithm is written as the paper writes it::
+
+    Loop(Sweep([u, r, w, q]), stop=Below("kkt", 1e-7), limit=500)
+
+Steps are pure: each gets the state, returns the entries it writes, and keeps nothing. A `Sweep` is Gauss-Seidel (each
+step sees what the one before it wrote), a `Parallel` is Jacobi (all see one snapshot). A `Loop` follows every start
+until its own stopping rule holds, and leaves finished starts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.engines import Engine
+from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.privacy.noise import Noise
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.stopping import Stop
+
+__all__ = ["Context", "Draw", "Invariant", "Loop", "LoopReport", "Parallel", "Public", "Release", "Sweep", "Update"]
+
+Measure = Callable[[Values], Mapping[str, Array]]
+Accelerator = Callable[[Callable[[Values], dict[str, Array]], dict[str, Array], int], Values]
+
+
+@dataclass(frozen=True)
+class Release:
+    """One entry of the privacy ledger.
+
+    Attributes
+    ----------
+    step : str
+        The `Draw` that released.
+    iteration : int
+        Of the loop around it.
+    mu : float
+        Sensitivity / standard deviation of a Gaussian release; 0 for any other.
+    epsilon : float
+        Pure loss of a release that is not Gaussian; 0 for a Gaussian one.
+    """
+
+    step: str
+    iteration: int
+    mu: float
+    epsilon: float = 0.0
+
+
+@dataclass
+class Context:
+    """What one run shares among its steps.
+
+    Attributes
+    ----------
+    engine : Engine
+    history : History
+    callback : callable, optional
+        Called as `callback(loop, iteration, measured)` after each iteration of a loop that measures; returning True
+        ends the run as a keyboard interrupt would.
+    iteration : int
+        Of the innermost loop that runs.
+    starts : ndarray of int
+        Which starts of the whole run the state at hand holds.
+    noise : Noise
+        Where the `Draw` steps take their randomness from.
+    ledger : list of Release
+        What they released so far.
+    interrupted : bool
+        Set by a keyboard interrupt or by the callback; loops then return what they have.
+    """
+
+    engine: Engine
+    history: History = field(default_factory=History)
+    callback: Callable[[str, int, Mapping[str, Array]], bool | None] | None = None
+    iteration: int = 0
+    starts: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    noise: Noise = field(default_factory=Noise)
+    ledger: list[Release] = field(default_factory=list)
+    interrupted: bool = False
+    reports: dict[str, LoopReport] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Update:
+    """A step that is no optimisation: a dual step, a growing penalty.
+
+    Attributes
+    ----------
+    name : str
+    fn : callable
+        The entries read (all starts) to the entries written.
+    reads, writes : frozenset of str
+    """
+
+    name: str
+    fn: Callable[[Values], Values]
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The only kind of step with randomness: it releases something, and each release goes to the privacy ledger.
+
+    Of a state of several starts it releases as many times, and the ledger says so.
+
+    Attributes
+    ----------
+    name : str
+    fn : callable
+        (the entries read, `Noise`) to the entries written.
+    reads, writes : frozenset of str
+        What is written is released: a `Public` step may read it.
+    mu : float
+        Sensitivity / standard deviation of a Gaussian release; 0 for any other.
+    epsilon : callable, optional
+        The entries read to the pure loss of a release that is not Gaussian: of its worst person.
+    """
+
+    name: str
+    fn: Callable[[Values, Noise], Values]
+    reads: frozenset[str]
+    writes: frozenset[str]
+    mu: float = 0.0
+    epsilon: Callable[[Values], float] | None = None
+
+
+@dataclass(frozen=True)
+class Public:
+    """A step that is free of privacy cost, because it reads nothing but what was released.
+
+    Attributes
+    ----------
+    step : Update or Block
+    released : frozenset of str
+        What the public knows: written by `Draw` steps, by other public steps, or public from the start.
+
+    Raises
+    ------
+    PrivacyError
+        The step declares that it reads something else; when it runs, it finds nothing else.
+    """
+
+    step: Update | Block
+    released: frozenset[str]
+
+    def __post_init__(self) -> None:
+        if private := self.step.reads - self.released:
+            raise PrivacyError(
+                f"step {self.step.name!r} reads {', '.join(sorted(private))}, which was not released: release it by a "
+                "Draw step, or compute this step from what is public"
+            )
+
+    @property
+    def name(self) -> str:
+        """Of the step."""
+        return self.step.name
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """State entries that the step reads, all of them released."""
+        return self.step.reads
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """State entries that the step writes."""
+        return self.step.writes
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """A fact that must hold after every sweep; the `checked` engine asserts it.
+
+    Attributes
+    ----------
+    name : str
+    violation : callable
+        (state before, state after) to one number per start: how far the fact is from holding.
+    tolerance : float
+    """
+
+    name: str
+    violation: Callable[[Values, Values], Array]
+    tolerance: float
+
+
+class _Several:
+    """What several steps read and write together."""
+
+    steps: Sequence[AnyStep]
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """State entries that any step reads."""
+        return frozenset().union(*(step.reads for step in self.steps))
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """State entries that any step writes."""
+        return frozenset().union(*(step.writes for step in self.steps))
+
+
+@dataclass(frozen=True)
+class Sweep(_Several):
+    """Steps one after the other, each seeing what the earlier ones wrote (Gauss-Seidel).
+
+    Attributes
+    ----------
+    steps : sequence of steps
+    fused : callable, optional
+        The whole sweep as one exact update, for engines that would run every step by its exact update anyway.
+        A test of the model holds that it equals the steps.
+    invariants : sequence of Invariant
+        What the `checked` engine asserts after each sweep.
+    name : str
+    """
+
+    steps: Sequence[AnyStep]
+    fused: Callable[[Values], Values] | None = None
+    invariants: Sequence[Invariant] = ()
+    name: str = "sweep"
+
+    def __post_init__(self) -> None:
+        if self.fused is not None and any(map(draws, self.steps)):
+            raise ModelError(f"sweep {self.name!r} draws noise and cannot be fused: the ledger would miss its releases")
+
+
+@dataclass(frozen=True)
+class Parallel(_Several):
+    """Steps that all see one snapshot (Jacobi); no two may write the same entry."""
+
+    steps: Sequence[AnyStep]
+    name: str = "parallel"
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for step in self.steps:
+            if both := seen & step.writes:
+                raise ModelError(f"parallel steps write {sorted(both)} twice: make them a Sweep, or let one write it")
+            seen |= step.writes
+
+
+@dataclass(frozen=True)
+class LoopReport:
+    """How a loop ended, per start: iterations done, and whether the stopping rule held."""
+
+    iterations: npt.NDArray[np.intp]
+    converged: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Repeat a body until each start's stopping rule holds.
+
+    Attributes
+    ----------
+    body : step
+    stop : Stop
+        Reads what `measure` measured.
+    limit : int
+        Most iterations.
+    measure : callable
+        State to named figures, one number per start, after each iteration.
+    accept : callable, optional
+        (state before, state after) to a mask of starts whose step is taken; the others keep their state.
+    accelerate : callable, optional
+        (body as a map of states, state, iteration) to the next state, in place of one plain run of the body.
+    name : str
+    """
+
+    body: AnyStep
+    stop: Stop
+    limit: int
+    measure: Measure
+    accept: Callable[[Values, Values], npt.NDArray[np.bool_]] | None = None
+    accelerate: Accelerator | None = None
+    name: str = "loop"
+
+    def __post_init__(self) -> None:
+        if self.accelerate is not None and draws(self.body):
+            raise ModelError(f"loop {self.name!r} draws noise and cannot be accelerated: each draw costs privacy")
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """State entries that the body reads."""
+        return self.body.reads
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """State entries that the body writes."""
+        return self.body.writes
+
+
+AnyStep = Block | Update | Draw | Public | Sweep | Parallel | Loop
+
+
+def draws(step: AnyStep) -> bool:
+    """Return whether a step, or any step in it, draws noise."""
+    match step:
+        case Draw():
+            return True
+        case Sweep() | Parallel():
+            return any(draws(part) for part in step.steps)
+        case Loop():
+            return draws(step.body)
+    return False

@@ -1,0 +1,1 @@
+"""The solver registry, and one solve along a chain of solvers."""

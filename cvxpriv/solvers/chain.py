@@ -1,0 +1,176 @@
+"""One solve along a chain of solvers, and everything that was tried on the way.
+
+A solver that reports `optimal` with a value that is no number has failed. What was tried, and why it was left, stands
+in the result.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.errors import SolverFailure
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.registry import solver_spec
+
+__all__ = ["Attempt", "Solution", "Solved", "solve", "try_solver"]
+
+OUT_OF_MEMORY = "out of memory: merge symbols, or take an engine with exact updates, such as closed_form"
+_SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One solver's try: its status, seconds, iterations, and what went wrong."""
+
+    solver: str
+    status: str
+    seconds: float
+    iterations: int | None = None
+    message: str = ""
+
+
+#: Repaired values and multipliers by name, and the objective there.
+Solved = tuple[Mapping[str, Any], Mapping[str, Any], float]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver found, by the names of the declaration.
+
+    Attributes
+    ----------
+    values, duals : dict of str to ndarray
+        Repaired variables, and multipliers. L = objective + sum of dual * (lhs - rhs) for a minimisation, and a
+        maximisation of -f has the multipliers of the minimisation of f.
+    objective : float
+        At `values`, which are repaired.
+    attempts : tuple of Attempt
+        Every solver tried; the last one is the one that answered.
+    rounds : int
+        How often the problem was solved; more than once only for a block with cuts (`cvxpriv.blocks.refinement`).
+    gap, bound : float, optional
+        Of a block with cuts: the optimum lies between `bound`, the best value of the cut problems as their solvers
+        claim it, and `objective`, which is `gap` away.
+    refined : mapping of str to ndarray
+        Of a block with cuts: the view entries that hold the last ones. `crosscheck(block, at={**view, **refined})`
+        certifies the bound.
+    reached : bool
+        Whether the gap is as small as was asked for.
+    """
+
+    values: Mapping[str, Any]
+    duals: Mapping[str, Any]
+    objective: float
+    attempts: tuple[Attempt, ...]
+    rounds: int = 1
+    gap: float | None = None
+    bound: float | None = None
+    refined: Values = field(default_factory=dict)
+    reached: bool = True
+
+    @property
+    def solver(self) -> str:
+        """The solver that answered."""
+        return self.attempts[-1].solver
+
+    @property
+    def status(self) -> str:
+        """Its status, with the fallback named when it was not the first choice, and a gap that stayed open."""
+        status = self.attempts[-1].status
+        if len(self.attempts) > 1:
+            failed = ", ".join(f"{attempt.solver}: {attempt.status}" for attempt in self.attempts[:-1])
+            status = f"{status} after {failed}"
+        return status if self.reached else f"{status}, gap {self.gap:.1e} after {self.rounds} rounds"
+
+
+def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any], *, symbolic: bool = True) -> Attempt:
+    """Run one solver; whatever it does, an Attempt comes back.
+
+    Parameters
+    ----------
+    symbolic : bool
+        Whether Parameters stay symbols, so that the next solve need not compile (`Declaration.symbolic`).
+    """
+    begun = time.perf_counter()
+    message = ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # cvxpy repeats the status as a warning; the Attempt carries it
+        try:
+            problem.solve(solver=name, warm_start=False, ignore_dpp=not symbolic, **options)
+            status = str(problem.status)
+        except MemoryError:
+            status, message = cp.SOLVER_ERROR, OUT_OF_MEMORY
+        except cp.error.SolverError as error:
+            status, message = cp.SOLVER_ERROR, _told(error)
+    stats = problem.solver_stats if status in _SOLVED else None
+    return Attempt(name, status, time.perf_counter() - begun, stats.num_iters if stats else None, message)
+
+
+def _told(error: cp.error.SolverError) -> str:
+    """What cvxpy says that the status does not: that the solver failed, and ``verbose=True``, is no news."""
+    text = str(error).splitlines()[0]
+    return "" if "failed. Try another solver" in text else text
+
+
+def solve(
+    attempt_by: Callable[[str, Mapping[str, Any]], Attempt],
+    read: Callable[[str], Solved],
+    *,
+    chain: Sequence[str],
+    tolerance: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Solution:
+    """Solve along a chain of solvers and return the first answer that is `optimal`, else the first inaccurate one.
+
+    Parameters
+    ----------
+    attempt_by : callable
+        (solver name, full option set) to an Attempt, for example by `try_solver`. Keep one problem a solver:
+        alternating solvers on one problem compiles it again each time.
+    read : callable
+        Solver name to (values, duals, objective) of that problem, by name: the values repaired, the objective at the
+        repaired values. A solver's own value is not asked: CLARABEL calls `optimal` a point a hair outside the domain,
+        where the objective is infinite.
+    chain : sequence of str
+        Solvers in the order to try.
+    tolerance : float, optional
+        Feasibility and gap asked for; None is each solver's own from the table.
+    options : mapping, optional
+        Passed to the first solver of the chain on top of its tolerance set.
+
+    Raises
+    ------
+    SolverFailure
+        If no solver of the chain has an answer; the message lists every attempt.
+    """
+    attempts: list[Attempt] = []
+    second_best: Solution | None = None
+    for position, name in enumerate(chain):
+        own = options or {} if position == 0 else {}
+        attempt = attempt_by(name, solver_spec(name).full_options(tolerance, own))
+        if attempt.status in _SOLVED:
+            values, duals, objective = read(name)
+            if not np.isfinite(objective):
+                attempt = replace(attempt, message=f"objective {objective} at its own point")
+            elif attempt.status == cp.OPTIMAL:
+                return Solution(values, duals, objective, (*attempts, attempt))
+            elif second_best is None:
+                second_best = Solution(values, duals, objective, (attempt,))
+        attempts.append(attempt)
+    if second_best is not None:
+        rest = [attempt for attempt in attempts if attempt is not second_best.attempts[0]]
+        return replace(second_best, attempts=(*rest, *second_best.attempts))
+    tried = "; ".join(
+        f"{attempt.solver}: {attempt.status}" + (f" ({attempt.message})" if attempt.message else "")
+        for attempt in attempts
+    )
+    failure = SolverFailure(f"no solver of the chain answered: {tried}; loosen the tolerance or pass other solvers")
+    failure.statuses = tuple(attempt.status for attempt in attempts)
+    raise failure

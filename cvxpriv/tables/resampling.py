@@ -1,0 +1,140 @@
+"""Intervals of biased measures, by resampling records.
+
+A plain percentile interval of an information measure repeats the bias instead of removing it: at 299 records on 4 x 16
+cells a 95% percentile interval held the true I(S;X) in none of 400 simulated studies.
+
+**The interval.** With v the measure of the bare counts, b the replicates' mean minus v, and l, h their quantiles:
+
+- *corrected* is the hull of the basic interval ``[2v - h, 2v - l]`` and the shifted one ``[l - 2b, h - 2b]``. Both lie
+  around ``v - b``; they differ where the replicates are skewed, and near zero information the basic one alone fails.
+- **cells that show no record** are empty in every replicate, so that b is too small where many are. Then replicates are
+  also drawn from a population in which such cells have the share that the cells seen once point to (Good 1953), spread
+  as if rows and columns were independent (`with_unseen_cells`), and the interval is the hull of both. By itself either
+  fails: the first where cells were missed, the second where they cannot occur.
+- a mechanism **designed on the same records** breaks the argument: the design picks outputs that look harmless in this
+  very table, so I(S;Y) comes out too *low* (0.0008 for a true 0.015 at 299 records). The population then differs from
+  the table as the replicates do, which is what the percentile interval answers for. With ``same_records`` the interval
+  of what Y tells is the hull of corrected and percentile.
+
+**Measured** by ``python -m benchmarks disclosure``: 95% intervals, populations of 2 x 2, 4 x 16 and 10 x 160 cells, 100
+to 10000 records. With a mechanism that does not depend on the records (100 studies each) the true I(S;X) was held in
+91-100%, also where a third of the population lay in cells without a record (without their allowance: 30-78%); I(S;Y) in
+90-100%, but in two studies of three at 500 records on Adult's 10 x 160 cells; I(X;Y) in 88-100%; accuracies in 82-99%.
+With a mechanism designed on the same records and ``same_records=True`` (30 studies each) I(S;Y) was held in 90-100%,
+the accuracy from Y in 87-100%, I(X;Y) in 90-100%, except where a mechanism for 160 inputs was designed on few records
+of a nearly patternless table: there I(X;Y), which such a design overstates, was held in 3-63%.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cvxpriv.tables.arrays import IntArray
+from cvxpriv.tables.information import FloatArray
+
+__all__ = ["corrected_interval", "percentile_interval", "resampled_tables", "with_unseen_cells"]
+
+CHUNK = 4_000_000
+"""How many cells of replicates are held at once (32 MB)."""
+
+
+def with_unseen_cells(counts: IntArray) -> FloatArray:
+    """A population that fits the records and in which cells without a record occur.
+
+    Their share is that of the records in cells seen once; it is spread over them in proportion to the product of the
+    row's and the column's records, half a record added to each.
+
+    Parameters
+    ----------
+    counts : array of int, ``(|S|, |X|)``
+
+    Returns
+    -------
+    array, ``(|S|, |X|)``
+        The records' own shares where no cell is empty, none was seen once, or each was.
+
+    Examples
+    --------
+    >>> with_unseen_cells(np.array([[6, 1], [0, 3]])).round(3)
+    array([[0.54, 0.09],
+           [0.1 , 0.27]])
+    """
+    empty, once = counts == 0, float((counts == 1).sum() / counts.sum())
+    own: FloatArray = counts / counts.sum()
+    if not empty.any() or once in (0.0, 1.0):
+        return own
+    spread = np.outer(counts.sum(axis=1) + 0.5, counts.sum(axis=0) + 0.5) * empty
+    population: FloatArray = (1.0 - once) * own + once * spread / spread.sum()
+    return population
+
+
+def resampled_tables(
+    counts: IntArray, replicates: int, seed: int, population: FloatArray | None = None
+) -> Iterator[FloatArray]:
+    """Empirical tables of records drawn again from a table of counts, as many records each.
+
+    Parameters
+    ----------
+    counts : array of int, ``(|S|, |X|)``
+    replicates : int
+    seed : int
+    population : array, ``(|S|, |X|)``, optional
+        What to draw from; None is the records' own shares.
+
+    Yields
+    ------
+    array, ``(some, |S|, |X|)``
+        Some replicates at a time; how many at a time does not change the draw.
+    """
+    rng = np.random.default_rng(seed)
+    records = int(counts.sum())
+    shares = (counts / records if population is None else population).ravel()
+    cells = np.flatnonzero(shares)
+    p = shares[cells]
+    for begin in range(0, replicates, step := max(1, CHUNK // counts.size)):
+        tables = np.zeros((min(step, replicates - begin), counts.size))
+        tables[:, cells] = rng.multinomial(records, p, size=len(tables)) / records
+        yield tables.reshape(-1, *counts.shape)
+
+
+def percentile_interval(replicates: FloatArray, level: float) -> FloatArray:
+    """The middle share ``level`` of the replicates of each measure.
+
+    Parameters
+    ----------
+    replicates : array, ``(replicates, measures)``
+    level : float
+
+    Returns
+    -------
+    array, ``(2, measures)``
+    """
+    return np.asarray(np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2], axis=0))
+
+
+def corrected_interval(
+    value: FloatArray, replicates: FloatArray, level: float, drawn_from: FloatArray | None = None
+) -> FloatArray:
+    """The hull of the basic and of the shifted interval, both around the value less its bias.
+
+    Parameters
+    ----------
+    value : array, ``(measures,)``
+        Of the bare counts.
+    replicates : array, ``(replicates, measures)``
+    level : float
+    drawn_from : array, ``(measures,)``, optional
+        Of the population that the replicates are from; None is `value`.
+
+    Returns
+    -------
+    array, ``(2, measures)``
+    """
+    low, high = percentile_interval(replicates, level)
+    middle = replicates.mean(axis=0)
+    both = value + (value if drawn_from is None else drawn_from)
+    return np.stack(
+        [np.minimum(both - high, both + low - 2 * middle), np.maximum(both - low, both + high - 2 * middle)]
+    )

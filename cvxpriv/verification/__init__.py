@@ -1,6 +1,0 @@
-"""Verification: is an object what a model takes it for? A table of verdicts, each with its worst point."""
-
-from cvxpriv.verification.dispatch import verify
-from cvxpriv.verification.findings import Finding, Verification
-
-__all__ = ["Finding", "Verification", "verify"]

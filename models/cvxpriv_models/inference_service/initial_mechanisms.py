@@ -1,0 +1,83 @@
+"""The mechanisms that a solve begins with, and where each comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, zip_longest
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.blocks.engines import ClosedForm, Engine
+from cvxpriv.errors import ModelError
+from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arrays import Array
+
+from .algorithm import AUTO, Options
+from .measured import Rules, objective
+from .problem import Problem
+from .solving import GRID, solve_starts
+from .starts import grid_start, named_starts, random_starts
+
+__all__ = ["given", "initial"]
+
+#: With rules: how many starts are first solved without them, for how many joint steps, and how different in F two of
+#: their ends are.
+FREE_STARTS, FREE_STEPS, APART = 8, 20, 1e-6
+
+
+def initial(
+    problem: Problem, rules: Rules, algorithm: str, count: int, seed: int, engine: Engine
+) -> tuple[Array, Sequence[str]]:
+    """Return `count` mechanisms, (count, |Y|, |U|), and where each comes from.
+
+    With rules every other one is where a start ends without them: the first joint step brings it inside.
+    """
+    if algorithm not in (AUTO, "joint"):
+        return random_starts(problem, count, seed), ["random"] * count
+    chosen = [(GRID, grid_start(problem, engine, seed)), *named_starts(problem)]
+    drawn = (("random", one) for one in random_starts(problem, count, seed))
+    usual: Iterator[tuple[str, Array]] = chain(chosen, drawn)
+    if rules:
+        pairs = zip_longest(_free_ends(problem, seed, chosen), usual)
+        usual = (start for pair in pairs for start in pair if start is not None)
+    taken = list(islice(usual, count))
+    return np.stack([mechanism for _, mechanism in taken]), [origin for origin, _ in taken]
+
+
+def _free_ends(problem: Problem, seed: int, chosen: Sequence[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
+    """Yield where starts end without rules, the best first, each value once."""
+    drawn = random_starts(problem, FREE_STARTS, seed)
+    mechanisms = np.concatenate([np.stack([one for _, one in chosen]), drawn])
+    origins = [origin for origin, _ in chosen] + ["random"] * len(drawn)
+    state, _ = solve_starts(problem, (), AUTO, Options(max_iter=FREE_STEPS), ClosedForm(), None, (mechanisms, origins))
+    worth = objective(problem, state["mechanism"])
+    last = np.inf
+    for start in np.argsort(-worth, kind="stable"):
+        if worth[start] < last - APART:
+            last = worth[start]
+            yield f"free {origins[start]}", state["mechanism"][start]
+
+
+def given(problem: Problem, init: ArrayLike) -> tuple[Array, Sequence[str]]:
+    """Return a user's starts as (starts, |Y|, |U|), and "init" for each.
+
+    Raises
+    ------
+    ModelError
+        They do not fit the model, or are no mechanisms at or above the floor.
+    """
+    values = numbers("init", init)
+    mechanisms = values[None] if values.ndim == 2 else values
+    shape = (problem.p_y.size, problem.size_u)
+    if mechanisms.ndim != 3 or mechanisms.shape[1:] != shape or not len(mechanisms):
+        raise ModelError(f"init has shape {values.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
+    for position, mechanism in enumerate(mechanisms):
+        stochastic_matrix(mechanism, f"init[{position}]")
+        if mechanism.min() < problem.floor:
+            raise ModelError(
+                f"init[{position}] has a cell of {mechanism.min():.6g}, below floor={problem.floor:g}: "
+                "raise it, or lower the floor"
+            )
+    return mechanisms, ["init"] * len(mechanisms)

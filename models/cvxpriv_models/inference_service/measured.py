@@ -1,0 +1,119 @@
+"""What a state is worth, step by step: the figures of a run's history, and the questions that loops ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Rule
+from cvxpriv.numerics.arrays import Array, Values, single, starts_in
+from cvxpriv.schedules.steps import Measure
+
+from . import kkt, measures
+from .joint import joint
+from .problem import Problem
+
+__all__ = ["Risen", "Rules", "figures", "finished", "measure", "objective", "rises", "ruled", "with_rules"]
+
+#: Two values of F closer than this are one: the last iterate is then preferred to the best.
+SAME = 1e-12
+#: What F of an exact joint step may come out lower by: its certified gap.
+ROUNDING = 1e-11
+
+Rules = tuple[tuple[str, Rule], ...]
+
+
+def with_rules(block: Block, rules: Rules) -> Block:
+    """Return a block with a user's rules added."""
+    for name, rule in rules:
+        block = block.constrain(name, rule)
+    return block
+
+
+def figures(problem: Problem) -> Measure:
+    """Return the figures of a state, per start.
+
+    objective F, accuracy and leakage of the mechanism (whose p(u) is its own), delta = |q - p(u)|_1, and the largest
+    |lambda|.
+    """
+
+    def of_state(state: Values) -> dict[str, Array]:
+        mechanism = state["mechanism"]
+        accuracy = measures.accuracy(mechanism, problem.p_y, problem.p_s_given_y)
+        leakage = measures.leakage(mechanism, problem.p_y, problem.divergence)
+        return {
+            "objective": accuracy - problem.beta * leakage,
+            "accuracy": accuracy,
+            "leakage": leakage,
+            "delta": np.abs(state["q"] - problem.p_y @ mechanism).sum(axis=-1),
+            "multiplier": np.abs(state["lam"]).max(axis=-1),
+        }
+
+    return of_state
+
+
+def measure(problem: Problem, rules: Rules = ()) -> Measure:
+    """Return `figures` and the KKT residual of IAS (1); with rules that of the joint block at its own point."""
+    of_state = figures(problem)
+    block = with_rules(joint(problem), rules) if rules else None
+
+    def with_residual(state: Values) -> dict[str, Array]:
+        residual = block_residuals(block, state) if block else kkt.residuals(problem, state["mechanism"]).largest
+        return {**of_state(state), "kkt": residual}
+
+    return with_residual
+
+
+def ruled(problem: Problem, rules: Rules) -> Measure:
+    """Return `figures` and the gap under rules: what one more joint step would gain, by a solver's value.
+
+    The residual would take far longer than the step itself.
+    """
+    of_state, block = figures(problem), with_rules(joint(problem), rules)
+
+    def with_gap(state: Values) -> dict[str, Array]:
+        found = of_state(state)
+        best = [block.solve(single(state, start))[1].objective for start in range(starts_in(state))]
+        return {**found, "gap": np.array(best) - found["objective"]}
+
+    return with_gap
+
+
+def block_residuals(block: Block, state: Values) -> Array:
+    """With rules a point is stationary where the joint step would stay: that block's residual at its own point."""
+    views = [single(state, start) for start in range(starts_in(state))]
+    return np.array([block.residual(view, view).largest for view in views])
+
+
+@dataclass(frozen=True)
+class Risen:
+    """Stop a start when a step raised its value by at most a bound."""
+
+    value: Callable[[Array], Array]
+    bound: float
+
+    def __call__(
+        self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]
+    ) -> npt.NDArray[np.bool_]:
+        """See `cvxpriv.schedules.stopping.Stop`."""
+        return np.asarray(self.value(after["mechanism"]) <= self.value(before["mechanism"]) + self.bound)
+
+
+def rises(problem: Problem, before: Values, after: Values) -> npt.NDArray[np.bool_]:
+    """Return which starts' F rose, or fell by no more than rounding."""
+    return np.asarray(objective(problem, after["mechanism"]) >= objective(problem, before["mechanism"]) - ROUNDING)
+
+
+def objective(problem: Problem, mechanism: Array) -> Array:
+    """Return IAS (1) of mechanisms, (starts, |Y|, |U|)."""
+    return measures.objective(mechanism, problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)
+
+
+def finished(problem: Problem, state: Values) -> Array:
+    """Return each start's mechanism to report, (starts, |Y|, |U|): the last one, or the kept one if it is better."""
+    last, kept = objective(problem, state["mechanism"]), objective(problem, state["kept"])
+    return np.where((last >= kept - SAME)[:, None, None], state["mechanism"], state["kept"])

@@ -1,0 +1,132 @@
+"""From the final states of all starts to the run that is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.divergences import FDivergence
+from cvxpriv.numerics.arrays import Values, put, single, take
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.steps import Context
+
+from . import algorithm
+from .algorithm import AUTO
+from .measured import Rules, measure
+from .problem import Problem
+from .run import NOTHING, InferenceRun, Settings
+from .solving import polished, pooled
+from .thresholds import critical_beta
+
+__all__ = ["best_run"]
+
+#: Two starts whose objectives differ by less are one answer, as are those within the rounding of beta times a leakage:
+#: the one of least residual is kept.
+SAME_OBJECTIVE, ROUNDING = 1e-9, 1e-15
+#: How many starts the default algorithm takes to convergence.
+FINALISTS = 5
+
+
+def best_run(
+    problem: Problem,
+    rules: Rules,
+    pieces: Sequence[tuple[Values, Context]],
+    origins: Sequence[str],
+    settings: Settings,
+) -> InferenceRun:
+    """Return the run of the best start among those of all pieces; `seconds` is left at 0.
+
+    The best has the largest F; of several that are one answer, the first that converged, else the least residual. The
+    default algorithm first goes on from the best `FINALISTS`, and from what they make together, here and not in the
+    pieces: they do not depend on how starts were divided.
+    """
+    state: Values = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
+    log, offset = History(), 0
+    for piece, context in pieces:
+        log.extend(context.history, shift=offset)
+        offset += len(piece["q"])
+    interrupted = any(context.interrupted for _, context in pieces)
+    starts = _table(problem, rules, state, origins, log, settings.options.tol)
+    if settings.algorithm == AUTO and not rules and not interrupted:
+        finalists = np.argsort(-starts["objective"].to_numpy(), kind="stable")[:FINALISTS]
+        context = Context(pieces[0][1].engine, log, pieces[0][1].callback)
+        state = put(state, finalists, polished(problem, settings.options, take(state, finalists), finalists, context))
+        if settings.engine == "closed_form" and not context.interrupted:
+            state = pooled(problem, settings.options, state, finalists, settings.seed, context)
+        interrupted = context.interrupted
+        starts = _table(problem, rules, state, origins, log, settings.options.tol)
+    start = _best(starts, SAME_OBJECTIVE + ROUNDING * problem.beta)
+    return InferenceRun(
+        problem,
+        single(state, start),
+        starts,
+        start,
+        settings,
+        0.0,
+        log,
+        rules,
+        interrupted,
+        _note(problem, rules, starts["objective"].max()),
+    )
+
+
+def _table(
+    problem: Problem,
+    rules: Rules,
+    state: Values,
+    origins: Sequence[str],
+    log: History,
+    tol: float,
+) -> pd.DataFrame:
+    measured = measure(problem, rules)(state)
+    columns = {name: measured[name] for name in ("objective", "accuracy", "leakage", "kkt")}
+    rows = np.concatenate([r.starts for r in log.records if r.block in (algorithm.OUTER, algorithm.JOINT)])
+    iterations = np.bincount(rows, minlength=len(origins))
+    table = pd.DataFrame({"origin": origins, **columns, "iterations": iterations, "converged": measured["kkt"] <= tol})
+    return table.rename_axis("start")
+
+
+def _best(starts: pd.DataFrame, same: float) -> int:
+    near = starts[starts["objective"] >= starts["objective"].max() - same]
+    return int(near["kkt"].idxmin() if not near["converged"].any() else near.index[near["converged"]][0])
+
+
+def _note(problem: Problem, rules: Rules, value: float) -> str:
+    """What a reader must know: that the trivial mechanism is optimal here, or which guarantees an f forgoes."""
+    notes = [_divergence_note(problem.divergence)]
+    if value <= NOTHING:
+        notes.append(_trivial_note(problem, bool(rules)))
+    return " ".join(filter(None, notes))
+
+
+def _trivial_note(problem: Problem, ruled: bool) -> str:
+    threshold = critical_beta(problem).searched
+    if problem.beta >= threshold:
+        return (
+            f"beta={problem.beta:g} is at or above {threshold:.4g}, the largest found at which any mechanism is worth "
+            "more than 0: the trivial mechanism, which says nothing, is optimal."
+        )
+    reasons = "the rules, the floor or size_u" if ruled else "the floor or size_u"
+    return (
+        f"No mechanism worth more than 0 was found, though beta={problem.beta:g} is below {threshold:.4g}: "
+        f"{reasons} may forbid one, or more starts may find one."
+    )
+
+
+def _divergence_note(divergence: FDivergence) -> str:
+    if divergence.strictly_convex and divergence.smooth:
+        return ""
+    lacks = " and ".join(
+        text
+        for text, missing in (
+            ("is not strictly convex", not divergence.strictly_convex),
+            ("has kinks", not divergence.smooth),
+        )
+        if missing
+    )
+    return (
+        f"f of {divergence.name!r} {lacks}: the paper's assumptions (a), (b) do not hold, minimisers need not be "
+        "unique and the convergence of ADMM is not covered; the joint problem (10) stays convex."
+    )
