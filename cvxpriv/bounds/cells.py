@@ -1,0 +1,82 @@
+"""Simplicial cells: many simplices at once, each split at the middle of its longest edge.
+
+Cells stand on the last axis, so that every operation on them is one pass over long vectors: ``vertices[a, i, n]`` is
+coordinate i of vertex a of cell n. Vertices of the unit simplex have dyadic coordinates for ever: their middles are
+exact in doubles down to edges of length 1e-15, and the two halves of a cell cover it without a gap.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["bisect", "edge_pairs", "longest_edges", "unit_cells"]
+
+Array: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
+
+
+def unit_cells(size: int, count: int) -> Array:
+    """`count` copies of the unit simplex with `size` vertices, (size, size, count).
+
+    >>> unit_cells(2, 3).shape
+    (2, 2, 3)
+    """
+    return np.repeat(np.eye(size)[:, :, None], count, axis=2)
+
+
+@cache
+def edge_pairs(size: int) -> tuple[IntArray, IntArray]:
+    """First and second vertex of every edge of a simplex with `size` vertices.
+
+    >>> edge_pairs(3)[1]
+    array([1, 2, 2])
+    """
+    pairs = np.array(list(itertools.combinations(range(size), 2)), dtype=np.intp).reshape(-1, 2)
+    return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+
+def longest_edges(vertices: Array) -> tuple[IntArray, IntArray]:
+    """The two vertices of each cell's longest edge, (n,) each; of ties the first.
+
+    Parameters
+    ----------
+    vertices : array, ``(vertices, coordinates, n)``
+    """
+    first, second = edge_pairs(len(vertices))
+    squares = np.stack([np.sum((vertices[a] - vertices[b]) ** 2, axis=0) for a, b in zip(first, second, strict=True)])
+    longest = squares.argmax(axis=0)
+    return first[longest], second[longest]
+
+
+def bisect(vertices: Array) -> tuple[Array, Array]:
+    """Split every cell at the middle of its longest Euclidean edge.
+
+    Parameters
+    ----------
+    vertices : array, ``(vertices, coordinates, n)``
+
+    Returns
+    -------
+    halves : array, ``(vertices, coordinates, 2 n)``
+        The first halves of all cells, then the second halves: halves n and n + k of cell n stand k cells apart.
+    middle : array, ``(coordinates, n)``
+        The only new vertex of each cell.
+
+    Examples
+    --------
+    >>> halves, middle = bisect(unit_cells(2, 1))
+    >>> middle[:, 0]
+    array([0.5, 0.5])
+    """
+    first, second = longest_edges(vertices)
+    here = np.arange(vertices.shape[2])
+    middle: Array = 0.5 * (vertices[first, :, here] + vertices[second, :, here]).T
+    halves = np.concatenate([vertices, vertices], axis=2)
+    halves[second, :, here] = middle.T
+    halves[first, :, here + len(here)] = middle.T
+    return halves, middle

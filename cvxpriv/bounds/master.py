@@ -1,0 +1,156 @@
+"""The master program: a linear program over columns that arrive over time, kept warm in HiGHS.
+
+    minimise  c . w   subject to   lower <= M w <= upper,  w >= 0
+
+Its duals are only proposals: whoever uses them derives a bound that holds for any numbers. So a looser tolerance costs
+quality and never truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxpriv.errors import SolverFailure
+
+__all__ = ["Master", "MasterPoint"]
+
+Array: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+TOLERANCES = (1e-10, 1e-9, 1e-7)
+"""Feasibility tolerances of HiGHS, tried in this order: the first sometimes ends in "unknown"."""
+
+SMALLEST_ENTRY = 1e-12
+"""HiGHS drops entries below this (its own default is 1e-9, which is too much for posteriors)."""
+
+
+@dataclass(frozen=True)
+class MasterPoint:
+    """A solution of the master program.
+
+    Attributes
+    ----------
+    weights : array, ``(columns,)``
+        Not negative.
+    duals : array, ``(rows,)``
+        Multipliers y with ``c - M' y >= 0``; not positive for a row that only has an upper end.
+    value : float
+        ``c . w``.
+    """
+
+    weights: Array
+    duals: Array
+    value: float
+
+
+class Master:
+    """A linear program over columns.
+
+    Parameters
+    ----------
+    lower, upper : array, ``(rows,)``
+        The ends of the rows; equal ends make an equation, infinite ones are none.
+
+    Examples
+    --------
+    >>> master = Master(np.array([1.0]), np.array([1.0]))
+    >>> master.add(np.array([3.0, 2.0]), np.array([[1.0, 1.0]]))
+    >>> point = master.solve()
+    >>> point.value, point.duals.tolist()
+    (2.0, [2.0])
+    """
+
+    def __init__(self, lower: Array, upper: Array) -> None:
+        self._lower, self._upper = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
+        self._solver = _quiet()
+        none = np.zeros(0, dtype=np.int32)
+        self._solver.addRows(
+            len(self._lower), self._lower, self._upper, 0, np.zeros(len(self._lower), dtype=np.int32), none, np.zeros(0)
+        )
+
+    @property
+    def size(self) -> int:
+        """How many columns there are."""
+        return int(self._solver.numVariables)
+
+    def add(self, costs: Array, matrix: Array) -> None:
+        """Add columns.
+
+        Parameters
+        ----------
+        costs : array, ``(n,)``
+        matrix : array, ``(rows, n)``
+        """
+        count = len(costs)
+        column, row = np.nonzero(np.abs(matrix.T) > SMALLEST_ENTRY)
+        starts = np.searchsorted(column, np.arange(count)).astype(np.int32)
+        self._solver.addCols(
+            count,
+            np.asarray(costs, dtype=np.float64),
+            np.zeros(count),
+            np.full(count, np.inf),
+            len(row),
+            starts,
+            row.astype(np.int32),
+            np.ascontiguousarray(matrix.T[column, row], dtype=np.float64),
+        )
+
+    def drop(self, useless: Mask) -> None:
+        """Remove the columns that a mask marks, (columns,); the others keep their order and the basis."""
+        index = np.flatnonzero(useless).astype(np.int32)
+        if len(index):
+            self._solver.deleteCols(len(index), index)
+
+    def set_row(self, row: int, lower: float, upper: float) -> None:
+        """Change the ends of one row; the basis stays, so the next solve is a few dual steps."""
+        self._solver.changeRowBounds(row, float(lower), float(upper))
+
+    def solve(self) -> MasterPoint:
+        """Solve from the last basis; where a tolerance fails, with the next looser one, and then from scratch.
+
+        Raises
+        ------
+        SolverFailure
+            HiGHS ends without an optimum at every tolerance.
+        """
+        said: list[str] = []
+        for scratch in (False, True):
+            for tolerance in TOLERANCES:
+                self._solver.setOptionValue("primal_feasibility_tolerance", tolerance)
+                self._solver.setOptionValue("dual_feasibility_tolerance", tolerance)
+                if scratch:
+                    self._solver.clearSolver()
+                self._solver.run()
+                status = self._solver.getModelStatus()
+                if status == highspy.HighsModelStatus.kOptimal:
+                    return self._point()
+                said.append(self._solver.modelStatusToString(status))
+        failure = SolverFailure(
+            f"the master program of {self.size} columns has no optimum: HiGHS says {', '.join(dict.fromkeys(said))}; "
+            "loosen gap or check the table for probabilities below 1e-12"
+        )
+        failure.statuses = tuple(said)
+        raise failure
+
+    def _point(self) -> MasterPoint:
+        solution = self._solver.getSolution()
+        weights = np.maximum(np.array(solution.col_value, dtype=np.float64), 0.0)
+        duals = np.array(solution.row_dual, dtype=np.float64)
+        return MasterPoint(weights, duals, float(self._solver.getInfo().objective_function_value))
+
+
+def _quiet() -> highspy.Highs:
+    solver = highspy.Highs()
+    for option, value in {
+        "output_flag": False,
+        "threads": 1,
+        "solver": "simplex",
+        "small_matrix_value": SMALLEST_ENTRY,
+    }.items():
+        solver.setOptionValue(option, value)
+    return solver
