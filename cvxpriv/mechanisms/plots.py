@@ -1,7 +1,7 @@
 """Pictures: the privacy-utility plane, a mechanism as a heatmap, the history of a run.
 
-They need matplotlib, which comes with ``pip install "cvxpriv[report]"``; importing this module does not. Colours are
-those of Okabe and Ito, told apart by colour-blind readers, and each line also has its own marker.
+They need matplotlib, which comes with ``pip install "cvxpriv[report]"``; importing this module does not. Each line has
+its own marker beside its colour.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
-from cvxpriv.reports.pictures import GREY, blank, image, save_figure, styled
+from cvxpriv.reports.pictures import COLOURS, GREY, MARKERS, blank, styled
 from cvxpriv.tables.alphabets import Alphabet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["image", "plot_curve", "plot_history", "plot_mechanism", "save_figure"]
+__all__ = ["plot_curve", "plot_history", "plot_mechanism"]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = ("o", "s", "^", "D", "v", "P")
 USED = 5e-3
 """An output that every input gives less often than this is left out of the heatmap."""
 LABELLED = 40

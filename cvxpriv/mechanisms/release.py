@@ -10,20 +10,18 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError, suggest
+from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import require_columns, symbol
 from cvxpriv.tables.information import FloatArray
 
-if TYPE_CHECKING:
-    from cvxpriv.mechanisms.mechanism import Mechanism
-
-__all__ = ["RELEASED", "SeededNoiseWarning", "Unseen", "draw", "release", "uniforms"]
+__all__ = ["RELEASED", "Channel", "SeededNoiseWarning", "Unseen", "draw", "release", "uniforms"]
 
 RELEASED = "released"
 """The column that a release makes, unless it is given another name."""
@@ -36,8 +34,24 @@ class SeededNoiseWarning(UserWarning):
     """The noise of a release comes from a seed: who knows or guesses the seed can undo the release."""
 
 
+class Channel(Protocol):
+    """What a release needs of a mechanism: P(Y|X), its symbols, and the columns that must never come out."""
+
+    @property
+    def array(self) -> FloatArray: ...
+
+    @property
+    def inputs(self) -> Alphabet: ...
+
+    @property
+    def outputs(self) -> Sequence[str]: ...
+
+    @property
+    def private_columns(self) -> Sequence[str]: ...
+
+
 def release(
-    mechanism: Mechanism,
+    mechanism: Channel,
     frame: pd.DataFrame,
     seed: int | None = None,
     keep: Sequence[str] = (),
@@ -55,7 +69,8 @@ def release(
 
     Parameters
     ----------
-    mechanism : Mechanism
+    mechanism : Channel
+        A `Mechanism`, or anything that holds the same four.
     frame : DataFrame
         One record per row. Values are matched by `cvxpriv.tables.frames.symbol`: 1, 1.0 and "1" are one symbol.
     seed : int, optional
@@ -151,7 +166,7 @@ def draw(matrix: FloatArray, codes: NDArray[np.int64], uniform: FloatArray) -> N
     return drawn
 
 
-def _kept(mechanism: Mechanism, frame: pd.DataFrame, keep: Sequence[str], name: str) -> list[str]:
+def _kept(mechanism: Channel, frame: pd.DataFrame, keep: Sequence[str], name: str) -> list[str]:
     columns = [keep] if isinstance(keep, str) else list(keep)
     roles = {"public": mechanism.inputs.columns, "private": mechanism.private_columns}
     for role, names in roles.items():
@@ -170,7 +185,7 @@ def _kept(mechanism: Mechanism, frame: pd.DataFrame, keep: Sequence[str], name: 
     return columns
 
 
-def _describe_unseen(mechanism: Mechanism, frame: pd.DataFrame, unseen: NDArray[np.bool_]) -> str:
+def _describe_unseen(mechanism: Channel, frame: pd.DataFrame, unseen: NDArray[np.bool_]) -> str:
     columns = list(mechanism.inputs.columns)
     raw = frame.loc[unseen, columns].drop_duplicates().itertuples(index=False)
     cells = list(dict.fromkeys(", ".join(symbol(value) for value in row) for row in raw))

@@ -93,7 +93,7 @@ class Picture:
         ModelError
             matplotlib is missing.
         """
-        from cvxpriv.mechanisms.plots import image
+        from cvxpriv.reports.pictures import image
 
         return cls(image(figure, "svg"), alt, caption, wide)
 

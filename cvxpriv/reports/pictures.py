@@ -18,8 +18,11 @@ from cvxpriv.reports.files import PathLike, write_bytes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GREY", "blank", "image", "save_figure", "styled"]
+__all__ = ["COLOURS", "GREY", "MARKERS", "blank", "image", "save_figure", "styled"]
 
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Of Okabe and Ito, told apart by colour-blind readers."""
+MARKERS = ("o", "s", "^", "D", "v", "P")
 GREY = "#666666"
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",

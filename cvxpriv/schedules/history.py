@@ -14,7 +14,6 @@ from cvxpriv.numerics.arrays import Array
 
 if TYPE_CHECKING:
     from cvxpriv.blocks.engines import Outcome
-    from cvxpriv.schedules.steps import Context
 
 __all__ = ["History"]
 
@@ -51,11 +50,17 @@ class History:
             )
         )
 
-    def iteration(self, name: str, context: Context, measured: Mapping[str, Array], seconds: float) -> None:
+    def iteration(
+        self,
+        iteration: int,
+        name: str,
+        starts: npt.NDArray[np.intp],
+        engine: str,
+        measured: Mapping[str, Array],
+        seconds: float,
+    ) -> None:
         """Record one iteration of a loop; `seconds` is for all its starts together."""
-        self.records.append(
-            _Record(context.iteration, name, context.starts, seconds, dict(measured), context.engine.name)
-        )
+        self.records.append(_Record(iteration, name, starts, seconds, dict(measured), engine))
 
     def extend(self, other: History, shift: int) -> None:
         """Append another history whose start 0 is this one's start `shift`."""

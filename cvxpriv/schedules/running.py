@@ -110,7 +110,8 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
             measured = loop.measure(after)
             current = put(current, active, after)
             iterations[active] = iteration
-            context.history.iteration(loop.name, context, measured, time.perf_counter() - begun)
+            seconds = time.perf_counter() - begun
+            context.history.iteration(iteration, loop.name, context.starts, context.engine.name, measured, seconds)
             finished = loop.stop(iteration, before, after, measured)
             converged[active[finished]] = True
             active = active[~finished]

@@ -16,9 +16,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cvxpriv.mechanisms.plots import COLOURS
 from cvxpriv.models import InferenceAsService
-from cvxpriv.reports.pictures import blank
+from cvxpriv.reports.pictures import COLOURS, blank
 
 SIZE_U, FLOOR = 11, 1e-3
 #: The paper's beta of Figs. 2 to 5, and weights at which saying nothing is not the best.

@@ -17,8 +17,7 @@ from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.starts import initial_state
 from ias_case import BETAS, GREY_LINE, Line, arguments, draw, legend_below, panels, service, uniform_starts
 
-from cvxpriv.mechanisms.plots import COLOURS, save_figure
-from cvxpriv.reports.pictures import styled
+from cvxpriv.reports.pictures import COLOURS, save_figure, styled
 
 RHO = 1.0
 STEPS = (5e-5, 1e-4, 0.05, 0.5)

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 from ias_case import BETAS, GREY_LINE, arguments, draw, legend_below, panels, service, uniform_starts
 
-from cvxpriv.mechanisms.plots import COLOURS, save_figure
-from cvxpriv.reports.pictures import blank, styled
+from cvxpriv.reports.pictures import COLOURS, blank, save_figure, styled
 
 PAPER_BETA = 8.0
 #: In nats; a panel that shows less would make rounding look like a finding.

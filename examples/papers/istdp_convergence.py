@@ -16,9 +16,8 @@ from cvxpriv_models.istdp import MCP, gist
 from ias_case import arguments, draw, legend_below, panels
 from istdp_case import correlated
 
-from cvxpriv.mechanisms.plots import save_figure
 from cvxpriv.models import ISTDP
-from cvxpriv.reports.pictures import styled
+from cvxpriv.reports.pictures import save_figure, styled
 
 #: BB1 BB2 = dtheta'dtheta / dg'dg, what step 1.2 prints.
 RULES = {**gist.STEPS, "as printed": lambda first, second, passes: first * second}

@@ -15,9 +15,8 @@ import numpy as np
 from ias_case import GREY_LINE, arguments, legend_below, panels
 from istdp_case import unit_rows
 
-from cvxpriv.mechanisms.plots import COLOURS, save_figure
 from cvxpriv.models import ISTDP
-from cvxpriv.reports.pictures import styled
+from cvxpriv.reports.pictures import COLOURS, save_figure, styled
 
 ROWS, COLUMNS, DELTA = 10_000, 40, 1e-6
 METHODS = {

@@ -19,10 +19,9 @@ from cvxpriv_models.istdp.public_rules import public_iterations
 from ias_case import GREY_LINE, arguments, legend_below, panels
 from istdp_case import unit_rows
 
-from cvxpriv.mechanisms.plots import COLOURS, save_figure
 from cvxpriv.models import ISTDP
 from cvxpriv.privacy import gaussian_mu
-from cvxpriv.reports.pictures import styled
+from cvxpriv.reports.pictures import COLOURS, save_figure, styled
 
 ROWS, COLUMNS, STEP = 1000, 20, 4.0
 #: Convex, so that the excess is over the least F: with MCP noise finds lower stationary points than GIST from 0.

@@ -17,9 +17,8 @@ from cvxpriv_models.istdp.penalties import L1
 from ias_case import arguments, legend_below, panels
 from istdp_case import correlated
 
-from cvxpriv.mechanisms.plots import COLOURS, save_figure
 from cvxpriv.models import ISTDP
-from cvxpriv.reports.pictures import styled
+from cvxpriv.reports.pictures import COLOURS, save_figure, styled
 
 PENALTIES: dict[str, Penalty] = {"MCP, alpha = 3": MCP(1.0, 3.0), "l1": L1(1.0)}
 

@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 from cvxpriv_models.privacy_funnel.baselines import as_frame, drs_curve, greedy
 
-from cvxpriv.mechanisms.plots import plot_curve, save_figure
+from cvxpriv.mechanisms.plots import plot_curve
 from cvxpriv.models import PrivacyFunnel
+from cvxpriv.reports.pictures import save_figure
 
 # PF section V-A: rows are s, columns x.
 P_S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])

@@ -20,8 +20,9 @@ import pandas as pd
 from cvxpriv_models.privacy_funnel.baselines import agglomerative, as_frame, drs_curve, greedy
 
 from cvxpriv import datasets
-from cvxpriv.mechanisms.plots import plot_curve, save_figure
+from cvxpriv.mechanisms.plots import plot_curve
 from cvxpriv.models import PrivacyFunnel
+from cvxpriv.reports.pictures import save_figure
 from cvxpriv.tables.joint import JointTable
 
 

@@ -18,10 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cvxpriv.datasets import load_adult_nodes
-from cvxpriv.mechanisms.plots import COLOURS
 from cvxpriv.models import RecycledADMM
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.reports.pictures import blank
+from cvxpriv.reports.pictures import COLOURS, blank
 
 C, RHO, GAMMA = 1750.0, 0.22, 0.5
 

@@ -16,9 +16,8 @@ import numpy as np
 from radmm_case import Case, adult, arguments, legend_below, panels
 
 from cvxpriv.errors import NoGuaranteeWarning
-from cvxpriv.mechanisms.plots import COLOURS, save_figure
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.reports.pictures import styled
+from cvxpriv.reports.pictures import COLOURS, save_figure, styled
 
 #: Fig. 1(b): each node's eta, and how fast each grows; five curves take 1 to 5 times that.
 ETA = np.array([1.0, 1.03, 1.02, 0.8, 1.01])

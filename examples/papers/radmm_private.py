@@ -17,10 +17,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from radmm_case import GAMMA, Case, adult, arguments, legend_below, panels, ranged
 
-from cvxpriv.mechanisms.plots import COLOURS, save_figure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import PrivacyWarning
-from cvxpriv.reports.pictures import styled
+from cvxpriv.reports.pictures import COLOURS, save_figure, styled
 
 ROUNDS, DELTA = 25, 1e-6
 #: Fig. 5: name, schedule, rounds (one use of the data each), and what else makes it.

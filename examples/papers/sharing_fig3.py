@@ -22,10 +22,9 @@ from cvxpriv_models.admm_sharing.problem import Part
 from scipy.stats import rankdata
 from sharing_case import Case, a9a
 
-from cvxpriv.mechanisms.plots import COLOURS, MARKERS, save_figure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import LOSSES
-from cvxpriv.reports.pictures import blank, styled
+from cvxpriv.reports.pictures import COLOURS, MARKERS, blank, save_figure, styled
 
 DELTA = 1e-6
 #: Chosen on these data, for epsilon = 1 to 4: noise asks for a larger lam than the 1 of the fits without it.

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.mechanisms.plots import image, plot_curve, plot_history, plot_mechanism, save_figure
+from cvxpriv.mechanisms.plots import plot_curve, plot_history, plot_mechanism
+from cvxpriv.reports.pictures import image, save_figure
 from cvxpriv.tables.alphabets import Alphabet
 
 if TYPE_CHECKING:

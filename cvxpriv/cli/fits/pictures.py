@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.cli.fits.fit import Model
-from cvxpriv.mechanisms.plots import COLOURS
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.reports.pictures import GREY, blank, styled
+from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -31,8 +31,8 @@ def _outputs(found: Study[Any], folder: Path, report: bool) -> Outputs:
     """Make everything ready before the first file is written."""
     outputs = Outputs(folder)
     if report:
-        from cvxpriv.mechanisms.plots import image
         from cvxpriv.reports.page import render
+        from cvxpriv.reports.pictures import image
 
         outputs.contents["report.html"] = render(found.report())
         if found.curve is not None:

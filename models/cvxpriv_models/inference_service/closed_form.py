@@ -18,13 +18,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import entr
 
 from cvxpriv.numerics.arrays import Array, Values
 
 from .marginal_roots import solve_marginal
+from .measures import cost
 from .simplex_rows import solve_rows
-from .slopes import TINY
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -44,16 +43,6 @@ def posterior(mechanism: Array, p_y: Array, p_s_given_y: Array) -> Array:
         return np.asarray(joint)
     prior = (p_s_given_y @ p_y)[:, None]
     return np.asarray(np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), prior))
-
-
-def cost(posterior: Array, p_s_given_y: Array) -> Array:
-    """D_yu = KL(P_S|y || P_S|u), (..., |Y|, |U|); inf where S = s is possible at y and impossible at u."""
-    price = -(p_s_given_y.T @ np.log(np.maximum(posterior, TINY)))
-    price -= entr(p_s_given_y).sum(axis=0)[:, None]
-    impossible = posterior == 0.0
-    if impossible.any():
-        price = np.where((p_s_given_y > 0.0).T.astype(float) @ impossible > 0.0, np.inf, price)
-    return np.asarray(price)
 
 
 def row(problem: Problem, index: int, state: Values, rho: float) -> Array:

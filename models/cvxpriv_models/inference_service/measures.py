@@ -6,14 +6,25 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import entr
 
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 
-from .closed_form import cost
+from .slopes import TINY
 
-__all__ = ["accuracy", "augmented", "information", "leakage", "objective", "surrogate"]
+__all__ = ["accuracy", "augmented", "cost", "information", "leakage", "objective", "surrogate"]
+
+
+def cost(posterior: Array, p_s_given_y: Array) -> Array:
+    """D_yu = KL(P_S|y || P_S|u), (..., |Y|, |U|); inf where S = s is possible at y and impossible at u."""
+    price = -(p_s_given_y.T @ np.log(np.maximum(posterior, TINY)))
+    price -= entr(p_s_given_y).sum(axis=0)[:, None]
+    impossible = posterior == 0.0
+    if impossible.any():
+        price = np.where((p_s_given_y > 0.0).T.astype(float) @ impossible > 0.0, np.inf, price)
+    return np.asarray(price)
 
 
 def accuracy(mechanism: Array, p_y: Array, p_s_given_y: Array) -> Array:

@@ -18,11 +18,11 @@ from cvxpriv.cli.studies.sections import (
     settings_section,
     starts_section,
 )
-from cvxpriv.mechanisms.plots import COLOURS, USED, plot_mechanism
+from cvxpriv.mechanisms.plots import USED, plot_mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.formatting import format_number
 from cvxpriv.reports.page import Headline, Picture, Report, Section, Table
-from cvxpriv.reports.pictures import GREY, blank, styled
+from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
 from cvxpriv.reports.provenance import machine, versions
 
 from .findings import formula_of, promise, remarks

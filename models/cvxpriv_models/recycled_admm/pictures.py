@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import pandas as pd
 
-from cvxpriv.mechanisms.plots import COLOURS
-from cvxpriv.reports.pictures import GREY, blank, styled
+from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
