@@ -1,1 +1,1 @@
-"""Certified global bounds: columns, one linear program, pricing, and certificates that no solver has to be trusted for."""
+"""Certified global bounds: columns, one linear program, pricing, and certificates that need no trust in a solver."""
