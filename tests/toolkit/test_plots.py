@@ -51,7 +51,8 @@ def test_importing_pictures_and_reports_needs_neither_matplotlib_nor_jinja() -> 
 
 def test_drawing_uses_no_pyplot(tmp_path: Path) -> None:
     code = (
-        "import sys, pandas as pd; from cvxpriv.mechanisms.plots import plot_curve; from cvxpriv.reports.pictures import image;"
+        "import sys, pandas as pd; from cvxpriv.mechanisms.plots import plot_curve;"
+        "from cvxpriv.reports.pictures import image;"
         "image(plot_curve(pd.DataFrame({'utility': [0, 1], 'leakage': [0, 1]})), 'png');"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )
