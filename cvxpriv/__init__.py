@@ -9,49 +9,78 @@ closed form, or both at once), alternated by one small orchestrator, and certifi
 Models are found through the entry-point group `cvxpriv.models` (`cvxpriv.models.available()`).
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from cvxpriv import constraints
-    from cvxpriv.blocks.block import Block
-    from cvxpriv.blocks.declaration import Declaration, Known
-    from cvxpriv.blocks.engines import DCP, Checked, ClosedForm
+if _TYPE_CHECKING:
+    from cvxpriv import constraints as constraints, datasets as datasets, models as models, penalties as penalties
+    from cvxpriv.blocks.block import Block as Block
+    from cvxpriv.blocks.declaration import Declaration as Declaration, Known as Known, Rule as Rule
+    from cvxpriv.blocks.engines import DCP as DCP, Checked as Checked, ClosedForm as ClosedForm
     from cvxpriv.certify import (
-        Case,
-        CrossCheck,
-        Formulations,
-        Tolerances,
-        Verdict,
-        case_of_block,
-        compare_formulations,
-        crosscheck,
+        Case as Case,
+        CrossCheck as CrossCheck,
+        Formulations as Formulations,
+        Tolerances as Tolerances,
+        Verdict as Verdict,
+        case_of_block as case_of_block,
+        compare_formulations as compare_formulations,
+        crosscheck as crosscheck,
     )
-    from cvxpriv.certify.pytest_plugin import assert_solvers_agree
-    from cvxpriv.divergences import FDivergence
-    from cvxpriv.divergences.verification import Verification, verify
+    from cvxpriv.certify.pytest_plugin import assert_solvers_agree as assert_solvers_agree
+    from cvxpriv.divergences import FDivergence as FDivergence, divergence as divergence
+    from cvxpriv.divergences.verification import Verification as Verification, verify as verify
     from cvxpriv.errors import (
-        CvxprivError,
-        DataError,
-        Disagreement,
-        ModelError,
-        NotConverged,
-        PrivacyError,
-        SolverFailure,
+        CvxprivError as CvxprivError,
+        DataError as DataError,
+        Disagreement as Disagreement,
+        ModelError as ModelError,
+        NoGuaranteeWarning as NoGuaranteeWarning,
+        NotConverged as NotConverged,
+        PrivacyError as PrivacyError,
+        SolverFailure as SolverFailure,
     )
-    from cvxpriv.kkt import Residuals, residuals
-    from cvxpriv.mechanisms.mechanism import Mechanism
-    from cvxpriv.privacy import Accounting, Audit, PrivacyWarning, audit
-    from cvxpriv.runs.saved import load
-    from cvxpriv.schedules.running import run
-    from cvxpriv.schedules.steps import Context, Draw, Invariant, Loop, Parallel, Public, Sweep, Update
-    from cvxpriv.tables.joint import Alphabet, JointTable
+    from cvxpriv.kkt import Residuals as Residuals, proximal_step as proximal_step, residuals as residuals
+    from cvxpriv.learning.encoding import Encoding as Encoding
+    from cvxpriv.learning.scores import scores_of as scores_of
+    from cvxpriv.mechanisms.disclosure import Disclosure as Disclosure, disclosure as disclosure
+    from cvxpriv.mechanisms.mechanism import Mechanism as Mechanism
+    from cvxpriv.mechanisms.plots import (
+        plot_curve as plot_curve,
+        plot_history as plot_history,
+        plot_mechanism as plot_mechanism,
+    )
+    from cvxpriv.numerics.arrays import Array as Array, Values as Values
+    from cvxpriv.privacy import (
+        Accounting as Accounting,
+        Audit as Audit,
+        PrivacyWarning as PrivacyWarning,
+        audit as audit,
+    )
+    from cvxpriv.reports.pictures import save_figure as save_figure
+    from cvxpriv.runs.saved import load as load
+    from cvxpriv.schedules.history import History as History
+    from cvxpriv.schedules.running import run as run
+    from cvxpriv.schedules.steps import (
+        Context as Context,
+        Draw as Draw,
+        Invariant as Invariant,
+        Loop as Loop,
+        Parallel as Parallel,
+        Public as Public,
+        Sweep as Sweep,
+        Update as Update,
+    )
+    from cvxpriv.schedules.stopping import Below as Below
+    from cvxpriv.tables.joint import Alphabet as Alphabet, JointTable as JointTable
 
 #: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
 _HOMES = {
     "blocks.block": ("Block",),
+    "blocks.declaration": ("Declaration", "Known", "Rule"),
+    "blocks.engines": ("Checked", "ClosedForm", "DCP"),
     "certify": (
         "Case",
         "CrossCheck",
@@ -62,89 +91,51 @@ _HOMES = {
         "compare_formulations",
         "crosscheck",
     ),
-    "blocks.declaration": ("Declaration", "Known"),
-    "tables.joint": ("Alphabet", "JointTable"),
-    "divergences": ("FDivergence",),
-    "blocks.engines": ("DCP", "Checked", "ClosedForm"),
+    "certify.pytest_plugin": ("assert_solvers_agree",),
+    "divergences": ("FDivergence", "divergence"),
+    "divergences.verification": ("Verification", "verify"),
     "errors": (
         "CvxprivError",
         "DataError",
         "Disagreement",
         "ModelError",
+        "NoGuaranteeWarning",
         "NotConverged",
         "PrivacyError",
         "SolverFailure",
     ),
-    "kkt": ("Residuals", "residuals"),
+    "kkt": ("Residuals", "proximal_step", "residuals"),
+    "learning.encoding": ("Encoding",),
+    "learning.scores": ("scores_of",),
+    "mechanisms.disclosure": ("Disclosure", "disclosure"),
     "mechanisms.mechanism": ("Mechanism",),
+    "mechanisms.plots": ("plot_curve", "plot_history", "plot_mechanism"),
+    "numerics.arrays": ("Array", "Values"),
     "privacy": ("Accounting", "Audit", "PrivacyWarning", "audit"),
-    "schedules.running": ("run",),
+    "reports.pictures": ("save_figure",),
     "runs.saved": ("load",),
+    "schedules.history": ("History",),
+    "schedules.running": ("run",),
     "schedules.steps": ("Context", "Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),
-    "certify.pytest_plugin": ("assert_solvers_agree",),
-    "divergences.verification": ("Verification", "verify"),
+    "schedules.stopping": ("Below",),
+    "tables.joint": ("Alphabet", "JointTable"),
 }
-#: Modules that are reached as they are, such as `cvxpriv.constraints.floor`.
-_MODULES = ("constraints",)
+#: Rooms that are reached as they are, such as `cvxpriv.constraints.floor`.
+_ROOMS = ("constraints", "datasets", "models", "penalties")
 
-__all__ = [
-    "DCP",
-    "Accounting",
-    "Alphabet",
-    "Audit",
-    "Block",
-    "Case",
-    "Checked",
-    "ClosedForm",
-    "Context",
-    "CrossCheck",
-    "CvxprivError",
-    "DataError",
-    "Declaration",
-    "Disagreement",
-    "Draw",
-    "FDivergence",
-    "Formulations",
-    "Invariant",
-    "JointTable",
-    "Known",
-    "Loop",
-    "Mechanism",
-    "ModelError",
-    "NotConverged",
-    "Parallel",
-    "PrivacyError",
-    "PrivacyWarning",
-    "Public",
-    "Residuals",
-    "SolverFailure",
-    "Sweep",
-    "Tolerances",
-    "Update",
-    "Verdict",
-    "Verification",
-    "__version__",
-    "assert_solvers_agree",
-    "audit",
-    "case_of_block",
-    "compare_formulations",
-    "constraints",
-    "crosscheck",
-    "load",
-    "residuals",
-    "run",
-    "verify",
-]
+__all__ = sorted(["__version__", *_ROOMS, *(name for names in _HOMES.values() for name in names)])
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"cvxpriv.{name}")
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(f"cvxpriv.{home}"), name)
-    raise AttributeError(f"module 'cvxpriv' has no attribute {name!r}")
+if not _TYPE_CHECKING:  # type checkers read the imports above, and refuse names that are not there
+
+    def __getattr__(name: str) -> _Any:
+        if name in _ROOMS:
+            return _import_module(f"cvxpriv.{name}")
+        for home, names in _HOMES.items():
+            if name in names:
+                return getattr(_import_module(f"cvxpriv.{home}"), name)
+        raise AttributeError(f"module 'cvxpriv' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

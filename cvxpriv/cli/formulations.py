@@ -36,8 +36,7 @@ def formulations(
     All ways solve the same problem, by every solver that takes their cones; the answers are judged by exact
     residuals and by their distance to a re-solve at tight tolerances.
     """
-    from cvxpriv.divergences.formulations import PROBLEM
-    from cvxpriv.divergences.formulations import formulations as compare
+    from cvxpriv.divergences.formulations import PROBLEM, formulations as compare
 
     target = divergence_or_text(divergence)
     with terminal.phase("comparing"), solvers_silent():

@@ -15,8 +15,7 @@ from cvxpriv_models.recycled_admm.private_run import PrivateConsensusRun
 from cvxpriv_models.recycled_admm.private_settings import Budget, PrivateSettings, Releases, releases_of
 from cvxpriv_models.recycled_admm.spending import accounted, objective_epsilon, output_move, printed_epsilon
 from cvxpriv_models.recycled_admm.updates import edge_weights, even_step
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError, PrivacyError

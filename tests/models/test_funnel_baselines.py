@@ -34,8 +34,7 @@ from cvxpriv_models.privacy_funnel.baselines.submodular import (
     concave_subset,
     minimum_norm_subset,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cvxpriv.errors import ModelError
 from cvxpriv.tables.information import FloatArray, entropy, mutual_information

@@ -6,8 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import closed_form, measures, multiplier, starts
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 EXACT = 1e-12  # rounding of sums of some hundred terms of size 1
 

@@ -14,8 +14,7 @@ from cvxpriv_models.privacy_funnel import (
     measures,
     starts,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 REACHED = 1e-7  # what a run has to reach, in nats
 EXACT = 1e-12  # rounding of sums of some hundred terms of size 1

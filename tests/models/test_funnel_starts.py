@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import closed_form, measures, multiplier, starts
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cvxpriv.errors import ModelError
 

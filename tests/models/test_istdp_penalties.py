@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.istdp import MCP, SCAD, CappedL1, ElasticNet, Penalty, penalty_named
 from cvxpriv_models.istdp.penalties import L1, L2, require_penalty
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from cvxpriv.errors import ModelError
 

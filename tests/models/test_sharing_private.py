@@ -22,8 +22,7 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import loss_named
 from cvxpriv.privacy import Noise, PrivacyWarning, audit, gaussian_delta, gaussian_mu
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import Context
-from cvxpriv.schedules.steps import Release as LedgerEntry
+from cvxpriv.schedules.steps import Context, Release as LedgerEntry
 from tests.models.sharing_cases import columns, split
 
 #: Pairs of neighbours for each bound.

@@ -8,8 +8,7 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cvxpriv.certify.problem_checks import capable
 from cvxpriv.divergences import FDivergence, divergence, names

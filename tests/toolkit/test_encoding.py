@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.learning.encoding import Category, Encoding, Number, complete_rows

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import expit

@@ -26,8 +26,7 @@ from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context
 
-from . import algorithm as algorithms
-from . import kkt
+from . import algorithm as algorithms, kkt
 from .conditions import ConvergenceConditions, conditions, sweep
 from .penalties import checked_gamma, penalties
 from .problem import Problem, Shard
