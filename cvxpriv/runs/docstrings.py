@@ -1,0 +1,68 @@
+"""Docstrings in numpydoc's form: the section of parameters, completed by those that are described elsewhere."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Mapping
+
+__all__ = ["with_parameters"]
+
+#: The longest line of an entry, its four blanks included.
+WIDTH = 100
+HEADING = ("Parameters", "----------")
+
+
+def with_parameters(doc: str, entries: Mapping[str, tuple[str, str]]) -> str:
+    """Return a docstring whose section of parameters also has the given entries.
+
+    An entry whose name the docstring describes already is left out. The others come behind those that are there.
+
+    Parameters
+    ----------
+    doc : str
+    entries : mapping of str to (str, str)
+        By name: the type, and what the parameter does.
+
+    Examples
+    --------
+    >>> print(with_parameters("Solve.", {"tol": ("float", "Where it stops.")}))
+    Solve.
+    <BLANKLINE>
+    Parameters
+    ----------
+    tol : float
+        Where it stops.
+    """
+    lines = inspect.cleandoc(doc).splitlines()
+    starts = [row for row in range(1, len(lines)) if _is_rule(lines[row])]
+    own = next((row for row in starts if lines[row - 1] == HEADING[0]), None)
+    following = [row - 1 for row in starts if own is None or row > own]
+    end = following[0] if following else len(lines)
+    described = set() if own is None else _names(lines[own + 1 : end])
+    added = [line for name, entry in entries.items() if name not in described for line in _entry(name, *entry)]
+    if not added:
+        return "\n".join(lines)
+    before, after = _trimmed(lines[:end]), lines[end:]
+    head = [] if own is not None else [*([""] if before else []), *HEADING]
+    return "\n".join([*before, *head, *added, *(["", *after] if after else [])])
+
+
+def _is_rule(line: str) -> bool:
+    return len(line) > 2 and set(line) == {"-"}
+
+
+def _names(lines: list[str]) -> set[str]:
+    """Return the parameters that a section describes: `rho, tol : float` are two."""
+    entries = [line.partition(" : ")[0] for line in lines if line and not line.startswith(" ")]
+    return {name.strip().lstrip("*") for entry in entries for name in entry.split(",")}
+
+
+def _entry(name: str, kind: str, text: str) -> list[str]:
+    return [f"{name} : {kind}", *textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    ")]
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    while lines and not lines[-1]:
+        lines = lines[:-1]
+    return lines

@@ -1,0 +1,129 @@
+"""The options that all models share: each has one name, one meaning and one default.
+
+A method takes them as keywords, in the order of `SolveOptions`, and its own options after them. The defaults are those
+that the texts below name: ``method=None, engine="closed_form", starts=None, seed=0, tol=1e-7, max_iter=None, init=None,
+solver=None, n_jobs=1, progress=False, callback=None``. None stands for what is usual in a model, which says so by
+``Annotated[Starts, Option(usual="30")]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, TypedDict
+
+from numpy.typing import ArrayLike
+
+from cvxpriv.blocks import engines
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.runs.options import Option
+
+__all__ = [
+    "Adjacency",
+    "Callback",
+    "Delta",
+    "Engine",
+    "Epsilon",
+    "Init",
+    "MaxIter",
+    "Method",
+    "NJobs",
+    "NoiseSeed",
+    "Progress",
+    "Seed",
+    "SolveOptions",
+    "Solver",
+    "Starts",
+    "Tol",
+    "Watch",
+    "require_callback",
+]
+
+Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+"""`callback(loop, iteration, measured)`; returning True ends the run."""
+
+
+def solvers_named(text: str) -> str | tuple[str, ...]:
+    """Return solvers parted by commas: one alone as a text, which stands for the first of the fallback chain.
+
+    >>> solvers_named("ECOS"), solvers_named("ECOS, SCS")
+    ('ECOS', ('ECOS', 'SCS'))
+    """
+    names = tuple(name.strip() for name in text.split(","))
+    return names[0] if len(names) == 1 else names
+
+
+Method = Annotated[str | None, Option("The algorithm: which blocks are alternated, and how.")]
+Engine = Annotated[
+    str | engines.Engine,
+    Option(
+        "Who solves the blocks: exact updates, cvxpy solvers, or both, compared at each step.", choices=engines.ENGINES
+    ),
+]
+Starts = Annotated[int | None, Option("Number of starts. The best run is returned.", low=1)]
+Seed = Annotated[
+    int, Option("Seed of the random starts. Start k is the same whatever `starts` and `n_jobs` are.", low=0)
+]
+Tol = Annotated[float, Option("KKT residual at which a start has converged.", above=0.0)]
+MaxIter = Annotated[int | None, Option("Most passes a start. A pass is one sweep of all blocks.", low=1)]
+Init = Annotated[
+    ArrayLike | None, Option("Where to start from, in place of the usual starts.", kind="array", hidden=True)
+]
+Solver = Annotated[
+    str | Sequence[str] | None,
+    Option(
+        "First solver of the fallback chain, or the whole chain.",
+        usual="CLARABEL, ECOS, SCS",
+        metavar="NAMES",
+        read=solvers_named,
+    ),
+]
+NJobs = Annotated[
+    int,
+    Option("Worker processes; -1 is one a core. The result does not depend on it.", flag="--jobs", low=-1),
+]
+Progress = Annotated[bool, Option("Show a bar on a terminal.", hidden=True)]
+Callback = Annotated[
+    Watch | None,
+    Option(
+        "`callback(loop, iteration, measured)` is called after each pass, in one process only. Returning True ends the "
+        "run.",
+        hidden=True,
+    ),
+]
+
+Epsilon = Annotated[float, Option("Privacy budget epsilon of all releases together.", above=0.0, private=True)]
+Delta = Annotated[float, Option("Privacy budget delta of all releases together.", above=0.0, below=1.0, private=True)]
+Adjacency = Annotated[str, Option("Neighbour relation: what two neighbouring data sets differ in.", private=True)]
+NoiseSeed = Annotated[
+    int | None,
+    Option("Seed of the noise, for tests only: whoever knows it can take the noise off.", low=0, private=True),
+]
+
+
+class SolveOptions(TypedDict, total=False):
+    """The shared options of `solve`, as other methods pass them on; a model adds its own."""
+
+    method: Method
+    engine: Engine
+    starts: Starts
+    seed: Seed
+    tol: Tol
+    max_iter: MaxIter
+    init: Init
+    solver: Solver
+    n_jobs: NJobs
+    progress: Progress
+    callback: Callback
+
+
+def require_callback(callback: object, n_jobs: int) -> None:
+    """Refuse a callback that cannot be called.
+
+    Raises
+    ------
+    ModelError
+        It is no function, or other processes would have to call it.
+    """
+    if callback is not None and (not callable(callback) or n_jobs != 1):
+        raise ModelError(f"callback={callback!r} with n_jobs={n_jobs!r}: pass a function, and n_jobs=1 to call it here")
