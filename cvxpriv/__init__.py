@@ -9,12 +9,12 @@ closed form, or both at once), alternated by one small orchestrator, and certifi
 Models are found through the entry-point group `cvxpriv.models` (`cvxpriv.models.available()`).
 """
 
-from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-if _TYPE_CHECKING:
+if TYPE_CHECKING:
     from cvxpriv import constraints as constraints, datasets as datasets, models as models, penalties as penalties
     from cvxpriv.blocks.block import Block as Block
     from cvxpriv.blocks.declaration import Declaration as Declaration, Known as Known, Rule as Rule
@@ -126,14 +126,14 @@ _ROOMS = ("constraints", "datasets", "models", "penalties")
 __all__ = sorted(["__version__", *_ROOMS, *(name for names in _HOMES.values() for name in names)])
 
 
-if not _TYPE_CHECKING:  # type checkers read the imports above, and refuse names that are not there
+if not TYPE_CHECKING:  # type checkers read the imports above, and refuse names that are not there
 
-    def __getattr__(name: str) -> _Any:
+    def __getattr__(name: str) -> Any:
         if name in _ROOMS:
-            return _import_module(f"cvxpriv.{name}")
+            return import_module(f"cvxpriv.{name}")
         for home, names in _HOMES.items():
             if name in names:
-                return getattr(_import_module(f"cvxpriv.{home}"), name)
+                return getattr(import_module(f"cvxpriv.{home}"), name)
         raise AttributeError(f"module 'cvxpriv' has no attribute {name!r}")
 
 
