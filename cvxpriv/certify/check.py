@@ -18,6 +18,7 @@ import pandas as pd
 from cvxpriv.certify.answers import NAN, Answer
 from cvxpriv.certify.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
 from cvxpriv.certify.isolation import Place
+from cvxpriv.certify.page import page, plain_text
 from cvxpriv.certify.problem_checks import capable, solver_names
 from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike, reference_of
 from cvxpriv.certify.rows import rows_of
@@ -110,14 +111,11 @@ class CrossCheck:
         ModelError
             Jinja2 is missing.
         """
-        from cvxpriv.certify.page import page
         from cvxpriv.reports.page import write
 
         return write(page(self, title), path)
 
     def __str__(self) -> str:
-        from cvxpriv.certify.page import plain_text
-
         return plain_text(self)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ from cvxpriv.reports.formatting import format_cell
 from cvxpriv.reports.provenance import machine, versions
 
 if TYPE_CHECKING:
-    from cvxpriv.certify.check import CrossCheck
     from cvxpriv.reports.page import Report, Section
 
 __all__ = ["aligned", "page", "plain_text", "worst_first"]
@@ -29,12 +28,32 @@ _READING = (
 )
 
 
+class Shown(Protocol):
+    """What is shown of a cross-check (`cvxpriv.certify.check.CrossCheck`)."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per case and answer."""
+
+    @property
+    def references(self) -> Mapping[str, str]:
+        """What answers are compared with, and why, by case."""
+
+    @property
+    def skipped(self) -> Mapping[str, Mapping[str, str]]:
+        """Solvers that were not asked, and why, by case."""
+
+    @property
+    def worst_offender(self) -> str:
+        """The worst answer of all, in one sentence."""
+
+
 def worst_first(table: pd.DataFrame) -> pd.DataFrame:
     """The rows, the worst verdicts on top, else in their order."""
     return table.sort_values("verdict", key=lambda v: -v.map(VERDICTS.index), kind="stable")
 
 
-def plain_text(check: CrossCheck) -> str:
+def plain_text(check: Shown) -> str:
     """The cross-check for a terminal or a test's message: verdicts, figures, and the reasons of those not agreeing."""
     rows = worst_first(check.table)
     several = rows["case"].nunique() > 1
@@ -78,7 +97,7 @@ def aligned(head: Sequence[str], body: Sequence[Sequence[str]], left: int) -> li
     ]
 
 
-def page(check: CrossCheck, title: str) -> Report:
+def page(check: Shown, title: str) -> Report:
     """The cross-check as a report, ready to be rendered."""
     from cvxpriv.reports.page import Headline, Report
 
@@ -118,12 +137,12 @@ def _section(
     return Section(title, text, tables=[Table(shown, sortable=True, heat=heated)], notes=notes)
 
 
-def _verdicts(check: CrossCheck) -> Section:
+def _verdicts(check: Shown) -> Section:
     rows = worst_first(check.table)[["verdict", "case", "solver", "status", "reason"]]
     return _section("Verdicts", "", rows, notes=_READING)
 
 
-def _as_written(check: CrossCheck) -> Section | None:
+def _as_written(check: Shown) -> Section | None:
     text = (
         "In its own units: primal (worst violated constraint), natural (how far a variable moves to its own optimum), "
         "stationarity (of the Lagrangian's gradient). displacement: how far the point is from stationary, relative; "
@@ -132,7 +151,7 @@ def _as_written(check: CrossCheck) -> Section | None:
     return _residuals(check, "Residuals of the problem as written", text, _AS_WRITTEN)
 
 
-def _of_the_cones(check: CrossCheck) -> Section | None:
+def _of_the_cones(check: Shown) -> Section | None:
     text = (
         "Of what the solver was given, relative: distances of slack and dual to their cones, the dual equation, "
         "complementarity (slack · dual), and the gap between primal and dual value."
@@ -140,13 +159,13 @@ def _of_the_cones(check: CrossCheck) -> Section | None:
     return _residuals(check, "Residuals of the cone program", text, _OF_THE_CONES)
 
 
-def _residuals(check: CrossCheck, title: str, text: str, every: Sequence[str]) -> Section | None:
+def _residuals(check: Shown, title: str, text: str, every: Sequence[str]) -> Section | None:
     names = [name for name in every if check.table[name].notna().any()]
     rows = check.table.loc[check.table[names].notna().any(axis=1), ["case", "solver", *names]]
     return _section(title, text, rows, heat=names) if len(rows) else None
 
 
-def _certificates(check: CrossCheck) -> Section | None:
+def _certificates(check: Shown) -> Section | None:
     rows = check.table.loc[
         check.table["status"].str.startswith(("infeasible", "unbounded")), ["case", "solver", "status", "certificate"]
     ]
@@ -157,7 +176,7 @@ def _certificates(check: CrossCheck) -> Section | None:
     return _section("Certificates", text, rows, heat=["certificate"]) if len(rows) else None
 
 
-def _values(check: CrossCheck) -> Section:
+def _values(check: Shown) -> Section:
     text = (
         "gap: relative distance of the value to the reference's. distance: the largest difference of a variable from "
         "the reference's, which says nothing where there are several minimisers. moved: the largest move of an entry "
@@ -175,14 +194,14 @@ def _values(check: CrossCheck) -> Section:
     return _section("Values and references", text, rows, notes, heat=("gap", "distance", "moved"))
 
 
-def _bounds(check: CrossCheck) -> Section | None:
+def _bounds(check: Shown) -> Section | None:
     rows = check.table.loc[check.table["objective"].notna(), ["case", "solver", "bound", "bound_reason"]].copy()
     rows["bound"] = [_exactly(value) for value in rows["bound"]]
     text = "What no feasible point can beat, whatever the solver did: from its dual, repaired, or why there is none."
     return _section("Certified bounds", text, rows) if len(rows) else None
 
 
-def _times(check: CrossCheck) -> Section:
+def _times(check: Shown) -> Section:
     rows = check.table[["case", "solver", "iterations", "seconds", "solver_seconds"]].copy()
     rows["iterations"] = rows["iterations"].astype("Int64")
     text = (

@@ -21,9 +21,9 @@ from cvxpriv.certify.cases import Case, values_kept
 from cvxpriv.certify.domain import into_domain
 from cvxpriv.certify.isolation import HERE, Place
 from cvxpriv.kkt.conic.data import ConeData, extract
-from cvxpriv.kkt.conic.program import solve_conic
 from cvxpriv.kkt.conic.proofs import infeasibility_proof, ray, roomy
 from cvxpriv.kkt.conic.residuals import Certificate
+from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.kkt.constraints import violations
 from cvxpriv.solvers.registry import installed, solver_spec
 

@@ -16,7 +16,7 @@ from cvxpriv.certify.domain import into_domain
 from cvxpriv.certify.isolation import HERE, Place
 from cvxpriv.certify.measures import measures
 from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
-from cvxpriv.kkt.conic.program import ConicSolution, solve_conic
+from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.registry import solver_spec
 

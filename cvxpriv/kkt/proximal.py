@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.cones._types import Array
-from cvxpriv.kkt.conic.program import ConicSolution, solve_conic
+from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.solvers.registry import installed, solver_spec
 
 __all__ = ["ACCURACY", "Proximal", "proximal_step"]

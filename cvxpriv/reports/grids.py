@@ -6,18 +6,17 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_number
 
 if TYPE_CHECKING:
     from cvxpriv.reports.page import Table
 
-__all__ = ["Cell", "Grid", "grid"]
+__all__ = ["BADGES", "Cell", "Grid", "grid"]
 
 SHORT = 16
 """A column whose texts are no longer than this is not broken into lines."""
-_WORST_FIRST = tuple(name.lower() for name in reversed(VERDICTS))
-"""The verdicts that have a colour in the template."""
+BADGES = ("wrong", "failed", "loose", "agrees")
+"""The words, in small letters, that have a colour in the template; the worst first."""
 HEATED_DIGITS = 2
 """Significant digits in a heatmap, where the size is the message."""
 _COLDEST, _HOTTEST = -12, -2
@@ -88,12 +87,12 @@ def _shade(size: float) -> int | None:
 
 
 def _badge(verdict: str) -> str:
-    return verdict.lower() if verdict.lower() in _WORST_FIRST else "other"
+    return verdict.lower() if verdict.lower() in BADGES else "other"
 
 
 def _rank(badge: str) -> int:
     """0 for the worst verdict; unknown ones last."""
-    return _WORST_FIRST.index(badge) if badge in _WORST_FIRST else len(_WORST_FIRST)
+    return BADGES.index(badge) if badge in BADGES else len(BADGES)
 
 
 def _counts(column: list[Cell]) -> list[tuple[str, str, int]]:

@@ -15,7 +15,7 @@ import pytest
 
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.kkt import residuals
-from cvxpriv.kkt.conic.program import solve_conic
+from cvxpriv.kkt.conic.solving import solve_conic
 
 TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 POINT = 2e-5  # a minimiser is as good as the root of its gap, 1e-11, times the condition of the case

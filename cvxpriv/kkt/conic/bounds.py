@@ -16,7 +16,6 @@ solver's point, or of points with the bound's value, there is no certificate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,9 +23,7 @@ from scipy.sparse.linalg import SuperLU, splu
 
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.cones._types import Array, Mask
-
-if TYPE_CHECKING:
-    from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.conic.program import ConeProgram
 
 ROUNDING = 16.0 * float(np.finfo(float).eps)
 NOTHING = 1e-30  # a miss that moves no bound by more than 1e-10 while the variables stay below 1e20

@@ -1,24 +1,19 @@
-"""Cone programs as solvers see them, uniform whatever the solver, and their raw solutions.
+"""Cone programs as solvers see them, uniform whatever the solver.
 
 minimise 1/2 x'Px + c'x + d   subject to   A x + s = b,  s in K;        dual: z in K*, Px + A'z + c = 0
 """
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import cvxpy as cp
-import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.conic.bounds import LowerBound, lower_bound
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.cones._types import Array
-from cvxpriv.kkt.conic.data import ConeData, extract
-from cvxpriv.kkt.conic.residuals import Certificate, ConeResiduals, cone_residuals, infeasibility, unboundedness
+from cvxpriv.kkt.conic.data import extract
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,165 +74,3 @@ class ConeProgram:
                 return f"{name}[{index}]"
             index -= size
         return f"column[{index}]"
-
-    def residuals(self, x: Array, s: Array, z: Array) -> ConeResiduals:
-        """Every optimality condition at a primal-dual point; see `cvxpriv.kkt.conic.residuals`."""
-        return cone_residuals(self, x, s, z)
-
-    def lower_bound(self, x: Array, z: Array, bounds: tuple[Array, Array] | None = None) -> LowerBound:
-        """A lower bound on the minimisation that holds whatever ``x`` and ``z`` are; see `cvxpriv.kkt.conic.bounds`."""
-        return lower_bound(self, x, z, bounds)
-
-
-@dataclass(frozen=True, eq=False)
-class ConicSolution:
-    """What a solver returned, unaltered, in the terms of ``program``.
-
-    Parameters
-    ----------
-    x, s, z : array or None
-        Point, slack and dual; a certificate where the status is infeasible or unbounded. None where there is none.
-    status : str
-        cvxpy's status, or ``"failed"`` if the solver raised.
-    iterations : int or None
-    solver_seconds : float or None
-        The solver's own clock; None if it keeps none.
-    seconds : float
-        Wall time of the call.
-    error : str
-        How it gave up or what was raised, with the remedy, or ``""``.
-    raw : object
-        The solver's own answer.
-    bounded_by_cvxpy : bool
-        The program holds bounds that cvxpy found for variables of its own: HiGHS is given such.
-    """
-
-    program: ConeProgram
-    x: Array | None
-    s: Array | None
-    z: Array | None
-    status: str
-    iterations: int | None
-    solver_seconds: float | None
-    seconds: float
-    error: str = ""
-    raw: object = field(default=None, repr=False)
-    bounded_by_cvxpy: bool = False
-
-    @property
-    def residuals(self) -> ConeResiduals | None:
-        """Residuals of the point, or None if the solver returned no primal-dual point."""
-        if self.x is None or self.s is None or self.z is None:
-            return None
-        return self.program.residuals(self.x, self.s, self.z)
-
-    @property
-    def lower_bound(self) -> LowerBound:
-        """Certified lower bound of the minimisation from the returned dual."""
-        if self.z is None:
-            return LowerBound(None, "no certificate: the solver returned no dual")
-        if self.bounded_by_cvxpy:  # version 1.9.3 bounds 0 * inf by 0, and the hinge loss by 1 from both sides
-            return LowerBound(None, "no certificate: it would rest on bounds that cvxpy found, and may have wrong")
-        x = np.zeros(self.program.c.size) if self.x is None else self.x
-        return self.program.lower_bound(x, self.z)
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The solver's proof of infeasibility or unboundedness, checked.
-
-        None where it claims neither, or either, and where it would rest on bounds that cvxpy found.
-        """
-        if self.status == cp.settings.INFEASIBLE_OR_UNBOUNDED or self.bounded_by_cvxpy:
-            return None
-        if self.status.startswith("infeasible") and self.z is not None:
-            return infeasibility(self.program, self.z)
-        if self.status.startswith("unbounded") and self.x is not None:
-            return unboundedness(self.program, self.x)
-        return None
-
-
-def solve_conic(
-    problem: cp.Problem,
-    solver: str,
-    options: Mapping[str, object] | None = None,
-    *,
-    warm_start: bool = False,
-    verbose: bool = False,
-) -> ConicSolution:
-    """Solve through cvxpy's own chain and keep the raw solution.
-
-    The problem's variables and constraints receive their values and duals as with ``problem.solve``. Whatever the
-    solver or cvxpy raises is stored as ``error`` and loses nothing that the solver returned before.
-
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-    solver : str
-        ``"CLARABEL"``, ``"SCS"``, ``"ECOS"``, ``"OSQP"`` or ``"HIGHS"``.
-    options : mapping
-        Passed on to the solver as they are.
-    warm_start : bool
-        Start from this solver's last answer to this problem, if it can (SCS and OSQP do); else from a cold start.
-
-    Raises
-    ------
-    ModelError
-        If the solver is not one that this module reads, or the problem is mixed-integer.
-    """
-    compiled = extract(problem, solver, options or {})
-    start = time.perf_counter()
-    try:
-        raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, verbose, dict(options or {}))
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # a solver may raise anything, and a panic of one written in Rust is no Exception
-        return _failed(compiled, time.perf_counter() - start, error)
-    seconds = time.perf_counter() - start
-    try:
-        x, s, z = compiled.read(raw)
-        inverted = compiled.chain.solver.invert(raw, compiled.inverse[-1])
-    except Exception as error:  # the caller still wants the other solvers' rows
-        return _failed(compiled, seconds, error, raw)
-    status = str(inverted.status)
-    return ConicSolution(
-        program=ConeProgram(**compiled.fields),
-        x=x,
-        s=s,
-        z=z,
-        status=status,
-        iterations=inverted.attr.get("num_iters"),
-        solver_seconds=inverted.attr.get("solve_time"),
-        seconds=seconds,
-        error=_unpacked(problem, compiled, raw, status, inverted.attr.get("num_iters")),
-        raw=raw,
-        bounded_by_cvxpy=compiled.bounded_by_cvxpy,
-    )
-
-
-def _failed(compiled: ConeData, seconds: float, error: BaseException, raw: object = None) -> ConicSolution:
-    program = ConeProgram(**compiled.fields)
-    return ConicSolution(program, None, None, None, "failed", None, None, seconds, _describe(error), raw)
-
-
-def _unpacked(problem: cp.Problem, compiled: ConeData, raw: object, status: str, iterations: int | None) -> str:
-    """Give the problem its values, as `problem.solve` does; what went wrong, or ``""``."""
-    refusal = ""
-    if status in (cp.SOLVER_ERROR, cp.USER_LIMIT):
-        refusal = _gave_up(compiled.solver, compiled.own_status(raw), status, iterations)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": the status says so
-            problem.unpack_results(raw, compiled.chain, compiled.inverse)
-    except Exception as error:  # cvxpy raises where the solver's status is a failure; status and point are kept
-        return refusal or _describe(error)
-    return refusal
-
-
-def _gave_up(solver: str, own: str, status: str, iterations: int | None) -> str:
-    after = "" if iterations is None else f" after {iterations} iterations"
-    remedy = "raise its limit, or loosen its tolerance" if status == cp.USER_LIMIT else "loosen its tolerance"
-    return f"{solver} ended with {own!r}{after}: {remedy}, rescale the data, or take another solver"
-
-
-def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -7,14 +7,11 @@ largest entry. Relative figures divide by one plus the size of what is subtracte
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cvxpriv.kkt.conic.cones._types import Array
-
-if TYPE_CHECKING:
-    from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.conic.program import ConeProgram
 
 CONDITIONS = ("primal", "dual", "cone", "dual_cone", "complementarity", "gap")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cvxpriv.certify.cases import case_of_block
-from cvxpriv.kkt.conic.program import solve_conic
+from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.registry import solver_spec
 

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic.program import solve_conic
+from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.registry import solver_spec
 
