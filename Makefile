@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export CVXPRIV_CACHE ?= $(CURDIR)/.cache/datasets
 
-.PHONY: help demo test lint format types check check-all bench figures clean
+.PHONY: help demo test lint format types check check-all mutate bench figures clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -34,6 +34,9 @@ check: lint types test     ## what continuous integration runs
 
 check-all: lint types      ## everything, the slow tests and the benchmarks' checks too
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+
+mutate: $(STAMPS)/dev      ## wrong changes of the code that tests must notice; takes hours
+	$(BIN)/python -m tests.mutants
 
 bench: $(STAMPS)/dev       ## the measurements of benchmarks/
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,1 @@
+"""Mutants: small wrong changes of the code that tests must notice; `make mutate` makes them."""
