@@ -2,21 +2,31 @@
 
 from cvxpriv.privacy.accounting import Accounting, Claim, account, account_pure
 from cvxpriv.privacy.audit import Audit, audit
+from cvxpriv.privacy.composition import mu_beside, optimal_delta, optimal_epsilon
 from cvxpriv.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, noise_scale
+from cvxpriv.privacy.ledger import EVERYONE, Release, account_ledger, ledger_document, ledger_of
 from cvxpriv.privacy.noise import Noise, PrivacyWarning, noise_source
 
 __all__ = [
+    "EVERYONE",
     "Accounting",
     "Audit",
     "Claim",
     "Noise",
     "PrivacyWarning",
+    "Release",
     "account",
+    "account_ledger",
     "account_pure",
     "audit",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "ledger_document",
+    "ledger_of",
+    "mu_beside",
     "noise_scale",
     "noise_source",
+    "optimal_delta",
+    "optimal_epsilon",
 ]

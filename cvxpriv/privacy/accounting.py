@@ -1,8 +1,8 @@
 """What a sequence of releases guarantees together, by every rule in use, side by side.
 
-For Gaussian releases the exact composition is the guarantee. The others are what people compare with: each is a valid
-bound and none is below the exact one. For releases of a pure epsilon each, the least of the rules at the delta asked
-for is the guarantee. A paper's own formula may stand beside them, marked with whether it holds.
+The exact composition is the guarantee (`composition`). The others are what people compare with: each is a valid bound
+and none is below the exact one. Releases that are all of a pure epsilon have another guarantee besides, without a
+delta: their sum. A paper's own formula may stand beside them, marked with whether it holds.
 """
 
 from __future__ import annotations
@@ -13,18 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize_scalar
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy.composition import advanced_composition, optimal_epsilon, zcdp_epsilon
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 
-__all__ = ["Accounting", "Claim", "account", "account_pure", "advanced_composition", "zcdp_epsilon"]
+__all__ = ["Accounting", "Claim", "account", "account_pure", "composition_claims"]
 
 EXACT = "exact Gaussian composition"
+TOGETHER = "exact, Gaussian and pure"
+OPTIMAL = "exact, pure at a delta"
 ADDED = "adding up pure epsilons"
 CONCENTRATED = "zero-concentrated (zCDP)"
 ADVANCED = "advanced composition"
+BASIC = "basic composition"
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ class Accounting:
     secure : bool
         Whether the noise came from the operating system's secure randomness. From a seed, the guarantee needs the
         seed to stay secret.
+
+    Notes
+    -----
+    Of a run that was ended early it is the guarantee of what was released up to there, if nothing that was released
+    decided when to end; else that of the whole plan holds.
     """
 
     claims: tuple[Claim, ...]
@@ -106,27 +114,48 @@ class Accounting:
         return "\n".join(lines)
 
 
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return the epsilon of rho-zCDP at `delta`, by the best order of the Renyi bound (Canonne et al. 2020)."""
-    if rho == 0.0:
-        return 0.0
+def composition_claims(mus: Array, epsilons: Array, delta: float | None) -> tuple[Claim, ...]:
+    """Return what each rule says of Gaussian releases and pure ones together, the exact rule first.
 
-    def bound(log_excess: float) -> float:
-        order = 1.0 + np.exp(log_excess)
-        return float(rho * order + np.log(1.0 / (order * delta)) / (order - 1.0) + np.log1p(-1.0 / order))
+    Parameters
+    ----------
+    mus : ndarray
+        One sensitivity / standard deviation per Gaussian release.
+    epsilons : ndarray
+        One a pure release.
+    delta : float, optional
+        At which every epsilon is stated; None, without Gaussian releases, leaves out the rules that need one.
 
-    best = minimize_scalar(bound, bounds=(-20.0, 20.0), method="bounded", options={"xatol": 1e-10})
-    return max(float(best.fun), 0.0)
-
-
-def advanced_composition(epsilons: ArrayLike, slack: float) -> float:
-    """Return the epsilon of adaptive releases together at an extra delta of `slack` (Dwork, Rothblum, Vadhan 2010).
-
-    sqrt(2 log(1/slack) sum e_t^2) + sum e_t (exp(e_t) - 1).
+    Raises
+    ------
+    PrivacyError
+        delta is not in (0, 1), or missing where a release is Gaussian.
     """
-    each = np.asarray(epsilons, dtype=float)
-    with np.errstate(over="ignore"):  # beyond e^709 the rule says inf
-        return float(np.sqrt(2.0 * np.log(1.0 / slack) * np.sum(each**2)) + np.sum(each * np.expm1(each)))
+    added = Claim(ADDED, float(np.sum(epsilons)), 0.0)
+    if delta is None and mus.size == 0:
+        return (added,)
+    if delta is None:
+        raise PrivacyError("delta is missing: a Gaussian release has no epsilon without one; pass, for example, 1e-6")
+    _require_delta(delta)
+    together = composed(mus)
+    # A pure epsilon is epsilon^2 / 2 of zCDP (Bun and Steinke 2016).
+    concentrated = zcdp_epsilon((together**2 + float(np.sum(epsilons**2))) / 2.0, delta)
+    if mus.size == 0:
+        return (
+            added,
+            Claim(OPTIMAL, optimal_epsilon(delta, epsilons), delta),
+            Claim(CONCENTRATED, concentrated, delta),
+            Claim(ADVANCED, advanced_composition(epsilons, delta), delta),
+        )
+    alone, shared = (_each_alone(mus, delta / (parts * mus.size)) for parts in (2.0, 1.0))
+    pure = epsilons.size > 0
+    exact = optimal_epsilon(delta, epsilons, together) if pure else gaussian_epsilon(delta, together)
+    return (
+        Claim(TOGETHER if pure else EXACT, exact, delta),
+        Claim(CONCENTRATED, concentrated, delta),
+        Claim(ADVANCED, advanced_composition(np.concatenate([alone, epsilons]), delta / 2.0), delta),
+        Claim(BASIC, float(np.sum(shared) + np.sum(epsilons)), delta),
+    )
 
 
 def account(
@@ -167,19 +196,8 @@ def account(
       basic composition                epsilon      17.29  delta  1.0e-05
     """
     each = _finite("mus", mus, "sensitivity / scale")
-    _require_delta(delta)
-    together = composed(each)
-    count = each.size
-    alone = [gaussian_epsilon(delta / (2.0 * count), mu) for mu in each]
-    shared = [gaussian_epsilon(delta / count, mu) for mu in each]
-    claims = (
-        Claim(EXACT, gaussian_epsilon(delta, together), delta),
-        Claim(CONCENTRATED, zcdp_epsilon(together**2 / 2.0, delta), delta),
-        Claim(ADVANCED, advanced_composition(alone, delta / 2.0), delta),
-        Claim("basic composition", float(np.sum(shared)), delta),
-        *printed,
-    )
-    return Accounting(claims, together, count, neighbours, secure)
+    claims = composition_claims(each, np.zeros(0), delta)
+    return Accounting((*claims, *printed), composed(each), each.size, neighbours, secure)
 
 
 def account_pure(
@@ -211,17 +229,19 @@ def account_pure(
     >>> print(account_pure([0.05] * 50, 1e-6, neighbours="one row replaced"))
     50 releases; neighbours: one row replaced
       adding up pure epsilons          epsilon        2.5  delta  0.0e+00
-      zero-concentrated (zCDP)         epsilon       1.66  delta  1.0e-06  <- the guarantee
+      exact, pure at a delta           epsilon      1.489  delta  1.0e-06  <- the guarantee
+      zero-concentrated (zCDP)         epsilon       1.66  delta  1.0e-06
       advanced composition             epsilon      1.987  delta  1.0e-06
     """
     each = _finite("epsilons", epsilons, "privacy loss")
-    claims = [Claim(ADDED, float(np.sum(each)), 0.0)]
-    if delta is not None:
-        _require_delta(delta)
-        rho = float(np.sum(each**2)) / 2.0  # a pure epsilon is epsilon^2 / 2 of zCDP (Bun and Steinke 2016)
-        claims.append(Claim(CONCENTRATED, zcdp_epsilon(rho, delta), delta))
-        claims.append(Claim(ADVANCED, advanced_composition(each, delta), delta))
+    claims = composition_claims(np.zeros(0), each, delta)
     return Accounting((*claims, *printed), 0.0, each.size, neighbours, secure)
+
+
+def _each_alone(mus: Array, delta: float) -> Array:
+    """The epsilon of every Gaussian release by itself; equal ones are worked out once."""
+    distinct, places = np.unique(mus, return_inverse=True)
+    return np.array([gaussian_epsilon(delta, mu) for mu in distinct])[places]
 
 
 def _finite(name: str, values: ArrayLike, kind: str) -> Array:

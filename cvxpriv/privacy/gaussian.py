@@ -13,16 +13,32 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import log_ndtr, ndtr
+from scipy.special import erfcx, log_ndtr
 
 from cvxpriv.errors import PrivacyError
+from cvxpriv.numerics.arrays import Array
 
-__all__ = ["composed", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "noise_scale", "require_budget"]
+__all__ = [
+    "composed",
+    "gaussian_delta",
+    "gaussian_deltas",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "noise_scale",
+    "require_budget",
+]
 
-#: How much wider an answer found by bisection is made, so that rounding never flatters a guarantee.
+#: Roots are found for a delta smaller by this part, times 1 + mu, so that rounding never flatters a guarantee:
+#: `gaussian_delta` is right to 1e-11 of itself, but for large mu, where epsilon/mu and mu/2 cancel.
 MARGIN = 1e-10
 #: Noise beyond which there is no privacy to speak of, and below which no utility: where roots are looked for.
-LEAST_MU, MOST_MU = 1e-12, 1e6
+LEAST_MU, MOST_MU = 1e-15, 1e6
+#: Up to this mu, delta is a short integral: as a difference of two tails it would be mostly rounding.
+NARROW = 1.0
+#: So far out, in standard deviations, a tail is 1 but for 1e-270, and the other one's expansion is exact to rounding.
+FAR = 35.0
+#: Nodes and weights of [-1, 1]: sixteen integrate a tail over a width of 1 to rounding.
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def require_budget(epsilon: float, delta: float) -> None:
@@ -48,19 +64,25 @@ def composed(mus: ArrayLike) -> float:
 def gaussian_delta(epsilon: float, mu: float) -> float:
     """Return the least delta for which a Gaussian release of `mu` is (epsilon, delta)-private.
 
-    delta = Phi(-epsilon/mu + mu/2) - exp(epsilon) Phi(-epsilon/mu - mu/2), in logarithms, so that large epsilon and
-    small delta stay exact.
+    delta = Phi(-epsilon/mu + mu/2) - exp(epsilon) Phi(-epsilon/mu - mu/2), without the cancellation and the overflow
+    of that formula: see `gaussian_deltas`.
 
     >>> round(gaussian_delta(1.0, 0.5), 8)
     0.00682959
     """
+    return float(gaussian_deltas(np.array([epsilon]), mu)[0])
+
+
+def gaussian_deltas(epsilons: Array, mu: float) -> Array:
+    """Return `gaussian_delta` of several epsilons, (k,), which may be negative: the delta of a loss above epsilon.
+
+    Let a, b = epsilon/mu -+ mu/2, phi the normal density, and R(x) = Phi(-x)/phi(x). As exp(epsilon) phi(b) = phi(a),
+    delta = phi(a) (R(a) - R(b)), which is phi(a) times the integral of 1 - x R(x) from a to b.
+    """
     if mu == 0.0:
-        return 0.0
-    if epsilon == 0.0:
-        return float(2.0 * ndtr(mu / 2.0) - 1.0)
-    log_first = log_ndtr(-epsilon / mu + mu / 2.0)
-    log_second = epsilon + log_ndtr(-epsilon / mu - mu / 2.0)
-    return float(np.exp(log_first) * -np.expm1(min(log_second - log_first, 0.0)))
+        return np.maximum(-np.expm1(np.minimum(epsilons, 0.0)), 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.exp(_log_deltas(epsilons / mu, mu)))
 
 
 def gaussian_epsilon(delta: float, mu: float) -> float:
@@ -71,10 +93,11 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     """
     if gaussian_delta(0.0, mu) <= delta:
         return 0.0
-    # The bound of zero-concentrated privacy lies above.
-    most = mu**2 / 2.0 + mu * np.sqrt(2.0 * np.log(1.0 / delta)) + 1.0
-    root = brentq(lambda epsilon: _log_delta(epsilon, mu) - np.log(delta), 0.0, most, xtol=1e-14, rtol=1e-14)
-    return float(root * (1.0 + MARGIN))
+    wanted = np.log(delta) - MARGIN * (1.0 + mu)
+    # In units of mu. The bound of zero-concentrated privacy lies above.
+    most = mu / 2.0 + np.sqrt(-2.0 * wanted) + 1.0 / mu if mu > NARROW else 2.0 + np.sqrt(-2.0 * wanted)
+    root = brentq(lambda ratio: _log_delta(ratio, mu) - wanted, 0.0, most, xtol=1e-15, rtol=1e-15)
+    return float(root * mu)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -86,14 +109,13 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         See `require_budget`.
     """
     require_budget(epsilon, delta)
-    root = brentq(
-        lambda log_mu: _log_delta(epsilon, float(np.exp(log_mu))) - np.log(delta),
-        np.log(LEAST_MU),
-        np.log(MOST_MU),
-        xtol=1e-14,
-        rtol=1e-14,
-    )
-    return float(np.exp(root) * (1.0 - MARGIN))
+    wanted = np.log(delta) - MARGIN * (1.0 + np.sqrt(epsilon))
+
+    def excess(log_mu: float) -> float:
+        mu = float(np.exp(log_mu))
+        return float(max(_log_delta(epsilon / mu, mu), -1e6) - wanted)  # -inf far below
+
+    return float(np.exp(brentq(excess, np.log(LEAST_MU), np.log(MOST_MU), xtol=1e-14, rtol=1e-14)))
 
 
 def noise_scale(sensitivity: float, epsilon: float, delta: float, releases: int = 1) -> float:
@@ -126,10 +148,25 @@ def noise_scale(sensitivity: float, epsilon: float, delta: float, releases: int 
     return float(sensitivity * np.sqrt(releases) / gaussian_mu(epsilon, delta))
 
 
-def _log_delta(epsilon: float, mu: float) -> float:
-    if epsilon == 0.0:
-        return float(np.log(2.0 * ndtr(mu / 2.0) - 1.0))
-    log_first = log_ndtr(-epsilon / mu + mu / 2.0)
-    log_ratio = epsilon + log_ndtr(-epsilon / mu - mu / 2.0) - log_first
+def _log_delta(ratio: float, mu: float) -> float:
+    """The logarithm of delta at epsilon = ratio mu."""
     with np.errstate(divide="ignore"):
-        return float(log_first + np.log(-np.expm1(min(log_ratio, 0.0))))
+        return float(_log_deltas(np.array([ratio]), mu)[0])
+
+
+def _log_deltas(ratios: Array, mu: float) -> Array:
+    near, far = ratios - mu / 2.0, ratios + mu / 2.0
+    log_first = log_ndtr(-near)
+    narrow = (mu <= NARROW) & (near > -FAR)
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_ratio = np.minimum(ratios * mu + log_ndtr(-far) - log_first, 0.0)
+    found = np.asarray(log_first + np.log(-np.expm1(log_ratio)))
+    if narrow.any():
+        x = ratios[narrow, None] + 0.5 * mu * NODES
+        mills = np.sqrt(np.pi / 2.0) * erfcx(x / np.sqrt(2.0))
+        # 1 - x R(x), by its expansion where it is a small difference.
+        large = np.maximum(x, 1.0)
+        rest = np.where(x < FAR, 1.0 - x * mills, (1.0 - 3.0 / large**2 * (1.0 - 5.0 / large**2)) / large**2)
+        inside = 0.5 * mu * rest @ WEIGHTS
+        found[narrow] = -0.5 * near[narrow] ** 2 - 0.5 * np.log(2.0 * np.pi) + np.log(inside)
+    return found

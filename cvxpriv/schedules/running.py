@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.errors import Disagreement, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values, put, starts_in, take
-from cvxpriv.schedules.steps import AnyStep, Context, Draw, Loop, LoopReport, Parallel, Public, Release, Sweep, Update
+from cvxpriv.schedules.steps import (
+    AnyStep,
+    Context,
+    Draw,
+    Loop,
+    LoopReport,
+    Parallel,
+    Public,
+    Sweep,
+    Update,
+    released_by,
+)
 
 __all__ = ["run"]
 
@@ -28,12 +40,7 @@ def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
         case Update():
             return {**state, **step.fn({name: state[name] for name in step.reads})}
         case Draw():
-            view = {name: state[name] for name in step.reads}
-            written = step.fn(view, context.noise)
-            pure = 0.0 if step.epsilon is None else step.epsilon(view)
-            release = Release(step.name, context.iteration, step.mu, pure)
-            context.ledger.extend([release] * starts_in(state))  # each start's output is a release of its own
-            return {**state, **written}
+            return {**state, **_run_draw(step, state, context)}
         case Public():
             return {**state, **_run_public(step, state, context)}
         case Sweep():
@@ -49,20 +56,31 @@ def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
 
 
 class _Released(dict[str, Array]):
-    """What a public step sees: asking for anything else is refused."""
+    """What a public step sees, or a loop around a draw: asking for anything else is refused."""
 
-    def __init__(self, known: Values, step: str) -> None:
+    def __init__(self, known: Values, refusal: str) -> None:
         super().__init__(known)
-        self.step = step
+        self.refusal = refusal
 
     def __missing__(self, name: str) -> Array:
-        raise PrivacyError(
-            f"step {self.step!r} reads {name}, which it does not declare: a public step sees only what was released"
-        )
+        raise PrivacyError(self.refusal.format(name=name))
+
+
+def _run_draw(draw: Draw, state: Values, context: Context) -> Values:
+    view = {name: state[name] for name in draw.reads}
+    costs = draw.cost(view) if callable(draw.cost) else draw.cost
+    written = draw.fn(view, context.noise)
+    # Each start's output is a release of its own.
+    context.ledger += [cost.at(draw.name, context.iteration) for _ in range(starts_in(state)) for cost in costs]
+    context.published.append(written)
+    return written
 
 
 def _run_public(public: Public, state: Values, context: Context) -> Values:
-    known = _Released({name: state[name] for name in public.reads}, public.name)
+    refusal = (
+        f"step {public.name!r} reads {{name}}, which it does not declare: a public step sees only what was released"
+    )
+    known = _Released({name: state[name] for name in public.reads}, refusal)
     if isinstance(public.step, Update):
         return public.step.fn(known)
     done = _run_block(public.step, known, context)
@@ -101,18 +119,19 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
     converged = np.zeros(count, dtype=bool)
     active = np.arange(count)
     current = dict(state)
+    seen = _seen_by(loop)
     try:
         for iteration in range(1, loop.limit + 1):
             context.iteration, context.starts = iteration, outer_starts[active]
             begun = time.perf_counter()
             before = take(current, active)
-            after = _one_iteration(loop, before, context)
-            measured = loop.measure(after)
+            after = _one_iteration(loop, before, context, seen)
+            measured = loop.measure(seen(after))
             current = put(current, active, after)
             iterations[active] = iteration
             seconds = time.perf_counter() - begun
             context.history.iteration(iteration, loop.name, context.starts, context.engine.name, measured, seconds)
-            finished = loop.stop(iteration, before, after, measured)
+            finished = loop.stop(iteration, seen(before), seen(after), measured)
             converged[active[finished]] = True
             active = active[~finished]
             if context.callback is not None and context.callback(loop.name, iteration, measured):
@@ -127,13 +146,27 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
     return current
 
 
-def _one_iteration(loop: Loop, before: dict[str, Array], context: Context) -> dict[str, Array]:
+def _seen_by(loop: Loop) -> Callable[[Values], Values]:
+    """What the loop's own functions see of a state: all of it, or around a draw what was released."""
+    released = released_by(loop.body)
+    if released is None:
+        return lambda state: state
+    refusal = (
+        f"loop {loop.name!r} draws noise, and its stop, measure or accept reads {{name}}, which was not released: when "
+        "it ends, or what it measures, would tell of the data; read released entries, or release this one by a Draw"
+    )
+    return lambda state: _Released({name: state[name] for name in released if name in state}, refusal)
+
+
+def _one_iteration(
+    loop: Loop, before: dict[str, Array], context: Context, seen: Callable[[Values], Values]
+) -> dict[str, Array]:
     if loop.accelerate is None:
         after = run(loop.body, before, context)
     else:
         after = dict(loop.accelerate(lambda state: run(loop.body, state, context), before, context.iteration))
     if loop.accept is not None:
-        taken = loop.accept(before, after)
+        taken = loop.accept(seen(before), seen(after))
         if not taken.all():
             after = put(before, np.flatnonzero(taken), take(after, np.flatnonzero(taken)))
     return after

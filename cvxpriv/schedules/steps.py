@@ -11,7 +11,7 @@ until its own stopping rule holds, and leaves finished starts alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,36 +21,16 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.privacy.ledger import Release
 from cvxpriv.privacy.noise import Noise
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.stopping import Stop
 
-__all__ = ["Context", "Draw", "Invariant", "Loop", "LoopReport", "Parallel", "Public", "Release", "Sweep", "Update"]
+__all__ = ["Context", "Draw", "Invariant", "Loop", "LoopReport", "Parallel", "Public", "Sweep", "Update"]
 
+Cost = Sequence[Release] | Callable[[Values], Sequence[Release]]
 Measure = Callable[[Values], Mapping[str, Array]]
 Accelerator = Callable[[Callable[[Values], dict[str, Array]], dict[str, Array], int], Values]
-
-
-@dataclass(frozen=True)
-class Release:
-    """One entry of the privacy ledger.
-
-    Attributes
-    ----------
-    step : str
-        The `Draw` that released.
-    iteration : int
-        Of the loop around it.
-    mu : float
-        Sensitivity / standard deviation of a Gaussian release; 0 for any other.
-    epsilon : float
-        Pure loss of a release that is not Gaussian; 0 for a Gaussian one.
-    """
-
-    step: str
-    iteration: int
-    mu: float
-    epsilon: float = 0.0
 
 
 @dataclass
@@ -71,7 +51,9 @@ class Context:
     noise : Noise
         Where the `Draw` steps take their randomness from.
     ledger : list of Release
-        What they released so far.
+        What they released so far, and what it costs.
+    published : list of mapping
+        What each of them wrote, in the order of the ledger's steps.
     interrupted : bool
         Set by a keyboard interrupt or by the callback; loops then return what they have.
     """
@@ -83,6 +65,7 @@ class Context:
     starts: npt.NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     noise: Noise = field(default_factory=Noise)
     ledger: list[Release] = field(default_factory=list)
+    published: list[Values] = field(default_factory=list)
     interrupted: bool = False
     reports: dict[str, LoopReport] = field(default_factory=dict)
 
@@ -109,7 +92,8 @@ class Update:
 class Draw:
     """The only kind of step with randomness: it releases something, and each release goes to the privacy ledger.
 
-    Of a state of several starts it releases as many times, and the ledger says so.
+    Of a state of several starts it releases as many times, and the ledger says so. A draw keeps nothing: where its
+    noise or its cost changes from pass to pass, it reads a public counter.
 
     Attributes
     ----------
@@ -118,18 +102,30 @@ class Draw:
         (the entries read, `Noise`) to the entries written.
     reads, writes : frozenset of str
         What is written is released: a `Public` step may read it.
-    mu : float
-        Sensitivity / standard deviation of a Gaussian release; 0 for any other.
-    epsilon : callable, optional
-        The entries read to the pure loss of a release that is not Gaussian: of its worst person.
+    cost : sequence of Release, or callable
+        What it adds to the ledger, or a function of the entries read that says so. At least one entry: a draw that
+        costs nothing is a `Public` step.
+
+    Raises
+    ------
+    PrivacyError
+        The cost is empty.
     """
 
     name: str
     fn: Callable[[Values, Noise], Values]
     reads: frozenset[str]
     writes: frozenset[str]
-    mu: float = 0.0
-    epsilon: Callable[[Values], float] | None = None
+    cost: Cost
+
+    def __post_init__(self) -> None:
+        if not callable(self.cost) and not self.cost:
+            raise PrivacyError(f"draw {self.name!r} has no cost: say what it adds to the ledger")
+
+    @property
+    def flawed(self) -> bool:
+        """Whether nothing is guaranteed for what it releases: it releases as a paper prints it."""
+        return not callable(self.cost) and all(release.flaw for release in self.cost)
 
 
 @dataclass(frozen=True)
@@ -259,6 +255,9 @@ class LoopReport:
 class Loop:
     """Repeat a body until each start's stopping rule holds.
 
+    Around a draw, `stop`, `measure` and `accept` see released entries alone (`released_by`): when a loop ends, and what
+    it measured, is known to whoever sees the result.
+
     Attributes
     ----------
     body : step
@@ -301,13 +300,40 @@ class Loop:
 AnyStep = Block | Update | Draw | Public | Sweep | Parallel | Loop
 
 
+def parts_of(step: AnyStep) -> Iterator[Block | Update | Draw | Public]:
+    """Yield the steps that a step is made of, none of them made of others."""
+    match step:
+        case Sweep() | Parallel():
+            for part in step.steps:
+                yield from parts_of(part)
+        case Loop():
+            yield from parts_of(step.body)
+        case _:
+            yield step
+
+
 def draws(step: AnyStep) -> bool:
     """Return whether a step, or any step in it, draws noise."""
-    match step:
-        case Draw():
-            return True
-        case Sweep() | Parallel():
-            return any(draws(part) for part in step.steps)
-        case Loop():
-            return draws(step.body)
-    return False
+    return any(isinstance(part, Draw) for part in parts_of(step))
+
+
+def released_by(step: AnyStep) -> frozenset[str] | None:
+    """Return which entries a loop around a step may read: None, all of them, where nothing in it claims privacy.
+
+    Beside a draw these are what draws and public steps write and what public steps say was public from the start, less
+    what any other step writes.
+    """
+    parts = list(parts_of(step))
+    if all(part.flawed for part in parts if isinstance(part, Draw)):
+        return None
+    known: set[str] = set()
+    private: set[str] = set()
+    for part in parts:
+        match part:
+            case Draw():
+                known |= part.writes
+            case Public():
+                known |= part.writes | part.released
+            case _:
+                private |= part.writes
+    return frozenset(known - private)

@@ -133,10 +133,12 @@ def test_a_budget_is_spent_to_the_last_and_by_every_node(algorithm: str, budget:
 
 
 def test_every_rule_covers_the_node_that_spends_most_by_that_rule() -> None:
-    # By the sum the first node spends more, 8 against 7.6; at a delta its many small releases are worth 1.9.
+    # By the sum the first node spends more, 8 against 7.6; at a delta its many small releases are worth 1.8.
     epsilon = np.full((400, 2), 0.02)
     epsilon[:, 1] = np.repeat([1.9, 0.0], [4, 396])
-    together = accounted(Releases(np.ones(2), np.ones((400, 2)), epsilon, np.full((400, 2), np.nan)), 400, 1e-6)
+    plan = Releases(np.ones(2), np.ones((400, 2)), epsilon, np.full((400, 2), np.nan))
+    ledger = [entry for turn in range(400) for entry in plan.entries(turn, (0, 1))]
+    together = accounted(ledger, 1e-6)
     found = {claim.rule: claim.epsilon for claim in together.claims}
     for node in range(2):
         alone = account_pure(epsilon[:, node], 1e-6, neighbours="")
@@ -189,7 +191,7 @@ class TestPublicSteps:
         chosen = PrivateSettings(algorithm, "objective", "edge", 0.5, 3, 1.0, 1e-9)
         table = np.ones((3, 3))
         releases = releases_of(problem, chosen, table, Budget(alpha=1.0))
-        body = private.private_rounds(problem, chosen, table, releases, []).body
+        body = private.private_rounds(problem, chosen, table, releases).body
         assert isinstance(body, Sweep)
         assert [type(step) for step in body.steps] == [Public, Draw, Public, Public]
         assert not (set().union(*(step.reads for step in body.steps)) - private.RELEASED)

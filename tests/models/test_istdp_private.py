@@ -202,7 +202,7 @@ def test_the_average_is_that_of_the_second_half(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(ClippedGradient, "at", lambda self, theta: -np.ones_like(theta))
     options: dict[str, Any] = {"iterations": 5, "row_bound": 2.0, "noise_seed": 0}
     one = model(penalty="l1:0")
-    monkeypatch.setattr(noisy_descent, "account", lambda *args, **named: None)
+    monkeypatch.setattr(noisy_descent, "account_ledger", lambda *args, **named: None)
     np.testing.assert_allclose(one.solve_private(EPSILON, DELTA, **options).theta, 5.0)
     np.testing.assert_allclose(one.solve_private(EPSILON, DELTA, output="average", **options).theta, 4.0)  # 3, 4, 5
 

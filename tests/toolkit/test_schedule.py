@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from cvxpriv.blocks.engines import DCP, Checked, ClosedForm, engine_named
 from cvxpriv.errors import Disagreement, ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.privacy import Noise
+from cvxpriv.privacy import Noise, Release
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Draw, Invariant, Loop, Parallel, Public, Sweep, Update
-from cvxpriv.schedules.stopping import AnyOf, Below, Moved, Never
+from cvxpriv.schedules.steps import Context, Draw, Invariant, Loop, Measure, Parallel, Public, Sweep, Update
+from cvxpriv.schedules.stopping import AnyOf, Below, Moved, Never, Stop
 from tests.toolkit.test_block import TARGET, projection
 
 KEYS = frozenset({"a", "b"})
@@ -203,7 +205,7 @@ def test_a_draw_step_takes_the_runs_noise_and_enters_the_ledger() -> None:
         lambda view, noise: {"released": view["secret"] + noise.normal(1.0, view["secret"].shape)},
         frozenset({"secret"}),
         frozenset({"released"}),
-        mu=0.5,
+        cost=[Release(mu=0.5)],
     )
     loop = Loop(release, stop=Never(), limit=3, measure=lambda state: {})
     after = run(loop, {"secret": np.zeros((1, 2))}, shared)
@@ -238,7 +240,7 @@ def test_a_public_step_that_reads_more_than_it_declares_is_caught_when_it_runs()
 
 
 def test_a_loop_that_draws_noise_cannot_be_accelerated() -> None:
-    draw = Draw("noise", lambda view, noise: {}, frozenset(), frozenset(), mu=1.0)
+    draw = Draw("noise", lambda view, noise: {}, frozenset(), frozenset(), [Release(mu=1.0)])
     with pytest.raises(ModelError, match="each draw costs privacy"):
         Loop(
             Sweep([Public(Update("x", _doubled, frozenset(), frozenset()), frozenset()), draw]),
@@ -250,13 +252,13 @@ def test_a_loop_that_draws_noise_cannot_be_accelerated() -> None:
 
 
 def test_a_sweep_that_draws_noise_cannot_be_fused_past_the_ledger() -> None:
-    draw = Draw("noise", lambda view, noise: {}, frozenset(), frozenset(), mu=1.0)
+    draw = Draw("noise", lambda view, noise: {}, frozenset(), frozenset(), [Release(mu=1.0)])
     with pytest.raises(ModelError, match="the ledger would miss its releases"):
         Sweep([Sweep([draw])], fused=lambda state: state)
 
 
 def test_a_draw_of_several_starts_is_as_many_releases_and_finished_starts_release_no_more() -> None:
-    draw = Draw("half", lambda view, noise: {"a": view["a"] / 2}, frozenset({"a"}), frozenset({"a"}), mu=0.5)
+    draw = Draw("half", lambda view, noise: {"a": view["a"] / 2}, frozenset({"a"}), frozenset({"a"}), [Release(mu=0.5)])
     here = context()
     loop = Loop(draw, Below("size", 1.0), 3, lambda state: {"size": state["a"]})
     run(loop, {"a": np.array([2.0, 8.0, 4.0])}, here)  # done after 1, 3 and 2 iterations
@@ -269,8 +271,58 @@ def test_a_release_that_is_not_gaussian_enters_the_ledger_with_the_epsilon_of_th
         lambda view, noise: {"x": view["x"] / 2.0},
         frozenset({"x"}),
         frozenset({"x"}),
-        epsilon=lambda view: float(view["x"][0]),
+        cost=lambda view: [Release(epsilon=float(view["x"][0]))],
     )
     context = Context(ClosedForm())
     run(Loop(draw, Never(), 2, lambda state: {}), {"x": np.array([1.0])}, context)
-    assert [(entry.mu, entry.epsilon) for entry in context.ledger] == [(0.0, 1.0), (0.0, 0.5)]
+    assert [(entry.mu, entry.epsilon) for entry in context.ledger] == [(None, 1.0), (None, 0.5)]
+
+
+def _guarded(stop: Stop, measure: Measure, accept: Any = None, cost: Release | None = None) -> Loop:
+    """A loop around a draw, with a private entry `secret` that an update at home changes, and a released one."""
+    draw = Draw(
+        "release",
+        lambda view, noise: {"released": view["secret"] + 1.0},
+        frozenset({"secret"}),
+        frozenset({"released"}),
+        [cost or Release(mu=0.5)],
+    )
+    home = Update("home", lambda view: {"secret": view["secret"] / 2.0}, frozenset({"secret"}), frozenset({"secret"}))
+    after = Public(Update("after", _doubled, frozenset({"released"}), frozenset({"after"})), frozenset({"released"}))
+    return Loop(Sweep([home, draw, after]), stop, 3, measure, accept)
+
+
+_SECRET = {"secret": np.ones((1, 1)), "released": np.zeros((1, 1)), "after": np.zeros((1, 1))}
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        _guarded(Never(), lambda state: {"size": state["secret"][:, 0]}),
+        _guarded(Moved("secret", 1e-3), lambda state: {}),
+        _guarded(AnyOf((Never(), Moved("secret", 1e-3))), lambda state: {}),
+        _guarded(Never(), lambda state: {}, lambda before, after: after["secret"][:, 0] < 1.0),
+    ],
+    ids=["measure", "stop", "one of several stops", "accept"],
+)
+def test_beside_a_draw_a_loop_that_reads_what_was_not_released_is_refused(loop: Loop) -> None:
+    with pytest.raises(PrivacyError, match="'loop' draws noise, and its stop, measure or accept reads secret"):
+        run(loop, _SECRET, context())
+
+
+def test_beside_a_draw_a_loop_may_read_what_was_released_or_follows_from_it() -> None:
+    here = context()
+    measure = lambda state: {"size": state["after"][:, 0]}  # noqa: E731
+    run(_guarded(AnyOf((Below("size", 2.6), Moved("released", 0.1))), measure), _SECRET, here)
+    assert here.reports["loop"].iterations.tolist() == [2]  # after is 3 and 2.5
+    assert [sorted(written) for written in here.published] == [["released"]] * 2
+
+
+def test_a_loop_whose_draws_claim_nothing_may_read_everything() -> None:
+    loop = _guarded(Never(), lambda state: {"size": state["secret"][:, 0]}, cost=Release(mu=0.5, flaw="as printed"))
+    assert run(loop, _SECRET, context())["secret"].tolist() == [[0.125]]
+
+
+def test_a_draw_without_a_cost_is_refused() -> None:
+    with pytest.raises(PrivacyError, match="'free' has no cost"):
+        Draw("free", lambda view, noise: {}, frozenset(), frozenset(), [])

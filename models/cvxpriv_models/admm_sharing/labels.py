@@ -18,14 +18,14 @@ from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit
 
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import Loss
-from cvxpriv.privacy import Noise
+from cvxpriv.privacy import Noise, Release
 from cvxpriv.schedules.steps import Draw
 
-__all__ = ["LABELS", "flip_probability", "flipping", "gaussian_equivalent", "recovered", "unbiased"]
+__all__ = ["LABELS", "flip_probability", "flipping", "recovered", "unbiased"]
 
 #: The state's entry of the labels, and the name of their release.
 LABELS = "labels"
@@ -45,15 +45,6 @@ def flip_probability(epsilon: float) -> float:
     return float(expit(-epsilon))
 
 
-def gaussian_equivalent(epsilon: float) -> float:
-    """Return the mu of the Gaussian release whose sign is this randomised response.
-
-    The sign of b + s n is flipped with probability Phi(-1/s), and b moves by 2: mu = 2/s. A rule for Gaussian releases
-    therefore covers a flip, if loosely: the sign says less than the number.
-    """
-    return float(-2.0 * ndtri(flip_probability(epsilon)))
-
-
 def flipping(epsilon: float) -> Draw:
     """Return the step that replaces the labels by flipped ones; (epsilon, 0)-private for one person's label."""
 
@@ -62,7 +53,8 @@ def flipping(epsilon: float) -> Draw:
         return {LABELS: np.where(flips, -view[LABELS], view[LABELS])}
 
     only = frozenset({LABELS})
-    return Draw(LABELS, flip, only, only, gaussian_equivalent(epsilon))
+    note = f"{epsilon:g} of it for the randomised labels"
+    return Draw(LABELS, flip, only, only, [Release(epsilon=epsilon, source="centre", note=note)])
 
 
 def unbiased(loss: Loss, flipped: float) -> Loss:

@@ -20,7 +20,7 @@ from scipy import linalg
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.privacy import Noise
+from cvxpriv.privacy import EVERYONE, Noise, Release
 from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Measure, Parallel, Public, Sweep, Update
 from cvxpriv.schedules.stopping import Never
 from cvxpriv.solvers.chain import Solution
@@ -31,11 +31,13 @@ from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
 
-__all__ = ["Release", "initial_state", "last_step", "private_passes", "shrunk"]
+__all__ = ["ShareRelease", "initial_state", "last_step", "private_passes", "shrunk"]
+
+DEGENERATE = "the noise lies in the range of the data, which differs between neighbours"
 
 
 @dataclass(frozen=True)
-class Release:
+class ShareRelease:
     """How a party releases its share.
 
     Attributes
@@ -66,6 +68,12 @@ class Release:
     clip_entries: float = np.inf
     printed: bool = False
     shrink: bool = True
+
+    def entry(self, m: int) -> Release:
+        """Return what a release of party m costs, and whom: a row stands in all parties, any other change in one."""
+        name = f"party {m}"
+        touches = EVERYONE if self.adjacency == "row" else name
+        return Release(mu=self.mu, source=name, touches=touches, flaw=DEGENERATE if self.printed else "")
 
     def clipped(self, share: Array) -> Array:
         """Return a share within its bounds: entries first, then the norm; both move no two shares apart."""
@@ -122,7 +130,7 @@ def initial_state(problem: Problem, rho: float) -> dict[str, Array]:
 
 
 def private_passes(
-    problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules, release: Release, epochs: int
+    problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules, release: ShareRelease, epochs: int
 ) -> Loop:
     """Return the passes, each z, y, then every party's step and release.
 
@@ -150,7 +158,7 @@ def last_step(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules
     return Sweep([*_centre(problem, scheme), Parallel(parties, name="parties")])
 
 
-def draw(problem: Problem, scheme: Scheme, factor: Factor, m: int, release: Release) -> Draw:
+def draw(problem: Problem, scheme: Scheme, factor: Factor, m: int, release: ShareRelease) -> Draw:
     """Return the step that releases v~_m, with as much noise as the target of this pass asks for."""
     public = _public(problem)
     columns = factor.part.shape[1]
@@ -170,7 +178,7 @@ def draw(problem: Problem, scheme: Scheme, factor: Factor, m: int, release: Rele
         }
 
     writes = frozenset(f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept"))
-    return Draw(f"v/{m}", released, public | {f"share/{m}"}, writes, release.mu)
+    return Draw(f"v/{m}", released, public | {f"share/{m}"}, writes, [release.entry(m)])
 
 
 def _public(problem: Problem) -> frozenset[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, Values, single
-from cvxpriv.privacy import PrivacyWarning, gaussian_mu, noise_source
+from cvxpriv.privacy import PrivacyWarning, gaussian_mu, mu_beside, noise_source
 from cvxpriv.reports.progress import track
 from cvxpriv.runs.private_records import history_of_loop
 from cvxpriv.schedules.history import History
@@ -192,12 +192,14 @@ def _passes(
     return {**single(state, 0), labels.LABELS: problem.y, "weights": problem.weights}
 
 
-def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings, ruled: bool) -> mechanism.Release:
-    """How shares are released: every release has the same part of the budget."""
-    share = 1.0 - FOR_LABELS if settings.labels == "held" else 1.0
-    together = gaussian_mu(share * settings.epsilon, settings.delta)
+def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings, ruled: bool) -> mechanism.ShareRelease:
+    """How shares are released: every release has the same part of what the labels leave of the budget."""
+    if settings.labels == "held":
+        together = mu_beside(settings.epsilon, settings.delta, [FOR_LABELS * settings.epsilon])
+    else:
+        together = gaussian_mu(settings.epsilon, settings.delta)
     count = settings.epochs * spending.parties_touched(settings.adjacency, problem.parties)
-    return mechanism.Release(
+    return mechanism.ShareRelease(
         mu=together / float(np.sqrt(count)),
         adjacency=settings.adjacency,
         bounds=settings.bounds,
@@ -229,8 +231,6 @@ def _finished(
             settings.delta,
             settings.adjacency,
             neighbours=bounds.neighbours(settings.adjacency, settings.bounds, held),
-            labels_epsilon=FOR_LABELS * settings.epsilon if held else 0.0,
-            degenerate=settings.noise == "printed",
             secure=context.noise.secure,
         ),
         ledger=ledger,

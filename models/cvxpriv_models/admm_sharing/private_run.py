@@ -14,11 +14,10 @@ from cvxpriv.errors import DataError
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.penalties import loss_named, regularizer_named
-from cvxpriv.privacy import Accounting
+from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.private_records import accounting_document, accounting_of, finite_or_none, none_as_infinite, read_fit
 from cvxpriv.runs.saved import write_run
-from cvxpriv.schedules.steps import Release
 
 from . import algorithm
 from .blocks import centre
@@ -62,9 +61,9 @@ class PrivateSharingRun(Fitted):
     ----------
     settings : PrivateSettings
     accounting : Accounting
-        Exact Gaussian composition, the looser rules beside it, and Corollary 1 as printed.
+        Of the ledger: exact composition, the looser rules beside it, and Corollary 1 as printed.
     ledger : tuple of Release
-        Every release: step, pass, mu.
+        Every release: of which party in which pass, what it costs, and whom.
     released : mapping of str to ndarray
         What everyone knows at the end: `v/m` (N,), `z`, `y`, `noise/m`, `sensitivity/m`, `kept/m`, the `weights`, and
         the `labels` that the centre used: public ones, or flipped ones, which its dual shows.
@@ -151,7 +150,7 @@ class PrivateSharingRun(Fitted):
             "private": True,
             "settings": _settings_document(self.settings),
             "accounting": accounting_document(self.accounting),
-            "ledger": [asdict(release) for release in self.ledger],
+            "ledger": ledger_document(self.ledger),
             "released": {name: values.tolist() for name, values in self.released.items()},
             "warnings": self.warnings,
             "history": self.history.to_dict(orient="list"),
@@ -178,7 +177,7 @@ class PrivateSharingRun(Fitted):
             classes=None if classes is None else np.array(classes),
             settings=PrivateSettings(**{**settings, **infinite, "bounds": bounds}),
             accounting=accounting_of(document["accounting"]),
-            ledger=tuple(Release(**one) for one in document["ledger"]),
+            ledger=ledger_of(document["ledger"]),
             released={name: np.array(values) for name, values in document["released"].items()},
             warnings=tuple(document["warnings"]),
             history=pd.DataFrame(document["history"]),

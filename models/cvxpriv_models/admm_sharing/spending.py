@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from cvxpriv.privacy import Accounting, Claim, account
-from cvxpriv.schedules.steps import Release
-
-from .labels import LABELS
+from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
 
 __all__ = ["corollary_1", "parties_touched", "spent"]
 
@@ -34,19 +32,9 @@ def corollary_1(mu: float, epochs: int, delta: float) -> Claim:
 
 
 def spent(
-    ledger: Sequence[Release],
-    delta: float,
-    adjacency: str,
-    *,
-    neighbours: str,
-    labels_epsilon: float = 0.0,
-    degenerate: bool = False,
-    secure: bool = True,
+    ledger: Sequence[Release], delta: float, adjacency: str, *, neighbours: str, secure: bool = True
 ) -> Accounting:
-    """Return the guarantee of a ledger.
-
-    A person's row stands in every party, so that every release counts. Any other change is within one party, and the
-    releases of one party count. Flipped labels add their epsilon, by basic composition.
+    """Return the guarantee of a ledger, and beside it what the paper states of the same releases.
 
     Parameters
     ----------
@@ -55,27 +43,16 @@ def spent(
     adjacency : str
     neighbours : str
         In words.
-    labels_epsilon : float
-        Of the randomised labels; 0 when they are shared.
-    degenerate : bool
-        The noise lies in the range of the data: no rule holds.
     secure : bool
     """
-    by_party: dict[str, list[float]] = {}
-    for entry in ledger:
-        if entry.step != LABELS:
-            by_party.setdefault(entry.step, []).append(entry.mu)
-    longest = max(by_party.values(), key=len, default=[])
-    mus = [mu for one in by_party.values() for mu in one] if adjacency == "row" else longest
-    printed = [corollary_1(longest[0], len(longest), delta)] if longest else []
-    if printed and adjacency == "row" and len(by_party) > 1:
-        printed = [replace(printed[0], holds=False, note=f"counts the releases of one party, not of {len(by_party)}")]
-    found = account(mus or [0.0], delta, neighbours=neighbours, printed=printed, secure=secure)
-    claims = found.claims
-    if labels_epsilon > 0.0:
-        note = f"{labels_epsilon:g} of it for the randomised labels"
-        claims = tuple(replace(one, epsilon=one.epsilon + labels_epsilon, note=one.note or note) for one in claims)
-    if degenerate:
-        why = "the noise lies in the range of the data, which differs between neighbours"
-        claims = tuple(replace(one, holds=False, note=why) for one in claims)
-    return replace(found, claims=claims, releases=len(mus))
+    by_party = Counter(entry.source for entry in ledger if entry.mu is not None)
+    printed = []
+    if by_party:
+        mu = max(entry.mu for entry in ledger if entry.mu is not None)
+        printed = [corollary_1(mu, max(by_party.values()), delta)]
+        flaws = [entry.flaw for entry in ledger if entry.flaw]
+        if adjacency == "row" and len(by_party) > 1:
+            flaws.append(f"counts the releases of one party, not of {len(by_party)}")
+        if flaws:
+            printed = [replace(printed[0], holds=False, note=flaws[0])]
+    return account_ledger(ledger, delta, neighbours=neighbours, printed=printed, secure=secure)

@@ -15,7 +15,7 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, Values, single, stack
-from cvxpriv.privacy import Noise, account
+from cvxpriv.privacy import Noise, Release, account_ledger
 from cvxpriv.runs.private_records import history_of_loop
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Draw, Loop, Public, Sweep, Update
@@ -75,12 +75,10 @@ def solve_noisy_descent(
         penalty=problem.penalty,
         classes=problem.classes,
         names=problem.names,
-        accounting=account(
-            [release.mu for release in context.ledger],
-            delta,
-            neighbours=neighbours(settings.adjacency, average.divisor),
-            secure=noise.secure,
+        accounting=account_ledger(
+            context.ledger, delta, neighbours=neighbours(settings.adjacency, average.divisor), secure=noise.secure
         ),
+        ledger=tuple(context.ledger),
         settings=settings,
         history=history_of_loop(context.history, LOOP),
         interrupted=context.interrupted,
@@ -95,7 +93,7 @@ def _noisy_gradient(average: ClippedGradient, settings: PrivateSettings) -> Draw
         return {"noisy": (clean + noise.normal(settings.noise_scale, clean.shape))[None]}
 
     mu = average.sensitivity(settings.adjacency) / settings.noise_scale
-    return Draw("noisy gradient", fn, frozenset({"theta"}), frozenset({"noisy"}), mu)
+    return Draw("noisy gradient", fn, frozenset({"theta"}), frozenset({"noisy"}), [Release(mu=mu)])
 
 
 def _step(settings: PrivateSettings) -> Update:

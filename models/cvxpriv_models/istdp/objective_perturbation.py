@@ -26,7 +26,7 @@ from scipy.linalg import cho_factor, cho_solve
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import LOSSES
-from cvxpriv.privacy import Accounting, Claim, Noise
+from cvxpriv.privacy import Noise, Release, account_ledger
 
 from .clipping import ADJACENCIES, clipped_rows, neighbours
 from .gradient_descent import smooth_weight
@@ -105,14 +105,15 @@ def solve_objective_perturbation(
     rows = clipped_rows(problem.design, row_bound)
     theta = _minimiser(problem, rows, lam + spent.more, b, divisor)
     note = f"pure; {spent.determinant:.3g} of it for the Hessian, {spent.more:.3g} added to lam"
-    claim = Claim("objective perturbation", epsilon, 0.0, note=note)
+    ledger = (Release(epsilon=epsilon, step="coefficients", iteration=1, note=note),)
     return PrivateSparseRun(
         theta=theta,
         loss=problem.loss,
         penalty=problem.penalty,
         classes=problem.classes,
         names=problem.names,
-        accounting=Accounting((claim,), np.inf, 1, neighbours(adjacency, divisor), secure=noise.secure),
+        accounting=account_ledger(ledger, neighbours=neighbours(adjacency, divisor), secure=noise.secure),
+        ledger=ledger,
         settings=PrivateSettings(
             "objective-perturbation", 1, slope * row_bound, "none", adjacency, "last", 1.0 / spent.rate, step_limit=0.0
         ),

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError, PrivacyError
-from cvxpriv.privacy import Noise, account, noise_scale
+from cvxpriv.privacy import Noise, Release, account_ledger, noise_scale
 
 from .clipping import ADJACENCIES, clipped_rows, neighbours
 from .model import ISTDP
@@ -84,15 +84,15 @@ def solve_output_perturbation(
     sensitivity = minimiser_sensitivity(problem, row_bound, adjacency, divisor)
     scale = noise_scale(sensitivity, epsilon, delta)
     theta = _minimiser(problem, row_bound, divisor)
+    ledger = (Release(mu=sensitivity / scale, step="coefficients", iteration=1),)
     return PrivateSparseRun(
         theta=theta + noise.normal(scale, theta.shape),
         loss=problem.loss,
         penalty=problem.penalty,
         classes=problem.classes,
         names=problem.names,
-        accounting=account(
-            [sensitivity / scale], delta, neighbours=neighbours(adjacency, divisor), secure=noise.secure
-        ),
+        accounting=account_ledger(ledger, delta, neighbours=neighbours(adjacency, divisor), secure=noise.secure),
+        ledger=ledger,
         settings=PrivateSettings(
             "output-perturbation", 1, problem.loss.slope * row_bound, "none", adjacency, "last", scale, step_limit=0.0
         ),

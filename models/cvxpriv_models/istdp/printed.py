@@ -15,13 +15,13 @@ import numpy as np
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, Values, single, stack
-from cvxpriv.privacy import Accounting, Claim, Noise
+from cvxpriv.privacy import Claim, Noise, Release, account_ledger
 from cvxpriv.runs.private_records import history_of_loop
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Draw, Loop, Sweep, Update
 from cvxpriv.schedules.stopping import Never
 
-from .clipping import ClippedGradient
+from .clipping import ClippedGradient, neighbours
 from .closed_form import barzilai_borwein, proximal
 from .private_run import LOOP, PrivateSettings, PrivateSparseRun
 from .problem import Problem
@@ -34,6 +34,7 @@ LEAK = (
     "algorithm='printed' is not private: its step length reads the clean gradient and its line search the clean "
     "objective, and both show in the coefficients; use algorithm='istdp'"
 )
+FLAW = "step and line search read clean data"
 #: Bounds of the length (alpha_min, alpha_max), the line search's beta and eta, and its most trials.
 SHORTEST, LONGEST, BETA, SHRINK, TRIALS = 1e-6, 1e6, 1e-4, 0.5, 60
 
@@ -73,14 +74,21 @@ def solve_printed(
     )
     context = Context(ClosedForm(), starts=np.arange(1), noise=noise)
     final = single(run(loop, stack([{**begin, "step": LONGEST, "taken": np.nan}]), context), 0)
-    claim = Claim("Theorem 3.3, as printed", epsilon, delta, holds=False, note="step and line search read clean data")
+    claim = Claim("Theorem 3.3, as printed", epsilon, delta, holds=False, note=FLAW)
     return PrivateSparseRun(
         theta=final["theta"],
         loss=problem.loss,
         penalty=problem.penalty,
         classes=problem.classes,
         names=problem.names,
-        accounting=Accounting((claim,), np.inf, len(context.ledger), adjacency, secure=noise.secure),
+        accounting=account_ledger(
+            context.ledger,
+            delta,
+            neighbours=neighbours(adjacency, average.divisor),
+            printed=[claim],
+            secure=noise.secure,
+        ),
+        ledger=tuple(context.ledger),
         settings=PrivateSettings(
             "printed", iterations, average.clip, "clean-bb", adjacency, "last", noise_scale=scale, step_limit=LONGEST
         ),
@@ -96,7 +104,7 @@ def _gradient(average: ClippedGradient, scale: float, mu: float) -> Draw:
         clean = average.at(state["theta"][0])
         return {"clean": clean[None], "noisy": (clean + noise.normal(scale, clean.shape))[None]}
 
-    return Draw("step 1.1", fn, frozenset({"theta"}), frozenset({"clean", "noisy"}), mu)
+    return Draw("step 1.1", fn, frozenset({"theta"}), frozenset({"clean", "noisy"}), [Release(mu=mu, flaw=FLAW)])
 
 
 def _search(problem: Problem) -> Update:

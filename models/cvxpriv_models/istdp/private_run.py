@@ -12,7 +12,7 @@ import pandas as pd
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Accounting
+from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.private_records import accounting_document, accounting_of, read_fit
 from cvxpriv.runs.saved import write_run
@@ -64,7 +64,9 @@ class PrivateSparseRun(SparseFit):
     Attributes
     ----------
     accounting : Accounting
-        What the run guarantees, or that nothing holds for the algorithm as printed.
+        Of the ledger: what the run guarantees, or that nothing holds for the algorithm as printed.
+    ledger : tuple of Release
+        Every release, and what it costs.
     settings : PrivateSettings
     history : DataFrame
         One row an iteration: iteration, step, noisy_gradient (its norm), support. The algorithm as printed has `step`,
@@ -77,6 +79,7 @@ class PrivateSparseRun(SparseFit):
     """
 
     accounting: Accounting
+    ledger: tuple[Release, ...] = field(repr=False)
     settings: PrivateSettings
     history: pd.DataFrame = field(repr=False)
     interrupted: bool = False
@@ -119,6 +122,7 @@ class PrivateSparseRun(SparseFit):
             **self.record(),
             "private": True,
             "accounting": accounting_document(self.accounting),
+            "ledger": ledger_document(self.ledger),
             "settings": asdict(self.settings),
             "history": self.history.to_dict(orient="list"),
             "interrupted": self.interrupted,
@@ -141,6 +145,7 @@ class PrivateSparseRun(SparseFit):
         return cls(
             **vars(fit_of(document)),
             accounting=accounting_of(document["accounting"]),
+            ledger=ledger_of(document["ledger"]),
             settings=PrivateSettings(**document["settings"]),
             history=pd.DataFrame(document["history"]),
             interrupted=document["interrupted"],

@@ -7,17 +7,18 @@ In each round every node releases one vector; the rest of the round is `Public`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array, Values, single
-from cvxpriv.privacy import Noise, noise_source
+from cvxpriv.privacy import Noise, Release, noise_source
 from cvxpriv.reports.progress import track
 from cvxpriv.runs.private_records import history_of_loop
 from cvxpriv.schedules.history import History
@@ -32,7 +33,7 @@ from .penalties import checked_gamma
 from .private_run import PrivateConsensusRun
 from .private_settings import Budget, PrivateSettings, Releases, releases_of, require_private
 from .problem import Problem
-from .spending import accounted, privacy_loss
+from .spending import accounted, node_costs
 from .updates import edge_weights
 
 if TYPE_CHECKING:
@@ -139,38 +140,32 @@ def solve_private(
         return None if callback is None else callback(name, iteration, figures)
 
     context = Context(ClosedForm(), History(), each, starts=np.arange(1), noise=noise)
-    published: list[Array] = []
-    loop = private_rounds(problem, settings, table, releases, published)
+    loop = private_rounds(problem, settings, table, releases)
     state = single(run_schedule(loop, initial_state(problem, init), context), 0)
-    done = len(context.ledger)
+    done, labels = len(context.published), problem.network.labels
+    printed = releases.printed[:done].sum(axis=0) if np.isfinite(releases.printed).all() else None
     return PrivateConsensusRun(
         parameters=state["odd"],
         loss_name=problem.loss.name,
         classes=problem.classes,
-        labels=problem.network.labels,
+        labels=labels,
         settings=settings,
-        accounting=accounted(releases, done, delta, secure=noise.secure),
-        privacy_loss=privacy_loss(
-            releases, problem.network.labels, problem.rows.counts.astype(float), done, recycled=algorithm in RECYCLING
-        ),
-        released=np.array(published).reshape(done, *state["odd"].shape),
+        accounting=accounted(context.ledger, delta, printed, secure=noise.secure),
+        ledger=tuple(context.ledger),
+        privacy_loss=_privacy_loss(problem, settings, releases, context.ledger, printed),
+        released=np.array([written["odd"][0] for written in context.published]).reshape(done, *state["odd"].shape),
         history=history_of_loop(context.history, LOOP),
         interrupted=context.interrupted,
     )
 
 
-def private_rounds(
-    problem: Problem, settings: PrivateSettings, table: Array, releases: Releases, published: list[Array]
-) -> Loop:
-    """Return the schedule: one release a round, and every other step `Public`.
-
-    What is published is appended to `published`, (N, d) a round.
-    """
+def private_rounds(problem: Problem, settings: PrivateSettings, table: Array, releases: Releases) -> Loop:
+    """Return the schedule: one release of every node a round, and every other step `Public`."""
     recycles = settings.algorithm in RECYCLING
     last = even_update(problem, settings.variant, settings.gamma) if recycles else Public(carry(), RELEASED)
     penalty, dual = (Public(step, RELEASED) for step in (penalty_step(table), dual_update(problem, settings.variant)))
     return Loop(
-        Sweep([penalty, _release(problem, settings, releases, published), dual, last]),
+        Sweep([penalty, _release(problem, settings, releases), dual, last]),
         stop=Never(),
         limit=settings.rounds,
         measure=_figures(problem),
@@ -178,12 +173,35 @@ def private_rounds(
     )
 
 
-def _release(problem: Problem, settings: PrivateSettings, releases: Releases, published: list[Array]) -> Draw:
+def _privacy_loss(
+    problem: Problem, settings: PrivateSettings, releases: Releases, ledger: Sequence[Release], printed: Array | None
+) -> pd.DataFrame:
+    """What the ledger's releases cost each node: see `PrivateConsensusRun.privacy_loss`."""
+    costs, rows = node_costs(ledger, problem.network.labels), problem.rows.counts.astype(float)
+    if releases.mu:
+        return pd.DataFrame({"rows": rows, "mu": costs["mu"]})
+    times = 2.0 if settings.algorithm in RECYCLING else 1.0
+    unknown = np.full(rows.size, np.nan)
+    return pd.DataFrame(
+        {
+            "rows": rows,
+            "alpha": releases.alpha,
+            "tight": costs["epsilon"],
+            "printed": unknown if printed is None else printed,
+            "conventional": times * costs["epsilon"],
+        }
+    )
+
+
+def _release(problem: Problem, settings: PrivateSettings, releases: Releases) -> Draw:
     """(18), or (14) and noise on its answer: every node publishes one vector."""
     adjacency, shape = problem.network.adjacency, (problem.nodes, problem.features)
 
+    def turn(state: Values) -> int:
+        return int(state["round"][0]) - 1
+
     def fn(state: Values, noise: Noise) -> Values:
-        scale = releases.scale[len(published)][:, None]
+        scale = releases.scale[turn(state)][:, None]
         drawn = noise.normal(1.0, shape) if releases.mu else noise.gamma_ball(shape[1], 1.0, shape[0])
         inside = settings.perturbation == "objective"
         linear = scale * drawn if inside else np.zeros(shape)
@@ -192,16 +210,15 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases, pu
         if not found.residual.max() <= settings.tol:
             raise PrivacyError(
                 f"a node did not reach its minimiser to within tol={settings.tol:g}: nothing of this round was "
-                f"released, and {len(published)} rounds before it were, which count; scale the columns to norms near 1"
+                f"released, and {turn(state)} rounds before it were, which count; scale the columns to norms near 1"
             )
         odd = found.f if inside else found.f + scale * drawn
-        published.append(odd)
         return {"odd": odd[None]}
 
-    def worst(state: Values) -> float:
-        return float(releases.epsilon[len(published) - 1].max())
+    def cost(state: Values) -> list[Release]:
+        return releases.entries(turn(state), problem.network.labels)
 
-    return Draw("release", fn, frozenset({"f", "odd", "dual", "eta"}), frozenset({"odd"}), releases.mu, worst)
+    return Draw("release", fn, frozenset({"f", "odd", "dual", "eta", "round"}), frozenset({"odd"}), cost)
 
 
 def _figures(problem: Problem) -> Callable[[Values], Mapping[str, Array]]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Accounting
+from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.private_records import accounting_document, accounting_of, finite_or_none, read_fit
 from cvxpriv.runs.saved import write_run
@@ -30,7 +30,9 @@ class PrivateConsensusRun(Fitted):
     ----------
     settings : PrivateSettings
     accounting : Accounting
-        Of the node that spent most: a record is in one node.
+        Of the ledger: by each rule that of the node that spent most, as a record is in one node.
+    ledger : tuple of Release
+        Every node's release of every round, and what it costs that node's records.
     privacy_loss : DataFrame
         One row a node: rows, alpha, `tight` and `printed` (RADMM (32); NaN for noise on minimisers), and
         `conventional`, the tight bound of conventional ADMM over as many iterations with the same noise. For Gaussian
@@ -45,6 +47,7 @@ class PrivateConsensusRun(Fitted):
 
     settings: PrivateSettings
     accounting: Accounting
+    ledger: tuple[Release, ...] = field(repr=False)
     privacy_loss: pd.DataFrame = field(repr=False)
     released: Array = field(repr=False)
     history: pd.DataFrame = field(repr=False)
@@ -63,6 +66,7 @@ class PrivateConsensusRun(Fitted):
             "private": True,
             "settings": asdict(self.settings),
             "accounting": accounting_document(self.accounting),
+            "ledger": ledger_document(self.ledger),
             "privacy_loss": {
                 name: [finite_or_none(value) for value in column] for name, column in self.privacy_loss.items()
             },
@@ -87,6 +91,7 @@ class PrivateConsensusRun(Fitted):
             **fitted,
             settings=PrivateSettings(**document["settings"]),
             accounting=accounting_of(document["accounting"]),
+            ledger=ledger_of(document["ledger"]),
             privacy_loss=pd.DataFrame(
                 document["privacy_loss"], index=pd.Index(fitted["labels"], name="node"), dtype=float
             ),

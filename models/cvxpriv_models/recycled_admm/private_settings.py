@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +11,12 @@ from scipy import sparse
 
 from cvxpriv.errors import ModelError, PrivacyError, suggest
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import gaussian_mu
+from cvxpriv.privacy import Release, gaussian_mu
 from cvxpriv.privacy.gaussian import require_budget
 
 from .problem import Problem
 from .rows import Part, Rows
-from .spending import gradient_move, objective_epsilon, output_move, printed_epsilon
+from .spending import gradient_move, node_name, objective_epsilon, output_move, printed_epsilon
 from .updates import edge_weights, reach
 
 __all__ = ["ALGORITHMS", "PERTURBATIONS", "Budget", "PrivateSettings", "Releases", "releases_of", "require_private"]
@@ -47,7 +48,7 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """What the nodes' releases are, round by round.
+    """How the nodes release, round by round: a plan, of which the ledger holds what was carried out.
 
     Attributes
     ----------
@@ -68,6 +69,14 @@ class Releases:
     epsilon: Array
     printed: Array
     mu: float = 0.0
+
+    def entries(self, turn: int, labels: Sequence[Hashable]) -> list[Release]:
+        """Return what the ledger says of a round, counted from 0: one release a node, which touches its own records."""
+        names = [node_name(label) for label in labels]
+        if self.mu:
+            return [Release(mu=self.mu, source=name, touches=name) for name in names]
+        costs = self.epsilon[turn].tolist()
+        return [Release(epsilon=cost, source=name, touches=name) for cost, name in zip(costs, names, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -18,27 +18,25 @@ that by 2.8 C c1 / (B_i mu_i), which needs a condition on eta that this bound do
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
 
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Accounting, Claim, account, account_pure
-
-if TYPE_CHECKING:
-    from .private_settings import Releases
+from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
+from cvxpriv.privacy.gaussian import composed
+from cvxpriv.privacy.ledger import touching
 
 __all__ = [
     "NEIGHBOURS",
     "accounted",
     "gradient_move",
+    "node_costs",
+    "node_name",
     "objective_epsilon",
     "output_move",
     "printed_epsilon",
-    "privacy_loss",
 ]
 
 NEIGHBOURS = "one record of one node replaced; the graph and every node's number of records public"
@@ -88,32 +86,26 @@ def printed_epsilon(alpha: Array, rows: Array, weight: float, convexity: Array, 
     return (2.0 * weight / rows) * (1.4 * curvature / convexity + alpha)
 
 
-def accounted(releases: Releases, rounds: int, delta: float | None, *, secure: bool = True) -> Accounting:
-    """Return what so many rounds guarantee a record of any node: of each rule, that of the node that spends most by it.
-
-    Nodes that spend the same sum may spread it over the rounds differently, and the rules but the sum tell them apart.
-    """
-    if releases.mu:
-        assert delta is not None
-        return account([releases.mu] * rounds, delta, neighbours=NEIGHBOURS, secure=secure)
-    printed = releases.printed[:rounds].sum(axis=0)
-    claims = [Claim(PRINTED, float(printed.max()), 0.0)] if np.isfinite(printed).all() else []
-    nodes = [
-        account_pure(own, delta, neighbours=NEIGHBOURS, printed=claims, secure=secure)
-        for own in releases.epsilon[:rounds].T
-    ]
-    rules = zip(*(node.claims for node in nodes), strict=True)
-    return replace(nodes[0], claims=tuple(max(rule, key=lambda claim: claim.epsilon) for rule in rules))
+def node_name(label: Hashable) -> str:
+    """Return how the ledger calls a node, and its records."""
+    return f"node {label!r}"
 
 
-def privacy_loss(
-    releases: Releases, labels: tuple[Hashable, ...], rows: Array, rounds: int, recycled: bool
-) -> pd.DataFrame:
-    """Return what so many rounds cost each node: see `PrivateConsensusRun.privacy_loss`."""
-    if releases.mu:
-        columns = {"mu": np.full(rows.size, releases.mu * np.sqrt(rounds))}
-    else:
-        tight, printed = (table[:rounds].sum(axis=0) for table in (releases.epsilon, releases.printed))
-        conventional = 2.0 * tight if recycled else tight
-        columns = {"alpha": releases.alpha, "tight": tight, "printed": printed, "conventional": conventional}
-    return pd.DataFrame({"rows": rows, **columns}, index=pd.Index(labels, name="node"))
+def accounted(
+    ledger: Sequence[Release], delta: float | None, printed: Array | None = None, *, secure: bool = True
+) -> Accounting:
+    """Return what a ledger guarantees a record of any node; beside it the sums that RADMM (32) states, (N,)."""
+    claims = [] if printed is None else [Claim(PRINTED, float(printed.max()), 0.0)]
+    return account_ledger(ledger, delta, neighbours=NEIGHBOURS, printed=claims, secure=secure)
+
+
+def node_costs(ledger: Sequence[Release], labels: tuple[Hashable, ...]) -> pd.DataFrame:
+    """Return what a ledger's releases cost each node's records: the sum of `epsilon`, and `mu` of them together."""
+    several = [touching(ledger, node_name(label)) for label in labels]
+    return pd.DataFrame(
+        {
+            "epsilon": [sum(entry.epsilon for entry in own if entry.epsilon is not None) for own in several],
+            "mu": [composed([entry.mu for entry in own if entry.mu is not None]) for own in several],
+        },
+        index=pd.Index(labels, name="node"),
+    )

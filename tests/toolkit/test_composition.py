@@ -1,0 +1,158 @@
+"""Composition of pure and Gaussian releases: against formulas of their own, a peer, and simulation; the ledger."""
+
+from __future__ import annotations
+
+from math import comb
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from cvxpriv.errors import PrivacyError
+from cvxpriv.privacy import (
+    Release,
+    account_ledger,
+    account_pure,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    mu_beside,
+    optimal_delta,
+    optimal_epsilon,
+)
+
+
+def kairouz_oh_viswanath(epsilon: float, rounds: int, index: int) -> tuple[float, float]:
+    """Theorem 3.3 of the paper as it stands there: the (epsilon, delta) of `rounds` releases, for one index i."""
+    total = sum(
+        comb(rounds, way) * (np.exp((rounds - way) * epsilon) - np.exp((rounds - 2 * index + way) * epsilon))
+        for way in range(index)
+    )
+    return (rounds - 2 * index) * epsilon, float(total / (1.0 + np.exp(epsilon)) ** rounds)
+
+
+@pytest.mark.parametrize(("rounds", "epsilon"), [(1, 0.5), (7, 0.3), (50, 0.05), (30, 1.0)])
+def test_equal_pure_releases_have_the_delta_of_the_theorem_at_each_of_its_epsilons(rounds: int, epsilon: float) -> None:
+    for index in range(rounds // 2 + 1):
+        together, delta = kairouz_oh_viswanath(epsilon, rounds, index)
+        assert optimal_delta(together, [epsilon] * rounds) == pytest.approx(delta, rel=1e-9, abs=1e-15)
+        if 1e-12 < delta < 1.0:
+            assert optimal_epsilon(delta, [epsilon] * rounds) == pytest.approx(together, rel=1e-7, abs=1e-9)
+
+
+def test_fifty_releases_of_a_twentieth_cost_one_and_a_half_at_a_millionth() -> None:
+    assert optimal_epsilon(1e-6, [0.05] * 50) == pytest.approx(1.489, abs=1e-3)
+    assert account_pure([0.05] * 50, 1e-6, neighbours="row").epsilon < 1.5 < 1.66
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.floats(0.01, 1.5), min_size=2, max_size=9), st.floats(0.0, 3.0))
+def test_unequal_pure_releases_are_bounded_from_above_and_closely(epsilons: list[float], epsilon: float) -> None:
+    # Every way that the coins may fall: 2^9 at most.
+    signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * len(epsilons))).reshape(len(epsilons), -1)
+    chances = np.prod([1.0 / (1.0 + np.exp(-sign * one)) for sign, one in zip(signs, epsilons, strict=True)], axis=0)
+    exact = float(np.sum(chances * np.maximum(-np.expm1(epsilon - np.array(epsilons) @ signs), 0.0)))
+    found = optimal_delta(epsilon, epsilons)
+    # Each loss is rounded up by at most a part of 2^18 of their sum.
+    assert exact * (1.0 - 1e-12) <= found <= exact + sum(epsilons) * len(epsilons) / 2**17
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.7, 2.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 2.0])
+def test_a_coin_and_a_gaussian_number_have_the_delta_that_integrates_their_densities(mu: float, epsilon: float) -> None:
+    coin = np.exp(0.5) / (1.0 + np.exp(0.5))
+
+    def above(x: float) -> float:
+        true, false = norm.pdf(x, mu), norm.pdf(x)
+        first = coin * true - np.exp(epsilon) * (1.0 - coin) * false
+        return float(max(first, 0.0) + max((1.0 - coin) * true - np.exp(epsilon) * coin * false, 0.0))
+
+    points = [(epsilon - sign * 0.5) / mu + mu / 2.0 for sign in (-1.0, 1.0)]
+    inside = [point for point in points if -12.0 < point < 15.0]
+    exact, _ = quad(above, -12.0, 15.0, points=inside, epsabs=1e-13, limit=500)
+    assert optimal_delta(epsilon, [0.5], mu) == pytest.approx(exact, abs=1e-10)
+
+
+@pytest.mark.parametrize(("epsilons", "mu"), [([0.5], 0.3), ([0.2] * 10, 0.5), ([0.4] * 3, 0.05)])
+def test_a_peer_bounds_mixed_releases_from_above_and_comes_close(epsilons: list[float], mu: float) -> None:
+    dp_accounting = pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    step = 1e-4
+    together = pld.from_gaussian_mechanism(1.0 / mu, value_discretization_interval=step)
+    for epsilon in epsilons:
+        coin = pld.from_randomized_response(2.0 / (1.0 + np.exp(epsilon)), 2, value_discretization_interval=step)
+        together = together.compose(coin)
+    assert dp_accounting is not None
+    ours, theirs = optimal_epsilon(1e-6, epsilons, mu), together.get_epsilon_for_delta(1e-6)
+    # The peer rounds the losses up to its grid, and so do we for coins that are not alike.
+    assert ours - 1e-6 <= theirs <= ours + step * (len(epsilons) + 1)
+
+
+@given(st.floats(0.05, 3.0), st.floats(0.01, 0.9), st.floats(-30.0, -2.0))
+@settings(max_examples=50, deadline=None)
+def test_mu_beside_pure_releases_is_the_inverse_on_the_safe_side(epsilon: float, part: float, log_delta: float) -> None:
+    delta = float(np.exp(log_delta))
+    mu = mu_beside(epsilon, delta, [part * epsilon])
+    assert gaussian_mu((1.0 - part) * epsilon, delta) * (1.0 - 1e-9) <= mu <= gaussian_mu(epsilon, delta)
+    assert epsilon * (1.0 - 1e-6) < optimal_epsilon(delta, [part * epsilon], mu) <= epsilon
+
+
+@pytest.mark.parametrize("log_mu", np.linspace(-9.0, 1.0, 21))
+def test_a_tiny_mu_has_a_right_delta_and_its_epsilon_is_rounded_outwards(log_mu: float) -> None:
+    def exact(epsilon: float, mu: float) -> mpmath.mpf:
+        ratio, half = mpmath.mpf(epsilon) / mpmath.mpf(mu), mpmath.mpf(mu) / 2
+        return mpmath.ncdf(half - ratio) - mpmath.exp(mpmath.mpf(epsilon)) * mpmath.ncdf(-half - ratio)
+
+    mu = float(10.0**log_mu)
+    with mpmath.workdps(60):
+        for ratio in (0.0, 0.3, 1.0, 4.0, 8.0, 20.0):
+            assert abs(gaussian_delta(ratio * mu, mu) / exact(ratio * mu, mu) - 1) < 1e-11
+        for delta in (1e-3, 1e-6, 1e-9, 1e-12):
+            epsilon = gaussian_epsilon(delta, mu)
+            if epsilon > 0.0:
+                assert delta * (1.0 - 3e-9) < exact(epsilon, mu) <= delta
+            largest = gaussian_mu(0.3, delta)
+            assert delta * (1.0 - 1e-8) < exact(0.3, largest) <= delta
+
+
+class TestLedger:
+    """What a ledger may hold, and whom a neighbour's change concerns."""
+
+    def test_of_several_groups_each_rule_takes_the_one_that_is_touched_most(self) -> None:
+        ledger = [Release(mu=0.2, touches="a"), Release(mu=0.1, touches="b"), Release(mu=0.3)]
+        found = account_ledger(ledger, 1e-6, neighbours="one record")
+        assert found.mu == pytest.approx(np.hypot(0.2, 0.3))
+        assert found.epsilon == pytest.approx(gaussian_epsilon(1e-6, float(np.hypot(0.2, 0.3))), rel=1e-14)
+        assert found.releases == 2
+
+    def test_a_group_without_gaussian_releases_counts_beside_one_that_has_them(self) -> None:
+        ledger = [Release(mu=0.1, touches="a"), Release(epsilon=3.0, touches="b")]
+        assert account_ledger(ledger, 1e-6, neighbours="one record").epsilon == pytest.approx(3.0, rel=1e-5)
+
+    def test_an_empty_ledger_has_spent_nothing(self) -> None:
+        for delta in (None, 1e-6):
+            found = account_ledger([], delta, neighbours="one record")
+            assert (found.epsilon, found.releases, found.mu) == (0.0, 0, 0.0)
+
+    def test_a_flaw_in_one_release_takes_the_guarantee_from_all(self) -> None:
+        ledger = [Release(mu=0.1), Release(mu=0.1, flaw="reads clean data")]
+        found = account_ledger(ledger, 1e-6, neighbours="one record")
+        assert {claim.note for claim in found.claims} == {"reads clean data"}
+        with pytest.raises(PrivacyError, match="no rule holds"):
+            _ = found.epsilon
+
+    def test_gaussian_releases_need_a_delta(self) -> None:
+        with pytest.raises(PrivacyError, match="delta is missing"):
+            account_ledger([Release(mu=0.1)], neighbours="one record")
+
+    @pytest.mark.parametrize(
+        "cost", [{}, {"mu": 0.1, "epsilon": 0.1}, {"mu": -0.1}, {"epsilon": np.inf}, {"mu": np.nan}]
+    )
+    def test_an_entry_is_gaussian_or_pure_and_costs_a_finite_number(self, cost: dict[str, float]) -> None:
+        with pytest.raises(PrivacyError):
+            Release(**cost)  # type: ignore[arg-type]
