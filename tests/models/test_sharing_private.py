@@ -22,11 +22,7 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import loss_named
 from cvxpriv.privacy import EVERYONE, Noise, PrivacyWarning, audit, gaussian_delta, gaussian_mu, mu_beside
 from cvxpriv.schedules.running import run as run_schedule
-<<<<<<< HEAD
-from cvxpriv.schedules.steps import Context, Release as LedgerEntry
-=======
 from cvxpriv.schedules.steps import Context
->>>>>>> 31a48d7 (The ledger is the only source of accounting: releases say whom they touch; exact composition of pure and Gaussian releases; loops around a draw see released entries alone)
 from tests.models.sharing_cases import columns, split
 
 #: Pairs of neighbours for each bound.

@@ -7,8 +7,7 @@ from math import comb
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -40,8 +39,8 @@ def test_equal_pure_releases_have_the_delta_of_the_theorem_at_each_of_its_epsilo
     for index in range(rounds // 2 + 1):
         together, delta = kairouz_oh_viswanath(epsilon, rounds, index)
         assert optimal_delta(together, [epsilon] * rounds) == pytest.approx(delta, rel=1e-9, abs=1e-15)
-        if 1e-12 < delta < 1.0:
-            assert optimal_epsilon(delta, [epsilon] * rounds) == pytest.approx(together, rel=1e-7, abs=1e-9)
+        if 1e-12 < delta < 0.5:  # above, a margin of 1e-10 in delta is more than 1e-9 in epsilon
+            assert optimal_epsilon(delta, [epsilon] * rounds) == pytest.approx(together, rel=1e-7, abs=1e-8)
 
 
 def test_fifty_releases_of_a_twentieth_cost_one_and_a_half_at_a_millionth() -> None:
