@@ -77,8 +77,8 @@ class Formulations:
         ModelError
             Jinja2 is missing.
         """
-        from cvxpriv.reports.page import Report, Section, Table, write
-        from cvxpriv.reports.provenance import machine, versions
+        from cvxpriv.reports.facts import Facts, Section, Table
+        from cvxpriv.reports.page import write
 
         def section(title: str, names: Sequence[str], text: str = "", heat: Sequence[str] = ()) -> Section:
             frame = self.table[["formulation", "solver", *names]].rename(columns=lambda name: name.replace("_", " "))
@@ -99,7 +99,7 @@ class Formulations:
             section("Size", ["cones", "rows", "columns", "nonzeros"], "Of the cone program that the solver gets."),
             section("Time", ["compile_seconds", "solve_seconds", "iterations"], "Each once, from a cold start."),
         ]
-        return write(Report(title, summary, sections=sections, made_with={**versions(), **machine()}), path)
+        return write(Facts(title, summary, sections=sections), path)
 
     def __str__(self) -> str:
         figures = ["value", "accuracy", "natural", "rows", "nonzeros", "compile", "solve"]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from cvxpriv.certify.verdicts import VERDICTS
+from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import format_cell
-from cvxpriv.reports.provenance import machine, versions
-
-if TYPE_CHECKING:
-    from cvxpriv.reports.page import Report, Section
 
 __all__ = ["aligned", "page", "plain_text", "worst_first"]
 
@@ -97,15 +94,13 @@ def aligned(head: Sequence[str], body: Sequence[Sequence[str]], left: int) -> li
     ]
 
 
-def page(check: Shown, title: str) -> Report:
+def page(check: Shown, title: str) -> Facts:
     """The cross-check as a report, ready to be rendered."""
-    from cvxpriv.reports.page import Headline, Report
-
     table = check.table
     counts = table["verdict"].value_counts()
     cases = table["case"].nunique()
     headlines = [
-        Headline(label, int(counts.get(verdict, 0)), "", detail)
+        Fact(label, int(counts.get(verdict, 0)), detail=detail, main=True)
         for verdict, label, detail in (
             ("WRONG", "wrong", "claims that the residuals refute"),
             ("failed", "failed", "no usable answer"),
@@ -122,14 +117,12 @@ def page(check: Shown, title: str) -> Report:
         *(_values(check), _bounds(check), _times(check)),
     ]
     sections = [part for part in parts if part is not None]
-    return Report(title, summary, headlines, sections, {**versions(), **machine()})
+    return Facts(title, summary, headlines, sections)
 
 
 def _section(
     title: str, text: str, frame: pd.DataFrame, notes: Sequence[str] = (), heat: Sequence[str] = ()
 ) -> Section:
-    from cvxpriv.reports.page import Section, Table
-
     headings = {name: _HEADINGS.get(name, name.replace("_", " ")) for name in map(str, frame.columns)}
     if "gap" in headings:
         headings["gap"] = "gap to reference"

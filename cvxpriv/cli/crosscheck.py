@@ -10,12 +10,12 @@ import click
 
 from cvxpriv import models
 from cvxpriv.certify.page import largest_residual, worst_first
-from cvxpriv.cli.layout import number, paragraph, residual, table
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import Outputs, require_writable
 from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
 from cvxpriv.cli.terminal import Terminal, solvers_silent
 from cvxpriv.errors import Disagreement, ModelError, suggest
+from cvxpriv.reports.layout import number, paragraph, residual, table
 
 if TYPE_CHECKING:
     from cvxpriv.certify.cases import Case, Target

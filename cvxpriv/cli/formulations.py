@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cvxpriv.cli.divergences import METAVAR, divergence_or_text
-from cvxpriv.cli.layout import number, paragraph, residual, table
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.terminal import Terminal, solvers_silent
+from cvxpriv.reports.layout import number, paragraph, residual, table
 
 if TYPE_CHECKING:
     from cvxpriv.certify import Formulations

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from cvxpriv.cli.layout import number, paragraph, table
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import require_writable
 from cvxpriv.cli.studies import exact_zero
@@ -16,6 +15,7 @@ from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import RELEASED
 from cvxpriv.reports.files import write_text
+from cvxpriv.reports.layout import number, paragraph, table
 from cvxpriv.tables.frames import read_table
 
 __all__ = ["release"]

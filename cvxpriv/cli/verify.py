@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from cvxpriv.cli.divergences import METAVAR, divergence_or_text
-from cvxpriv.cli.layout import number, paragraph, table
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.terminal import Terminal, solvers_silent
 from cvxpriv.errors import ModelError
+from cvxpriv.reports.layout import number, paragraph, table
 
 if TYPE_CHECKING:
     from cvxpriv.divergences.verification import Verification

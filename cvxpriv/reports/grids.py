@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from cvxpriv.reports.facts import Table
 from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_number
-
-if TYPE_CHECKING:
-    from cvxpriv.reports.page import Table
 
 __all__ = ["BADGES", "Cell", "Grid", "grid"]
 
@@ -53,7 +51,7 @@ def grid(table: Table) -> Grid:
     frame = table.frame.reset_index(allow_duplicates=True) if table.index else table.frame
     names = list(frame.columns)
     order = sorted(range(len(names)), key=lambda j: names[j] != table.verdict)  # stable: the verdict first
-    columns = [_column(frame.iloc[:, j].tolist(), names[j] == table.verdict, names[j] in table.heat) for j in order]
+    columns = [_column(frame.iloc[:, j].tolist(), table, names[j]) for j in order]
     kinds = [next((cell.kind for cell in column if cell.text != MISSING), "text") for column in columns]
     headings = [Cell(format_cell(names[j]), kind) for j, kind in zip(order, kinds, strict=True)]
     rows = [list(row) for row in zip(*columns, strict=True)]
@@ -61,9 +59,11 @@ def grid(table: Table) -> Grid:
     return Grid(table.caption, headings, rows, counts, table.sortable, bool(set(table.heat) & set(names)))
 
 
-def _column(values: list[object], verdicts: bool, heated: bool) -> list[Cell]:
-    texts = [format_cell(value, HEATED_DIGITS if heated else DIGITS) for value in values]
-    if verdicts:
+def _column(values: list[object], table: Table, name: str) -> list[Cell]:
+    heated = name in table.heat
+    digits = HEATED_DIGITS if heated else table.digits.get(name, DIGITS)
+    texts = [format_cell(value, digits) for value in values]
+    if name == table.verdict:
         return [Cell(text, "verdict", _badge(text), sort=str(_rank(_badge(text)))) for text in texts]
     known = [value for value, text in zip(values, texts, strict=True) if text != MISSING]
     words = "short" if max(map(len, texts), default=0) <= SHORT else "text"

@@ -16,11 +16,11 @@ import pytest
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.cli.crosscheck import crosscheck_document, crosscheck_text, unsound
 from cvxpriv.cli.interrupts import watched
-from cvxpriv.cli.layout import WIDTH, number, paragraph, residual, table
 from cvxpriv.cli.options import NAMES
 from cvxpriv.cli.outputs import Outputs, require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal, plain_data
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.reports.layout import WIDTH, number, paragraph, residual, table
 
 
 def test_columns_stay_aligned_whatever_their_texts() -> None:

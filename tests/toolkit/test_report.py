@@ -16,9 +16,9 @@ from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.mechanisms.plots import plot_curve
 from cvxpriv.reports import page as report_module
+from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import format_cell, format_number
-from cvxpriv.reports.page import Headline, Picture, Report, Section, Table, render, write
-from cvxpriv.reports.provenance import machine, versions
+from cvxpriv.reports.page import render, write
 
 PNG = b"\x89PNG\r\n\x1a\nrest"
 VOID = {"meta", "img"}
@@ -52,7 +52,7 @@ class Page(HTMLParser):
         return [(tag, attrs.get("class") or "") for tag, attrs in self.tags if tag in ("th", "td")]
 
 
-def full_report() -> Report:
+def full_report() -> Facts:
     checks = pd.DataFrame(
         {
             "solver": ["CLARABEL", "SCS", "ECOS", "OSQP", "new"],
@@ -61,16 +61,18 @@ def full_report() -> Report:
         }
     )
     figure = plot_curve(pd.DataFrame({"utility": [0.0, 1.0], "leakage": [0.0, 0.5]}))
-    return Report(
+    return Facts(
         "Funnel",
         "First paragraph,\nstill first.\n\nSecond paragraph.",
-        [Headline("leakage", 0.0123456, "nats", "95% interval 0.01 to 0.02"), Headline("state", "converged")],
         [
-            Section("Curve", "Text.", [Picture.of(figure, "A rising line", "Down is better.")]),
+            Fact("leakage", 0.0123456, "nats", detail="half of it", interval=(0.01, 0.02), main=True),
+            Fact("state", "converged", main=True),
+        ],
+        [
+            Section("Curve", "Text.", [Picture(figure, "A rising line", "Down is better.")]),
             Section("Checks", tables=[Table(checks, "Residuals are exact.")], notes=["Mind SCS."]),
             Section("Promise", "Not differentially private."),
         ],
-        {**versions(), **machine()},
     )
 
 
@@ -82,8 +84,9 @@ def page() -> Page:
 def test_the_page_is_well_formed_and_says_what_it_was_given(page: Page) -> None:
     assert page.open == []
     for text in (
-        "Funnel", "First paragraph, still first.", "Second paragraph.", "0.01235", "nats", "95% interval 0.01 to 0.02",
-        "converged", "Curve", "Down is better.", "Residuals are exact.", "Mind SCS.", "Not differentially private.",
+        "Funnel", "First paragraph, still first.", "Second paragraph.", "0.01235", "nats",
+        "half of it; 95% interval 0.01000 to 0.02000", "converged", "Curve", "Down is better.",
+        "Residuals are exact.", "Mind SCS.", "Not differentially private.",
     ):  # fmt: skip
         assert text in page.texts
     assert f"numpy {np.__version__}" in page.texts
@@ -119,7 +122,16 @@ def test_texts_are_escaped_wherever_they_stand() -> None:
     evil = "<script>alert('x')</script>\"'&"
     frame = pd.DataFrame({evil: [evil], "verdict": [evil]}, index=pd.Index([evil], name=evil))
     section = Section(evil, evil, [Picture(PNG, evil, evil)], [Table(frame, evil, index=True)], [evil])
-    html = render(Report(evil, evil, [Headline(evil, evil, evil, evil)], [section], {evil: evil}))
+    html = render(
+        Facts(
+            evil,
+            evil,
+            [Fact(evil, evil, evil, evil, evil, evil, main=True)],
+            [section],
+            messages=[evil],
+            promises=[evil],
+        )
+    )
     assert "<script" not in html
     assert "alert(&#39;x&#39;)" in html
     assert Page(html).open == []
@@ -136,7 +148,7 @@ def test_verdicts_come_first_with_a_colour_each_and_are_counted_worst_first(page
 
 
 def test_every_verdict_of_the_toolkit_has_a_colour_in_the_light_and_in_the_dark() -> None:
-    html = render(Report("x"))
+    html = render(Facts("x"))
     for verdict in VERDICTS:
         assert f".{verdict.lower()} {{ color: var(--{verdict.lower()})" in html
         assert html.count(f"--{verdict.lower()}-back: #") == 3  # light, dark, print
@@ -144,7 +156,7 @@ def test_every_verdict_of_the_toolkit_has_a_colour_in_the_light_and_in_the_dark(
 
 def test_columns_of_numbers_are_aligned_as_numbers_and_missing_ones_are_dashes() -> None:
     frame = pd.DataFrame({"n": [1, 32561], "p": [0.5, np.nan], "who": ["a", None], "never": [None, None]})
-    page = Page(render(Report("x", sections=[Section("s", tables=[Table(frame)])])))
+    page = Page(render(Facts("x", sections=[Section("s", tables=[Table(frame)])])))
     assert page.rows()[:2] == [("th", "number")] * 2
     assert page.rows()[4:] == 2 * [("td", kind) for kind in ("number", "number", "short", "short")]
     heading = page.texts.index("n")
@@ -153,22 +165,24 @@ def test_columns_of_numbers_are_aligned_as_numbers_and_missing_ones_are_dashes()
 
 def test_only_columns_of_short_texts_are_kept_on_one_line() -> None:
     frame = pd.DataFrame({"solver": ["closed form"], "why": ["every exact residual is small"]})
-    page = Page(render(Report("x", sections=[Section("s", tables=[Table(frame)])])))
+    page = Page(render(Facts("x", sections=[Section("s", tables=[Table(frame)])])))
     assert page.rows()[2:] == [("td", "short"), ("td", "text")]
 
 
 def test_the_index_is_shown_when_asked() -> None:
     frame = pd.DataFrame({"value": [1.0]}, index=pd.MultiIndex.from_tuples([("30", "F")], names=["age", "sex"]))
-    page = Page(render(Report("x", sections=[Section("s", tables=[Table(frame, index=True)])])))
+    page = Page(render(Facts("x", sections=[Section("s", tables=[Table(frame, index=True)])])))
     heading = page.texts.index("age")
     assert page.texts[heading : heading + 6] == ["age", "sex", "value", "30", "F", "1.000"]
 
 
 def test_an_empty_report_and_an_empty_table_are_pages_too() -> None:
-    assert Page(render(Report("x"))).open == []
+    assert Page(render(Facts("x"))).open == []
     empty = pd.DataFrame({"solver": [], "verdict": []})
-    page = Page(render(Report("x", sections=[Section("s", tables=[Table(empty)])])))
-    assert page.texts[-2:] == ["verdict", "solver"]
+    page = Page(render(Facts("x", sections=[Section("s", tables=[Table(empty)])])))
+    heading = page.texts.index("verdict")
+    assert page.texts[heading : heading + 2] == ["verdict", "solver"]
+    assert ("td", "number") not in page.rows()
 
 
 def test_the_same_report_gives_the_same_page() -> None:
@@ -194,7 +208,7 @@ def test_a_failure_while_rendering_leaves_the_old_page(tmp_path: Path, monkeypat
     def fail(_: object) -> str:
         raise RuntimeError
 
-    monkeypatch.setattr(report_module, "format_cell", fail)
+    monkeypatch.setattr(report_module, "grid", fail)
     with pytest.raises(RuntimeError):
         write(full_report(), path)
     assert path.read_text() == before
@@ -204,7 +218,7 @@ def test_a_failure_while_rendering_leaves_the_old_page(tmp_path: Path, monkeypat
 def test_without_jinja_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ModelError, match=r'reports need Jinja2.*pip install "cvxpriv\[report\]"'):
-        render(Report("x"))
+        render(Facts("x"))
 
 
 def test_a_picture_needs_a_known_kind_and_a_text() -> None:

@@ -21,7 +21,7 @@ from cvxpriv.reports.files import PathLike
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cvxpriv.reports.page import Report
+    from cvxpriv.reports.facts import Facts
 
 __all__ = ["Fit", "Model", "scored"]
 
@@ -89,7 +89,7 @@ class Fit(ABC):
         """Return what the terminal says."""
 
     @abstractmethod
-    def report(self) -> Report:
+    def report(self) -> Facts:
         """Return the page."""
 
     @property

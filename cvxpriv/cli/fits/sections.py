@@ -11,8 +11,8 @@ from cvxpriv.cli.fits.fit import Fit, settings_of
 from cvxpriv.cli.fits.pictures import SHOWN, plot_coefficients, plot_operating_characteristic
 from cvxpriv.learning.columns import Category
 from cvxpriv.mechanisms.plots import plot_history
+from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number
-from cvxpriv.reports.page import Headline, Picture, Section, Table
 
 __all__ = [
     "coefficients_section",
@@ -45,7 +45,7 @@ def summary(fit: Fit, what: str) -> str:
     return text
 
 
-def headlines(fit: Fit) -> list[Headline]:
+def headlines(fit: Fit) -> list[Fact]:
     """Return the figures to be seen first: scores of the rows held out, and the guarantee or the residual."""
     heads = []
     if fit.model.scores is not None:
@@ -55,21 +55,26 @@ def headlines(fit: Fit) -> list[Headline]:
             values = {one.name: getattr(one.scores, name) for one in fit.compared if one.scores is not None}
             return "; ".join(f"{value:{form}} {who}" for who, value in list(values.items())[:2] if value is not None)
 
-        heads.append(Headline("Accuracy", f"{scores.accuracy:.1%}", "", beside("accuracy", ".1%")))
+        heads.append(Fact("Accuracy", f"{scores.accuracy:.1%}", detail=beside("accuracy", ".1%"), main=True))
         if scores.log_loss is not None:
-            heads.append(Headline("Log loss", f"{scores.log_loss:.4f}", "nats a row", beside("log_loss", ".4f")))
+            heads.append(
+                Fact("Log loss", f"{scores.log_loss:.4f}", "nats a row", detail=beside("log_loss", ".4f"), main=True)
+            )
         if scores.auc is not None:
-            heads.append(Headline("Area under the curve", f"{scores.auc:.4f}", "", beside("auc", ".4f")))
+            heads.append(Fact("Area under the curve", f"{scores.auc:.4f}", detail=beside("auc", ".4f"), main=True))
     if fit.accounting is None:
         state = "converged" if fit.run.converged else "NOT converged"
         shown = format_number(fit.run.kkt.largest, 2)
         detail = f"{state}; {format_number(fit.run.settings.tol, 1)} asked for"
-        return [*heads, Headline("KKT residual", shown, "", detail)]
+        return [*heads, Fact("KKT residual", shown, detail=detail, main=True)]
     found = fit.accounting
     if any(claim.holds for claim in found.claims):
         epsilon, delta = format_number(found.epsilon), format_number(found.delta, 1)
-        return [*heads, Headline("Privacy: epsilon", epsilon, f"at delta {delta}", f"{found.releases} releases")]
-    return [*heads, Headline("Privacy: epsilon", "none", "", "no rule holds for this mechanism")]
+        return [
+            *heads,
+            Fact("Privacy: epsilon", epsilon, f"at delta {delta}", detail=f"{found.releases} releases", main=True),
+        ]
+    return [*heads, Fact("Privacy: epsilon", "none", detail="no rule holds for this mechanism", main=True)]
 
 
 def promise_section(fit: Fit) -> Section:
@@ -94,12 +99,12 @@ def scores_section(fit: Fit) -> Section | None:
     figures = []
     if fit.model.scores.auc is not None:
         picture = plot_operating_characteristic(fit.models, fit.rows.test_y)
-        figures.append(Picture.of(picture, "Receiver operating characteristic of each model on the rows held out."))
+        figures.append(Picture(picture, "Receiver operating characteristic of each model on the rows held out."))
     notes = ["These are scores on other people's rows, which had no part in the fit."]
     if fit.private:
         notes.append("They tell of those rows, and no guarantee covers that: do not publish them with the model.")
     text = f"{fit.rows.test_y.size:,} rows were held out, {fit.rows.share_held_out:.0%} of all, drawn by seed."
-    return Section("On the rows held out", text, figures=figures, tables=[Table(frame)], notes=notes)
+    return Section("On the rows held out", text, pictures=figures, tables=[Table(frame)], notes=notes)
 
 
 def privacy_section(fit: Fit) -> Section | None:
@@ -133,14 +138,14 @@ def coefficients_section(fit: Fit, text: str) -> Section:
     if nonzero.empty:
         return Section("Coefficients", f"{text} Every coefficient is 0: a smaller weight of the penalty keeps some.")
     shown = min(len(nonzero), SHOWN)
-    picture = Picture.of(
+    picture = Picture(
         plot_coefficients(nonzero),
         f"The {shown} largest coefficients as bars.",
         f"The {shown} largest of {len(nonzero)} coefficients that are not 0; all are in coefficients.csv.",
         wide=True,
     )
     notes = [f"Intercept: {format_number(fit.model.linear.intercept)}."] if fit.model.linear.intercept else []
-    return Section("Coefficients", text, figures=[picture], notes=notes)
+    return Section("Coefficients", text, pictures=[picture], notes=notes)
 
 
 def encoding_section(fit: Fit) -> Section:
@@ -204,7 +209,7 @@ def history_section(fit: Fit) -> Section | None:
     if fit.private or fit.run.history["objective"].notna().sum() < FEW_ITERATIONS:
         return None
     alt = "Objective and KKT residual by iteration."
-    return Section("How it was found", figures=[Picture.of(plot_history(fit.run.history), alt)])
+    return Section("How it was found", pictures=[Picture(plot_history(fit.run.history), alt)])
 
 
 def settings_section(fit: Fit, facts: Mapping[str, object]) -> Section:

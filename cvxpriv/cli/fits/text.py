@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Sequence
 
 from cvxpriv.cli.fits.fit import Fit
-from cvxpriv.cli.layout import number, residual, table
 from cvxpriv.learning.scores import Scores
+from cvxpriv.reports.layout import number, residual, table
 
 __all__ = ["crosscheck_part", "heading", "privacy_part", "scores_part", "solved_row", "statements_part"]
 

@@ -11,12 +11,12 @@ import click
 from cvxpriv.cli.crosscheck import crosscheck_document, crosscheck_text, unsound
 from cvxpriv.cli.finish import conclude
 from cvxpriv.cli.interrupts import Interrupt, watched
-from cvxpriv.cli.layout import paragraph, residual
 from cvxpriv.cli.outputs import Outputs
 from cvxpriv.cli.studies.study import Study
 from cvxpriv.cli.studies.text import heading, reported
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement
+from cvxpriv.reports.layout import paragraph, residual
 from cvxpriv.solvers.registry import solver_spec
 
 __all__ = ["crosschecked", "finish"]

@@ -11,8 +11,8 @@ import pandas as pd
 from cvxpriv.certify.page import largest_residual, worst_first
 from cvxpriv.cli.studies.study import Study, exact_zero
 from cvxpriv.mechanisms.plots import plot_history
+from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number
-from cvxpriv.reports.page import Headline, Picture, Section, Table
 
 __all__ = [
     "crosscheck_section",
@@ -46,11 +46,11 @@ def interval_detail(found: Study[Any], name: str) -> str:
     return f"; {found.found.level:.0%} interval {low} to {high}"
 
 
-def residual_headline(found: Study[Any], label: str = "KKT residual", value: float | None = None) -> Headline:
+def residual_headline(found: Study[Any], label: str = "KKT residual", value: float | None = None) -> Fact:
     """Return what was asked to be small, by default the KKT residual, and whether it is."""
     state = "converged" if found.run.converged else "NOT converged"
     shown = format_number(found.kkt if value is None else value, 2)
-    return Headline(label, shown, "nats", f"{state}; {format_number(found.tol, 1)} asked for")
+    return Fact(label, shown, "nats", detail=f"{state}; {format_number(found.tol, 1)} asked for", main=True)
 
 
 def not_converged(found: Study[Any]) -> str:
@@ -117,8 +117,8 @@ def starts_section(
         alt = (
             f"Objective and {'KKT residual' if residual == 'kkt' else residual} by iteration, one line for each start."
         )
-        figures.append(Picture.of(plot_history(history, residual=residual, best=found.run.start), alt))
-    return Section("How it was found", figures=figures, tables=[Table(best, f"{shown} {caption}")])
+        figures.append(Picture(plot_history(history, residual=residual, best=found.run.start), alt))
+    return Section("How it was found", pictures=figures, tables=[Table(best, f"{shown} {caption}")])
 
 
 def settings_section(found: Study[Any], facts: Mapping[str, object]) -> Section:

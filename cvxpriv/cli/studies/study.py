@@ -12,17 +12,17 @@ import click
 import pandas as pd
 
 from cvxpriv.certify.check import CrossCheck
-from cvxpriv.cli.layout import number
 from cvxpriv.cli.options import NAMES, packed
 from cvxpriv.errors import NotConverged
 from cvxpriv.mechanisms.disclosure import Disclosure
+from cvxpriv.reports.layout import number
 from cvxpriv.runs.mechanism_run import MechanismRun
 from cvxpriv.tables.joint import JointTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cvxpriv.reports.page import Report
+    from cvxpriv.reports.facts import Facts
 
 __all__ = ["CERTIFIED", "SOLVERS", "Extras", "Study", "exact_zero", "extra_options", "solvers_option"]
 
@@ -98,7 +98,7 @@ class Study(ABC, Generic[Run]):
         """Return what the terminal says."""
 
     @abstractmethod
-    def report(self) -> Report:
+    def report(self) -> Facts:
         """Return the page."""
 
     @abstractmethod

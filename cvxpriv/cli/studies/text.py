@@ -10,8 +10,8 @@ import pandas as pd
 
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.cli.crosscheck import crosscheck_text
-from cvxpriv.cli.layout import number, paragraph, residual, table
 from cvxpriv.cli.studies.study import Study, exact_zero
+from cvxpriv.reports.layout import number, paragraph, residual, table
 
 if TYPE_CHECKING:
     from cvxpriv.certify.check import CrossCheck

@@ -10,8 +10,8 @@ from cvxpriv.cli.fits.text import (
     solved_row,
     statements_part,
 )
-from cvxpriv.cli.layout import residual, table
 from cvxpriv.learning.columns import Category
+from cvxpriv.reports.layout import residual, table
 
 from .run import SharingRun
 from .study import SharingFit

@@ -14,15 +14,14 @@ from cvxpriv.cli.fits.sections import (
     settings_section,
     summary,
 )
-from cvxpriv.reports.page import Report, Section
-from cvxpriv.reports.provenance import machine, versions
+from cvxpriv.reports.facts import Facts, Section
 
 from .study import SharingFit
 
 __all__ = ["page"]
 
 
-def page(fit: SharingFit) -> Report:
+def page(fit: SharingFit) -> Facts:
     """Return the page; that of a private fit shows nothing that was not released, but scores on other people's rows.
 
     Those are of coefficients that the guarantee does not cover: they tell of the rows of the fit too.
@@ -44,12 +43,11 @@ def page(fit: SharingFit) -> Report:
         _settings,
     )
     many = f"{len(fit.parties)} parties" if len(fit.parties) > 1 else "one party"
-    return Report(
+    return Facts(
         title=f"Learning over split columns: {fit.rows.title}",
         summary=summary(fit, f"A linear model of {many}, each with its own columns of the same rows,"),
-        headlines=headlines(fit),
+        facts=headlines(fit),
         sections=[section for part in parts if (section := part(fit)) is not None],
-        made_with={**versions(), **machine()},
     )
 
 

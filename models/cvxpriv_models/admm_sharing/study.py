@@ -29,7 +29,7 @@ from .run import SharingRun
 from .schemes import scheme_named
 
 if TYPE_CHECKING:
-    from cvxpriv.reports.page import Report
+    from cvxpriv.reports.facts import Facts
 
 __all__ = ["SharingFit", "SharingOptions", "columns_of", "study"]
 
@@ -135,7 +135,7 @@ class SharingFit(Fit):
 
         return findings(self)
 
-    def report(self) -> Report:
+    def report(self) -> Facts:
         """See `Fit`."""
         from .page import page
 

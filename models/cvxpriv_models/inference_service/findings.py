@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.cli.layout import number, paragraph, residual, table
 from cvxpriv.cli.studies import exact_zero
 from cvxpriv.cli.studies.text import crosscheck_part, curve_part, effort_rows, heading, interval_text, share
+from cvxpriv.reports.layout import number, paragraph, residual, table
 
 from .study import ROUNDING, SHARE, ServiceStudy
 

@@ -20,10 +20,9 @@ from cvxpriv.cli.studies.sections import (
 )
 from cvxpriv.mechanisms.plots import USED, plot_mechanism
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number
-from cvxpriv.reports.page import Headline, Picture, Report, Section, Table
 from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
-from cvxpriv.reports.provenance import machine, versions
 
 from .findings import formula_of, promise, remarks
 from .study import ServiceStudy
@@ -39,7 +38,7 @@ SAME = 1e-3
 LOW = 0.08
 
 
-def page(found: ServiceStudy) -> Report:
+def page(found: ServiceStudy) -> Facts:
     """Return the page.
 
     Raises
@@ -48,12 +47,11 @@ def page(found: ServiceStudy) -> Report:
         matplotlib is missing.
     """
     parts = (_promise, _curve, _mechanism, _constraints, crosscheck_section, _disclosure, _starts, _settings)
-    return Report(
+    return Facts(
         title=f"Inference as a service: {found.source}",
         summary=_summary(found),
-        headlines=_headlines(found),
+        facts=_headlines(found),
         sections=[section for part in parts if (section := part(found)) is not None],
-        made_with={**versions(), **machine()},
     )
 
 
@@ -96,19 +94,25 @@ def _summary(found: ServiceStudy) -> str:
     )
 
 
-def _headlines(found: ServiceStudy) -> list[Headline]:
+def _headlines(found: ServiceStudy) -> list[Fact]:
     run, accuracy, leakage = found.run, exact_zero(found.run.accuracy), exact_zero(found.run.leakage)
     told = percent_of(accuracy, found.table.information, "I(S;Y), all that Y tells of S")
     whole = found.whole_leakage
     leaked = percent_of(leakage, whole, "that of Y itself; ") if np.isfinite(whole) else ""
     heads = [
-        Headline("Accuracy I(S;U)", accuracy, "nats", told + interval_detail(found, "leakage")),
-        Headline("Leakage E[d]", leakage, "", leaked + run.problem.divergence.name),
+        Fact("Accuracy I(S;U)", accuracy, "nats", detail=told + interval_detail(found, "leakage"), main=True),
+        Fact("Leakage E[d]", leakage, detail=leaked + run.problem.divergence.name, main=True),
     ]
     if found.found is not None:
         nothing, u, y = (found.found.value(f"accuracy_{name}") for name in ("nothing", "y", "x"))
         heads.append(
-            Headline("Best guess of S from U", f"{u:.1%}", "right", f"{nothing:.1%} from nothing, {y:.1%} from Y")
+            Fact(
+                "Best guess of S from U",
+                f"{u:.1%}",
+                "right",
+                detail=f"{nothing:.1%} from nothing, {y:.1%} from Y",
+                main=True,
+            )
         )
     met = residual_headline(found, "Certified gap", max(run.gap, 0.0)) if found.rules else residual_headline(found)
     return [*heads, met]
@@ -137,7 +141,7 @@ def _promise(found: ServiceStudy) -> Section:
 def _curve(found: ServiceStudy) -> Section | None:
     if found.curve is None:
         return None
-    picture = Picture.of(
+    picture = Picture(
         curve_figure(found),
         "Accuracy I(S;U) against leakage E[d] at several weights of privacy, with the designed mechanism marked.",
         "Each point is the best mechanism found at that weight; the ring is the mechanism of this page.",
@@ -150,14 +154,14 @@ def _curve(found: ServiceStudy) -> Section | None:
         notes.append("With constraints the certified gap says whether a point has converged.")
     if found.unconverged:
         notes.append(f"{found.unconverged} points did not converge: better mechanisms may exist at their weights.")
-    return Section("The accuracy-privacy curve", figures=[picture], tables=[Table(table)], notes=notes)
+    return Section("The accuracy-privacy curve", pictures=[picture], tables=[Table(table)], notes=notes)
 
 
 def _mechanism(found: ServiceStudy) -> Section:
     rows, columns = found.run.mechanism.shape
     outputs = distinct_outputs(found.run.mechanism, found.run.problem.p_y)
     merged = np.column_stack([found.run.mechanism[:, same].sum(axis=1) for same in outputs.values()])
-    picture = Picture.of(
+    picture = Picture(
         plot_mechanism(merged, found.table.public, tuple(outputs), symbols=("Y", "U")),
         f"Heatmap of P(U|Y): {rows} symbols of the data down, outputs across.",
         "Each row is a symbol of the data and says with which probability it is sent as which output. Symbols with "
@@ -170,7 +174,7 @@ def _mechanism(found: ServiceStudy) -> Section:
             f" Of those that are sent, {different} say different things: outputs that say the same of Y, within "
             f"{SAME:.1%}, stand below as one, under the name of the first. Accuracy and leakage are the same so."
         )
-    return Section("The mechanism P(U|Y)", text, figures=[picture])
+    return Section("The mechanism P(U|Y)", text, pictures=[picture])
 
 
 def distinct_outputs(mechanism: Array, prior: Array) -> dict[str, list[int]]:

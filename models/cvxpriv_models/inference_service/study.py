@@ -13,10 +13,10 @@ import pandas as pd
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.cli.divergences import divergence_or_text
 from cvxpriv.cli.interrupts import Interrupt
-from cvxpriv.cli.layout import number
 from cvxpriv.cli.studies import Extras, Study, curve_points, solve_watched, studied
 from cvxpriv.cli.terminal import Terminal, solvers_silent
 from cvxpriv.constraints import ReadyRule, parse
+from cvxpriv.reports.layout import number
 from cvxpriv.tables.joint import JointTable
 
 from .model import InferenceAsService
@@ -26,7 +26,7 @@ from .thresholds import CriticalBeta, critical_beta
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cvxpriv.reports.page import Report
+    from cvxpriv.reports.facts import Facts
 
 __all__ = ["ServiceStudy", "SolveOptions", "solved", "study"]
 
@@ -150,7 +150,7 @@ class ServiceStudy(Study[InferenceRun]):
 
         return findings(self)
 
-    def report(self) -> Report:
+    def report(self) -> Facts:
         """See `Study`."""
         from .page import page
 

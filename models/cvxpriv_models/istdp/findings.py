@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.cli.fits.text import crosscheck_part, heading, privacy_part, scores_part, solved_row, statements_part
-from cvxpriv.cli.layout import number, table
+from cvxpriv.reports.layout import number, table
 
 from .run import SparseRun
 from .study import SparseFitted

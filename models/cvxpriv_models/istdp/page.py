@@ -14,15 +14,14 @@ from cvxpriv.cli.fits.sections import (
     settings_section,
     summary,
 )
-from cvxpriv.reports.page import Headline, Report, Section
-from cvxpriv.reports.provenance import machine, versions
+from cvxpriv.reports.facts import Fact, Facts, Section
 
 from .study import SparseFitted
 
 __all__ = ["page"]
 
 
-def page(fit: SparseFitted) -> Report:
+def page(fit: SparseFitted) -> Facts:
     """Return the page; that of a private fit shows nothing that was not released, but scores of other people's rows.
 
     Raises
@@ -41,13 +40,14 @@ def page(fit: SparseFitted) -> Report:
         _settings,
     )
     size, features = fit.run.support.size, len(fit.rows.encoding.features)
-    kept = Headline("Coefficients that are not 0", f"{size} of {features}", "", f"penalty {fit.named_penalty}")
-    return Report(
+    kept = Fact(
+        "Coefficients that are not 0", f"{size} of {features}", detail=f"penalty {fit.named_penalty}", main=True
+    )
+    return Facts(
         title=f"Sparse {'private ' if fit.private else ''}learning: {fit.rows.title}",
         summary=summary(fit, f"A linear model with {size} of {features} coefficients"),
-        headlines=[*headlines(fit), kept],
+        facts=[*headlines(fit), kept],
         sections=[section for part in parts if (section := part(fit)) is not None],
-        made_with={**versions(), **machine()},
     )
 
 

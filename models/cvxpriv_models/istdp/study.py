@@ -21,7 +21,7 @@ from .private_run import PrivateSparseRun
 from .run import SparseRun
 
 if TYPE_CHECKING:
-    from cvxpriv.reports.page import Report
+    from cvxpriv.reports.facts import Facts
 
 __all__ = ["SparseFitted", "SparseOptions", "study"]
 
@@ -123,7 +123,7 @@ class SparseFitted(Fit):
 
         return findings(self)
 
-    def report(self) -> Report:
+    def report(self) -> Facts:
         """See `Fit`."""
         from .page import page
 

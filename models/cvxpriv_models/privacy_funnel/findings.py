@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cvxpriv.cli.layout import number, paragraph, table
 from cvxpriv.cli.studies import exact_zero
 from cvxpriv.cli.studies.text import crosscheck_part, curve_part, effort_rows, heading, interval_text, padded, share
 from cvxpriv.mechanisms.disclosure import STATEMENT
+from cvxpriv.reports.layout import number, paragraph, table
 
 from .study import FunnelStudy
 

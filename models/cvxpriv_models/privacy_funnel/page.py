@@ -19,9 +19,8 @@ from cvxpriv.cli.studies.sections import (
 )
 from cvxpriv.mechanisms.disclosure import STATEMENT
 from cvxpriv.mechanisms.plots import plot_curve, plot_mechanism
+from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number
-from cvxpriv.reports.page import Headline, Picture, Report, Section, Table
-from cvxpriv.reports.provenance import machine, versions
 
 from .study import FunnelStudy
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["curve_figure", "page"]
 
 
-def page(found: FunnelStudy) -> Report:
+def page(found: FunnelStudy) -> Facts:
     """Return the page.
 
     Raises
@@ -40,12 +39,11 @@ def page(found: FunnelStudy) -> Report:
         matplotlib is missing.
     """
     parts = (_promise, _curve, _mechanism, crosscheck_section, _disclosure, _starts, _settings)
-    return Report(
+    return Facts(
         title=f"Privacy funnel: {found.source}",
         summary=_summary(found),
-        headlines=_headlines(found),
+        facts=_headlines(found),
         sections=[section for part in parts if (section := part(found)) is not None],
-        made_with={**versions(), **machine()},
     )
 
 
@@ -72,19 +70,19 @@ def _summary(found: FunnelStudy) -> str:
     )
 
 
-def _headlines(found: FunnelStudy) -> list[Headline]:
+def _headlines(found: FunnelStudy) -> list[Fact]:
     run, table = found.run, found.table
     leakage = exact_zero(run.leakage)
     leaked = percent_of(leakage, table.information, "I(S;X), the leakage of X") + interval_detail(found, "leakage")
     told = percent_of(run.utility, table.entropy_x, "H(X), all there is") + interval_detail(found, "utility")
     heads = [
-        Headline("Leakage I(S;Y)", leakage, "nats", leaked),
-        Headline("Utility I(X;Y)", run.utility, "nats", told),
+        Fact("Leakage I(S;Y)", leakage, "nats", detail=leaked, main=True),
+        Fact("Utility I(X;Y)", run.utility, "nats", detail=told, main=True),
     ]
     if found.found is not None:
         nothing, y, x = (found.found.value(f"accuracy_{name}") for name in ("nothing", "y", "x"))
         detail = f"{nothing:.1%} from nothing, {x:.1%} from X"
-        heads.append(Headline("Best guess of S from Y", f"{y:.1%}", "right", detail))
+        heads.append(Fact("Best guess of S from Y", f"{y:.1%}", "right", detail=detail, main=True))
     return [*heads, residual_headline(found)]
 
 
@@ -101,7 +99,7 @@ def _promise(found: FunnelStudy) -> Section:
 def _curve(found: FunnelStudy) -> Section | None:
     if found.curve is None:
         return None
-    picture = Picture.of(
+    picture = Picture(
         curve_figure(found),
         "Leakage I(S;Y) against utility I(X;Y), with the designed mechanism marked.",
         "Each point is the least leakage found at that utility; the ring is the mechanism of this page.",
@@ -115,7 +113,7 @@ def _curve(found: FunnelStudy) -> Section | None:
         notes.append(f"{found.unconverged} rates did not converge: their leakage may be higher than need be.")
     return Section(
         "The privacy-utility curve",
-        figures=[picture],
+        pictures=[picture],
         tables=[Table(table, "Utility, leakage and residual in nats.")],
         notes=notes,
     )
@@ -123,13 +121,13 @@ def _curve(found: FunnelStudy) -> Section | None:
 
 def _mechanism(found: FunnelStudy) -> Section:
     rows, columns = found.run.mechanism.shape
-    picture = Picture.of(
+    picture = Picture(
         plot_mechanism(found.run.mechanism, found.table.public),
         f"Heatmap of P(Y|X): {rows} public symbols down, outputs across.",
         "Each row is a public symbol and says with which probability it is released as which output. Symbols that "
         "share a column cannot be told apart by it.",
     )
-    return Section("The mechanism P(Y|X)", f"{rows} public symbols, {columns} outputs.", figures=[picture])
+    return Section("The mechanism P(Y|X)", f"{rows} public symbols, {columns} outputs.", pictures=[picture])
 
 
 def _disclosure(found: FunnelStudy) -> Section | None:

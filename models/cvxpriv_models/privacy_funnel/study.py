@@ -20,7 +20,7 @@ from .run import FunnelRun
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cvxpriv.reports.page import Report
+    from cvxpriv.reports.facts import Facts
 
 __all__ = ["FunnelStudy", "SolveOptions", "solved", "study"]
 
@@ -69,7 +69,7 @@ class FunnelStudy(Study[FunnelRun]):
 
         return findings(self)
 
-    def report(self) -> Report:
+    def report(self) -> Facts:
         """See `Study`."""
         from .page import page
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.cli.fits.text import WIDTH, crosscheck_part, heading, privacy_part, scores_part, statements_part
-from cvxpriv.cli.layout import number, residual, table
 from cvxpriv.privacy import gaussian_epsilon
+from cvxpriv.reports.layout import number, residual, table
 
 from .algorithm import RECYCLING
 from .private_run import PrivateConsensusRun

@@ -15,9 +15,8 @@ from cvxpriv.cli.fits.sections import (
     settings_section,
     summary,
 )
+from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number
-from cvxpriv.reports.page import Headline, Picture, Report, Section, Table
-from cvxpriv.reports.provenance import machine, versions
 
 from .algorithm import RECYCLING
 from .findings import noisy, worst_nodes
@@ -28,7 +27,7 @@ from .study import ConsensusFit
 __all__ = ["page"]
 
 
-def page(fit: ConsensusFit) -> Report:
+def page(fit: ConsensusFit) -> Facts:
     """Return the page; that of a private fit shows nothing that was not released, but scores of other people's rows.
 
     Raises
@@ -48,26 +47,28 @@ def page(fit: ConsensusFit) -> Report:
         _history,
         _settings,
     )
-    return Report(
+    return Facts(
         title=f"{'Private consensus' if fit.private else 'Consensus'} over a graph: {fit.rows.title}",
         summary=summary(fit, f"A linear model of {len(fit.run.labels)} nodes, each with its own rows,"),
-        headlines=_headlines(fit),
+        facts=_headlines(fit),
         sections=[section for part in parts if (section := part(fit)) is not None],
-        made_with={**versions(), **machine()},
     )
 
 
-def _headlines(fit: ConsensusFit) -> list[Headline]:
+def _headlines(fit: ConsensusFit) -> list[Fact]:
     heads = headlines(fit)
     if fit.accounting is None or fit.accounting.delta > 0.0:
         return heads
     epsilon = format_number(fit.accounting.epsilon)
-    return [*heads[:-1], Headline("Privacy: epsilon", epsilon, "pure: delta is 0", f"{fit.rounds} rounds")]
+    return [
+        *heads[:-1],
+        Fact("Privacy: epsilon", epsilon, "pure: delta is 0", detail=f"{fit.rounds} rounds", main=True),
+    ]
 
 
 def _graph(fit: ConsensusFit) -> Section:
     graph, noise = fit.placement.graph, " with noise" if fit.private else ""
-    picture = Picture.of(plot_graph(graph, fit.counts), f"The graph: {fit.drawn}.", "Edges join neighbours.")
+    picture = Picture(plot_graph(graph, fit.counts), f"The graph: {fit.drawn}.", "Edges join neighbours.")
     text = f"{fit.drawn}. In each round a node sends its neighbours one coefficient a column{noise}, and no row."
     if fit.options.algorithm in RECYCLING:
         text += " Half of a round follows from what was sent before, and uses no row."
@@ -75,7 +76,7 @@ def _graph(fit: ConsensusFit) -> Section:
         text += " Rows were dealt to the nodes at random."
     else:
         text += f" Rows belong to the node that their column {fit.options.node_column} names."
-    return Section("The graph", text, figures=[picture])
+    return Section("The graph", text, pictures=[picture])
 
 
 def _privacy(fit: ConsensusFit) -> Section | None:
@@ -139,8 +140,8 @@ def _crosscheck(fit: ConsensusFit) -> Section | None:
 def _history(fit: ConsensusFit) -> Section | None:
     if isinstance(fit.run, ConsensusRun):
         return history_section(fit)
-    picture = Picture.of(plot_spread(fit.run.history), "Distance of the nodes from their mean by round.")
-    return Section("Round by round", "How far the nodes are from their mean, as published.", figures=[picture])
+    picture = Picture(plot_spread(fit.run.history), "Distance of the nodes from their mean by round.")
+    return Section("Round by round", "How far the nodes are from their mean, as published.", pictures=[picture])
 
 
 def _settings(fit: ConsensusFit) -> Section:

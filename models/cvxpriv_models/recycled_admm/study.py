@@ -27,7 +27,7 @@ from .public_defaults import posed, usual_eta
 from .run import ConsensusRun, Optimality
 
 if TYPE_CHECKING:
-    from cvxpriv.reports.page import Report
+    from cvxpriv.reports.facts import Facts
 
 __all__ = ["ConsensusFit", "study"]
 
@@ -120,7 +120,7 @@ class ConsensusFit(Fit):
 
         return findings(self)
 
-    def report(self) -> Report:
+    def report(self) -> Facts:
         """See `Fit`."""
         from .page import page
 

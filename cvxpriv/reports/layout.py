@@ -7,11 +7,20 @@ from collections.abc import Sequence
 
 from cvxpriv.reports.formatting import DIGITS, format_number
 
-__all__ = ["WIDTH", "number", "paragraph", "residual", "table"]
+__all__ = ["WIDTH", "ascii_text", "number", "paragraph", "residual", "table"]
 
 WIDTH = 96
 """The longest line of a paragraph."""
 _ASCII = str.maketrans({"−": "-", "–": "-", "∞": "inf"})
+
+
+def ascii_text(text: str) -> str:
+    """A text without the signs that some terminals lack.
+
+    >>> ascii_text("from −1 to ∞")
+    'from -1 to inf'
+    """
+    return text.translate(_ASCII)
 
 
 def number(value: float, digits: int = DIGITS) -> str:
@@ -20,7 +29,7 @@ def number(value: float, digits: int = DIGITS) -> str:
     >>> [number(x) for x in (0.6, 1.23456, 1.234e-5, -2.0, float("nan"))]
     ['0.6000', '1.235', '1.234e-5', '-2.000', '-']
     """
-    return format_number(value, digits).translate(_ASCII)
+    return ascii_text(format_number(value, digits))
 
 
 def residual(value: float) -> str:
@@ -54,7 +63,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", i
     lines = [list(head), *map(list, rows)] if head else [list(row) for row in rows]
     if not lines:
         return ""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    widths = [max(_width(line[column]) for line in lines) for column in range(len(lines[0]))]
     sides = right.ljust(len(widths))
     return "\n".join(
         indent
@@ -80,3 +89,8 @@ def paragraph(text: str, indent: str = "  ", hanging: str | None = None) -> str:
         break_on_hyphens=False,
         break_long_words=False,
     )
+
+
+def _width(text: str) -> int:
+    """Of a text's first line; those below it bring their own indent."""
+    return len(text.partition("\n")[0])

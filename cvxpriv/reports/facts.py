@@ -1,0 +1,291 @@
+"""Facts: what is known of a run, said once. A page, a terminal's text, JSON and CSV are made from it.
+
+A `Fact` is a number or a short text with its unit and a sentence. `Facts` holds those of a run, with the tables and
+pictures that belong to them, by section. Pictures are drawn when a page needs them, and not before.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from cvxpriv.errors import DataError, suggest
+from cvxpriv.reports.formatting import DIGITS, format_cell, format_number, is_number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Fact", "Facts", "Picture", "Section", "Table"]
+
+_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"<?xml": "image/svg+xml", b"<svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number or a short text, with what it means.
+
+    Attributes
+    ----------
+    name : str
+        By which a program finds it: a key of the JSON document.
+    value : object
+        A number, a text, a truth value, several of them, or None.
+    unit : str
+    sentence : str
+        What it says, in one sentence.
+    label : str
+        How people call it; the name with blanks unless given.
+    detail : str
+        What it is compared with.
+    interval : (float, float), optional
+        Where the population's value lies.
+    level : float
+        The chance that the interval covers it.
+    digits : int
+        Significant digits that are shown.
+    percent : bool
+        Whether it is shown as a percentage.
+    main : bool
+        Whether it is among the few that a reader sees first.
+
+    Examples
+    --------
+    >>> fact = Fact("leakage", 0.0123456, "nats", interval=(0.01, 0.02))
+    >>> fact.shown, fact.remark
+    ('0.01235', '95% interval 0.01000 to 0.02000')
+    """
+
+    name: str
+    value: object
+    unit: str = ""
+    sentence: str = ""
+    label: str = ""
+    detail: str = ""
+    interval: tuple[float, float] | None = None
+    level: float = 0.95
+    digits: int = DIGITS
+    percent: bool = False
+    main: bool = False
+
+    @property
+    def title(self) -> str:
+        """The label, or the name with blanks."""
+        return self.label or self.name.replace("_", " ")
+
+    @property
+    def shown(self) -> str:
+        """The value as people read it."""
+        if self.percent and is_number(self.value):
+            return f"{float(self.value):.1%}"  # type: ignore[arg-type]
+        return format_cell(self.value, self.digits)
+
+    @property
+    def remark(self) -> str:
+        """The detail, and the interval."""
+        return "; ".join(filter(None, [self.detail, self._interval()]))
+
+    def _interval(self) -> str:
+        if self.interval is None:
+            return ""
+        low, high = (f"{end:.1%}" if self.percent else format_number(end, self.digits) for end in self.interval)
+        return f"{self.level:.0%} interval {low} to {high}"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture.
+
+    Attributes
+    ----------
+    source : bytes, Figure or callable
+        A PNG or SVG file, or a matplotlib figure, or what draws one.
+    alt : str
+        What it shows, for readers who do not see it.
+    caption : str
+    wide : bool
+        On a narrow screen keep it large enough to read, and let it scroll.
+    file : str
+        The name of a file that the picture is also written to: ``curve.png``.
+
+    Raises
+    ------
+    DataError
+        Bytes that are neither PNG nor SVG, or no ``alt``.
+    """
+
+    source: bytes | Figure | Callable[[], Figure]
+    alt: str
+    caption: str = ""
+    wide: bool = False
+    file: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.alt:
+            raise DataError("alt='' of a picture: say in a sentence what it shows")
+        if isinstance(self.source, bytes) and _media_type(self.source) is None:
+            raise DataError(f"data of a picture begins with {self.source[:8]!r}: expected a PNG or SVG file")
+
+    def image(self, kind: str = "svg") -> bytes:
+        """Return the picture as the bytes of a file, by default SVG; bytes are returned as they are.
+
+        Raises
+        ------
+        ModelError
+            matplotlib is missing.
+        """
+        if isinstance(self.source, bytes):
+            return self.source
+        from cvxpriv.reports.pictures import image
+
+        return image(self.source() if callable(self.source) else self.source, kind)
+
+    @property
+    def uri(self) -> str:
+        """The picture as a ``data:`` address."""
+        data = self.image()
+        return f"data:{_media_type(data)};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Column names are the headings. Numbers come out right-aligned, with four significant digits.
+    caption : str
+    index : bool
+        Show the index as the first columns.
+    verdict : str
+        The column with verdicts, if the frame has one of that name: shown first, with badges, counted above the table.
+    sortable : bool
+        A click on a heading sorts by it, a second one the other way, a third one gives back the first order.
+    heat : sequence of str
+        Columns whose cells are shaded by the logarithm of their size, from 1e-12 to 1e-2, and cut to two digits.
+    digits : mapping of str to int
+        Significant digits of a column, where they are not four.
+    """
+
+    frame: pd.DataFrame
+    caption: str = ""
+    index: bool = False
+    verdict: str = "verdict"
+    sortable: bool = False
+    heat: Sequence[str] = ()
+    digits: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report.
+
+    Attributes
+    ----------
+    title : str
+    text : str
+        A blank line begins a paragraph.
+    pictures : sequence of Picture
+    tables : sequence of Table
+    notes : sequence of str
+        Listed at the end.
+    brief : Section, optional
+        What a terminal shows in place of the section. None: a terminal does not show it.
+    """
+
+    title: str
+    text: str = ""
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    brief: Section | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a run, or of whatever is reported.
+
+    Attributes
+    ----------
+    title : str
+    summary : str
+        A blank line begins a paragraph.
+    facts : sequence of Fact
+    sections : sequence of Section
+    about : sequence of Fact
+        What it is about: the data.
+    settings : sequence of Fact
+        The options that decided the result.
+    messages : sequence of str
+        What a reader must know before anything else.
+    promises : sequence of str
+        What is guaranteed and what is not.
+    promised : str
+        The title above these.
+    tables : mapping of str to DataFrame
+        Whole tables by name, for programs: in the JSON document, and as ``<name>.csv``.
+    files : mapping of str to callable
+        Other files by name, each written whole to a path.
+    converged : bool, optional
+        None where the question has no sense.
+    interrupted : bool
+
+    Examples
+    --------
+    >>> facts = Facts("Funnel", facts=[Fact("leakage", 0.25, "nats", main=True)])
+    >>> facts["leakage"].value
+    0.25
+    """
+
+    title: str
+    summary: str = ""
+    facts: Sequence[Fact] = ()
+    sections: Sequence[Section] = ()
+    about: Sequence[Fact] = ()
+    settings: Sequence[Fact] = ()
+    messages: Sequence[str] = ()
+    promises: Sequence[str] = ()
+    promised: str = "What this promises, and what it does not"
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    files: Mapping[str, Callable[[Path], Path]] = field(default_factory=dict)
+    converged: bool | None = None
+    interrupted: bool = False
+
+    def __getitem__(self, name: str) -> Fact:
+        """Return a fact by name.
+
+        Raises
+        ------
+        DataError
+            There is none of that name.
+        """
+        if name not in self._by_name:
+            raise DataError(f"name={name!r} is no fact: {suggest(name, self._by_name)}")
+        return self._by_name[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    @property
+    def main(self) -> list[Fact]:
+        """The facts that a reader sees first."""
+        return [fact for fact in self.facts if fact.main]
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """The pictures of all sections."""
+        return [picture for section in self.sections for picture in section.pictures]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Fact]:
+        return {fact.name: fact for fact in (*self.about, *self.settings, *self.facts)}
+
+
+def _media_type(data: bytes) -> str | None:
+    return next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)

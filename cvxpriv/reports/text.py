@@ -1,0 +1,94 @@
+"""Facts as a text for a terminal: plain, aligned, readable in 80 to 100 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from cvxpriv.reports.facts import Fact, Facts, Section, Table
+from cvxpriv.reports.formatting import DIGITS, format_cell, is_number
+from cvxpriv.reports.layout import WIDTH, ascii_text, paragraph, table
+
+__all__ = ["facts_text", "section_text", "text_of"]
+
+#: A last column is not broken into lines shorter than this.
+NARROWEST = 24
+
+
+def text_of(facts: Facts) -> str:
+    """Return the whole text: what it is about, the facts, the messages, sections in brief, the promises.
+
+    Examples
+    --------
+    >>> print(text_of(Facts("Funnel", facts=[Fact("leakage", 0.25, "nats", detail="half of it")])))
+    Funnel
+      leakage  0.2500 nats  half of it
+    """
+    head = [facts.title, *([facts_text(facts.about)] if facts.about else [])]
+    known = ["\n".join(head)] if facts.about else []
+    first = facts_text(facts.facts)
+    parts = [
+        *(known or [f"{facts.title}\n{first}"]),
+        *([first] if known else []),
+        *(paragraph(message, indent="") for message in facts.messages),
+        *(section_text(section.brief) for section in facts.sections if section.brief is not None),
+        *(paragraph(promise, indent="") for promise in facts.promises),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def facts_text(facts: Sequence[Fact], indent: str = "  ") -> str:
+    """Return facts as lines: label, value, unit and remark; long remarks are broken into lines."""
+    texts = [fact for fact in facts if not is_number(fact.value)]
+    rows = [[fact.title, _value(fact), ascii_text(fact.remark)] for fact in facts]
+    if len(texts) == len(facts):  # texts: the remark follows its text
+        rows = [
+            [label, " ".join(filter(None, [value, f"({remark})" if remark else ""]))] for label, value, remark in rows
+        ]
+        return table([], _broken(rows, indent), indent=indent)
+    return table([], _broken(rows, indent), "lrl", indent=indent)
+
+
+def section_text(section: Section) -> str:
+    """Return a section as a terminal shows it: no picture."""
+    parts = [section.title]
+    parts += [paragraph(text, indent="  ") for text in section.text.split("\n\n") if text]
+    parts += [_table_text(one) for one in section.tables]
+    parts += [paragraph(ascii_text(note), indent="  - ", hanging="    ") for note in section.notes]
+    return "\n".join(parts)
+
+
+def _table_text(shown: Table) -> str:
+    frame = shown.frame
+    head = [str(name) for name in frame.columns]
+    columns = [_column(frame[name], shown.digits.get(str(name), DIGITS)) for name in frame.columns]
+    sides = "".join("r" if right else "l" for _, right in columns)
+    rows = [list(row) for row in zip(*(texts for texts, _ in columns), strict=True)]
+    caption = [paragraph(shown.caption)] if shown.caption else []
+    return "\n".join([*caption, table(head if any(head) else [], _broken(rows, "  ", head), sides)])
+
+
+def _column(values: pd.Series[Any], digits: int) -> tuple[list[str], bool]:
+    """Return a column's texts, and whether they stand on the right."""
+    cells = values.tolist()
+    right = any(map(is_number, cells)) and all(is_number(cell) or cell is None for cell in cells)
+    return [ascii_text(format_cell(cell, digits)) for cell in cells], right
+
+
+def _value(fact: Fact) -> str:
+    return ascii_text(" ".join(filter(None, [fact.shown, fact.unit])))
+
+
+def _broken(rows: list[list[str]], indent: str, head: Sequence[str] = ()) -> list[list[str]]:
+    """Return rows whose last column is broken into lines that fit the page."""
+    if not rows:
+        return rows
+    every = [*rows, *([list(head)] if head else [])]
+    before = len(indent) + sum(max(len(row[column]) for row in every) + 2 for column in range(len(rows[0]) - 1))
+    width = max(WIDTH - before, NARROWEST)
+    joint = "\n" + " " * before
+    wrapped = [textwrap.wrap(row[-1], width, break_on_hyphens=False, break_long_words=False) or [""] for row in rows]
+    return [[*row[:-1], joint.join(lines)] for row, lines in zip(rows, wrapped, strict=True)]
