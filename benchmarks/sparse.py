@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from cvxpriv_models.istdp import ISTDP, MCP
+from cvxpriv_models.istdp import ISTDP
 from cvxpriv_models.istdp.kkt import residuals
 from scipy.special import expit
 
@@ -24,6 +24,7 @@ from benchmarks.funnel import least_seconds
 from cvxpriv.datasets import A9A, load_a9a
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import MCP
 
 ROWS, COLUMNS, SHARE, TOLERANCE = 500, 1000, 0.3, 1e-9
 EPSILONS, DELTA, RUNS, TRIALS = (0.5, 1.0, 2.0, 4.0, 8.0), 1e-6, 10, 2

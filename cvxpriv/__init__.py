@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     )
     from cvxpriv.certify.pytest_plugin import assert_solvers_agree as assert_solvers_agree
     from cvxpriv.divergences import FDivergence as FDivergence, divergence as divergence
-    from cvxpriv.divergences.verification import Verification as Verification, verify as verify
+    from cvxpriv.divergences.verification import Verification as Verification
     from cvxpriv.errors import (
         CvxprivError as CvxprivError,
         DataError as DataError,
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     )
     from cvxpriv.schedules.stopping import Below as Below
     from cvxpriv.tables.joint import Alphabet as Alphabet, JointTable as JointTable
+    from cvxpriv.verification import verify as verify
 
 #: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
 _HOMES = {
@@ -93,7 +94,7 @@ _HOMES = {
     ),
     "certify.pytest_plugin": ("assert_solvers_agree",),
     "divergences": ("FDivergence", "divergence"),
-    "divergences.verification": ("Verification", "verify"),
+    "divergences.verification": ("Verification",),
     "errors": (
         "CvxprivError",
         "DataError",
@@ -119,6 +120,7 @@ _HOMES = {
     "schedules.steps": ("Context", "Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),
     "schedules.stopping": ("Below",),
     "tables.joint": ("Alphabet", "JointTable"),
+    "verification": ("verify",),
 }
 #: Rooms that are reached as they are, such as `cvxpriv.constraints.floor`.
 _ROOMS = ("constraints", "datasets", "models", "penalties")

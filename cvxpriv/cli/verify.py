@@ -52,7 +52,7 @@ def verify(terminal: Terminal, divergence: str, floor: float, solvers: tuple[str
     fails           with the worst point and the remedy
     not applicable  with what follows from it
     """
-    from cvxpriv.divergences.verification import verify as verification_of
+    from cvxpriv.verification import verify as verification_of
 
     if not 0.0 < floor < 1.0:
         raise ModelError(f"--floor={floor:g}: give a number between 0 and 1, such as 0.001")

@@ -16,12 +16,12 @@ from scipy.special import expit
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties.proximal import falling_sigmoid, falling_slope, logistic_root, monotone_root
+from cvxpriv.penalties.loss_steps import falling_sigmoid, falling_slope, logistic_root, monotone_root
 
 __all__ = ["LOSSES", "Loss", "loss_named"]
 
 Scalar = Callable[[Array], Array]
-#: (argument v, penalty r over weight) to the least of phi(t) + (ratio/2) (t - v)^2.
+#: (argument v, rho over weight) to the least of phi(t) + (ratio/2) (t - v)^2.
 Proximal = Callable[[Array, Array], Array]
 #: The same from a guess: (v, ratio, guess).
 Iterated = Callable[[Array, Array, Array], Array]
@@ -55,7 +55,7 @@ class Loss:
     Examples
     --------
     >>> logistic = loss_named("logistic")
-    >>> z = logistic.prox(np.array([0.0]), np.array([1.0]), weight=1.0, penalty=0.5)
+    >>> z = logistic.prox(np.array([0.0]), np.array([1.0]), weight=1.0, rho=0.5)
     >>> bool(abs(logistic.gradient(z, np.array([1.0])) + 0.5 * z)[0] < 1e-14)
     True
     """
@@ -141,21 +141,21 @@ class Loss:
         return self.expression((sparse.diags_array(b) @ rows) @ f)
 
     def prox(
-        self, v: Array, b: Array, weight: float | Array = 1.0, penalty: float = 1.0, start: Array | None = None
+        self, v: Array, b: Array, weight: float | Array = 1.0, rho: float = 1.0, start: Array | None = None
     ) -> Array:
-        """Return the least of weight l(z, b) + (penalty/2) (z - v)^2 in z, one a sample.
+        """Return the least of weight l(z, b) + (rho/2) (z - v)^2 in z, one a sample.
 
         Parameters
         ----------
         v, b : ndarray
         weight : float or ndarray
             > 0.
-        penalty : float
+        rho : float
             > 0; for a loss that is not convex above weight times its smoothness, so that the least is the only one.
         start : ndarray, optional
             A guess; the last answer saves steps.
         """
-        ratio = np.broadcast_to(np.asarray(penalty / weight, dtype=float), v.shape)
+        ratio = np.broadcast_to(np.asarray(rho / weight, dtype=float), v.shape)
         argument = self.argument(v, b)
         if self.proximal is not None:
             t = self.proximal(argument, ratio)

@@ -1,111 +1,178 @@
-"""The root that a proximal step asks for, all samples at once."""
+"""The proximal problem of a penalty as a block: one convex problem, or two convex pieces to compare.
+
+Up to the step 1 / weak_convexity, ||t - s||^2 / 2 + step P(t) is convex, but not as it stands by the rules of DCP: it
+is a difference. Written as step (P + weak_convexity ||.||^2 / 2) and the rest of the square it is DCP, and DPP with
+`step` in the weights alone (ERRATA ISTDP 3). Beyond that step it is not convex. By coordinate its least then lies on
+one of two pieces of |t|, on each of which it is convex, or concave and replaced by its chord, which has the same least.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Hashable
 
+import cvxpy as cp
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array, Values, starts_in
+from cvxpriv.penalties.contract import Penalty, Pieces
+from cvxpriv.solvers.chain import Solution
 
-__all__ = ["falling_sigmoid", "falling_slope", "logistic_root", "monotone_root"]
+__all__ = ["CONVEX", "PIECES", "pieces_at", "proximal", "proximal_block", "regime"]
 
-#: Newton steps, of which bisection takes over the ones that leave the bracket; 64 halvings end any bracket.
-LIMIT = 100
-#: Of the terms that cancel at a root: it is right to the last few bits.
-PRECISION = 2.0 * np.finfo(float).eps
-#: Halley's steps of the logistic root before the bracketed one takes over, and the step after which a cubic method is
-#: right to the last bits.
-HALLEY_STEPS, HALLEY_SETTLED = 8, 1e-6
+CONVEX, PIECES = "convex", "two pieces"
+"""The structures of the block: one convex problem, or two pieces whose leasts are compared."""
 
-
-def monotone_root(
-    derivative: Callable[[Array], Array], second: Callable[[Array], Array], v: Array, ratio: Array, guess: Array
-) -> Array:
-    """Return the root of derivative(t) + ratio (t - v), which increases, elementwise.
-
-    For an increasing derivative the root lies between v and v - derivative(v)/ratio: plain Newton from v fails on up to
-    half of the logistic cases with a small ratio (ERRATA SHARING 2), Newton inside the bracket never. For a loss that
-    is not convex the bracket is widened until the sign changes.
-
-    Parameters
-    ----------
-    derivative, second : callable
-        phi' and phi''; phi'' + ratio > 0.
-    v, ratio, guess : ndarray
-    """
-    shift = derivative(v) / ratio
-    low, high = np.minimum(v, v - shift), np.maximum(v, v - shift)
-    _widen(derivative, v, ratio, low, high)
-    t = np.clip(guess, low, high)
-    moved = high - low
-    for _ in range(LIMIT):
-        slope = derivative(t)
-        gap = slope + ratio * (t - v)
-        settled = np.abs(gap) <= PRECISION * (np.abs(slope) + ratio * (np.abs(t) + np.abs(v)))
-        if settled.all():
-            break
-        above = gap > 0.0
-        np.copyto(high, t, where=above)
-        np.copyto(low, t, where=~above)
-        step = t - gap / (second(t) + ratio)
-        # Newton may jump from end to end where the derivative saturates: it has to halve its step, or bisection does.
-        slow = (step < low) | (step > high) | (np.abs(step - t) > 0.5 * moved)
-        step = np.where(settled, t, np.where(slow, 0.5 * (low + high), step))
-        moved = np.abs(step - t)
-        t = step
-    return t
+RESOLUTION = 1e-7
+"""A solver's coordinate below this is a zero that it did not resolve: the support is the point of a sparse model."""
 
 
-def logistic_root(v: Array, ratio: Array, guess: Array) -> Array:
-    """Return the root of ratio (t - v) - sigmoid(-t), elementwise: the logistic loss's proximal step.
+def proximal(penalty: Penalty, center: Array, step: float, features: int) -> Array:
+    """Return the least of ||t - center||^2 / 2 + step P(t); coordinates after `features` stay at their centre."""
+    return np.concatenate([penalty.prox(center[:features], step), center[features:]])
 
-    Halley's steps, clipped to the bracket [v, v + 1/ratio]. The slope f' of the gap changes slowly, |f''| <= f', so a
-    short step s leaves an error of the order s^3: from a good guess two passes leave nothing but rounding. Samples that
-    do not settle have the bracketed root.
+
+def regime(penalty: Penalty, step: float) -> str:
+    """Return whether the proximal problem at this step is convex: step <= 1 / weak_convexity."""
+    return CONVEX if step * penalty.weak_convexity <= 1.0 else PIECES
+
+
+def proximal_block(penalty: Penalty, features: int) -> Block:
+    """Minimise ||t - center||^2 / 2 + step P(t), at the state's `center` and `step`.
+
+    It writes `trial`, and `far`: at how many coordinates the far one of two pieces was the lower, NaN where the problem
+    was convex and nothing was compared. Coordinates after `features`, such as an intercept, stay at their centre.
 
     Parameters
     ----------
-    v, ratio, guess : ndarray
+    penalty : Penalty
+    features : int
+        d; the centre has d coordinates, or more.
     """
-    high = v + 1.0 / ratio
-    t = np.minimum(np.maximum(guess, v), high)
-    for _ in range(HALLEY_STEPS):
-        p = falling_sigmoid(t)
-        bend = p * (1.0 - p)
-        slope = bend + ratio
-        newton = (ratio * (t - v) - p) / slope
-        # f'' = -p (1 - p) (1 - 2 p); far from the root Halley's denominator may vanish, and half of it is enough.
-        step = newton / np.maximum(1.0 + newton * (bend * (0.5 - p) / slope), 0.5)
-        t = np.minimum(np.maximum(t - step, v), high)
-        rest = np.abs(step) > HALLEY_SETTLED
-        if not rest.any():
-            return t
-    t[rest] = monotone_root(lambda s: -falling_sigmoid(s), falling_slope, v[rest], ratio[rest], t[rest])
-    return t
+
+    def structure(view: Values) -> Hashable:
+        return regime(penalty, float(view["step"]))
+
+    def pieces(view: Values) -> Pieces:
+        step = float(view["step"])
+        both = pieces_at(penalty, step)
+        if both is None:
+            raise ModelError(
+                f"penalty={penalty!r} declares no pieces, and step={step:g} is beyond 1/weak_convexity: "
+                "pass line_search=Search(longest=...), or engine='closed_form'"
+            )
+        return both
+
+    def declare(kind: str) -> Declaration:
+        return _convex(penalty, features) if kind == CONVEX else _two_pieces(features)
+
+    def parameters(view: Values) -> Values:
+        s = view["center"][:features]
+        if structure(view) == CONVEX:
+            step = float(view["step"])
+            rest = max(1.0 - step * penalty.weak_convexity, 0.0)
+            return {"s": s, "step": np.asarray(step), "rest": np.asarray(rest)}
+        both = pieces(view)
+        ends = {"bend": both.bend, "slope": both.slope, "end": both.near_end, "start": both.far_start}
+        return {"size": np.abs(s), "plateau": np.asarray(both.plateau), **{k: np.asarray(v) for k, v in ends.items()}}
+
+    def embed(point: Values, at: Values) -> Values:
+        t = point["trial"][:features]
+        if structure(at) == CONVEX:
+            return {"t": t}
+        both, size = pieces(at), np.abs(t)
+        near, far = both.leasts(at["center"][:features])
+        taken = size >= both.far_start
+        return {"near": np.where(taken, near, np.minimum(size, both.near_end)), "far": np.where(taken, size, far)}
+
+    def repair(values: Values, view: Values) -> Values:
+        if structure(view) == CONVEX:
+            return {"t": penalty.prox(_resolved(values["t"]), 0.0)}  # the projection onto the set of a penalty
+        both = pieces(view)
+        near = np.minimum(_resolved(values["near"]), both.near_end)
+        return {"near": np.maximum(near, 0.0), "far": np.maximum(values["far"], both.far_start)}
+
+    def write(solution: Solution, view: Values) -> Values:
+        center = view["center"]
+        if structure(view) == CONVEX:
+            trial, far = solution.values["t"], np.nan
+        else:
+            trial, far = _lower(pieces(view), solution.values, center[:features])
+        return {"trial": np.concatenate([trial, center[features:]]), "far": np.asarray(far)}
+
+    def direct(state: Values) -> Values:
+        starts = range(starts_in(state))
+        trial = [proximal(penalty, state["center"][i], float(state["step"][i]), features) for i in starts]
+        far = [_far(penalty, trial[i][:features], float(state["step"][i])) for i in starts]
+        return {"trial": np.stack(trial), "far": np.array(far)}
+
+    return Block(
+        name="prox",
+        reads=frozenset({"center", "step"}),
+        writes=frozenset({"trial", "far"}),
+        declare=declare,
+        parameters=parameters,
+        embed=embed,
+        repair=repair,
+        write=write,
+        structure=structure,
+        direct=direct,
+    )
 
 
-def falling_sigmoid(t: Array) -> Array:
-    """Return 1/(1 + e^t), three times faster than scipy's expit(-t); e^t may overflow to inf, which gives 0."""
-    with np.errstate(over="ignore"):
-        p = np.exp(t)
-    p += 1.0
-    return np.reciprocal(p, out=p)
+def _resolved(values: Array) -> Array:
+    return np.where(np.abs(values) < RESOLUTION, 0.0, values)
 
 
-def falling_slope(t: Array) -> Array:
-    """Return e^t/(1 + e^t)^2, the size of the sigmoid's slope."""
-    p = falling_sigmoid(t)
-    return p * (1.0 - p)
+def pieces_at(penalty: Penalty, step: float) -> Pieces | None:
+    """Return the pieces that a penalty declares at a step beyond 1 / weak_convexity; None where it declares none."""
+    make = getattr(penalty, "pieces", None)  # a user's own penalty need not have them
+    return None if make is None else make(step)
 
 
-def _widen(derivative: Callable[[Array], Array], v: Array, ratio: Array, low: Array, high: Array) -> None:
-    """Move the ends of brackets, in place, until the gap is at most 0 below and at least 0 above."""
-    for end, sign in ((low, 1.0), (high, -1.0)):
-        width = np.maximum(high - low, 1e-6)
-        for _ in range(LIMIT):
-            short = sign * (derivative(end) + ratio * (end - v)) > 0.0
-            if not short.any():
-                break
-            end[short] -= sign * width[short]
-            width = width * 2.0
+def _convex(penalty: Penalty, features: int) -> Declaration:
+    if not hasattr(penalty, "expression"):
+        raise ModelError(
+            f"penalty={penalty!r} has no DCP form: solve with engine='closed_form', or give it expression(x), see "
+            "cvxpriv.penalties.Penalty"
+        )
+    t = cp.Variable(features, name="t")
+    s, step, rest = cp.Parameter(features, name="s"), cp.Parameter(nonneg=True, name="step"), cp.Parameter(nonneg=True)
+    cost, inside = penalty.expression(t)
+    return Declaration(
+        cp.Minimize(step * cost + 0.5 * rest * cp.sum_squares(t) - s @ t),
+        {f"set[{index}]": one for index, one in enumerate(inside)},
+        {"t": t},
+        {"s": s, "step": step, "rest": rest},
+    )
+
+
+def _two_pieces(features: int) -> Declaration:
+    """Both pieces in one problem: they share no variable."""
+    near, far = cp.Variable(features, name="near"), cp.Variable(features, name="far")
+    size = cp.Parameter(features, nonneg=True, name="size")
+    names = ("bend", "slope", "end", "start", "plateau")
+    weight = {name: cp.Parameter(nonneg=True, name=name) for name in names}
+    low = 0.5 * weight["bend"] * cp.sum_squares(near) + weight["slope"] * cp.sum(near) - size @ near
+    high = 0.5 * cp.sum_squares(far) - size @ far + features * weight["plateau"]
+    return Declaration(
+        cp.Minimize(low + high),
+        {"near >= 0": near >= 0, "near <= end": near <= weight["end"], "far >= start": far >= weight["start"]},
+        {"near": near, "far": far},
+        {"size": size, **weight},
+    )
+
+
+def _lower(both: Pieces, values: Values, s: Array) -> tuple[Array, float]:
+    """Return the lower piece's least, with the sign of s, and at how many coordinates that is the far one."""
+    near, far = both.heights(values["near"], values["far"], s)
+    beyond = far < near
+    return np.sign(s) * np.where(beyond, values["far"], values["near"]), float(beyond.sum())
+
+
+def _far(penalty: Penalty, trial: Array, step: float) -> float:
+    """How many coordinates of an exact step lie on the far piece; NaN where none was compared, or none is declared."""
+    both = None if regime(penalty, step) == CONVEX else pieces_at(penalty, step)
+    return float("nan") if both is None else float((np.abs(trial) >= both.far_start).sum())

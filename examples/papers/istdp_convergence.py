@@ -12,11 +12,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from cvxpriv_models.istdp import MCP, gist
+from cvxpriv_models.istdp import gist
 from ias_case import arguments, draw, legend_below, panels
 from istdp_case import correlated
 
 from cvxpriv.models import ISTDP
+from cvxpriv.penalties import MCP
 from cvxpriv.reports.pictures import save_figure, styled
 
 #: BB1 BB2 = dtheta'dtheta / dg'dg, what step 1.2 prints.

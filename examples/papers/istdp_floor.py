@@ -13,13 +13,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from cvxpriv_models.istdp.closed_form import proximal
-from cvxpriv_models.istdp.penalties import L1
 from cvxpriv_models.istdp.public_rules import public_iterations
 from ias_case import GREY_LINE, arguments, legend_below, panels
 from istdp_case import unit_rows
 
 from cvxpriv.models import ISTDP
+from cvxpriv.penalties import L1
+from cvxpriv.penalties.proximal import proximal
 from cvxpriv.privacy import gaussian_mu
 from cvxpriv.reports.pictures import COLOURS, save_figure, styled
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from cvxpriv_models.istdp import MCP, Penalty
-from cvxpriv_models.istdp.penalties import L1
 from ias_case import arguments, legend_below, panels
 from istdp_case import correlated
 
 from cvxpriv.models import ISTDP
+from cvxpriv.penalties import L1, MCP, Penalty
 from cvxpriv.reports.pictures import COLOURS, save_figure, styled
 
 PENALTIES: dict[str, Penalty] = {"MCP, alpha = 3": MCP(1.0, 3.0), "l1": L1(1.0)}

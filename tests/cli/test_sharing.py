@@ -196,7 +196,7 @@ def test_rows_without_a_number_or_a_label_are_dropped_when_asked(run: Run, rows:
         ((*PARTIES, "--label", "income", "--epsilon", "1", "--delta", "1"), "delta=1.0 is not in (0, 1)"),
         ((*PARTIES, "--label", "income", *PRIVATE, "--adjacency", "rows"), "did you mean 'row'"),
         ((*PARTIES, "--label", "income", *PRIVATE, "--labels", "hidden"), "labels='hidden' is not known"),
-        ((*PARTIES, "--label", "income", *PRIVATE, "--regularizer", "l1"), "is no square, and a private intercept"),
+        ((*PARTIES, "--label", "income", *PRIVATE, "--penalty", "l1"), "is no square, and a private intercept"),
     ],
 )
 def test_bad_input_is_one_line(run: Run, rows: str, arguments: tuple[str, ...], message: str) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.istdp import ISTDP, MCP, private
-from cvxpriv_models.istdp.closed_form import allowed_height, barzilai_borwein, proximal
+from cvxpriv_models.istdp import ISTDP, private
+from cvxpriv_models.istdp.closed_form import allowed_height, barzilai_borwein
 from cvxpriv_models.istdp.gist import STEPS
 from cvxpriv_models.istdp.printed import printed_noise
-from cvxpriv_models.istdp.prox_forms import prox_form
 from scipy.special import expit
 
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import loss_named
+from cvxpriv.penalties import MCP, loss_named
+from cvxpriv.penalties.proximal import CONVEX, proximal, proximal_block
 from cvxpriv.privacy import PrivacyWarning, noise_scale
 from tests.models.istdp_cases import correlated
 
@@ -108,14 +108,12 @@ class TestConvexity:
     @pytest.mark.parametrize("gamma", [0.1, 1.0, 2.5])
     def test_the_rewritten_objective_is_the_same_function_and_dpp(self, gamma: float) -> None:
         penalty = MCP(self.LAM, self.ALPHA)
-        form = prox_form(penalty)
-        assert form.convex is not None
-        t = cp.Variable(1)
-        weights = {name: cp.Parameter(nonneg=True) for name in form.weights(gamma)}
-        expression = form.convex(t, weights)
-        assert expression.is_dcp(dpp=True)
-        for name, value in form.weights(gamma).items():
-            weights[name].value = value
+        block = proximal_block(penalty, 1)
+        declared = block.declaration(CONVEX)
+        assert declared.problem.is_dcp(dpp=True)
+        for name, value in block.parameters({"center": np.zeros(1), "step": np.asarray(gamma)}).items():
+            declared.parameters[name].value = value
+        t, expression = declared.variables["t"], declared.problem.objective
         for point in np.linspace(-4.0, 4.0, 81):
             t.value = np.array([point])
             # ERRATA: identity to 3e-14.

@@ -38,10 +38,10 @@ def pooled(x: Array, y: Array, loss: str, lam: float = 1.0) -> Array:
     return np.linalg.solve(x.T @ x + lam * np.eye(x.shape[1]), x.T @ y)
 
 
-def small(loss: str = "logistic", regularizer: str = "l2", parties: int = 2, lam: float = 0.7) -> Problem:
+def small(loss: str = "logistic", penalty: str = "l2", parties: int = 2, lam: float = 0.7) -> Problem:
     """Sixty samples of six columns."""
     x, y = columns(60, 6)
-    return Problem.of(split(x, parties), y, loss, regularizer, lam)
+    return Problem.of(split(x, parties), y, loss, penalty, lam)
 
 
 def factors_of(problem: Problem) -> tuple[Factor, ...]:

@@ -87,8 +87,8 @@ class TestTheorem:
         table = model(reg=0.22).convergence_sweep([1.0, 10.0, 100.0], eta=0.5, solvers=("CLARABEL",))
         assert table["holds"].tolist() == [False, True, True]
 
-    def test_a_regulariser_that_is_no_square_is_refused(self) -> None:
-        several = RecycledADMM(nx.complete_graph(3), shards()[:3], C=20.0, regularizer="l1")
+    def test_a_penalty_that_is_no_square_is_refused(self) -> None:
+        several = RecycledADMM(nx.complete_graph(3), shards()[:3], C=20.0, penalty="l1")
         with pytest.raises(ModelError, match="not smooth"):
             several.convergence_conditions()
 

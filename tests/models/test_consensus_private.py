@@ -303,11 +303,11 @@ class TestRefusals:
         with pytest.raises(ModelError, match=message):
             private_run(**options)
 
-    def test_losses_and_regularisers_without_the_constants_are_refused(self) -> None:
+    def test_losses_and_penalties_without_the_constants_are_refused(self) -> None:
         with pytest.raises(PrivacyError, match="no bounded slope"):
             consensus(loss="squared").solve_private(alpha=1.0)
         with pytest.raises(PrivacyError, match="is no square"):
-            consensus(regularizer="l1").solve_private(alpha=1.0)
+            consensus(penalty="l1").solve_private(alpha=1.0)
 
     def test_rows_beyond_their_bound_are_shortened_only_when_asked(self) -> None:
         run = private_run(row_bound=0.3, clip_rows=True)

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from cvxpriv_models.recycled_admm import RecycledADMM
-from cvxpriv_models.recycled_admm.penalties import penalties
+from cvxpriv_models.recycled_admm.eta import eta_table
 from scipy import sparse
 from scipy.optimize import approx_fprime
 
@@ -165,14 +165,14 @@ def test_the_gradient_s_lipschitz_constant_bounds_it() -> None:
 
 class TestPenalties:
     def test_they_grow_by_the_power_of_the_round_up_to_the_cap(self) -> None:
-        table = penalties([1.0, 2.0], [1.0, 1.5], None, 8, 2)
+        table = eta_table([1.0, 2.0], [1.0, 1.5], None, 8, 2)
         assert table[:, 0].tolist() == [1.0] * 8
         assert table[:3, 1] == pytest.approx([3.0, 4.5, 6.75])
         assert table[-1, 1] == 20.0
 
     def test_without_a_cap_they_grow_on(self) -> None:
-        assert penalties(1.0, 1.5, np.inf, 10, 1)[-1, 0] == pytest.approx(1.5**10)
+        assert eta_table(1.0, 1.5, np.inf, 10, 1)[-1, 0] == pytest.approx(1.5**10)
 
     def test_a_table_of_all_rounds_is_taken_as_it_is(self) -> None:
         table = np.arange(1.0, 7.0).reshape(3, 2)
-        assert np.array_equal(penalties(table, 1.0, None, 3, 2), table)
+        assert np.array_equal(eta_table(table, 1.0, None, 3, 2), table)

@@ -101,7 +101,7 @@ class TestOddStep:
             assert solution.objective == pytest.approx(mine, rel=1e-8)
             assert block.residual({**view, "odd": exact}, view).largest < 1e-10
 
-    def test_without_a_regulariser_and_with_separable_data_the_optimum_is_refused(self) -> None:
+    def test_without_a_penalty_and_with_separable_data_the_optimum_is_refused(self) -> None:
         dealt = [(np.array([[1.0], [-1.0]]), np.array([1.0, -1.0])) for _ in range(2)]
         with pytest.raises(NotConverged, match="reg"):
             _ = RecycledADMM(nx.path_graph(2), dealt, reg=0.0, C=2.0).optimum

@@ -11,12 +11,12 @@ from cvxpriv_models.istdp import ISTDP, objective_perturbation, output_perturbat
 from cvxpriv_models.istdp.clipping import clipped_rows, row_norms
 from cvxpriv_models.istdp.objective_perturbation import spend
 from cvxpriv_models.istdp.output_perturbation import minimiser_sensitivity
-from cvxpriv_models.istdp.penalties import ElasticNet
 from cvxpriv_models.istdp.problem import Problem
 from scipy.special import expit
 
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import ElasticNet
 from cvxpriv.privacy import Noise, audit, noise_scale
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")

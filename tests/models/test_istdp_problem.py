@@ -7,11 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cvxpriv_models.istdp import ISTDP, MCP, Problem
-from cvxpriv_models.istdp.penalties import L1
+from cvxpriv_models.istdp import ISTDP, Problem
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.penalties import LOSSES
+from cvxpriv.penalties import L1, LOSSES, MCP
 from tests.models.istdp_cases import correlated, frame
 
 X, Y, _ = correlated(40, 6, 0.5, seed=0)

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cvxpriv_models.istdp import ISTDP, MCP, clipping
+from cvxpriv_models.istdp import ISTDP, clipping
 from cvxpriv_models.istdp.problem import DEFAULT
 from cvxpriv_models.istdp.public_rules import MOST_ITERATIONS, noise_level_penalty, public_iterations
 from scipy.special import expit
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import MCP
 from cvxpriv.privacy import Noise, gaussian_mu
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")

@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cvxpriv_models.istdp import ISTDP, MCP, SCAD, CappedL1, Penalty, Search, SparseRun
+from cvxpriv_models.istdp import ISTDP, Search, SparseRun
 from cvxpriv_models.istdp.closed_form import barzilai_borwein
 from cvxpriv_models.istdp.gist import LOOP
-from cvxpriv_models.istdp.penalties import L1, L2
 from scipy.optimize import minimize
 from scipy.special import expit
 
 import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.penalties import L1, L2, MCP, SCAD, CappedL1, Penalty
 from tests.models.istdp_cases import correlated
-from tests.models.test_istdp_blocks import Ridge
+from tests.toolkit.test_proximal_block import Ridge
 
 WIDE = {kind: correlated(500, 1000, 0.9, seed=1, kind=kind) for kind in ("squared", "logistic")}
 SMALL = {kind: correlated(80, 12, 0.6, seed=2, kind=kind) for kind in ("squared", "logistic")}

@@ -19,16 +19,16 @@ from .sharing_cases import columns, split
 X, Y = columns(200, 6)
 
 
-def problem(loss: str = "logistic", regularizer: str = "l2", lam: float = 1.0) -> Problem:
-    return Problem.of(split(X, 3), Y, loss, regularizer, lam)
+def problem(loss: str = "logistic", penalty: str = "l2", lam: float = 1.0) -> Problem:
+    return Problem.of(split(X, 3), Y, loss, penalty, lam)
 
 
-@pytest.mark.parametrize(("loss", "regularizer"), [("logistic", "l2"), ("squared", "l1"), ("huber", "nonneg")])
-def test_sgd_with_whole_batches_and_small_steps_ends_at_the_optimum(loss: str, regularizer: str) -> None:
-    given = problem(loss, regularizer, 2.0)
+@pytest.mark.parametrize(("loss", "penalty"), [("logistic", "l2"), ("squared", "l1"), ("huber", "nonneg")])
+def test_sgd_with_whole_batches_and_small_steps_ends_at_the_optimum(loss: str, penalty: str) -> None:
+    given = problem(loss, penalty, 2.0)
     found = sgd(given, step=10.0 if loss == "logistic" else 1.0, epochs=600, batch=200)  # below 2/curvature
-    scheme = "averaged" if regularizer == "l2" else "proximal_jacobi"
-    best = ADMMSharing(split(X, 3), Y, loss, regularizer, 2.0).solve(scheme=scheme, max_iter=2000)
+    scheme = "averaged" if penalty == "l2" else "proximal_jacobi"
+    best = ADMMSharing(split(X, 3), Y, loss, penalty, 2.0).solve(scheme=scheme, max_iter=2000)
     # Proximal gradient steps of a well-conditioned problem: linear convergence to rounding.
     assert found.history["objective"].iloc[-1] == pytest.approx(best.objective, rel=1e-9)
 
@@ -102,7 +102,7 @@ def test_a_step_that_explodes_is_named_and_returns_no_nan() -> None:
 
 
 def test_what_scikit_learn_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for given in (problem("huber"), problem(regularizer="l1"), problem(lam=0.0)):
+    for given in (problem("huber"), problem(penalty="l1"), problem(lam=0.0)):
         with pytest.raises(ModelError, match="scikit-learn fits the logistic and the squared loss"):
             pooled(given)
     for parties in ((), (3,)):

@@ -20,7 +20,7 @@ from cvxpriv.penalties import LOSSES, Loss
 from .sharing_cases import EVERY, columns, factors_of, small, some_passes, split
 
 CONVEX = [name for name, loss in LOSSES.items() if loss.convex]
-PROXIMAL = ("l1", "elastic-net:0.3", "nonneg", "box:-0.2:0.3")
+PROXIMAL = ("l1", "elastic-net:1:0.3", "nonneg", "box:-0.2:0.3")
 
 
 def agree(problem: Problem, scheme: str, block: str) -> None:
@@ -49,9 +49,9 @@ def test_the_centre_step_is_the_cone_programs_answer_for_every_convex_loss(loss:
     agree(small(loss), "averaged", "z")
 
 
-@pytest.mark.parametrize("regularizer", PROXIMAL)
-def test_the_linearised_party_step_is_the_cone_programs_answer(regularizer: str) -> None:
-    agree(small("squared", regularizer), "proximal_jacobi", "x/1")
+@pytest.mark.parametrize("penalty", PROXIMAL)
+def test_the_linearised_party_step_is_the_cone_programs_answer(penalty: str) -> None:
+    agree(small("squared", penalty), "proximal_jacobi", "x/1")
 
 
 def test_a_party_with_neither_a_square_nor_a_proximal_scheme_has_only_its_cone_program() -> None:

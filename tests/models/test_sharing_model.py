@@ -16,8 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError, NoGuaranteeWarning
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import LOSSES, loss_named, regularizer_named
-from cvxpriv.penalties.regularizers import group
+from cvxpriv.penalties import LOSSES, GroupLasso, convex_penalty, loss_named
 
 from .sharing_cases import columns, pooled, split
 
@@ -26,16 +25,16 @@ PARTS = split(X, 2)
 
 
 def cone_optimum(
-    loss: str, regularizer: str, lam: float, inside: list[object] | None = None, within: str | None = None
+    loss: str, penalty: str, lam: float, inside: list[object] | None = None, within: str | None = None
 ) -> float:
     """The pooled problem, written anew and solved tightly."""
     x = [cp.Variable(3), cp.Variable(3)]
     cost = cp.sum(loss_named(loss).of(PARTS[0] @ x[0] + PARTS[1] @ x[1], Y))
     held = []
     for one in x:
-        value, bounds = regularizer_named(regularizer).expression(one)
+        value, bounds = convex_penalty(penalty).expression(one)
         cost, held = cost + lam * value, [*held, *bounds]
-        held += regularizer_named(within).expression(one)[1] if within else []
+        held += convex_penalty(within).expression(one)[1] if within else []
     held += [rule(x[1]) for rule in inside or []]  # type: ignore[operator]
     problem = cp.Problem(cp.Minimize(cost), held)
     with warnings.catch_warnings():
@@ -48,33 +47,33 @@ class TestOptimum:
     """What comes out is the pooled optimum."""
 
     @pytest.mark.parametrize("loss", [name for name, one in LOSSES.items() if one.convex and name != "hinge"])
-    @pytest.mark.parametrize("regularizer", ["l2", "l1", "elastic-net:0.3", "nonneg", "box:-0.2:0.3"])
-    def test_proximal_jacobi_reaches_the_cone_programs_optimum(self, loss: str, regularizer: str) -> None:
-        run = ADMMSharing(PARTS, Y, loss, regularizer, lam=0.7).solve(scheme="proximal_jacobi", max_iter=1000)
+    @pytest.mark.parametrize("penalty", ["l2", "l1", "elastic-net:1:0.3", "nonneg", "box:-0.2:0.3"])
+    def test_proximal_jacobi_reaches_the_cone_programs_optimum(self, loss: str, penalty: str) -> None:
+        run = ADMMSharing(PARTS, Y, loss, penalty, lam=0.7).solve(scheme="proximal_jacobi", max_iter=1000)
         assert run.converged
         # CLARABEL's relative gap, 1e-9 or a little above.
-        assert run.objective == pytest.approx(cone_optimum(loss, regularizer, 0.7), rel=1e-8)
+        assert run.objective == pytest.approx(cone_optimum(loss, penalty, 0.7), rel=1e-8)
 
     def test_the_hinge_too(self) -> None:
         run = ADMMSharing(PARTS, Y, "hinge").solve(max_iter=3000, tol=1e-7)
         assert run.converged
         assert run.objective == pytest.approx(cone_optimum("hinge", "l2", 1.0), rel=1e-6)
 
-    def test_a_regulariser_without_an_exact_step_goes_to_a_solver(self) -> None:
+    def test_a_penalty_without_an_exact_step_goes_to_a_solver(self) -> None:
         run = ADMMSharing(PARTS, Y, "squared", "l1").solve(rho=2.0, tol=1e-6, max_iter=60)
         assert run.converged
         assert set(run.history["engine"].dropna()) >= {"dcp", "closed_form"}
         assert run.objective == pytest.approx(cone_optimum("squared", "l1", 1.0), rel=1e-8)
 
-    def test_a_group_regulariser_drops_whole_groups(self) -> None:
-        pairs = group([[0, 1], [2]])
+    def test_a_group_penalty_drops_whole_groups(self) -> None:
+        pairs = GroupLasso([[0, 1], [2]])
         run = ADMMSharing(PARTS, Y, "squared", pairs, lam=15.0).solve(scheme="proximal_jacobi", max_iter=2000)
         assert run.converged
         zero = [float(np.abs(x[one]).max()) == 0.0 for x in run.coefficients for one in ([0, 1], [2])]
         assert any(zero)
         assert not all(zero)
 
-    def test_a_ready_set_comes_on_top_of_the_regulariser(self) -> None:
+    def test_a_ready_set_comes_on_top_of_the_penalty(self) -> None:
         run = ADMMSharing(PARTS, Y, sets=["nonneg", None]).solve(scheme="proximal_jacobi", max_iter=1000)
         assert run.converged
         assert run.coefficients[0].min() >= 0.0 > run.coefficients[1].min()
@@ -97,7 +96,7 @@ class TestOptimum:
             # CLARABEL's z is known to about the square root of its gap.
             np.testing.assert_allclose(other.coefficients[0], exact.coefficients[0], atol=1e-5)
 
-    def test_dependent_columns_and_no_regulariser_are_handled(self) -> None:
+    def test_dependent_columns_and_no_penalty_are_handled(self) -> None:
         doubled = [np.column_stack([PARTS[0], PARTS[0][:, 0]]), PARTS[1]]
         run = ADMMSharing(doubled, Y, "squared", lam=0.0).solve(max_iter=2000)
         assert run.converged
@@ -112,10 +111,10 @@ class TestOptimum:
         np.testing.assert_allclose(thin.coefficients[1], dense.coefficients[1], atol=1e-8)
         assert thin.iterations == dense.iterations
 
-    @pytest.mark.parametrize(("regularizer", "scheme"), [("l2", "averaged"), ("l1", "proximal_jacobi")])
-    def test_a_party_whose_columns_are_zeros_adds_nothing(self, regularizer: str, scheme: str) -> None:
-        both = ADMMSharing([0.0 * PARTS[0], PARTS[1]], Y, "squared", regularizer).solve(scheme=scheme, max_iter=2000)
-        alone = ADMMSharing([PARTS[1]], Y, "squared", regularizer).solve(scheme=scheme, max_iter=2000)
+    @pytest.mark.parametrize(("penalty", "scheme"), [("l2", "averaged"), ("l1", "proximal_jacobi")])
+    def test_a_party_whose_columns_are_zeros_adds_nothing(self, penalty: str, scheme: str) -> None:
+        both = ADMMSharing([0.0 * PARTS[0], PARTS[1]], Y, "squared", penalty).solve(scheme=scheme, max_iter=2000)
+        alone = ADMMSharing([PARTS[1]], Y, "squared", penalty).solve(scheme=scheme, max_iter=2000)
         assert both.converged
         assert not both.coefficients[0].any()
         assert both.objective == pytest.approx(alone.objective, rel=1e-9)
@@ -138,9 +137,9 @@ class TestCertificates:
         assert -1e-12 <= excess <= run.gap + 1e-12
         assert run.gap < 1e3 * max(excess, 1e-10)
 
-    @pytest.mark.parametrize("regularizer", ["l2", "l1", "nonneg"])
-    def test_residuals_vanish_at_the_optimum_and_nowhere_near_it(self, regularizer: str) -> None:
-        model = ADMMSharing(PARTS, Y, "smoothed-hinge", regularizer)
+    @pytest.mark.parametrize("penalty", ["l2", "l1", "nonneg"])
+    def test_residuals_vanish_at_the_optimum_and_nowhere_near_it(self, penalty: str) -> None:
+        model = ADMMSharing(PARTS, Y, "smoothed-hinge", penalty)
         run = model.solve(scheme="proximal_jacobi", tol=1e-9, max_iter=2000)
         assert run.kkt.largest <= 1e-9
         assert run.kkt.fit <= 1e-12  # y is the gradient at z after every pass
@@ -303,10 +302,10 @@ def test_bad_data_is_refused(arguments: dict[str, object], message: str) -> None
         ({"lam": -1.0}, "lam=-1.0"),
         ({"lam": float("nan")}, "lam=nan"),
         ({"loss": "logit"}, "did you mean 'logistic'"),
-        ({"regularizer": "l3"}, "regularizer='l3' is not known"),
-        ({"regularizer": ["l2", "l1", "l2"]}, "names 3 for 2 parties"),
+        ({"penalty": "l3"}, "penalty='l3' is not known"),
+        ({"penalty": ["l2", "l1", "l2"]}, "names 3 for 2 parties"),
         ({"sets": "l1"}, "no ready set"),
-        ({"regularizer": group([[0, 1]]), "sets": "nonneg"}, "ties coordinates together"),
+        ({"penalty": GroupLasso([[0, 1]]), "sets": "nonneg"}, "ties coordinates together"),
     ],
 )
 def test_a_bad_model_is_refused(arguments: dict[str, object], message: str) -> None:

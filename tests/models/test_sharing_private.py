@@ -385,9 +385,9 @@ def test_what_nothing_bounds_is_refused_before_anything_runs(options: dict[str, 
     assert not calls
 
 
-def test_a_regulariser_without_a_bound_needs_a_clip_and_runs_with_one() -> None:
+def test_a_penalty_without_a_bound_needs_a_clip_and_runs_with_one() -> None:
     ruled = model(lam=1e5).constrain("sum", lambda x: x[0] >= 0.0)  # as a ridge step it would hardly move
-    for given in (model(regularizer="l1"), model(lam=0.0), ruled):
+    for given in (model(penalty="l1"), model(lam=0.0), ruled):
         with pytest.raises(PrivacyError, match="Pass clip"):
             given.solve_private(1.0, 1e-5, row_bound=1.0)
         for options in ({}, {"row_bound": 1.0}):  # the bound of the ridge step is not that of these steps

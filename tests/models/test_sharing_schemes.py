@@ -160,7 +160,7 @@ class TestNonConvex:
 
     def test_the_augmented_lagrangian_falls_by_what_the_moves_explain(self, scheme: str) -> None:
         problem, rho, states = self.iterates(scheme)
-        r = float(SCHEMES[scheme].penalty(np.array(rho), 2))
+        r = float(SCHEMES[scheme].weight(np.array(rho), 2))
         falls = descent(problem, SCHEMES[scheme], factors_of(problem), rho)
         assert min(falls.x) > 0.0
         assert falls.z > 0.0
@@ -174,10 +174,10 @@ class TestNonConvex:
 
     def test_the_sum_of_stationarity_is_within_the_bound_and_tends_to_zero(self, scheme: str) -> None:
         problem, rho, states = self.iterates(scheme)
-        r = float(SCHEMES[scheme].penalty(np.array(rho), 2))
+        r = float(SCHEMES[scheme].weight(np.array(rho), 2))
         constant = descent(problem, SCHEMES[scheme], factors_of(problem), rho).constant
         values = np.array([stationarity(problem, factors_of(problem), state, r) for state in states])
-        # Loss and regulariser are >= 0: f = 0.
+        # Loss and penalty are >= 0: f = 0.
         budget = constant * augmented_lagrangian(problem, states[1], r)
         assert np.isfinite(budget)
         assert values[2:].sum() <= budget

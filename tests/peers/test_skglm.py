@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.istdp import ISTDP, MCP
+from cvxpriv_models.istdp import ISTDP
 from cvxpriv_models.istdp.kkt import residuals
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import MCP
 from tests.models.istdp_cases import correlated
 
 pytest.importorskip("skglm", reason="skglm cannot be imported: pip install skglm")

@@ -61,7 +61,7 @@ def test_without_a_seed_only_the_checks_that_repeat_a_fit_fail() -> None:
 def test_a_vertical_fit_is_the_pooled_one_of_scikit_learn_intercept_included(lam: float) -> None:
     model = VerticalLogisticRegression([["a", "e"], ["b", "c"], ["d"]], lam=lam, tol=1e-10).fit(FRAME, Y)
     peer = LogisticRegression(C=1.0 / lam, tol=1e-12, solver="newton-cholesky").fit(FRAME, Y)
-    # 1e-5: the intercept is regularised by a millionth of lam, which moves it by about 1e-6 lam / curvature.
+    # 1e-5: the intercept is penalised by a millionth of lam, which moves it by about 1e-6 lam / curvature.
     np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-5)
     np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=1e-5)
     np.testing.assert_allclose(model.predict_proba(FRAME), peer.predict_proba(FRAME), atol=1e-5)
@@ -70,8 +70,8 @@ def test_a_vertical_fit_is_the_pooled_one_of_scikit_learn_intercept_included(lam
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_an_intercept_beside_a_regulariser_that_is_no_square_is_free_of_it() -> None:
-    model = VerticalLogisticRegression(2, regularizer="nonneg", lam=0.1, max_iter=200, scheme="proximal_jacobi")
+def test_an_intercept_beside_a_penalty_that_is_no_square_is_free_of_it() -> None:
+    model = VerticalLogisticRegression(2, penalty="nonneg", lam=0.1, max_iter=200, scheme="proximal_jacobi")
     shifted = np.where(X[:, 0] > 0.9, "yes", "no")  # wants a negative intercept
     model.fit(X, shifted)
     assert model.intercept_[0] < -1.0
@@ -119,7 +119,7 @@ def test_a_private_vertical_fit_without_a_bound_is_refused() -> None:
     with pytest.raises(PrivacyError, match="does not hold"):
         VerticalLogisticRegression(epsilon=1.0, row_bound=0.1).fit(X, Y)
     with pytest.raises(ModelError, match="is no square, and a private intercept"):
-        VerticalLogisticRegression(epsilon=1.0, clip=1.0, regularizer="l1").fit(X, Y)
+        VerticalLogisticRegression(epsilon=1.0, clip=1.0, penalty="l1").fit(X, Y)
     with pytest.raises(ModelError, match="adjacency='cell'"):
         VerticalLogisticRegression(epsilon=1.0, clip=1.0, adjacency="cell").fit(X, Y)
     with pytest.raises(DataError, match="row_bound has 3 numbers for 2 groups"):

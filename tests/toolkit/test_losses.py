@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from cvxpriv.errors import ModelError
 from cvxpriv.penalties import LOSSES, Loss, loss_named
-from cvxpriv.penalties.proximal import logistic_root, monotone_root
+from cvxpriv.penalties.loss_steps import logistic_root, monotone_root
 
 CONVEX = [loss for loss in LOSSES.values() if loss.convex]
 EVERY = list(LOSSES.values())

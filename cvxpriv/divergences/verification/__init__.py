@@ -1,6 +1,5 @@
-"""Verification: is an object what a model takes it for? A table of verdicts, each with its worst point."""
+"""Verification: is a divergence what a model takes it for? A table of verdicts, each with its worst point."""
 
-from cvxpriv.divergences.verification.dispatch import verify
 from cvxpriv.divergences.verification.findings import Finding, Verification
 
-__all__ = ["Finding", "Verification", "verify"]
+__all__ = ["Finding", "Verification"]

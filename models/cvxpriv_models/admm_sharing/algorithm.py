@@ -104,7 +104,7 @@ def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: 
             "rho": float(view["rho"]),
         }
         if not problem.loss.convex:
-            r = float(scheme.penalty(view["rho"], problem.parties))
+            r = float(scheme.weight(view["rho"], problem.parties))
             figures["lagrangian"] = lagrangian.augmented_lagrangian(problem, view, r)
             figures["V"] = lagrangian.stationarity(problem, factors, view, r)
         return figures

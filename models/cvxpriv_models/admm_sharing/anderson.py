@@ -100,11 +100,11 @@ class Anderson:
             x, share = moved[first : first + columns], moved[first + columns : first + columns + samples]
             parts += [np.sqrt(self.problem.lam) * x, np.sqrt(rho) * _bent(factor, x, share)]
             first += columns + samples
-        return np.concatenate([*parts, np.sqrt(self._penalty(image)) * moved[first:]])
+        return np.concatenate([*parts, np.sqrt(self._weight(image)) * moved[first:]])
 
     def _pack(self, state: Values) -> Array:
         """x and share of each party, and p = S + y/r, of which z is the proximal step."""
-        argument = total_share(state, self.problem.parties)[0] + state["y"][0] / self._penalty(state)
+        argument = total_share(state, self.problem.parties)[0] + state["y"][0] / self._weight(state)
         return np.concatenate([*(state[name][0] for name in self.names), argument])
 
     def _unpack(self, packed: Array, state: Values) -> Values:
@@ -114,11 +114,11 @@ class Anderson:
             last = first + state[name].shape[1]
             mixed[name], first = packed[None, first:last], last
         gap = packed[first:] - total_share(mixed, self.problem.parties)[0]
-        mixed["y"] = (self._penalty(state) * gap)[None]
+        mixed["y"] = (self._weight(state) * gap)[None]
         return mixed
 
-    def _penalty(self, state: Values) -> float:
-        return float(self.scheme.penalty(state["rho"], self.problem.parties)[0])
+    def _weight(self, state: Values) -> float:
+        return float(self.scheme.weight(state["rho"], self.problem.parties)[0])
 
 
 def _bent(factor: Factor, x: Array, share: Array) -> Array:

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from cvxpriv.penalties.box import bounded
+
 from .factor import Factor
 from .lagrangian import descent
 from .problem import Part, Problem
@@ -93,7 +95,7 @@ def _penalty(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rho: f
     smoothness, parties = _smoothness_of(problem), problem.parties
     moduli = [
         problem.lam * (one.ridge or 0.0) + rho * factor.smallest
-        for one, factor in zip(problem.regularizers, factors, strict=True)
+        for one, factor in zip(problem.penalties, factors, strict=True)
     ]
     gamma = rho - (0.0 if problem.loss.convex else smoothness)
     tops = [factor.largest for factor in factors]
@@ -129,8 +131,8 @@ def _penalty(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rho: f
 
 
 def _regularity(problem: Problem) -> list[Row]:
-    convex = all(one.ridge is not None for one in problem.regularizers)
-    bounded = all("box:" in one.name for one in problem.regularizers)
+    convex = all(one.ridge is not None for one in problem.penalties)
+    compact = all(bounded(one) for one in problem.penalties)
     norms = [np.sqrt(_squares(part)) for part in problem.parts]
     low, high = min(float(n.min()) for n in norms), max(float(n.max()) for n in norms)
     return [
@@ -138,8 +140,8 @@ def _regularity(problem: Problem) -> list[Row]:
         Row(
             "2.1 bounded iterates",
             "||x||, ||z||, ||y|| <= b_1",
-            "X_m bounded" if bounded else "X_m unbounded",
-            bounded,
+            "X_m bounded" if compact else "X_m unbounded",
+            compact,
             "a public bound or clipping (solve_private)",
             True,
         ),

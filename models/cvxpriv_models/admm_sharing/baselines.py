@@ -117,16 +117,16 @@ def pooled(problem: Problem, parties: Sequence[int] | None = None, **options: An
     Raises
     ------
     ModelError
-        scikit-learn is missing, another loss or regulariser, lam = 0 with the logistic loss, or no such party.
+        scikit-learn is missing, another loss or penalty, lam = 0 with the logistic loss, or no such party.
     """
     chosen = list(range(problem.parties)) if parties is None else list(parties)
     if not chosen or not set(chosen) <= set(range(problem.parties)):
         raise ModelError(f"parties={parties!r} are not among 0..{problem.parties - 1}")
     parts = [problem.parts[m] for m in chosen]
-    squares = all(problem.regularizers[m].ridge == 1.0 for m in chosen)
+    squares = all(problem.penalties[m].ridge == 1.0 for m in chosen)
     if problem.loss.name not in ("logistic", "squared") or not squares or problem.lam == 0.0:
         raise ModelError(
-            f"scikit-learn fits the logistic and the squared loss with regularizer='l2' and lam > 0, not {problem!r}: "
+            f"scikit-learn fits the logistic and the squared loss with penalty='l2' and lam > 0, not {problem!r}: "
             "use ADMMSharing([...]).solve() on these parties"
         )
     model = _peer(problem, options).fit(_together(parts), problem.y, sample_weight=problem.weights)
@@ -135,13 +135,13 @@ def pooled(problem: Problem, parties: Sequence[int] | None = None, **options: An
 
 
 def _step(problem: Problem, x: list[Array], batch: npt.NDArray[np.intp], step: float) -> None:
-    """One minibatch, in place: the mean gradient of the loss, and the regulariser as it stands to the average."""
+    """One minibatch, in place: the mean gradient of the loss, and the penalty as it stands to the average."""
     parts = [part[batch] for part in problem.parts]
     total = problem.predictions(x, parts)
     slope = problem.weights[batch] * problem.loss.gradient(total, problem.y[batch]) / batch.size
     for m, part in enumerate(parts):
         moved = x[m] - step * (part.T @ slope)
-        x[m] = problem.regularizers[m].prox(moved, step * problem.lam / problem.samples)
+        x[m] = problem.penalties[m].prox(moved, step * problem.lam / problem.samples)
 
 
 def _peer(problem: Problem, options: dict[str, Any]) -> Any:

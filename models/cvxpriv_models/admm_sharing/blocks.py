@@ -44,9 +44,9 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
     Target and tau are the scheme's (`schemes`). D_m enters the cone program by the root of D_m'D_m, which makes it as
     small as the party's columns.
     """
-    factor, regularizer, parties = factors[m], problem.regularizers[m], problem.parties
+    factor, penalty, parties = factors[m], problem.penalties[m], problem.parties
     own_x, own_v = f"x/{m}", f"v/{m}"
-    linear = scheme.linearises(regularizer)  # the square is replaced by its tangent at x_m
+    linear = scheme.linearises(penalty)  # the square is replaced by its tangent at x_m
 
     def target(view: Values) -> Array:
         return scheme.target(view[own_v], total_share(view, parties), view["z"], parties)
@@ -55,7 +55,7 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
         x = cp.Variable(factor.part.shape[1], name="x")
         half_rho, half_tau = cp.Parameter(nonneg=True, name="rho/2"), cp.Parameter(nonneg=True, name="tau/2")
         slope = cp.Parameter(x.size, name="slope")
-        cost, inside = regularizer.expression(x)
+        cost, inside = penalty.expression(x)
         squares = half_rho * cp.sum_squares(factor.root @ x) + half_tau * cp.sum_squares(x)
         return Declaration(
             objective=cp.Minimize(problem.lam * cost + squares - slope @ x),
@@ -67,7 +67,7 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
 
     def parameters(view: Values) -> Values:
         rho = float(view["rho"])
-        tau = scheme.tau(factor, regularizer, rho, parties)
+        tau = scheme.tau(factor, penalty, rho, parties)
         aim = target(view) - view[own_v] if linear else target(view)
         return {
             "rho/2": np.asarray(0.0 if linear else 0.5 * rho),
@@ -77,11 +77,11 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
 
     def exact(view: Values) -> Values:
         rho, x = float(view["rho"]), view[own_x]
-        tau = scheme.tau(factor, regularizer, rho, parties)
+        tau = scheme.tau(factor, penalty, rho, parties)
         if linear:
             aim = target(view) - view[own_v]
-            return written(closed_form.party_linearised(factor, regularizer, aim, view["y"], rho, problem.lam, tau, x))
-        ridge = problem.lam * (regularizer.ridge or 0.0)
+            return written(closed_form.party_linearised(factor, penalty, aim, view["y"], rho, problem.lam, tau, x))
+        ridge = problem.lam * (penalty.ridge or 0.0)
         return written(closed_form.party(factor, target(view), view["y"], rho, ridge, tau, x))
 
     def written(x: Array) -> Values:
@@ -94,9 +94,9 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
         declare=declare,
         parameters=parameters,
         embed=lambda point, at: {"x": point[own_x]},
-        repair=lambda values, view: {"x": regularizer.prox(values["x"], 0.0)},  # the projection onto X_m
+        repair=lambda values, view: {"x": penalty.prox(values["x"], 0.0)},  # the projection onto X_m
         write=lambda solution, view: written(solution.values["x"]),
-        direct=_each_start(exact) if linear or regularizer.ridge is not None else None,
+        direct=_each_start(exact) if linear or penalty.ridge is not None else None,
     )
 
 
@@ -124,11 +124,11 @@ def centre(problem: Problem, scheme: Scheme) -> Block:
     parties, loss, samples = problem.parties, problem.loss, problem.samples
     large = samples > MOST_PARAMETERS
 
-    def penalty(view: Values) -> float:
-        return float(scheme.penalty(view["rho"], parties))
+    def weight(view: Values) -> float:
+        return float(scheme.weight(view["rho"], parties))
 
     def slope_of(view: Values) -> Array:
-        return np.asarray(view["y"] + penalty(view) * total_share(view, parties))
+        return np.asarray(view["y"] + weight(view) * total_share(view, parties))
 
     def declare(structure: Constants | tuple[()]) -> Declaration:
         z = cp.Variable(samples, name="z")
@@ -143,13 +143,13 @@ def centre(problem: Problem, scheme: Scheme) -> Block:
         return Declaration(cp.Minimize(cost), constraints={}, variables={"z": z}, parameters=named)
 
     def structure(view: Values) -> Constants | tuple[()]:
-        return Constants(0.5 * penalty(view), slope_of(view).tobytes()) if large else ()
+        return Constants(0.5 * weight(view), slope_of(view).tobytes()) if large else ()
 
     def parameters(view: Values) -> Values:
-        return {} if large else {"r/2": np.asarray(0.5 * penalty(view)), "slope": slope_of(view)}
+        return {} if large else {"r/2": np.asarray(0.5 * weight(view)), "slope": slope_of(view)}
 
     def exact(view: Values) -> Values:
-        total, r = total_share(view, parties), penalty(view)
+        total, r = total_share(view, parties), weight(view)
         return {"z": closed_form.consensus(loss, total, view["y"], problem.y, problem.weights, r, view["z"])}
 
     return Block(
@@ -171,7 +171,7 @@ def dual(problem: Problem, scheme: Scheme) -> Update:
     parties = problem.parties
 
     def step(state: Values) -> Values:
-        r = scheme.penalty(state["rho"], parties)[:, None]
+        r = scheme.weight(state["rho"], parties)[:, None]
         return {"y": closed_form.dual(state["y"], total_share(state, parties), state["z"], r)}
 
     reads = frozenset({"y", "z", "rho", *(f"v/{k}" for k in range(parties))})

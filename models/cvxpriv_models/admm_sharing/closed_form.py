@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Loss, Regularizer
+from cvxpriv.penalties import Loss, Penalty
 
 from .factor import Factor
 
@@ -31,18 +31,18 @@ def party(
 
 
 def party_linearised(
-    factor: Factor, regularizer: Regularizer, aim: Array, y: Array, rho: float, lam: float, tau: float, x: Array
+    factor: Factor, penalty: Penalty, aim: Array, y: Array, rho: float, lam: float, tau: float, x: Array
 ) -> Array:
     """Return x_m of (6) with the square replaced by its tangent at x, and held by tau: one proximal step.
 
-    It is (6) with the proximal term (1/2)||. - x||^2 in tau I - rho D'D, and exact for every regulariser.
+    It is (6) with the proximal term (1/2)||. - x||^2 in tau I - rho D'D, and exact for every penalty.
 
     Parameters
     ----------
     aim : ndarray, (N,)
         The target less D_m x.
     """
-    return regularizer.prox(x + factor.pull(rho * aim - y) / tau, lam / tau)
+    return penalty.prox(x + factor.pull(rho * aim - y) / tau, lam / tau)
 
 
 def consensus(loss: Loss, total: Array, y: Array, labels: Array, weights: Array, r: float, start: Array) -> Array:

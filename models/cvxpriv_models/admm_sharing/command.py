@@ -30,11 +30,11 @@ def sharing_options(command: Command) -> Command:
     options = [
         option(
             "--lam",
-            f"Weight of the regulariser; the loss is summed.  [default: {LAM:g}; private {PRIVATE_LAM:g}]",
+            f"Weight of the penalty; the loss is summed.  [default: {LAM:g}; private {PRIVATE_LAM:g}]",
             type=float,
         ),
         option("--loss", "Of a prediction.", metavar="[logistic|squared|huber|hinge|smoothed-hinge|sigmoid]"),
-        option("--regularizer", "Such as l2, l1, elastic-net:0.5, nonneg.", metavar="NAME"),
+        option("--penalty", "Such as l2, l1:0.5, elastic-net:1:0.5, nonneg.", metavar="NAME"),
         click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit one."),
         option("--rho", "The penalty of ADMM.  [default: what suits the loss]", type=float),
         option("--scheme", "Who takes over which gap.", metavar="[averaged|gauss_seidel|proximal_jacobi|printed]"),

@@ -18,8 +18,8 @@ from cvxpriv.privacy import Accounting
 
 from .intercept import bounds_with_ones, model_with_intercept
 from .model import ADMMSharing
-from .penalty import default_rho
 from .problem import Part
+from .rho import default_rho
 from .schemes import scheme_named
 
 __all__ = ["VerticalLogisticRegression"]
@@ -37,8 +37,8 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         The columns of each party, by position or name, each column with one party; a number is so many parties, with
         equal parts of the columns in order.
     lam : float
-    regularizer : str
-        `l2` (half the square), `l1`, `elastic-net:<ratio>`, ...: see `ADMMSharing`.
+    penalty : str
+        `l2` (half the square), `l1`, `elastic-net:<weight>:<ratio>`, ...: see `ADMMSharing`.
     rho : float, optional
         The penalty of ADMM; None is a good one, or with `epsilon` the one that suits noise.
     scheme : str
@@ -46,7 +46,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
     max_iter, tol
         Most passes, and the relative KKT residual to reach; a private fit has `epochs` passes.
     fit_intercept : bool
-        Without privacy it is as good as not regularised; with `epsilon` it is, as a coefficient of the first party: see
+        Without privacy it is as good as not penalised; with `epsilon` it is, as a coefficient of the first party: see
         `intercept`.
     epsilon : float, optional
         None: no privacy. Else what parties send each other is (epsilon, delta)-private. **Coefficients and predictions
@@ -86,7 +86,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         groups: int | Sequence[Sequence[int | str]] = 2,
         *,
         lam: float = 1.0,
-        regularizer: str = "l2",
+        penalty: str = "l2",
         rho: float | None = None,
         scheme: str = "averaged",
         max_iter: int = 1000,
@@ -104,7 +104,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
     ) -> None:
         self.groups = groups
         self.lam = lam
-        self.regularizer = regularizer
+        self.penalty = penalty
         self.rho = rho
         self.scheme = scheme
         self.max_iter = max_iter
@@ -128,7 +128,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         names = getattr(self, "feature_names_in_", None)
         self.groups_ = column_groups(self.groups, rows.shape[1], None if names is None else list(names))
         parts = [_columns(rows, group) for group in self.groups_]
-        posed: dict[str, Any] = {"regularizer": self.regularizer, "lam": self.lam}
+        posed: dict[str, Any] = {"penalty": self.penalty, "lam": self.lam}
         if self.fit_intercept:
             model, where = model_with_intercept(parts, labels, **posed, private=self._private)
             coefficients, intercept = where.split(self._coefficients(model))

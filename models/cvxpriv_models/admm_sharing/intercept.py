@@ -1,10 +1,10 @@
 """An intercept of a sharing model: a column of one number, which is nobody's data.
 
 It is the last column of the first party. Without privacy its height of `TALL` makes its coefficient so small that the
-square regularises the intercept with a millionth of its weight: as good as not at all, and in far fewer passes than a
-party of its own takes (124 against 865 on Adult). Other regularisers are no squares; there the column is a party of its
-own, without one. A private fit has no bounded step for an unregularised coefficient: there the height is 1, the
-intercept is regularised like the rest, and it is inside the sensitivity of the first party's shares.
+square penalises the intercept with a millionth of its weight: as good as not at all, and in far fewer passes than a
+party of its own takes (124 against 865 on Adult). Other penalties are no squares; there the column is a party of its
+own, without one. A private fit has no bounded step for an unpenalised coefficient: there the height is 1, the
+intercept is penalised like the rest, and it is inside the sensitivity of the first party's shares.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy import sparse
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Loss, Regularizer, regularizer_named
+from cvxpriv.penalties import Loss, Penalty, convex_penalty
 
 from .model import ADMMSharing
 from .problem import Part
@@ -53,7 +53,7 @@ def model_with_intercept(
     parts: Sequence[Part],
     y: Array,
     loss: str | Loss = "logistic",
-    regularizer: str | Regularizer = "l2",
+    penalty: str | Penalty = "l2",
     lam: float = 1.0,
     *,
     private: bool,
@@ -63,19 +63,19 @@ def model_with_intercept(
     Raises
     ------
     ModelError
-        A private model whose regulariser is no square.
+        A private model whose penalty is no square.
     """
-    square = regularizer_named(regularizer).ridge is not None
+    square = convex_penalty(penalty).ridge is not None
     if private and not square:
         raise ModelError(
-            f"regularizer={regularizer!r} is no square, and a private intercept would be regularised by it: leave the "
+            f"penalty={penalty!r} is no square, and a private intercept would be penalised by it: leave the "
             "intercept out, or take 'l2'"
         )
     if square:
         found = Intercept(1.0 if private else TALL)
-        return ADMMSharing([_with_column(parts[0], found.height), *parts[1:]], y, loss, regularizer, lam), found
+        return ADMMSharing([_with_column(parts[0], found.height), *parts[1:]], y, loss, penalty, lam), found
     ones = np.ones((parts[0].shape[0], 1))
-    return ADMMSharing([*parts, ones], y, loss, [*[regularizer] * len(parts), "none"], lam), Intercept(1.0, own=True)
+    return ADMMSharing([*parts, ones], y, loss, [*[penalty] * len(parts), "none"], lam), Intercept(1.0, own=True)
 
 
 def bounds_with_ones(bounds: Sequence[float], adjacency: str, rows: int) -> list[float]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.penalties import Regularizer
+from cvxpriv.penalties.contract import distance
 
 from .blocks import total_share
 from .factor import Factor
@@ -59,7 +59,7 @@ def residuals(problem: Problem, factors: Sequence[Factor], state: Values) -> Sha
     z, y, parties = state["z"], state["y"], problem.parties
     pulled = [factors[m].pull(y) for m in range(parties)]
     stationarity = tuple(
-        distance(problem.regularizers[m], state[f"x/{m}"], pulled[m], problem.lam) for m in range(parties)
+        distance(problem.penalties[m], state[f"x/{m}"], pulled[m], problem.lam) for m in range(parties)
     )
     norm = np.linalg.norm
     scales = float(norm(z)), max(float(norm(g)) for g in pulled), float(norm(y))
@@ -67,21 +67,14 @@ def residuals(problem: Problem, factors: Sequence[Factor], state: Values) -> Sha
     return SharingResiduals(primal, stationarity, _fit(problem, z, y), scales)
 
 
-def distance(regularizer: Regularizer, x: Array, g: Array, lam: float) -> float:
-    """Return dist(-g, lam dR(x)); with lam = 0 only the set of R is left, and its projected gradient."""
-    if lam == 0.0:
-        return float(np.linalg.norm(x - regularizer.prox(x - g, 0.0)))
-    return lam * regularizer.distance(x, g / lam)
-
-
 def duality_gap(problem: Problem, state: Values) -> float:
     """Return an upper bound on objective(x) - optimum, at one start of a state.
 
     For a convex loss and R_m = (c/2)||x||^2 it is exact duality at the slopes of the loss at z: their conjugate is
-    y'z - l(z). What rounding may hide is added. inf for other regularisers, for lam = 0 and for a loss that is not
+    y'z - l(z). What rounding may hide is added. inf for other penalties, for lam = 0 and for a loss that is not
     convex.
     """
-    ridges = [one.ridge for one in problem.regularizers]
+    ridges = [one.ridge for one in problem.penalties]
     if not problem.loss.convex or problem.lam == 0.0 or any(not ridge for ridge in ridges):
         return float("inf")
     z, loss, weights, labels = state["z"], problem.loss, problem.weights, problem.y

@@ -27,7 +27,11 @@ def augmented_lagrangian(problem: Problem, state: Values, r: float) -> float:
     parties, z = problem.parties, state["z"]
     gap = total_share(state, parties) - z
     loss = float(problem.weights @ problem.loss.value(z, problem.y))
-    return loss + problem.penalty([state[f"x/{m}"] for m in range(parties)]) + float((state["y"] + 0.5 * r * gap) @ gap)
+    return (
+        loss
+        + problem.penalty_value([state[f"x/{m}"] for m in range(parties)])
+        + float((state["y"] + 0.5 * r * gap) @ gap)
+    )
 
 
 def stationarity(problem: Problem, factors: Sequence[Factor], state: Values, r: float) -> float:
@@ -39,12 +43,12 @@ def stationarity(problem: Problem, factors: Sequence[Factor], state: Values, r: 
     gap = total_share(state, problem.parties) - z
     pushed = y + r * gap
     total = float(np.sum((problem.weights * problem.loss.gradient(z, problem.y) - pushed) ** 2) + gap @ gap)
-    for m, (factor, regularizer) in enumerate(zip(factors, problem.regularizers, strict=True)):
+    for m, (factor, penalty) in enumerate(zip(factors, problem.penalties, strict=True)):
         x, slope = state[f"x/{m}"], factor.pull(pushed)
-        if regularizer.ridge is not None:
-            moved: Array = problem.lam * regularizer.ridge * x + slope
+        if penalty.ridge is not None:
+            moved: Array = problem.lam * penalty.ridge * x + slope
         else:
-            moved = x - regularizer.prox(x - slope, problem.lam)
+            moved = x - penalty.prox(x - slope, problem.lam)
         total += float(moved @ moved)
     return total
 
@@ -80,20 +84,20 @@ def descent(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rho: fl
     rho : float
         As passed to `solve`; r below is the scheme's penalty.
     """
-    parties, r = problem.parties, float(scheme.penalty(np.asarray(rho), problem.parties))
+    parties, r = problem.parties, float(scheme.weight(np.asarray(rho), problem.parties))
     smoothness = float(problem.weights.max()) * problem.loss.smoothness
     falls, grows = [], []
-    for factor, regularizer in zip(factors, problem.regularizers, strict=True):
-        kappa = problem.lam * (regularizer.ridge or 0.0)
+    for factor, penalty in zip(factors, problem.penalties, strict=True):
+        kappa = problem.lam * (penalty.ridge or 0.0)
         low, high = factor.smallest, factor.largest
-        held = r * (parties - 1) * high if scheme.averages else scheme.tau(factor, regularizer, rho, parties)
+        held = r * (parties - 1) * high if scheme.averages else scheme.tau(factor, penalty, rho, parties)
         least_held = r * (parties - 1) * low if scheme.averages else held
         # kappa/2 + P - (r/2)(M - 2) D'D at the worst eigenvalue; P is a multiple of D'D when averaging.
         at_ends = [
             0.5 * kappa + pull - 0.5 * r * (parties - 2) * value for pull, value in ((least_held, low), (held, high))
         ]
         falls.append(min(at_ends))
-        own = kappa if regularizer.ridge is not None else 2.0
+        own = kappa if penalty.ridge is not None else 2.0
         grows.append((own + r * high + held) ** 2)
     bend = 0.0 if problem.loss.convex else smoothness
     z = 0.5 * (r - bend) - smoothness**2 / r

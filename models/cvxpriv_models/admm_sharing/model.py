@@ -18,7 +18,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, suggest
 from cvxpriv.numerics.arguments import require_counts, require_positive
 from cvxpriv.numerics.arrays import Array, Values, single
-from cvxpriv.penalties import Loss, Regularizer
+from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import track
 from cvxpriv.runs.saved import read_run
@@ -56,13 +56,14 @@ class ADMMSharing:
         Labels; for a margin loss two classes, of any type.
     loss : {"logistic", "squared", "huber", "hinge", "smoothed-hinge", "sigmoid"} or Loss
         `sigmoid` is not convex: it needs a large enough rho, and reaches a stationary point.
-    regularizer : str or Regularizer, or one a party
-        `l2` is (1/2)||x||^2; `l1`, `elastic-net:<ratio>`, `nonneg`, `box:<low>:<high>`, `none`,
-        `cvxpriv.penalties.regularizers.group(...)`.
+    penalty : str or Penalty, or one a party
+        R_m, convex: `l2` is (1/2)||x||^2, `l1` is ||x||_1, `elastic-net:<weight>:<ratio>`, `nonneg`,
+        `box:<low>:<high>`, `none` (`cvxpriv.penalties.penalty_named`), or an object such as
+        `cvxpriv.penalties.GroupLasso(...)`.
     lam : float
-        >= 0.
+        >= 0. It multiplies every penalty, whatever the weight in its text.
     sets : str, or one a party, optional
-        X_m: `nonneg` or `box:<low>:<high>`, on top of the regulariser. `constrain` takes any other convex set.
+        X_m: `nonneg` or `box:<low>:<high>`, on top of the penalty. `constrain` takes any other convex set.
     weights : array, (N,), optional
         > 0.
 
@@ -71,7 +72,7 @@ class ADMMSharing:
     DataError
         Parties of unequal rows, an empty party, NaN, labels that are not two classes (the message names those found).
     ModelError
-        An unknown loss, regulariser or set, or lam < 0.
+        An unknown loss, penalty or set, or lam < 0.
 
     Examples
     --------
@@ -89,12 +90,12 @@ class ADMMSharing:
         parts: Sequence[ArrayLike | sparse.sparray],
         y: ArrayLike,
         loss: str | Loss = "logistic",
-        regularizer: str | Regularizer | Sequence[str | Regularizer] = "l2",
+        penalty: str | Penalty | Sequence[str | Penalty] = "l2",
         lam: float = 1.0,
-        sets: str | Regularizer | Sequence[str | Regularizer | None] | None = None,
+        sets: str | Penalty | Sequence[str | Penalty | None] | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        self.problem = Problem.of(parts, y, loss, regularizer, lam, weights, sets)
+        self.problem = Problem.of(parts, y, loss, penalty, lam, weights, sets)
         self.factors = tuple(Factor(part) for part in self.problem.parts)
         self.rules: algorithm.Rules = ()
 
@@ -150,7 +151,7 @@ class ADMMSharing:
             See `cvxpriv_models.admm_sharing.schemes`. The default converges for every rho; `printed` may diverge.
         engine : {"closed_form", "dcp", "checked"} or Engine
             Who does the blocks: exact updates, cvxpy solvers, or both compared at each step. A party without an exact
-            update (another regulariser than a square, but for `proximal_jacobi`) goes to a solver.
+            update (another penalty than a square, but for `proximal_jacobi`) goes to a solver.
         max_iter : int
             Most passes.
         tol : float
@@ -249,7 +250,7 @@ class ADMMSharing:
             The loss is not convex and the penalty so small that the z step has several minima.
         """
         problem = self.problem
-        r = float(scheme.penalty(np.asarray(rho), problem.parties))
+        r = float(scheme.weight(np.asarray(rho), problem.parties))
         bend = float(problem.weights.max()) * problem.loss.smoothness
         if not problem.loss.convex and r <= bend:
             least = scheme.rho(bend, problem.parties)
@@ -303,20 +304,20 @@ class ADMMSharing:
 
 
 def example_cases() -> list[Case]:
-    """Return the blocks of small problems, one for each loss and some regularisers, where a few passes lead."""
+    """Return the blocks of small problems, one for each loss and some penalties, where a few passes lead."""
     rng = np.random.default_rng(0)
     columns = rng.normal(size=(40, 5))
     labels = np.where(columns[:, 0] - columns[:, 3] + rng.normal(size=40) > 0.0, 1.0, -1.0)
     cases = []
-    for loss, regularizer in (
+    for loss, penalty in (
         ("logistic", "l2"),
         ("squared", "l1"),
-        ("huber", "elastic-net:0.5"),
+        ("huber", "elastic-net:1:0.5"),
         ("hinge", "l2"),
         ("smoothed-hinge", "nonneg"),
     ):
-        model = ADMMSharing([columns[:, :3], columns[:, 3:]], labels, loss, regularizer)
+        model = ADMMSharing([columns[:, :3], columns[:, 3:]], labels, loss, penalty)
         solved = model.solve(scheme="proximal_jacobi", max_iter=30)
         found = [case_of_block(block, solved.state) for block in solved.blocks().values()]
-        cases += [replace(case, name=f"sharing {loss} {regularizer} {case.name}") for case in found]
+        cases += [replace(case, name=f"sharing {loss} {penalty} {case.name}") for case in found]
     return cases

@@ -84,5 +84,5 @@ def _crosscheck(fit: SharingFit) -> Section | None:
 
 def _settings(fit: SharingFit) -> Section:
     options = fit.options
-    facts = {"loss": options.loss, "regulariser": options.regularizer, "lam": options.weight}
+    facts = {"loss": options.loss, "penalty": options.penalty, "lam": options.weight}
     return settings_section(fit, {**facts, "intercept": options.intercept})

@@ -79,7 +79,7 @@ def solve_private(
         The public bound that goes with it: the norm of a party's part of any row, of any column, or the absolute value
         of any entry. Replacing moves by up to twice the bound. Data beyond it are refused.
     clip : float, optional
-        Clip each share to this norm: sensitivity 2 clip, whatever the regulariser. Needed for one that is no square,
+        Clip each share to this norm: sensitivity 2 clip, whatever the penalty. Needed for one that is no square,
         with `constrain`, and with lam = 0.
     clip_entries : float, optional
         Clip each value of a share to +- this: what one party may add to one person's prediction. 2 for a margin loss

@@ -13,7 +13,7 @@ import pandas as pd
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.penalties import loss_named, regularizer_named
+from cvxpriv.penalties import L2, loss_named
 from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.private_records import accounting_document, accounting_of, finite_or_none, none_as_infinite, read_fit
@@ -190,7 +190,7 @@ class PrivateSharingRun(Fitted):
         if self.settings.labels == "held":
             loss = unbiased(loss, flip_probability(FOR_LABELS * self.settings.epsilon))
         unknown = tuple(np.zeros((labels.size, 0)) for _ in self.coefficients)
-        none = (regularizer_named("none"),) * len(unknown)
+        none = (L2(0.0),) * len(unknown)
         return Problem(unknown, labels, loss, none, 0.0, self.released["weights"])
 
     def _require_fitted(self, model: ADMMSharing) -> None:

@@ -98,7 +98,7 @@ def kappas(problem: Problem, scheme: Scheme, rho: float, ruled: bool) -> tuple[f
     """
     if scheme.proximal or ruled:
         return (0.0,) * problem.parties
-    return tuple(problem.lam * (one.ridge or 0.0) / rho for one in problem.regularizers)
+    return tuple(problem.lam * (one.ridge or 0.0) / rho for one in problem.penalties)
 
 
 def require_bounded(problem: Problem, settings: PrivateSettings, ruled: bool) -> None:
@@ -129,7 +129,7 @@ def require_bounded(problem: Problem, settings: PrivateSettings, ruled: bool) ->
         )
     if not all(kappas(problem, scheme, settings.rho, ruled)):
         raise PrivacyError(
-            "the sensitivity of a step is bounded only for regularizer='l2' with lam > 0, without constrain, and for a "
+            "the sensitivity of a step is bounded only for penalty='l2' with lam > 0, without constrain, and for a "
             f"scheme other than 'proximal_jacobi': here {problem!r}, scheme={scheme.name!r}. Pass clip, the norm to "
             "which shares are clipped"
         )

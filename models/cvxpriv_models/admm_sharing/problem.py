@@ -13,8 +13,7 @@ from scipy import sparse
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import signed_labels
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Loss, Regularizer, loss_named, regularizer_named
-from cvxpriv.penalties.regularizers import restricted
+from cvxpriv.penalties import Loss, Penalty, Within, convex_penalty, loss_named
 
 __all__ = ["Part", "Problem", "checked_part"]
 
@@ -39,7 +38,7 @@ class Problem:
     y : ndarray, (N,)
         Labels -1 and 1 for a margin loss; any numbers for a residual loss.
     loss : Loss
-    regularizers : tuple of Regularizer
+    penalties : tuple of Penalty
         R_m, one a party. The square is (1/2) ||x||^2. A ready set X_m is in it.
     lam : float
         >= 0.
@@ -52,14 +51,14 @@ class Problem:
     parts: tuple[Part, ...]
     y: Array
     loss: Loss
-    regularizers: tuple[Regularizer, ...]
+    penalties: tuple[Penalty, ...]
     lam: float
     weights: Array
     classes: np.ndarray | None = None
 
     def __repr__(self) -> str:
         columns = " + ".join(str(part.shape[1]) for part in self.parts)
-        names = ", ".join(dict.fromkeys(one.name for one in self.regularizers))
+        names = ", ".join(dict.fromkeys(one.name for one in self.penalties))
         return f"Problem({self.samples} x ({columns}), {self.loss.name}, {names}, lam={self.lam:g})"
 
     @property
@@ -78,10 +77,10 @@ class Problem:
         parts: Sequence[ArrayLike | sparse.sparray],
         y: ArrayLike,
         loss: str | Loss = "logistic",
-        regularizer: str | Regularizer | Sequence[str | Regularizer] = "l2",
+        penalty: str | Penalty | Sequence[str | Penalty] = "l2",
         lam: float = 1.0,
         weights: ArrayLike | None = None,
-        sets: str | Regularizer | Sequence[str | Regularizer | None] | None = None,
+        sets: str | Penalty | Sequence[str | Penalty | None] | None = None,
     ) -> Problem:
         """Validate what a user passes. Columns may depend on each other: D_m of deficient rank is handled.
 
@@ -91,10 +90,10 @@ class Problem:
         y : array, (N,)
             For a margin loss two classes, of any type: the smaller one becomes -1.
         loss : str or Loss
-        regularizer : str, Regularizer, or one a party
+        penalty : str, Penalty, or one a party
         lam : float
         weights : array, (N,), optional
-        sets : str or Regularizer, or one a party, optional
+        sets : str or Penalty, or one a party, optional
             X_m: `nonneg` or `box:<low>:<high>`; None leaves a party free.
 
         Raises
@@ -103,16 +102,16 @@ class Problem:
             Parties of unequal rows, an empty party, NaN or infinite entries, labels that are not two classes, or
             weights that are not positive.
         ModelError
-            No such loss, regulariser or set, a number of them that is not that of the parties, or lam < 0.
+            No such loss, penalty or set, a number of them that is not that of the parties, or lam < 0.
         """
         matrices = _parts(parts)
         chosen = loss_named(loss)
         labels, classes = signed_labels(y, matrices[0].shape[0], chosen)
-        regularizers = _one_a_party("regularizer", regularizer, len(matrices))
+        penalties = _one_a_party("penalty", penalty, len(matrices))
         bounds = _one_a_party("sets", sets, len(matrices))
         within = tuple(
-            regularizer_named(one) if bound is None else restricted(regularizer_named(one), regularizer_named(bound))
-            for one, bound in zip(regularizers, bounds, strict=True)
+            convex_penalty(one) if bound is None else Within(convex_penalty(one), convex_penalty(bound))
+            for one, bound in zip(penalties, bounds, strict=True)
         )
         return cls(matrices, labels, chosen, within, _lam(lam), _weights(weights, labels.size), classes)
 
@@ -130,11 +129,11 @@ class Problem:
 
     def value_at(self, predictions: Array, coefficients: Sequence[Array]) -> float:
         """Return the objective of (1) where S is known already."""
-        return float(self.weights @ self.loss.value(predictions, self.y)) + self.penalty(coefficients)
+        return float(self.weights @ self.loss.value(predictions, self.y)) + self.penalty_value(coefficients)
 
-    def penalty(self, coefficients: Sequence[Array]) -> float:
+    def penalty_value(self, coefficients: Sequence[Array]) -> float:
         """Return lam sum_m R_m(x_m); outside a set it is inf, whatever lam is."""
-        values = [one.value(x) for one, x in zip(self.regularizers, coefficients, strict=True)]
+        values = [one.value(x) for one, x in zip(self.penalties, coefficients, strict=True)]
         return float("inf") if np.isinf(values).any() else self.lam * sum(values)
 
 
@@ -196,7 +195,7 @@ def _one_a_party(name: str, given: Any, parties: int) -> tuple[Any, ...]:
 def _lam(lam: Any) -> float:
     number = float(lam) if isinstance(lam, (int, float, np.number)) and not isinstance(lam, bool) else np.nan
     if not 0.0 <= number < np.inf:
-        raise ModelError(f"lam={lam!r} is no weight of the regulariser: pass a finite number >= 0")
+        raise ModelError(f"lam={lam!r} is no weight of the penalty: pass a finite number >= 0")
     return number
 
 

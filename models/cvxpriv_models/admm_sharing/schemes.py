@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Regularizer
+from cvxpriv.penalties import Penalty
 
 from .factor import Factor
 
@@ -47,7 +47,7 @@ class Scheme:
     in_turn: bool = False
     proximal: bool = False
 
-    def penalty(self, rho: Array, parties: int) -> Array:
+    def weight(self, rho: Array, parties: int) -> Array:
         """Return r, the penalty of the constraint S = z and the step of the dual."""
         return rho / parties if self.averages else rho
 
@@ -59,11 +59,11 @@ class Scheme:
         """Return what D_m x_m should become in the view of party m."""
         return share - (total - z) / (parties if self.averages else 1)
 
-    def linearises(self, regularizer: Regularizer) -> bool:
-        """Whether the step of a party is one proximal step: with a regulariser that is no square, and when held."""
-        return self.proximal and regularizer.ridge is None
+    def linearises(self, penalty: Penalty) -> bool:
+        """Whether the step of a party is one proximal step: with a penalty that is no square, and when held."""
+        return self.proximal and penalty.ridge is None
 
-    def tau(self, factor: Factor, regularizer: Regularizer, rho: float, parties: int) -> float:
+    def tau(self, factor: Factor, penalty: Penalty, rho: float, parties: int) -> float:
         """Return the weight of (1/2)||x - x_m||^2, just large enough for convergence.
 
         The proximal terms P_m must be at least rho (M-1) D_m'D_m. P_m is tau I, so tau = rho (M-1)||D_m||^2; where
@@ -71,7 +71,7 @@ class Scheme:
         """
         if not self.proximal:
             return 0.0
-        if self.linearises(regularizer):
+        if self.linearises(penalty):
             return parties * rho * (factor.largest or 1.0)  # columns of zeros need no hold, a proximal step has one
         return (parties - 1) * rho * factor.largest
 

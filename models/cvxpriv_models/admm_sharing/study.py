@@ -23,8 +23,8 @@ from cvxpriv.privacy.gaussian import require_budget
 from .bounds import ADJACENCIES
 from .intercept import Intercept, bounds_with_ones, model_with_intercept
 from .model import ADMMSharing
-from .penalty import default_rho
 from .private_run import PrivateSharingRun
+from .rho import default_rho
 from .run import SharingRun
 from .schemes import scheme_named
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SharingFit", "SharingOptions", "columns_of", "study"]
 
-#: Weight of the regulariser unless named: noise in the shares asks for more of it.
+#: Weight of the penalty unless named: noise in the shares asks for more of it.
 LAM, PRIVATE_LAM = 1.0, 30.0
 
 Parties = tuple[tuple[str, ...], ...]
@@ -45,7 +45,7 @@ class SharingOptions:
 
     lam: float | None = None
     loss: str = "logistic"
-    regularizer: str = "l2"
+    penalty: str = "l2"
     intercept: bool = True
     rho: float | None = None
     scheme: str = "averaged"
@@ -197,7 +197,7 @@ def _fitted(
     """Return the run, and its coefficients in the order of the encoded columns."""
     places = [rows.encoding.positions(names) for names in parties]
     parts = [rows.x[:, place] for place in places]
-    posed: dict[str, Any] = {"loss": options.loss, "regularizer": options.regularizer, "lam": options.weight}
+    posed: dict[str, Any] = {"loss": options.loss, "penalty": options.penalty, "lam": options.weight}
     where: Intercept | None = None
     if options.intercept:
         model, where = model_with_intercept(parts, rows.y, **posed, private=options.private)

@@ -4,25 +4,16 @@ Yuan, Peng: "Iterative Shrink Threshold Differential Privacy Algorithm Based on 
 (in Chinese).
 """
 
-from . import penalty_checks
 from .line_search import Search
 from .model import ISTDP
-from .penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty, penalty_named
 from .private_run import PrivateSparseRun
 from .problem import Problem
 from .run import SparseRun
 
 __all__ = [
     "ISTDP",
-    "MCP",
-    "SCAD",
-    "CappedL1",
-    "ElasticNet",
-    "Penalty",
     "PrivateSparseRun",
     "Problem",
     "Search",
     "SparseRun",
-    "penalty_checks",
-    "penalty_named",
 ]

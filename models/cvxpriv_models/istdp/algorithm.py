@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.errors import ModelError, suggest
+from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.schedules.steps import Accelerator, Loop
 
-from .blocks import proximal_block
 from .gist import gist
 from .line_search import Search
 from .problem import Problem

@@ -1,22 +1,13 @@
-"""The exact updates of GIST, as pure functions of one start's arrays.
+"""The steps of GIST, as pure functions of one start's arrays; its proximal step is `cvxpriv.penalties.proximal`.
 
 theta is (d,), or (d + 1,) with an intercept last; only the first d coordinates are penalised.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from cvxpriv.numerics.arrays import Array
 
-from .penalties import Penalty
-
-__all__ = ["allowed_height", "barzilai_borwein", "cauchy_step", "proximal"]
-
-
-def proximal(penalty: Penalty, center: Array, step: float, features: int) -> Array:
-    """Return the least of ||t - center||^2 / 2 + step P(t), ISTDP (4); the intercept stays at its centre."""
-    return np.concatenate([penalty.prox(center[:features], step), center[features:]])
+__all__ = ["allowed_height", "barzilai_borwein", "cauchy_step"]
 
 
 def barzilai_borwein(moved: Array, turned: Array) -> tuple[float, float]:

@@ -9,9 +9,9 @@ import numpy as np
 from cvxpriv.learning.estimators import BinaryLogisticClassifier
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import Penalty
 
 from .model import ISTDP
-from .penalties import Penalty
 
 __all__ = ["PrivateSparseLogisticRegression"]
 

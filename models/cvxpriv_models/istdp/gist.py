@@ -23,11 +23,11 @@ import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
+from cvxpriv.penalties.proximal import proximal, proximal_block
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Sweep, Update
 from cvxpriv.schedules.stopping import AnyOf, Below, Moved
 
 from . import closed_form, kkt
-from .blocks import proximal_block
 from .line_search import Search
 from .problem import Problem
 
@@ -83,7 +83,8 @@ def gist(
 
 
 def initial_state(problem: Problem, theta: Array, search: Search) -> dict[str, Array]:
-    """Return the state at one start."""
+    """Return the state at one start, moved to the nearest theta where P is finite."""
+    theta = proximal(problem.penalty, theta, 0.0, problem.features)
     z = problem.predictions(theta)
     gradient = problem.gradient(z)
     value = problem.average_loss(z) + problem.penalty_value(theta)

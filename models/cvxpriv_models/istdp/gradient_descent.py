@@ -6,9 +6,9 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.penalties import ElasticNet, Penalty
 from cvxpriv.schedules.steps import Update
 
-from .penalties import ElasticNet, Penalty
 from .problem import Problem
 
 __all__ = ["descent", "smooth_weight"]

@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array
-
-from .penalties import Penalty
+from cvxpriv.penalties import Penalty
 
 __all__ = ["SparseResiduals", "residuals"]
 
@@ -50,5 +49,5 @@ def residuals(penalty: Penalty, theta: Array, gradient: Array, features: int) ->
         d.
     """
     free = gradient[features:]
-    penalised = penalty.residual(theta[:features], gradient[:features])
-    return SparseResiduals(np.asarray(penalised), float(np.abs(free).max()) if free.size else 0.0)
+    penalised = np.abs(penalty.residual(theta[:features], gradient[:features]))
+    return SparseResiduals(penalised, float(np.abs(free).max()) if free.size else 0.0)

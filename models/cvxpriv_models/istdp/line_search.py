@@ -8,8 +8,7 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import require_counts
-
-from .penalties import Penalty
+from cvxpriv.penalties import Penalty
 
 __all__ = ["Search"]
 

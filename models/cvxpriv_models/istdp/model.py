@@ -17,15 +17,14 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import numbers, require_counts, require_positive
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Loss
+from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Loss, Penalty
+from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.saved import read_run
 
 from .algorithm import blocks, schedule
-from .blocks import proximal_block
 from .line_search import Search
 from .path import path_table
-from .penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty
 from .problem import Problem
 from .run import Settings, SparseRun
 from .solving import Callback, solve_from
@@ -51,7 +50,8 @@ class ISTDP:
         `cvxpriv.learning.Loss` of your own.
     penalty : str or Penalty
         `mcp:<lam>:<alpha>`, `scad:<lam>:<a>`, `capped-l1:<lam>:<cap>`, `l1:<lam>`, `l2:<lam>`,
-        `elastic-net:<lam>:<ratio>`, a `Penalty`, or an object with its four parts. "auto" is `mcp:0.05:3`, and in a
+        `elastic-net:<lam>:<ratio>`, `nonneg`, `box:<low>:<high>` (`cvxpriv.penalties.penalty_named`), a `Penalty`, or
+        an object with value, prox, residual and weak_convexity. "auto" is `mcp:0.05:3`, and in a
         private solve an MCP of the size that its noise asks for (`public_rules.noise_level_penalty`).
     intercept : bool
         Adds a coefficient that is not penalised: that of a last column of ones. It is one more coordinate of theta and

@@ -15,6 +15,7 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, Values, single, stack
+from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.privacy import Noise, Release, account_ledger
 from cvxpriv.runs.private_records import history_of_loop
 from cvxpriv.schedules.running import run
@@ -22,7 +23,6 @@ from cvxpriv.schedules.steps import Context, Draw, Loop, Public, Sweep, Update
 from cvxpriv.schedules.stopping import Never
 
 from . import printed
-from .blocks import proximal_block
 from .clipping import ClippedGradient, neighbours
 from .closed_form import barzilai_borwein
 from .gradient_descent import descent

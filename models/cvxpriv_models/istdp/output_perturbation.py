@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.penalties import ElasticNet, Penalty
 from cvxpriv.privacy import Noise, Release, account_ledger, noise_scale
 
 from .clipping import ADJACENCIES, clipped_rows, neighbours
 from .model import ISTDP
-from .penalties import ElasticNet, Penalty
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
 

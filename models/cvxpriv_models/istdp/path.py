@@ -11,8 +11,8 @@ import pandas as pd
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import numbers, require_counts
+from cvxpriv.penalties import Penalty
 
-from .penalties import Penalty
 from .problem import Problem
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import numpy as np
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, Values, single, stack
+from cvxpriv.penalties.proximal import proximal
 from cvxpriv.privacy import Claim, Noise, Release, account_ledger
 from cvxpriv.runs.private_records import history_of_loop
 from cvxpriv.schedules.running import run
@@ -22,7 +23,7 @@ from cvxpriv.schedules.steps import Context, Draw, Loop, Sweep, Update
 from cvxpriv.schedules.stopping import Never
 
 from .clipping import ClippedGradient, neighbours
-from .closed_form import barzilai_borwein, proximal
+from .closed_form import barzilai_borwein
 from .private_run import LOOP, PrivateSettings, PrivateSparseRun
 from .problem import Problem
 

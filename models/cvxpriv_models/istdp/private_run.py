@@ -12,12 +12,12 @@ import pandas as pd
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.private_records import accounting_document, accounting_of, read_fit
 from cvxpriv.runs.saved import write_run
 
-from .blocks import proximal_block
 from .run import SparseFit, fit_of
 
 if TYPE_CHECKING:

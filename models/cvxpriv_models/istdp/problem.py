@@ -16,10 +16,9 @@ from scipy.sparse.linalg import svds
 from cvxpriv.errors import ModelError
 from cvxpriv.learning.labels import signed_labels
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Loss, loss_named
+from cvxpriv.penalties import MCP, Loss, Penalty, loss_named, penalty_named, require_penalty
 
 from .design import Design, read_design, refuse_constant, with_ones
-from .penalties import MCP, Penalty, penalty_named, require_penalty
 
 __all__ = ["Design", "Problem"]
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .penalties import MCP
+from cvxpriv.penalties import MCP
 
 __all__ = ["LEAST_ALPHA", "MOST_ITERATIONS", "noise_level_penalty", "public_iterations"]
 

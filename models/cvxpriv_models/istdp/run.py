@@ -17,16 +17,15 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.penalties import LOSSES, Loss, loss_named
+from cvxpriv.penalties import LOSSES, Loss, Penalty, loss_named
+from cvxpriv.penalties.named import penalty_of, penalty_record
+from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.private_records import read_fit
 from cvxpriv.runs.saved import write_run
 from cvxpriv.schedules.history import History
 
-from .blocks import proximal_block
 from .kkt import SparseResiduals, residuals
-from .penalties import Penalty
-from .penalty_records import penalty_of, penalty_record
 
 if TYPE_CHECKING:
     from cvxpriv.certify.check import CrossCheck
@@ -186,7 +185,7 @@ class SparseRun(SparseFit):
     def history(self) -> pd.DataFrame:
         """Step by step: iteration, block, objective, kkt, support, step, far, newton, seconds, engine, solver, status.
 
-        `far` says which piece of a proximal problem was taken (`cvxpriv_models.istdp.blocks.proximal_block`), `newton`
+        `far` says which piece of a proximal problem was taken (`cvxpriv.penalties.proximal`), `newton`
         how many Newton steps on the support followed a pass.
         """
         return self.log.frame(0)

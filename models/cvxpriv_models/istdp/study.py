@@ -13,10 +13,10 @@ from cvxpriv.cli.interrupts import Interrupt
 from cvxpriv.cli.rows import Rows
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.penalties import penalty_named
 from cvxpriv.privacy.gaussian import require_budget
 
 from .model import ISTDP
-from .penalties import penalty_named
 from .private_run import PrivateSparseRun
 from .run import SparseRun
 

@@ -121,7 +121,7 @@ def figures_of(problem: Problem, view: Values) -> dict[str, float]:
     """
     f = view["odd"]
     found = kkt.residuals(problem, f, view["dual"], view["gradient"])
-    penalty = problem.reg / problem.nodes * sum(problem.regularizer.value(own) for own in f)
+    penalty = problem.reg / problem.nodes * sum(problem.penalty.value(own) for own in f)
     figures = {"objective": problem.C * float(view["loss"].sum()) + penalty, "loss": float(view["loss"].mean())}
     if problem.ridge:
         figures["distance"] = float(np.linalg.norm(f - problem.optimum, axis=1).max())

@@ -50,7 +50,7 @@ def odd_block(problem: Problem, node: int, variant: str) -> Block:
     def declare(structure: object) -> Declaration:
         f = cp.Variable(problem.features, name="f")
         slope, span = cp.Parameter(problem.features, name="slope"), cp.Parameter(nonneg=True, name="reach")
-        cost, inside = problem.regularizer.expression(f)
+        cost, inside = problem.penalty.expression(f)
         data = problem.C / y.size * cp.sum(problem.loss.of_rows(design, f, y)) + problem.reg / problem.nodes * cost
         return Declaration(
             objective=cp.Minimize(data + slope @ f + span * cp.sum_squares(f)),
@@ -151,7 +151,7 @@ def centralised_by_solver(problem: Problem) -> Array:
 
     def declare(structure: object) -> Declaration:
         f = cp.Variable(problem.features, name="f")
-        cost, inside = problem.regularizer.expression(f)
+        cost, inside = problem.penalty.expression(f)
         objective = problem.reg * cost
         for node, design in enumerate(problem.rows.parts):
             y = problem.rows.of_node(problem.y, node)
@@ -167,7 +167,7 @@ def centralised_by_solver(problem: Problem) -> Array:
         declare=declare,
         parameters=lambda view: {},
         embed=lambda point, at: {"f": point["f"]},
-        repair=lambda values, view: {"f": problem.regularizer.prox(values["f"], 0.0)},
+        repair=lambda values, view: {"f": problem.penalty.prox(values["f"], 0.0)},
         write=_written_f,
     )
     return np.asarray(everything.solve({})[0]["f"])

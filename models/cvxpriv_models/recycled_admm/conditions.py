@@ -122,10 +122,10 @@ def conditions(
     Raises
     ------
     ModelError
-        A solver that does not, or a regulariser that is no square.
+        A solver that does not, or a penalty that is no square.
     """
     if problem.ridge is None:
-        raise ModelError(f"regularizer={problem.regularizer.name!r} is not smooth: Assumption 3 does not hold")
+        raise ModelError(f"penalty={problem.penalty.name!r} is not smooth: Assumption 3 does not hold")
     now = Operators.of(eta, problem.network.adjacency, gamma, variant)
     matrices = _Matrices(now, problem.smoothness**2)
     answers = [_answer(matrices, solver) for solver in solvers]

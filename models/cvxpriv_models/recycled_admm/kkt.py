@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties.contract import distance
 
 from .problem import Problem
 
@@ -71,7 +72,5 @@ def _stationarity(problem: Problem, f: Array, dual: Array, gradient: Array | Non
         slopes = problem.gradients(f) if gradient is None else gradient
         return tuple(np.linalg.norm(slopes + 2.0 * dual, axis=1).tolist())
     slopes = (problem.loss_gradients(f) if gradient is None else gradient) + 2.0 * dual
-    weight, distance = problem.reg / problem.nodes, problem.regularizer.distance
-    if weight == 0.0:  # the set that R may hold remains: it is a cone's worth of subgradients, whatever its weight
-        return tuple(distance(own, slope) for own, slope in zip(f, slopes, strict=True))
-    return tuple(weight * distance(own, slope / weight) for own, slope in zip(f, slopes, strict=True))
+    weight = problem.reg / problem.nodes
+    return tuple(distance(problem.penalty, own, slope, weight) for own, slope in zip(f, slopes, strict=True))

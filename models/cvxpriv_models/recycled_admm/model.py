@@ -18,7 +18,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, suggest
 from cvxpriv.numerics.arguments import require_counts, require_positive
 from cvxpriv.numerics.arrays import Array, Values, single
-from cvxpriv.penalties import Loss, Regularizer
+from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import track
 from cvxpriv.runs.saved import read_run
@@ -28,7 +28,7 @@ from cvxpriv.schedules.steps import Context
 
 from . import algorithm as algorithms, kkt
 from .conditions import ConvergenceConditions, conditions, sweep
-from .penalties import checked_gamma, penalties
+from .eta import checked_gamma, eta_table
 from .problem import Problem, Shard
 from .rate import linear_rate
 from .run import ConsensusRun, Settings
@@ -60,8 +60,9 @@ class RecycledADMM:
         The paper's rho, >= 0.
     C : float
         In (0, min B_i]: no row weighs more than 1.
-    regularizer : str or Regularizer
-        R; `l2` is (1/2)||f||^2. Others (`l1`, `nonneg`, `elastic-net:<ratio>` ...) take proximal steps, node by node.
+    penalty : str or Penalty
+        R, convex; `l2` is (1/2)||f||^2. Others (`l1`, `nonneg`, `elastic-net:<weight>:<ratio>` ...) take proximal
+        steps, node by node.
 
     Raises
     ------
@@ -90,9 +91,9 @@ class RecycledADMM:
         reg: float = 0.22,
         C: float = 1750.0,
         *,
-        regularizer: str | Regularizer = "l2",
+        penalty: str | Penalty = "l2",
     ) -> None:
-        self.problem = Problem.of(graph, shards, loss, regularizer, reg, C)
+        self.problem = Problem.of(graph, shards, loss, penalty, reg, C)
 
     def __repr__(self) -> str:
         return f"RecycledADMM({self.problem!r})"
@@ -177,7 +178,7 @@ class RecycledADMM:
         begun = time.perf_counter()
         require_positive(tol=tol)
         require_counts(rounds=rounds)
-        table = self.penalties(algorithm, eta, growth, eta_cap, rounds, variant)
+        table = self.eta_table(algorithm, eta, growth, eta_cap, rounds, variant)
         who = engine_named(engine, solver=solver)
         if callback is not None and not callable(callback):
             raise ModelError(f"callback={callback!r} is no function: pass one of (loop, round, figures)")
@@ -193,7 +194,7 @@ class RecycledADMM:
         settings = Settings(algorithm, variant, who.name, float(gamma), rounds, tol, tuple(table[-1].tolist()))
         return self._finished(state, context, settings, time.perf_counter() - begun)
 
-    def penalties(
+    def eta_table(
         self, algorithm: str, eta: ArrayLike, growth: ArrayLike, eta_cap: ArrayLike | None, rounds: int, variant: str
     ) -> Array:
         """Return eta_i(2k-1) of every round and node, (rounds, N), checked against the algorithm.
@@ -207,7 +208,7 @@ class RecycledADMM:
             raise ModelError(f"algorithm={algorithm!r} is not known: {suggest(str(algorithm), algorithms.ALGORITHMS)}")
         if variant not in VARIANTS:
             raise ModelError(f"variant={variant!r} is not known: {suggest(str(variant), VARIANTS)}")
-        table = penalties(eta, growth, eta_cap, rounds, self.problem.nodes)
+        table = eta_table(eta, growth, eta_cap, rounds, self.problem.nodes)
         if algorithm in algorithms.COMMON and np.ptp(table) > 0.0:
             other = {"admm": "m-admm", "r-admm": "mr-admm"}[algorithm]
             raise ModelError(
@@ -280,7 +281,7 @@ class RecycledADMM:
         algorithm : str
         variant : {"edge", "printed"}
         """
-        table = self.penalties(algorithm, eta, 1.0, None, 1, variant)
+        table = self.eta_table(algorithm, eta, 1.0, None, 1, variant)
         recycles = algorithm in algorithms.RECYCLING
         return linear_rate(self.problem, table[0], checked_gamma(gamma) if recycles else None, variant)
 
@@ -298,7 +299,7 @@ class RecycledADMM:
 
     def _constant(self, eta: ArrayLike, variant: str) -> Array:
         """The penalties of conditions at fixed eta, (N,)."""
-        return np.asarray(self.penalties("mr-admm", eta, 1.0, None, 1, variant)[0])
+        return np.asarray(self.eta_table("mr-admm", eta, 1.0, None, 1, variant)[0])
 
     def _finished(self, state: Values, context: Context, settings: Settings, seconds: float) -> ConsensusRun:
         problem, report = self.problem, context.reports[algorithms.LOOP]
@@ -327,11 +328,11 @@ def example_cases() -> list[Case]:
     rows = rng.normal(size=(36, 3))
     margins = rows @ np.array([1.0, -0.5, 0.0]) + 0.5 * rng.normal(size=36)
     cases = []
-    for loss, regularizer in (("logistic", "l2"), ("smoothed-hinge", "l2"), ("huber", "l2"), ("squared", "l1")):
+    for loss, penalty in (("logistic", "l2"), ("smoothed-hinge", "l2"), ("huber", "l2"), ("squared", "l1")):
         labels = np.sign(margins) if loss in ("logistic", "smoothed-hinge") else margins
         shards = [(rows[node::3], labels[node::3]) for node in range(3)]
-        model = RecycledADMM(nx.complete_graph(3), shards, loss, C=10.0, regularizer=regularizer)
+        model = RecycledADMM(nx.complete_graph(3), shards, loss, C=10.0, penalty=penalty)
         solved = model.solve(eta=0.5, rounds=4)
         case = case_of_block(solved.blocks()["f/0"], solved.state)
-        cases.append(replace(case, name=f"recycled admm {loss} {regularizer} {case.name}"))
+        cases.append(replace(case, name=f"recycled admm {loss} {penalty} {case.name}"))
     return cases

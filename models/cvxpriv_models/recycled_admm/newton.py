@@ -69,7 +69,7 @@ def odd_step(
     Parameters
     ----------
     problem : Problem
-        Whose regulariser is a square.
+        Whose penalty is a square.
     previous, dual, noise : ndarray, (N, d)
     links : ndarray, (N, N)
         eta_ij.
@@ -101,7 +101,7 @@ def centralised(problem: Problem, shares: Array | None = None) -> Array:
     Raises
     ------
     NotConverged
-        Without a regulariser there may be no optimum, or a flat one.
+        Without a penalty there may be no optimum, or a flat one.
     """
     each = np.ones(problem.nodes) if shares is None else shares
     weights = problem.row_weights * np.repeat(each, problem.rows.counts)
@@ -113,7 +113,7 @@ def centralised(problem: Problem, shares: Array | None = None) -> Array:
 def _ridge(problem: Problem) -> float:
     ridge = problem.ridge
     if ridge is None:
-        raise ModelError(f"regularizer={problem.regularizer.name!r} is no square and has no Newton step")
+        raise ModelError(f"penalty={problem.penalty.name!r} is no square and has no Newton step")
     return ridge
 
 

@@ -28,8 +28,8 @@ from cvxpriv.schedules.stopping import Never
 
 from .algorithm import LOOP, RECYCLING, initial_state
 from .blocks import carry, dual_update, even_update, penalty_step
+from .eta import checked_gamma
 from .newton import odd_step
-from .penalties import checked_gamma
 from .private_run import PrivateConsensusRun
 from .private_settings import Budget, PrivateSettings, Releases, releases_of, require_private
 from .problem import Problem
@@ -130,7 +130,7 @@ def solve_private(
         algorithm, perturbation, variant, checked_gamma(gamma), rounds, float(row_bound), float(tol)
     )
     problem = require_private(model.problem, settings, clip_rows)
-    table = model.penalties("admm" if algorithm == "dvp" else algorithm, eta, growth, eta_cap, rounds, variant)
+    table = model.eta_table("admm" if algorithm == "dvp" else algorithm, eta, growth, eta_cap, rounds, variant)
     releases = releases_of(problem, settings, table, Budget(alpha, epsilon, delta))
     noise = noise_source(noise_seed)
     bar = iter(track(range(rounds), total=rounds, description="rounds", shown=progress))

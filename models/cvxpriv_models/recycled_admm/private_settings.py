@@ -108,7 +108,7 @@ def require_private(problem: Problem, settings: PrivateSettings, clip_rows: bool
     Raises
     ------
     PrivacyError
-        The loss has no bounded slope and curvature, the regulariser no constant curvature, the tolerance is too loose,
+        The loss has no bounded slope and curvature, the penalty no constant curvature, the tolerance is too loose,
         or a row is beyond its bound and is not to be clipped.
     ModelError
         There is no such algorithm or perturbation.
@@ -131,7 +131,7 @@ def require_private(problem: Problem, settings: PrivateSettings, clip_rows: bool
         )
     if problem.ridge is None:
         raise PrivacyError(
-            f"regularizer={problem.regularizer.name!r} is no square: the analysis asks for a regulariser that is twice "
+            f"penalty={problem.penalty.name!r} is no square: the analysis asks for a penalty that is twice "
             "differentiable; pass 'l2'"
         )
     return _within(problem, settings.row_bound, clip_rows)

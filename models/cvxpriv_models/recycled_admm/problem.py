@@ -14,7 +14,7 @@ from scipy import sparse
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import signed_labels
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Loss, Regularizer, loss_named, regularizer_named
+from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
 
 from .graph import Network
 from .newton import centralised
@@ -39,7 +39,7 @@ class Problem:
     y : ndarray, (n,)
         All nodes' labels, node after node; -1 and 1 for a margin loss.
     loss : Loss
-    regularizer : Regularizer
+    penalty : Penalty
         R; the square is (1/2)||f||^2.
     reg : float
         The paper's rho.
@@ -52,7 +52,7 @@ class Problem:
     rows: Rows
     y: Array
     loss: Loss
-    regularizer: Regularizer
+    penalty: Penalty
     reg: float
     C: float
     classes: np.ndarray | None = None
@@ -61,7 +61,7 @@ class Problem:
         counts = self.rows.counts
         size = f"{counts[0]}" if np.ptp(counts) == 0 else f"{counts.min()}..{counts.max()}"
         return (
-            f"Problem({self.network!r}, {size} x {self.features} a node, {self.loss.name}, {self.regularizer.name}, "
+            f"Problem({self.network!r}, {size} x {self.features} a node, {self.loss.name}, {self.penalty.name}, "
             f"reg={self.reg:g}, C={self.C:g})"
         )
 
@@ -71,7 +71,7 @@ class Problem:
         graph: Any,
         shards: Sequence[Shard] | Mapping[Any, Shard],
         loss: str | Loss = "logistic",
-        regularizer: str | Regularizer = "l2",
+        penalty: str | Penalty = "l2",
         reg: float = 0.22,
         C: float = 1750.0,
     ) -> Problem:
@@ -89,9 +89,7 @@ class Problem:
         chosen = _smooth(loss)
         rows = Rows.of(designs)
         y, classes = _labels(labels, network, chosen)
-        return cls(
-            network, rows, y, chosen, regularizer_named(regularizer), _at_least_0("reg", reg), _C(C, rows), classes
-        )
+        return cls(network, rows, y, chosen, convex_penalty(penalty), _at_least_0("reg", reg), _C(C, rows), classes)
 
     def with_rows(self, rows: Rows) -> Problem:
         """Return the problem with other rows of the same shapes."""
@@ -121,7 +119,7 @@ class Problem:
     @property
     def ridge(self) -> float | None:
         """c where (reg/N) R(f) = (c/2)||f||^2; None where R is no square."""
-        own = self.regularizer.ridge
+        own = self.penalty.ridge
         return None if own is None else self.reg / self.nodes * own
 
     @cached_property
@@ -142,7 +140,7 @@ class Problem:
 
     def objectives(self, f: Array) -> Array:
         """Return O_i(f_i), (N,), at f, (N, d)."""
-        penalties = np.array([self.regularizer.value(own) for own in f])
+        penalties = np.array([self.penalty.value(own) for own in f])
         return self.C * self.node_losses(f) + self.reg / self.nodes * penalties
 
     def objective(self, f: Array) -> float:
@@ -150,7 +148,7 @@ class Problem:
         return float(self.objectives(np.broadcast_to(f, (self.nodes, self.features))).sum())
 
     def loss_gradients(self, f: Array) -> Array:
-        """Return the gradient of O_i without its regulariser at f_i, (N, d)."""
+        """Return the gradient of O_i without its penalty at f_i, (N, d)."""
         slopes = self.loss.gradient(self.rows.predictions(f), self.y)
         return self.rows.back(self.row_weights * slopes)
 
@@ -163,7 +161,7 @@ class Problem:
             R is no square, and has no gradient everywhere.
         """
         if self.ridge is None:
-            raise ModelError(f"regularizer={self.regularizer.name!r} has no gradient everywhere: use loss_gradients")
+            raise ModelError(f"penalty={self.penalty.name!r} has no gradient everywhere: use loss_gradients")
         return self.loss_gradients(f) + self.ridge * f
 
     @cached_property

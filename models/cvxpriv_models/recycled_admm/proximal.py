@@ -34,7 +34,7 @@ def proximal_move(own: Problem, f: Array, slope: Array, span: float) -> Array:
     """
     length = 1.0 / (float(own.smoothness[0]) + 2.0 * span)
     gradient = own.loss_gradients(f[None])[0] + slope + 2.0 * span * f
-    return own.regularizer.prox(f - length * gradient, length * own.reg)
+    return own.penalty.prox(f - length * gradient, length * own.reg)
 
 
 def proximal_odd_step(own: Problem, slope: Array, span: float, start: Array) -> Array:

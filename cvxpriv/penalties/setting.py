@@ -1,4 +1,4 @@
-"""What the checks of a penalty share: sizes, steps in each regime, centres, and the least that a grid finds."""
+"""What the checks of a penalty share: sizes, steps in each regime, centres, and the least that a search finds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array
-
-from .penalties import Penalty
+from cvxpriv.penalties.contract import Penalty
 
 __all__ = ["PenaltySetting"]
 
-POINTS = 400
+POINTS, CENTERS = 400, 20
 #: Steps around the one where the proximal problem stops being convex, as multiples of it.
 AROUND = (0.05, 0.5, 0.95, 1.05, 2.0, 10.0)
 
@@ -44,10 +43,21 @@ class PenaltySetting:
 
     @cached_property
     def centers(self) -> Array:
-        """Random centres of both signs, with sizes in the interval, (20,)."""
+        """Random centres of both signs, with sizes in the interval, (CENTERS,)."""
         random = np.random.default_rng(self.seed)
         low, high = np.log(self.interval)
-        return np.asarray(np.exp(random.uniform(low, high, 20)) * random.choice([-1.0, 1.0], 20))
+        return np.asarray(np.exp(random.uniform(low, high, CENTERS)) * random.choice([-1.0, 1.0], CENTERS))
+
+    @cached_property
+    def additive(self) -> bool:
+        """Whether P is the sum of its coordinates."""
+        whole = float(self.penalty.value(self.centers))
+        apart = sum(float(self.penalty.value(alone)) for alone in np.diag(self.centers))
+        return bool(np.isclose(whole, apart, rtol=1e-12, atol=1e-12))
+
+    def objective(self, t: Array, step: float, centers: Array) -> float:
+        """Return the proximal problem's objective at t."""
+        return 0.5 * float(((t - centers) ** 2).sum()) + step * float(self.penalty.value(t))
 
     def one_by_one(self, step: float) -> Array:
         """Return the proximal steps of the centres, asked for one at a time."""
@@ -64,7 +74,9 @@ class PenaltySetting:
         return best
 
     def bends(self) -> Array:
-        """Return second differences of p around each size, on its own side of 0."""
+        """Return second differences of p around each size, on its own side of 0; 0 where P is infinite."""
         t = self.sizes
         h = 1e-2 * t
-        return np.asarray((self.heights(t + h) - 2.0 * self.heights(t) + self.heights(t - h)) / h**2)
+        with np.errstate(invalid="ignore"):
+            bends = (self.heights(t + h) - 2.0 * self.heights(t) + self.heights(t - h)) / h**2
+        return np.nan_to_num(bends, nan=0.0)

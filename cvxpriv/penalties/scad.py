@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cvxpy as cp
 import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-
-from .contract import Penalty, require_weight
-from .separable import lowest, separable_residual
+from cvxpriv.penalties.contract import Form, Pieces, Separable, require_weight
 
 __all__ = ["SCAD"]
 
 
 @dataclass(frozen=True)
-class SCAD(Penalty):
+class SCAD(Separable):
     """The smoothly clipped absolute deviation (Fan and Li 2001): p' is lam up to lam, then falls to 0 at a lam.
 
     Parameters
@@ -43,22 +42,22 @@ class SCAD(Penalty):
     @property
     def weak_convexity(self) -> float:
         """1/(a - 1)."""
-        return 1.0 / (self.a - 1.0)
+        return 1.0 / (self.a - 1.0) if self.lam > 0.0 else 0.0
 
-    def terms(self, theta: Array) -> Array:
-        """See `Penalty.terms`."""
-        size = np.abs(theta)
+    def terms(self, x: Array) -> Array:
+        """See `Separable.terms`."""
+        size = np.abs(x)
         bend = (2.0 * self.a * self.lam * size - size**2 - self.lam**2) / (2.0 * (self.a - 1.0))
         flat = self.lam**2 * (self.a + 1.0) / 2.0
         return np.where(size <= self.lam, self.lam * size, np.where(size <= self.a * self.lam, bend, flat))
 
-    def slope(self, theta: Array) -> Array:
-        """Return p'(|theta|), elementwise."""
-        return np.clip((self.a * self.lam - np.abs(theta)) / (self.a - 1.0), 0.0, self.lam)
+    def slope(self, x: Array) -> Array:
+        """See `Separable.slope`."""
+        return np.clip((self.a * self.lam - np.abs(x)) / (self.a - 1.0), 0.0, self.lam)
 
-    def bend(self, theta: Array) -> Array:
-        """Return p''(|theta|), elementwise."""
-        size = np.abs(theta)
+    def bend(self, x: Array) -> Array:
+        """See `Separable.bend`."""
+        size = np.abs(x)
         return np.where((size > self.lam) & (size < self.a * self.lam), -1.0 / (self.a - 1.0), 0.0)
 
     def prox(self, s: Array, step: float) -> Array:
@@ -71,8 +70,16 @@ class SCAD(Penalty):
         if bend > 0.0:
             middle = (size - step * self.a * self.lam / (self.a - 1.0)) / bend
             candidates.insert(2, np.clip(middle, self.lam, self.a * self.lam))
-        return lowest(s, step, candidates, self)
+        return self.lowest(s, step, candidates)
 
-    def residual(self, theta: Array, gradient: Array) -> Array:
-        """See `Penalty.residual`."""
-        return separable_residual(theta, gradient, self.slope(theta), self.lam)
+    def expression(self, x: cp.Expression) -> Form:
+        """See `Penalty.expression`; huber(x, lam) = x^2 - (|x| - lam)_+^2 takes the concave part of P out."""
+        if self.lam == 0.0:
+            return 0.0, []
+        bent = cp.huber(x, self.lam) + cp.square(cp.pos(cp.abs(x) - self.a * self.lam))
+        return self.lam * cp.norm1(x) + 0.5 / (self.a - 1.0) * cp.sum(bent), []
+
+    def pieces(self, step: float) -> Pieces:
+        """See `Penalty.pieces`."""
+        lam, a = self.lam, self.a
+        return Pieces(1.0, step * lam, lam, a * lam, 0.5 * step * lam**2 * (a + 1.0))

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.istdp import MCP, SCAD, CappedL1, ElasticNet, Penalty
-from cvxpriv_models.istdp.penalties import L1, L2
 
 import cvxpriv as cpv
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from tests.models.test_istdp_blocks import Ridge
+from cvxpriv.penalties import L1, L2, MCP, SCAD, Box, CappedL1, ElasticNet, GroupLasso, Penalty, Within
+from cvxpriv.penalties.contract import Form
+from tests.toolkit.test_proximal_block import Ridge
 
-EVERY = [MCP(1.0, 3.0), MCP(0.05, 1.5), SCAD(1.0, 3.7), SCAD(0.4, 2.2), CappedL1(1.0, 0.8), L1(0.7), L2(0.4)]
+EVERY = [
+    *(MCP(1.0, 3.0), MCP(0.05, 1.5), SCAD(1.0, 3.7), SCAD(0.4, 2.2), CappedL1(1.0, 0.8), L1(0.7), L2(0.4)),
+    *(ElasticNet(0.6, 0.3), Box(), Box(-0.5, 1.0), Box(1.0, 2.0), Within(L1(0.2), Box()), L2(0.0)),
+    GroupLasso([[0, 2], [1, 5, 17]], 0.6),
+    Ridge(0.5),
+]
 
 
-@pytest.mark.parametrize("penalty", [*EVERY, ElasticNet(0.6, 0.3), Ridge(0.5)], ids=repr)
+@pytest.mark.parametrize("penalty", EVERY, ids=repr)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_right_penalties_pass(penalty: Penalty, seed: int) -> None:
     cpv.verify(penalty, seed=seed).raise_if_failed()
@@ -96,14 +100,28 @@ def test_a_mistake_fails_the_check_that_is_about_it(kind: type[MCP], check: str)
 
 
 def test_a_dcp_form_of_another_penalty_fails() -> None:
-    from cvxpriv_models.istdp.prox_forms import prox_form
-
-    @dataclass(frozen=True)
     class Halved(Ridge):
-        pass
+        def expression(self, x: cp.Expression) -> Form:
+            return L2(0.5 * self.lam).expression(x)
 
-    prox_form.register(Halved, lambda penalty: prox_form(L2(0.5 * penalty.lam)))
     assert [finding.check for finding in cpv.verify(Halved(1.0)).failed] == ["DCP form"]
+
+
+class Doubled(GroupLasso):
+    def prox(self, s: Array, step: float) -> Array:
+        return super().prox(s, 2.0 * step)
+
+
+class Outward(Box):
+    def residual(self, x: Array, gradient: Array) -> Array:
+        return super().residual(x, -gradient)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "check"), [(Doubled([[0, 1]]), "prox is the least"), (Outward(-0.5, 1.0), "residual is 0 at prox")]
+)
+def test_a_mistake_of_a_convex_penalty_is_found_by_the_points_around_its_step(penalty: Penalty, check: str) -> None:
+    assert check in [finding.check for finding in cpv.verify(penalty).failed]
 
 
 def test_what_lacks_a_part_is_told_which() -> None:
@@ -115,5 +133,5 @@ def test_what_lacks_a_part_is_told_which() -> None:
 
 
 def test_what_is_no_penalty_at_all_is_told_what_can_be_verified() -> None:
-    with pytest.raises(ModelError, match="an imported model registers"):
+    with pytest.raises(ModelError, match="a package registers"):
         cpv.verify(3)

@@ -1,4 +1,4 @@
-"""The penalties eta_i(2k-1) of every node and round, and gamma, checked."""
+"""The eta_i(2k-1) of every node and round, the weights of ADMM on the edges, and gamma, checked."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["CAP", "checked_gamma", "penalties"]
+__all__ = ["CAP", "checked_gamma", "eta_table"]
 
 #: The default cap, as a multiple of each node's eta: a penalty that grows without end freezes the iterates where they
 #: are (1e-10 from the optimum at growth 1.04, .05 at 1.3).
 CAP = 10.0
 
 
-def penalties(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, rounds: int, nodes: int) -> Array:
+def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, rounds: int, nodes: int) -> Array:
     """Return eta_i(2k-1) = min(eta_i growth_i^k, cap_i) for k = 1.., (rounds, N), RADMM Algorithm 2.
 
     Parameters

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cvxpy as cp
 import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-
-from .contract import Penalty, require_weight
-from .separable import lowest, separable_residual
+from cvxpriv.penalties.contract import Form, Pieces, Separable, require_weight
 
 __all__ = ["CappedL1"]
 
 
 @dataclass(frozen=True)
-class CappedL1(Penalty):
+class CappedL1(Separable):
     """The capped l1 penalty lam min(|t|, cap) (Zhang 2010): its kink at the cap is concave.
 
     Parameters
@@ -45,28 +44,35 @@ class CappedL1(Penalty):
         """Inf: no quadratic mends a concave kink."""
         return float("inf") if self.lam > 0.0 else 0.0
 
-    def terms(self, theta: Array) -> Array:
-        """See `Penalty.terms`."""
-        return self.lam * np.minimum(np.abs(theta), self.cap)
+    def terms(self, x: Array) -> Array:
+        """See `Separable.terms`."""
+        return self.lam * np.minimum(np.abs(x), self.cap)
 
-    def slope(self, theta: Array) -> Array:
-        """Return p'(|theta|), elementwise; at the cap the one from below."""
-        return np.where(np.abs(theta) <= self.cap, self.lam, 0.0)
+    def slope(self, x: Array) -> Array:
+        """See `Separable.slope`."""
+        return np.where(np.abs(x) <= self.cap, self.lam, 0.0)
 
-    def bend(self, theta: Array) -> Array:
-        """Return p''(|theta|), elementwise."""
-        return np.zeros_like(theta)
+    def bend(self, x: Array) -> Array:
+        """See `Separable.bend`."""
+        return np.zeros_like(x)
 
     def prox(self, s: Array, step: float) -> Array:
         """See `Penalty.prox`: the lower of the two pieces' leasts."""
         size = np.abs(s)
         soft = np.clip(size - step * self.lam, 0.0, self.cap)
-        return lowest(s, step, [np.zeros_like(size), soft, np.maximum(size, self.cap)], self)
+        return self.lowest(s, step, [np.zeros_like(size), soft, np.maximum(size, self.cap)])
 
-    def residual(self, theta: Array, gradient: Array) -> Array:
+    def residual(self, x: Array, gradient: Array) -> Array:
         """See `Penalty.residual`; at the cap the limiting subgradients are 0 and lam, and nothing between."""
-        size = np.abs(theta)
-        inside = separable_residual(theta, gradient, np.full_like(theta, self.lam), self.lam)
-        beyond = np.abs(gradient)
-        at_cap = np.minimum(inside, beyond)
-        return np.where(size < self.cap, inside, np.where(size > self.cap, beyond, at_cap))
+        below = super().residual(x, gradient)
+        return np.where(np.abs(x) == self.cap, np.minimum(below, np.abs(gradient)), below)
+
+    def expression(self, x: cp.Expression) -> Form:
+        """See `Penalty.expression`."""
+        if self.lam > 0.0:
+            raise ModelError(f"penalty={self!r} declares no convex form: no quadratic mends its kink")
+        return 0.0, []
+
+    def pieces(self, step: float) -> Pieces:
+        """See `Penalty.pieces`."""
+        return Pieces(1.0, step * self.lam, self.cap, self.cap, step * self.lam * self.cap)

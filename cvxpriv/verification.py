@@ -1,4 +1,4 @@
-"""`verify`: which checks an object gets is decided by its type."""
+"""`verify`: is an object what a model takes it for? Its type decides which checks it gets."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from cvxpriv.divergences.symbolic import array_function
 from cvxpriv.divergences.verification.checks import verify_divergence
 from cvxpriv.divergences.verification.findings import Verification
 from cvxpriv.errors import ModelError
+from cvxpriv.penalties.checks import WithPenaltyMethods, verify_penalty
+from cvxpriv.penalties.contract import Penalty
 
 __all__ = ["FLOOR", "Options", "verification_of", "verify"]
 
@@ -48,13 +50,14 @@ def verify(
     """Check that an object is what a model takes it for.
 
     For a divergence: assumptions (a) and (b) of IAS, its derivatives and limits, its DCP form against p f(q/p), what
-    makes it a divergence, and the agreement of solvers on a small block.
+    makes it a divergence, and the agreement of solvers on a small block. For a penalty: its value, proximal step,
+    residual, bend and DCP form are those of one P.
 
     Parameters
     ----------
-    target : FDivergence, str, or an object of a model
-        A string is a name of `cvxpriv.divergences.names`, or one line of text in t such as ``"t*log(t)"``. A model
-        that is imported may register types of its own, as `cvxpriv_models.istdp` does for penalties.
+    target : FDivergence, str, or penalty
+        A string is a name of `cvxpriv.divergences.names`, or one line of text in t such as ``"t*log(t)"``. A package
+        may register types of its own with `verification_of`.
     interval : (float, float)
         The ratios t = q/p that will occur, or the sizes of coefficients; 1 lies inside.
     solvers : sequence of str, optional
@@ -94,14 +97,19 @@ def verification_of(target: object, options: Options) -> Verification:
         No function is registered for the type.
     """
     raise ModelError(
-        f"target={target!r} cannot be verified: pass an FDivergence, its name, its formula in t, or an "
-        "object of a type that an imported model registers"
+        f"target={target!r} cannot be verified: pass an FDivergence, its name, its formula in t, a penalty, or an "
+        "object of a type that a package registers"
     )
 
 
 @verification_of.register
 def _(target: FDivergence, options: Options) -> Verification:
     return verify_divergence(target, options.interval, options.solvers, options.seed)
+
+
+@verification_of.register(WithPenaltyMethods)
+def _(target: Penalty, options: Options) -> Verification:
+    return verify_penalty(target, options.interval, options.seed)
 
 
 def _interval(interval: tuple[float, float]) -> tuple[float, float]:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.istdp import MCP, SCAD, CappedL1, ElasticNet, Penalty
-from cvxpriv_models.istdp.blocks import CONVEX, PIECES, proximal_block, regime
-from cvxpriv_models.istdp.penalties import L1, L2
-from cvxpriv_models.istdp.prox_forms import ProxForm, prox_form
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.penalties import L1, L2, MCP, SCAD, Box, CappedL1, ElasticNet, GroupLasso, Penalty, Within
+from cvxpriv.penalties.contract import Form
+from cvxpriv.penalties.proximal import CONVEX, PIECES, proximal_block, regime
 
 EVERY = [
     MCP(1.0, 3.0),
@@ -27,6 +26,9 @@ EVERY = [
     MCP(0.0, 3.0),
     SCAD(0.0, 3.0),
     CappedL1(0.0, 1.0),
+    Box(-0.5, 1.0),
+    Within(L1(0.7), Box()),
+    GroupLasso([[0, 1], [2, 3, 4]]),
 ]
 STEPS = (0.05, 1.0, 1.2, 1.5, 2.7, 3.5, 8.0)
 
@@ -108,19 +110,13 @@ class Ridge:
         return np.abs(gradient + self.lam * theta)
 
 
-def test_a_penalty_of_a_user_has_a_dcp_form_once_it_is_registered() -> None:
-    class Registered(Ridge):
-        pass
+def test_a_penalty_of_a_user_has_a_dcp_form_once_it_has_an_expression() -> None:
+    class Declared(Ridge):
+        def expression(self, x: cp.Expression) -> Form:
+            return 0.5 * self.lam * cp.sum_squares(x), []
 
     at = view(2.0, size=3)
     with pytest.raises(ModelError, match="has no DCP form: solve with engine='closed_form'"):
-        proximal_block(Registered(1.0), 3).solve(at)  # type: ignore[arg-type]
-
-    def weights(step: float) -> dict[str, float]:
-        return {"square": 1.0 + step}
-
-    prox_form.register(
-        Registered, lambda penalty: ProxForm(weights, lambda t, weight: 0.5 * weight["square"] * cp.sum_squares(t))
-    )
-    written, _ = proximal_block(Registered(1.0), 3).solve(at)  # type: ignore[arg-type]
+        proximal_block(Ridge(1.0), 3).solve(at)  # type: ignore[arg-type]
+    written, _ = proximal_block(Declared(1.0), 3).solve(at)  # type: ignore[arg-type]
     np.testing.assert_allclose(written["trial"], at["center"] / 3.0, atol=1e-6)  # solver's tolerance

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cvxpy as cp
 import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-
-from .contract import Penalty, require_weight
-from .separable import separable_residual
+from cvxpriv.penalties.contract import Form, Pieces, Separable, require_weight
 
 __all__ = ["MCP"]
 
 
 @dataclass(frozen=True)
-class MCP(Penalty):
+class MCP(Separable):
     """The minimax concave penalty (Zhang 2010): p' falls from lam to 0 over alpha lam.
 
     Parameters
@@ -48,20 +47,20 @@ class MCP(Penalty):
     @property
     def weak_convexity(self) -> float:
         """1/alpha."""
-        return 1.0 / self.alpha
+        return 1.0 / self.alpha if self.lam > 0.0 else 0.0
 
-    def terms(self, theta: Array) -> Array:
-        """See `Penalty.terms`."""
-        size = np.minimum(np.abs(theta), self.alpha * self.lam)
+    def terms(self, x: Array) -> Array:
+        """See `Separable.terms`."""
+        size = np.minimum(np.abs(x), self.alpha * self.lam)
         return np.asarray(self.lam * size - size**2 / (2.0 * self.alpha))
 
-    def slope(self, theta: Array) -> Array:
-        """Return p'(|theta|), elementwise."""
-        return np.maximum(self.lam - np.abs(theta) / self.alpha, 0.0)
+    def slope(self, x: Array) -> Array:
+        """See `Separable.slope`."""
+        return np.maximum(self.lam - np.abs(x) / self.alpha, 0.0)
 
-    def bend(self, theta: Array) -> Array:
-        """Return p''(|theta|), elementwise."""
-        return np.where(np.abs(theta) < self.alpha * self.lam, -1.0 / self.alpha, 0.0)
+    def bend(self, x: Array) -> Array:
+        """See `Separable.bend`."""
+        return np.where(np.abs(x) < self.alpha * self.lam, -1.0 / self.alpha, 0.0)
 
     def prox(self, s: Array, step: float) -> Array:
         """See `Penalty.prox`; firm thresholding below alpha, hard thresholding from alpha on (MATH ISTDP)."""
@@ -71,6 +70,14 @@ class MCP(Penalty):
         firm = np.sign(s) * np.maximum(size - step * self.lam, 0.0) / (1.0 - step / self.alpha)
         return np.where(size <= self.alpha * self.lam, firm, s)
 
-    def residual(self, theta: Array, gradient: Array) -> Array:
-        """See `Penalty.residual`."""
-        return separable_residual(theta, gradient, self.slope(theta), self.lam)
+    def expression(self, x: cp.Expression) -> Form:
+        """See `Penalty.expression`: the square that is added straightens P up to alpha lam, and bends it beyond."""
+        if self.lam == 0.0:
+            return 0.0, []
+        beyond = cp.sum_squares(cp.pos(cp.abs(x) - self.alpha * self.lam))
+        return self.lam * cp.norm1(x) + 0.5 / self.alpha * beyond, []
+
+    def pieces(self, step: float) -> Pieces:
+        """See `Penalty.pieces`; the near one is concave, so it is replaced by its chord, which has the same least."""
+        lam, alpha = self.lam, self.alpha
+        return Pieces(0.0, 0.5 * lam * (alpha + step), alpha * lam, alpha * lam, 0.5 * step * alpha * lam**2)

@@ -1,18 +1,16 @@
-"""Checks of a penalty's proximal step: against a grid, coordinate by coordinate, its residual, and a solver."""
+"""Checks of a penalty's proximal step: against a search, coordinate by coordinate, its residual, and a solver."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.divergences.verification.findings import NOT_APPLICABLE, Finding, judged
-from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-
-from .blocks import proximal_block, regime
-from .penalties import Penalty
-from .penalty_setting import PenaltySetting
-from .prox_forms import prox_form
+from cvxpriv.penalties.proximal import CONVEX, pieces_at, proximal_block, regime
+from cvxpriv.penalties.setting import PenaltySetting
 
 __all__ = ["declared", "least", "stationary", "whole_step"]
 
@@ -23,15 +21,13 @@ SOLVED = 1e-7
 
 
 def least(setting: PenaltySetting) -> Finding:
-    """Judge whether no point of a refined grid lies below the proximal step."""
+    """Judge whether no point that a search finds lies below the proximal step."""
     errors, places = [], []
-    for step in setting.steps:
-        mine = setting.one_by_one(float(step))
-        for s, t in zip(setting.centers, mine, strict=True):
-            height = 0.5 * (t - s) ** 2 + step * setting.heights(np.array([t]))[0]
-            best = setting.lowest(float(s), float(step))
-            errors.append((height - best) / (1.0 + abs(best)))
-            places.append({"s": float(s), "step": float(step), "prox": float(t)})
+    for step in setting.steps.tolist():
+        found = _around(setting, step) if setting.penalty.weak_convexity == 0.0 else _on_grids(setting, step)
+        for place, height, best in found:
+            errors.append((height - best) / (1.0 + abs(best)) if best < np.inf else 0.0)
+            places.append({**place, "step": step})
     return judged(
         np.maximum(np.array(errors), 0.0),
         LEAST,
@@ -39,6 +35,24 @@ def least(setting: PenaltySetting) -> Finding:
         "the proximal step is the least, below and above the step where that problem stops being convex",
         "another t is lower: the formula may hold only for short steps",
     )
+
+
+def _on_grids(setting: PenaltySetting, step: float) -> Iterator[tuple[dict[str, float], float, float]]:
+    """Where the step is, its height, and the least on a refined grid, for each centre."""
+    for s, t in zip(setting.centers.tolist(), setting.one_by_one(step).tolist(), strict=True):
+        height = setting.objective(np.array([t]), step, np.array([s]))
+        yield {"s": s, "prox": t}, height, setting.lowest(s, step)
+
+
+def _around(setting: PenaltySetting, step: float) -> Iterator[tuple[dict[str, float], float, float]]:
+    """The same for all centres at once, against random points around the step: enough where P is convex."""
+    random = np.random.default_rng(setting.seed)
+    centers = setting.centers
+    t = np.asarray(setting.penalty.prox(centers, step))
+    height = setting.objective(t, step, centers)
+    for size in np.geomspace(1e-6, 1.0, 60).tolist():
+        near = t + size * (1.0 + np.abs(t)) * random.normal(size=t.size) * (random.uniform(size=t.size) < 0.3)
+        yield {"moved": size}, height, setting.objective(near, step, centers)
 
 
 def whole_step(setting: PenaltySetting) -> Finding:
@@ -64,7 +78,7 @@ def stationary(setting: PenaltySetting) -> Finding:
     errors, places = [], []
     for step in setting.steps:
         t = np.asarray(setting.penalty.prox(setting.centers, float(step)))
-        off = np.asarray(setting.penalty.residual(t, (t - setting.centers) / step))
+        off = np.abs(setting.penalty.residual(t, (t - setting.centers) / step))
         errors.append(off * min(step, 1.0) / (1.0 + np.abs(setting.centers)))
         places += [{"s": float(s), "step": float(step)} for s in setting.centers]
     return judged(
@@ -78,25 +92,23 @@ def stationary(setting: PenaltySetting) -> Finding:
 
 def declared(setting: PenaltySetting) -> Finding:
     """Judge whether the DCP form has the height of the exact step, in both regimes."""
-    try:
-        prox_form(setting.penalty)
-    except ModelError as error:
-        return Finding(NOT_APPLICABLE, str(error))
+    penalty = setting.penalty
+    if not hasattr(penalty, "expression"):
+        return Finding(NOT_APPLICABLE, f"penalty={penalty!r} has no DCP form: give it expression(x)")
+    steps = [step for step in setting.steps.tolist() if regime(penalty, step) == CONVEX or pieces_at(penalty, step)]
     s = np.clip(setting.centers, -100.0, 100.0)  # larger centres leave solvers fewer digits
-    block = proximal_block(setting.penalty, s.size)
-    gaps = np.array([_gap(block, setting.penalty, s, float(step)) for step in setting.steps])
+    block = proximal_block(penalty, s.size)
+    gaps = np.array([_gap(block, setting, s, step) for step in steps])
     return judged(
         gaps,
         SOLVED,
-        lambda k: {"step": float(setting.steps[k]), "form": regime(setting.penalty, float(setting.steps[k]))},
+        lambda k: {"step": steps[k], "form": regime(penalty, steps[k])},
         "a solver finds the exact step",
-        "the DCP form has another least than prox: mend weights, convex or pieces of its ProxForm",
+        "the DCP form has another least than prox: mend expression or pieces",
     )
 
 
-def _gap(block: Block, penalty: Penalty, s: Array, step: float) -> float:
-    view = {"center": s, "step": np.asarray(step)}
-    solved = block.solve(view)[0]["trial"]
-    exact = penalty.prox(s, step)
-    low, high = (0.5 * float(((t - s) ** 2).sum()) + step * float(penalty.value(t)) for t in (exact, solved))
+def _gap(block: Block, setting: PenaltySetting, s: Array, step: float) -> float:
+    solved = block.solve({"center": s, "step": np.asarray(step)})[0]["trial"]
+    low, high = (setting.objective(t, step, s) for t in (setting.penalty.prox(s, step), solved))
     return abs(high - low) / max(1.0, abs(low))
