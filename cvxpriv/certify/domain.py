@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from cvxpy.constraints import Inequality
 
 from cvxpriv.kkt.conic.cones._types import Array
-from cvxpriv.kkt.derivatives import Coordinates, derivative
+from cvxpriv.kkt.coordinates import Coordinates
+from cvxpriv.kkt.flat import flatten
 
 __all__ = ["MARGINS", "ROOM", "into_domain"]
 
@@ -50,10 +51,10 @@ def into_domain(problem: cp.Problem, room: float = ROOM) -> float:
         return 0.0
     for margin in MARGINS:
         moved = _inside(J, values, start, margin)
-        _place(coordinates, moved)
+        coordinates.place(moved)
         if _is_number(problem) and np.abs(moved - start).max(initial=0.0) <= 10.0 * room:
             return float(np.abs(moved - start).max(initial=0.0))
-    _place(coordinates, start)
+    coordinates.place(start)
     return 0.0
 
 
@@ -74,9 +75,8 @@ def _rows(problem: cp.Problem, coordinates: Coordinates) -> tuple[sp.csr_array, 
     ]
     if not affine:
         return None
-    J = sp.csr_array(sp.vstack([derivative(expression, coordinates).base for expression in affine]))
-    values = np.concatenate([np.asarray(e.value, dtype=float).ravel(order="F") for e in affine])
-    return J, values
+    flat = flatten(affine, coordinates)
+    return sp.csr_array(flat.M), flat.state(coordinates.point()).u
 
 
 def _inside(J: sp.csr_array, values: Array, start: Array, margin: float) -> Array:
@@ -102,10 +102,3 @@ def _inside(J: sp.csr_array, values: Array, start: Array, margin: float) -> Arra
             if excess > 0.0:
                 x[j] -= a * excess / (a @ a)
     return x
-
-
-def _place(coordinates: Coordinates, x: Array) -> None:
-    first = 0
-    for variable in coordinates.variables:
-        variable.save_value(x[first : first + variable.size].reshape(variable.shape, order="F"))
-        first += variable.size

@@ -15,8 +15,10 @@ import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.conic.cones._types import Array
-from cvxpriv.kkt.natural import Settings
+from cvxpriv.kkt.derivatives import Slopes
+from cvxpriv.kkt.flat import State
 from cvxpriv.kkt.point import Point
+from cvxpriv.kkt.written import Written
 
 FLOOR = 1e-300  # logarithms are read there rather than at zero: their slope is then about 690, not infinite
 Duals = Literal["solver"] | Mapping[str, object] | None
@@ -126,9 +128,15 @@ def residuals(
     >>> residuals(problem).stationarity < 1e-12
     True
     """
-    point = Point(problem, names or {}, Settings(kink_tolerance, domain_tolerance, FLOOR), active)
-    given = _given(point, duals)
-    chosen = point.complete(given or {})
+    written = Written.of(problem, names)
+    return measured(written, written.state(), duals, Slopes(kink_tolerance, domain_tolerance, FLOOR), active)
+
+
+def measured(written: Written, state: State, duals: Duals, how: Slopes, active: float = 1e-6) -> Residuals:
+    """Residuals of a problem that is taken apart, at one of its states; see `residuals`."""
+    point = Point(written, state, how, active)
+    given = _given(written, duals)
+    chosen = point.complete(np.full(written.c.size, np.nan) if given is None else given)
     steps = point.natural_steps(None if given is None else chosen)
     table = _by_constraint(point, chosen)
     columns = list(zip(*table.values(), strict=True)) or [(0.0,)] * 3
@@ -139,49 +147,53 @@ def residuals(
         stationarity=point.stationarity(chosen),
         natural=float(np.abs(steps).max(initial=0.0)),
         worst_constraint=max(table, key=lambda name: max(table[name]), default=""),
-        worst_variable=point.coordinates.name(int(np.abs(steps).argmax())) if steps.size else "",
-        objective=float(np.squeeze(problem.objective.value)),
+        worst_variable=written.flat.coordinates.name(int(np.abs(steps).argmax())) if steps.size else "",
+        objective=written.objective(state),
         steepness=point.steepness,
-        multipliers=chosen,
+        multipliers={name: chosen[rows] for name, rows in zip(written.names, written.rows, strict=True)},
         by_constraint=table,
-        exact=point.objective.exact and all(condition.jacobian.exact for condition in point.conditions),
+        exact=point.exact,
     )
 
 
-def _by_constraint(point: Point, multipliers: Mapping[str, Array]) -> dict[str, tuple[float, float, float]]:
+def _by_constraint(point: Point, multipliers: Array) -> dict[str, tuple[float, float, float]]:
     """Violation, wrong sign and product of each constraint, and the distance outside the domain under its own name."""
-    table = {
-        condition.name: (
-            float(condition.violation().max(initial=0.0)),
-            float(condition.dual_violation(multipliers[condition.name]).max(initial=0.0)),
-            float(condition.products(multipliers[condition.name]).max(initial=0.0)),
-        )
-        for condition in point.conditions
-    }
-    outside = max(point.domain_violations())
+    written = point.written
+    figures = (
+        written.by_name(written.violation(point.v)),
+        written.by_name(written.wrong_sign(multipliers)),
+        written.by_name(written.products(point.v, multipliers)),
+    )
+    table = {name: (figures[0][name], figures[1][name], figures[2][name]) for name in written.names}
+    outside = point.outside()
     return table | {"domain": (outside, 0.0, 0.0)} if outside > 0.0 else table
 
 
-def _given(point: Point, duals: Duals) -> dict[str, Array] | None:
-    """Multipliers by constraint as the caller wants them, or None for the best ones."""
+def _given(written: Written, duals: Duals) -> Array | None:
+    """Multipliers as the caller wants them, NaN where the best are to be taken; None for the best of all."""
     if duals is None:
         return None
-    names = [condition.name for condition in point.conditions]
     if duals == "solver":
-        chosen = {condition.name: condition.dual for condition in point.conditions if condition.dual is not None}
+        chosen, missing = written.given()
     elif isinstance(duals, Mapping):
-        for name in duals:
-            if name not in names:
-                raise ModelError(f"duals has no constraint {name!r}: {suggest(str(name), names)}")
-        chosen = {name: np.asarray(value, dtype=float).ravel(order="F") for name, value in duals.items()}
+        chosen, missing = _named(written, duals)
     else:
         raise ModelError(f"duals={duals!r} must be None, 'solver' or a mapping of constraint names to arrays")
-    for condition in point.conditions:
-        if condition.name in chosen and chosen[condition.name].size != condition.values.size:
-            raise ModelError(
-                f"duals[{condition.name!r}] has {chosen[condition.name].size} entries, the constraint "
-                f"{condition.values.size}: give one for each"
-            )
-        if condition.name not in chosen and condition.name not in point.implied:
-            raise ModelError(f"constraint {condition.name!r} has no multiplier: solve first, or pass duals=None")
+    if missing:
+        raise ModelError(f"constraint {missing[0]!r} has no multiplier: solve first, or pass duals=None")
     return chosen
+
+
+def _named(written: Written, duals: Mapping[str, object]) -> tuple[Array, list[str]]:
+    chosen = np.full(written.c.size, np.nan)
+    rows = dict(zip(written.names, written.rows, strict=True))
+    for name, value in duals.items():
+        if name not in rows:
+            raise ModelError(f"duals has no constraint {name!r}: {suggest(str(name), rows)}")
+        flat = np.asarray(value, dtype=float).ravel(order="F")
+        if flat.size != rows[name].size:
+            raise ModelError(
+                f"duals[{name!r}] has {flat.size} entries, the constraint {rows[name].size}: give one for each"
+            )
+        chosen[rows[name]] = flat
+    return chosen, [name for name in written.names[: written.own] if name not in duals]

@@ -8,6 +8,7 @@ Left of its domain a function is taken as at the boundary; whether that is allow
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -63,15 +64,14 @@ def _kl_div(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Inter
 
 
 def _power(atom: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Interval]:
-    """``x^p``; for p > 1 other than even integers, cvxpy's power is zero left of zero; 0 < p < 1 is steep at zero."""
+    """``x^p``; for p > 1 other than powers of two cvxpy's function ends at zero; 0 < p < 1 is steep there."""
     x, p = args[0], float(atom.p.value)
     if p == 0.0:
         return [_point(np.zeros_like(x))]
     if p == 1.0:
         return [_point(np.ones_like(x))]
     if p > 1.0:
-        even = p == int(p) and int(p) % 2 == 0
-        return [_point(p * np.power(x if even else np.maximum(x, 0.0), p - 1.0))]
+        return [_point(p * np.power(np.maximum(x, 0.0) if needs_nonnegative(p) else x, p - 1.0))]
     return [_point(p * np.power(_above(x, floor), p - 1.0))]
 
 
@@ -141,6 +141,14 @@ def elementwise_rule(atom: cp.Expression) -> Rule | None:
     return rule
 
 
+def elementwise_key(atom: cp.Expression) -> tuple[Any, ...] | None:
+    """What two elementwise atoms share that are the same function; None for an atom without a rule."""
+    if elementwise_rule(atom) is None:
+        return None
+    number = atom.p if isinstance(atom, Power) else getattr(atom, "M", None)
+    return type(atom), len(atom.args), None if number is None else float(number.value)
+
+
 def domain_shortfall(atom: cp.Expression, args: Sequence[Array]) -> float:
     """How far the arguments lie outside the atom's domain, 0 inside."""
     kind = type(atom)
@@ -148,12 +156,14 @@ def domain_shortfall(atom: cp.Expression, args: Sequence[Array]) -> float:
         values = list(args)
     elif kind is cp.log1p:
         values = [1.0 + args[0]]
-    elif isinstance(atom, Power) and _needs_nonnegative(float(atom.p.value)):
+    elif kind is cp.xexp or (isinstance(atom, Power) and needs_nonnegative(float(atom.p.value))):
         values = [args[0]]
     else:
         return 0.0
     return max(0.0, *(float(-np.min(value, initial=0.0)) for value in values))
 
 
-def _needs_nonnegative(p: float) -> bool:
-    return p not in (0.0, 1.0) and not (p > 1.0 and p == int(p) and int(p) % 2 == 0)
+def needs_nonnegative(p: float) -> bool:
+    """Whether cvxpy's ``x^p`` has the domain x >= 0: for all exponents but 0, 1 and the powers of two."""
+    even = p >= 2.0 and p == int(p) and int(p) & (int(p) - 1) == 0
+    return p not in (0.0, 1.0) and not even

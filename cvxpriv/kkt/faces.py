@@ -12,13 +12,25 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.cones import ConeLayout, matrices_from_triangles, triangle_indices
-from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.conic.cones._types import Array, Mask
 
 SQRT2 = float(np.sqrt(2.0))
 
 
-def dual_face(layout: ConeLayout, s: Array, tolerance: float) -> tuple[sp.csc_array, sp.csc_array, ConeLayout]:
-    """Complementary multipliers of ``s``, up to ``tolerance``.
+Block = tuple[slice, Array]
+
+
+def dual_face(
+    layout: ConeLayout, s: Array, tolerance: Array, wanted: Mask
+) -> tuple[sp.csc_array, sp.csc_array, ConeLayout]:
+    """Complementary multipliers of ``s``, up to a tolerance.
+
+    Parameters
+    ----------
+    s, tolerance : array (m,)
+        A block's first entry holds its tolerance.
+    wanted : bool array (m,)
+        Blocks whose first entry is False get no multiplier.
 
     Returns
     -------
@@ -28,40 +40,44 @@ def dual_face(layout: ConeLayout, s: Array, tolerance: float) -> tuple[sp.csc_ar
         ... plus ``faces @ z`` with ``z`` in the dual cone of the third result.
     layout : ConeLayout
     """
-    rays: list[tuple[slice, Array]] = []
-    blocks: dict[str, list[tuple[slice, Array, object]]] = {"soc": [], "psd": [], "exp": [], "power": []}
+    rays: list[Block] = []
+    blocks: dict[str, list[tuple[slice, Array, Any]]] = {"soc": [], "psd": [], "exp": [], "power": []}
     for name, place in layout.slices.items():
+        if not wanted[place.start]:
+            continue
         kind, number = name.rstrip("]").split("[")
-        value = s[place]
+        value, near = s[place], float(tolerance[place.start])
         if kind == "psd":
-            face = _kernel(value, layout.psd[int(number)], layout, tolerance)
+            face = _kernel(value, layout.psd[int(number)], layout, near)
             if face is not None:
                 blocks["psd"].append((place, face[0], face[1]))
-        elif np.abs(value).max(initial=0.0) <= tolerance:
+        elif np.abs(value).max(initial=0.0) <= near:
             shape = {"soc": value.size, "exp": None, "power": layout.power[int(number)] if kind == "power" else None}
             blocks[kind].append((place, np.eye(value.size), shape[kind]))
         else:
             alpha = np.array(layout.power[int(number)]) if kind == "power" else np.zeros(0)
-            rays += [(place, ray) for ray in _rays(kind, value, alpha, tolerance)]
+            rays += [(place, ray[:, None]) for ray in _rays(kind, value, alpha, near)]
     smaller = ConeLayout(
-        soc=tuple(int(str(size)) for _, _, size in blocks["soc"]),
-        psd=tuple(int(str(order)) for _, _, order in blocks["psd"]),
+        soc=tuple(int(size) for _, _, size in blocks["soc"]),
+        psd=tuple(int(order) for _, _, order in blocks["psd"]),
         exp=len(blocks["exp"]),
-        power=tuple(shape for _, _, shape in blocks["power"]),  # type: ignore[misc]
+        power=tuple(shape for _, _, shape in blocks["power"]),
     )
     faces = [(place, columns) for kind in ("soc", "psd", "exp", "power") for place, columns, _ in blocks[kind]]
-    return _columns([(p, r[:, None]) for p, r in rays], layout.size), _columns(faces, layout.size), smaller
+    return _columns(rays, layout.size), _columns(faces, layout.size), smaller
 
 
-def _columns(parts: list[tuple[slice, Array]], size: int) -> sp.csc_array:
+def _columns(parts: list[Block], size: int) -> sp.csc_array:
     """Dense blocks set at their rows, side by side."""
-    stacked: list[Any] = [sp.csc_array((size, 0))]
+    rows, columns, values, count = [np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)], 0
     for place, block in parts:
-        above, below = place.start, size - place.stop
-        width = block.shape[1]
-        pieces: list[Any] = [sp.csc_array((above, width)), sp.csc_array(block), sp.csc_array((below, width))]
-        stacked.append(sp.csc_array(sp.vstack(pieces)))
-    return sp.csc_array(sp.hstack(stacked))
+        i, j = np.indices(block.shape).reshape(2, -1)
+        rows.append(place.start + i)
+        columns.append(count + j)
+        values.append(block.ravel())
+        count += block.shape[1]
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    return sp.csc_array(sp.coo_array(entries, shape=(size, count)))
 
 
 def _kernel(value: Array, order: int, layout: ConeLayout, tolerance: float) -> tuple[Array, int] | None:

@@ -1,18 +1,19 @@
-"""The least-squares system for the multipliers of a set of constraints at a point."""
+"""The least-squares system for the multipliers of a set of conditions at a point."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.cones._types import Array, Mask
-from cvxpriv.kkt.constraints import Condition
 from cvxpriv.kkt.faces import dual_face
+from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.multipliers import bounded_least_squares, conic_least_squares
+from cvxpriv.kkt.written import Written
+
+__all__ = ["Columns", "MultiplierFit"]
 
 COUPLING = 1e3  # weight of the rows that keep a constraint's kink within its multiplier
 COUPLING_ROUNDS = 3  # of the method of multipliers, each of which gains the square of that weight
@@ -47,122 +48,80 @@ class Columns:
 
 
 class MultiplierFit:
-    """Unknowns for the multipliers of ``among``, behind ``columns`` that the caller has put in front.
+    """Unknowns for the multipliers of some rows, behind ``columns`` that the caller has put in front.
 
     Equalities have free ones, nearly active inequalities nonnegative ones, cones those of their complementary face.
     Bounds on single variables have none: they absorb their part of the residual (`cvxpriv.kkt.multipliers`).
+
+    Parameters
+    ----------
+    written : Written
+    v : array (rows,)
+        The conditions' values.
+    jacobian : Derivative
+        Theirs.
+    active : array (rows,)
+        Slack up to which a row may carry a multiplier.
+    columns : Columns
+    among : bool array (rows,)
     """
 
-    def __init__(self, tangent: sp.csc_array, active: float, columns: Columns, among: Sequence[Condition]) -> None:
-        self.tangent, self.active, self.columns = tangent, active, columns
-        self.rows: list[tuple[Condition, slice, np.ndarray]] = []
-        self.rays: list[tuple[Condition, slice, sp.csc_array]] = []
-        self.faces: list[tuple[Condition, sp.csc_array, ConeLayout]] = []
-        self.links: list[tuple[int, slice]] = []
-        for condition in among:
-            if condition.kind == "cone":
-                self._add_cone(condition)
-            else:
-                self._add_rows(condition)
+    def __init__(
+        self, written: Written, v: Array, jacobian: Derivative, active: Array, columns: Columns, among: Mask
+    ) -> None:
+        self.written, self.jacobian, self.columns = written, jacobian, columns
+        carrying = among & ~written.cone & (written.zero | (v >= -active))
+        carrying[written.singles()[0]] = False
+        self.kept = np.flatnonzero(carrying)
+        free = written.zero[self.kept]
+        self.place = columns.add(jacobian.base[self.kept].T, np.where(free, -np.inf, 0.0), np.inf)
+        self.links = np.zeros((0, 3), dtype=int)
+        if jacobian.low.size:
+            self._add_kinks()
+        cone = written.cone
+        rays, self.faces, self.layout = dual_face(written.layout, v[cone], active[cone], among[cone])
+        self.rays, self.pull = rays, -jacobian.base[np.flatnonzero(cone)].T
+        self.ray_place = columns.add(self.pull @ rays, 0.0, np.inf)
 
-    def _add_cone(self, condition: Condition) -> None:
-        rays, faces, layout = dual_face(condition.layout, condition.values, self.active)
-        pull = -(self.tangent @ condition.jacobian.base.T)
-        self.rays.append((condition, self.columns.add(pull @ rays, 0.0, np.inf), rays))
-        self.faces.append((condition, faces, layout))
-
-    def _add_rows(self, condition: Condition) -> None:
-        if condition.kind == "zero":
-            kept, low = np.arange(condition.values.size), -np.inf
-        else:
-            mask = condition.values >= -self.active
-            mask[condition.single_rows()[0]] = False
-            kept, low = np.flatnonzero(mask), 0.0
-        place = self.columns.add(self.tangent @ condition.jacobian.base[kept].T, low, np.inf)
-        self.rows.append((condition, place, kept))
-        if condition.jacobian.low.size:
-            self._add_kinks(condition, kept, place)
-
-    def _add_kinks(self, condition: Condition, kept: np.ndarray, place: slice) -> None:
+    def _add_kinks(self) -> None:
         """A constraint's kink enters by two shares of its multiplier, at the low and at the high end."""
-        outer = sp.csr_array(condition.jacobian.outer)
-        for k, row in enumerate(kept):
-            held = slice(int(outer.indptr[row]), int(outer.indptr[row + 1]))
-            for index, factor in zip(outer.indices[held], outer.data[held], strict=True):
-                ends = np.array([[condition.jacobian.low[index], condition.jacobian.high[index]]])
-                if np.isfinite(ends).all():
-                    direction = self.tangent @ (factor * condition.jacobian.inner[[index]]).T
-                    pair = self.columns.add(direction @ sp.csr_array(ends), 0.0, np.inf)
-                    self.links.append((place.start + k, pair))
-                else:
-                    direction = self.tangent @ (factor * condition.jacobian.inner[[index]]).T
-                    self.columns.add(direction, ends[0, 0], ends[0, 1])
+        pairs = sp.coo_array(self.jacobian.outer[self.kept])
+        row, kink = (np.asarray(one) for one in pairs.coords)
+        directions = sp.csc_array((sp.diags_array(pairs.data) @ self.jacobian.inner[kink]).T)
+        low, high = self.jacobian.low[kink], self.jacobian.high[kink]
+        proper = np.isfinite(low) & np.isfinite(high)
+        held, ends = np.flatnonzero(proper), np.flatnonzero(~proper)
+        shares = [
+            self.columns.add(directions[:, held] @ sp.diags_array(side[held]), 0.0, np.inf) for side in (low, high)
+        ]
+        self.columns.add(directions[:, ends], low[ends], high[ends])
+        count = np.arange(held.size)
+        self.links = np.column_stack([self.place.start + row[held], *(share.start + count for share in shares)])
 
-    def solve(self, g: Array, weights: Array, sides: tuple[Mask, Mask]) -> dict[str, Array]:
-        """The multipliers, by constraint, that make the weighted gradient ``g`` smallest."""
+    def solve(self, g: Array, weights: Array, sides: tuple[Mask, Mask]) -> Array:
+        """The multipliers of all rows that make the weighted gradient ``g`` smallest; zero for rows without."""
         y, z = self._least_squares(g, weights, sides)
-        chosen: dict[str, Array] = {}
-        for condition, place, kept in self.rows:
-            chosen[condition.name] = np.zeros(condition.values.size)
-            chosen[condition.name][kept] = y[place]
-        start = 0
-        for (condition, place, rays), (_, faces, layout) in zip(self.rays, self.faces, strict=True):
-            chosen[condition.name] = rays @ y[place] + faces @ z[start : start + layout.size]
-            start += layout.size
+        chosen = np.zeros(self.written.c.size)
+        chosen[self.kept] = y[self.place]
+        chosen[self.written.cone] = self.rays @ y[self.ray_place] + self.faces @ z
         return chosen
 
     def _least_squares(self, g: Array, weights: Array, sides: tuple[Mask, Mask]) -> tuple[Array, Array]:
         M, low, high = self.columns.system()
         n, count = g.size, len(self.links)
         if count:
-            shares = np.array([[owner, pair.start, pair.start + 1] for owner, pair in self.links]).ravel()
+            shares = self.links.ravel()
             signs, rows = np.tile([-1.0, 1.0, 1.0], count), np.repeat(np.arange(count), 3)
             M = sp.csc_array(sp.vstack([M, sp.coo_array((signs, (rows, shares)), shape=(count, M.shape[1]))]))
             g = np.append(g, np.zeros(count))
             sides = tuple(np.append(side, np.zeros(count, dtype=bool)) for side in sides)  # type: ignore[assignment]
             weights = np.append(weights, np.full(count, COUPLING * max(1.0, float(weights.max(initial=0.0)))))
-        if any(layout.size for _, _, layout in self.faces):
-            return self._with_faces(g, M, low, high, sides, weights)
+        if self.layout.size:
+            N = self.pull @ self.faces
+            N = sp.csc_array(sp.vstack([N, sp.csc_array((g.size - N.shape[0], N.shape[1]))]))
+            return conic_least_squares(g, M, low, high, *sides, weights, (N, self.layout))
         y = bounded_least_squares(g, M, low, high, *sides, weights)
         for _ in range(COUPLING_ROUNDS if count else 0):
             g[n:] += (M @ y)[n:]
             y = bounded_least_squares(g, M, low, high, *sides, weights)
         return y, np.zeros(0)
-
-    def _with_faces(
-        self, g: Array, M: Any, low: Array, high: Array, sides: tuple[Mask, Mask], weights: Array
-    ) -> tuple[Array, Array]:
-        parts = [-(self.tangent @ condition.jacobian.base.T) @ faces for condition, faces, _ in self.faces]
-        N = sp.csc_array(sp.hstack(parts))
-        N = sp.csc_array(sp.vstack([N, sp.csc_array((g.size - N.shape[0], N.shape[1]))]))
-        layouts = [layout for _, _, layout in self.faces]
-        joined = _joined(layouts)
-        order = _order(layouts)
-        y, sorted_z = conic_least_squares(g, M, low, high, *sides, weights, (sp.csc_array(N[:, order]), joined))
-        z = np.zeros(sorted_z.size)
-        z[order] = sorted_z
-        return y, z
-
-
-def _joined(layouts: list[ConeLayout]) -> ConeLayout:
-    """One layout for several."""
-    return ConeLayout(
-        zero=sum(layout.zero for layout in layouts),
-        nonneg=sum(layout.nonneg for layout in layouts),
-        soc=tuple(size for layout in layouts for size in layout.soc),
-        psd=tuple(order for layout in layouts for order in layout.psd),
-        exp=sum(layout.exp for layout in layouts),
-        power=tuple(alpha for layout in layouts for alpha in layout.power),
-    )
-
-
-def _order(layouts: list[ConeLayout]) -> np.ndarray:
-    """Position, in the layouts laid end to end, of each entry of their joined layout."""
-    found: dict[str, list[np.ndarray]] = {}
-    start = 0
-    for layout in layouts:
-        for name, piece in layout.slices.items():
-            found.setdefault(name.split("[")[0], []).append(np.arange(start + piece.start, start + piece.stop))
-        start += layout.size
-    ordered = [place for kind in ("zero", "nonneg", "soc", "psd", "exp", "power") for place in found.get(kind, [])]
-    return np.concatenate([np.zeros(0, dtype=int), *ordered]).astype(int)

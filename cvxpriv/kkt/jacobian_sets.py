@@ -9,7 +9,8 @@ Entries of ``base`` may be infinite where a one-sided derivative is (``entr`` at
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ import scipy.sparse as sp
 
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.cones._types import Array
+
+Triplets = tuple[np.ndarray, np.ndarray, Array]
+NOTHING: Triplets = (np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
 
 
 class DerivativeError(ModelError):
@@ -107,15 +111,76 @@ def broadcast_rows(shape: tuple[int, ...], target: tuple[int, ...]) -> np.ndarra
     return np.broadcast_to(np.arange(size).reshape(shape, order="F"), target).ravel(order="F")
 
 
-def intervals(
-    m: int, n: int, rows: np.ndarray, columns: np.ndarray, low: Array, high: Array, exact: bool = True
-) -> Derivative:
+@dataclass(frozen=True, eq=False)
+class Local:
+    """The set of one atom's Jacobians in one argument, entry by entry: what a `Derivative` is assembled from.
+
+    Parameters
+    ----------
+    base : (rows, columns, values)
+    outer : (rows, kinks, values)
+    inner : (kinks, columns, values)
+    low, high : array (K,)
+    exact : bool
+    """
+
+    base: Triplets
+    outer: Triplets = NOTHING
+    inner: Triplets = NOTHING
+    low: Array = field(default_factory=lambda: np.zeros(0))
+    high: Array = field(default_factory=lambda: np.zeros(0))
+    exact: bool = True
+
+    @classmethod
+    def smooth(cls, jacobian: Any, exact: bool = True) -> Local:
+        """A single matrix."""
+        matrix = sp.coo_array(jacobian)
+        rows, columns = matrix.coords
+        return cls((np.asarray(rows), np.asarray(columns), matrix.data.astype(float)), exact=exact)
+
+    def moved(self, rows: np.ndarray, columns: np.ndarray, kinks: int) -> Local:
+        """The same with its rows and columns at other places, and its kinks counted from another number."""
+        return Local(
+            (rows[self.base[0]], columns[self.base[1]], self.base[2]),
+            (rows[self.outer[0]], self.outer[1] + kinks, self.outer[2]),
+            (self.inner[0] + kinks, columns[self.inner[1]], self.inner[2]),
+            self.low,
+            self.high,
+            self.exact,
+        )
+
+
+def assembled(pieces: Sequence[tuple[Local, np.ndarray, np.ndarray]], m: int, n: int) -> Derivative:
+    """One set of Jacobians (m, n) of pieces that stand at the rows and columns given with them."""
+    placed, kinks = [], 0
+    for local, rows, columns in pieces:
+        placed.append(local.moved(rows, columns, kinks))
+        kinks += local.low.size
+
+    def matrix(triplets: Sequence[Triplets], shape: tuple[int, int]) -> sp.csr_array:
+        i, j, values = (np.concatenate(part) for part in zip(NOTHING, *triplets, strict=True))
+        return clean(sp.coo_array((values, (i, j)), shape=shape))
+
+    return Derivative(
+        matrix([local.base for local in placed], (m, n)),
+        matrix([local.outer for local in placed], (m, kinks)),
+        matrix([local.inner for local in placed], (kinks, n)),
+        np.concatenate([np.zeros(0), *(local.low for local in placed)]),
+        np.concatenate([np.zeros(0), *(local.high for local in placed)]),
+        all(local.exact for local in placed),
+    )
+
+
+def intervals(rows: np.ndarray, columns: np.ndarray, low: Array, high: Array, exact: bool = True) -> Local:
     """A Jacobian given entry by entry as intervals."""
     proper = low != high
-    sure = ~proper
-    base = sp.coo_array((low[sure], (rows[sure], columns[sure])), shape=(m, n))
-    k = np.flatnonzero(proper)
+    sure, k = ~proper, np.flatnonzero(proper)
     ones, count = np.ones(k.size), np.arange(k.size)
-    outer = sp.coo_array((ones, (rows[k], count)), shape=(m, k.size))
-    inner = sp.coo_array((ones, (count, columns[k])), shape=(k.size, n))
-    return Derivative(clean(base), clean(outer), clean(inner), low[k], high[k], exact)
+    return Local(
+        (rows[sure], columns[sure], low[sure]),
+        (rows[k], count, ones),
+        (count, columns[k], ones),
+        low[k],
+        high[k],
+        exact,
+    )

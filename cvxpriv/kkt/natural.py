@@ -17,20 +17,19 @@ atoms (norms, log_sum_exp, compositions) are linearised at the point.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from cvxpy.atoms.affine.affine_atom import AffAtom
 from cvxpy.atoms.norm1 import norm1
 
-from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.conic.cones._types import Array, Mask
 from cvxpriv.kkt.derivative_rules import ELEMENTWISE, Floor, Rule, elementwise_rule
-from cvxpriv.kkt.derivatives import Coordinates, derivative, local_derivative
-from cvxpriv.kkt.jacobian_sets import Derivative, broadcast_rows
-from cvxpriv.kkt.vector_rules import groups
+from cvxpriv.kkt.flat import Atom, Flat, State
+from cvxpriv.kkt.jacobian_sets import Derivative
+from cvxpriv.kkt.vector_rules import groups as groups_of
 
 HALVINGS = 90  # geometric ones down from 1e300, then sixty linear ones to the last digit
 
@@ -62,105 +61,106 @@ class Term:
         return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Parts:
-    """A scalar function around the point: exact terms, and what is frozen at its gradient there."""
+    """A scalar function around the point: exact terms, and what is frozen at its gradient there.
+
+    Attributes
+    ----------
+    gradient : array (n,)
+    terms : tuple of Term
+    kinks : (sparse (k, n), array (k,), array (k,))
+        Directions of what is frozen, each with the interval of its weight.
+    """
 
     gradient: Array
-    terms: list[Term] = field(default_factory=list)
-    kinks: list[tuple[sp.csr_array, Array, Array]] = field(default_factory=list)
+    terms: tuple[Term, ...]
+    kinks: tuple[sp.csr_array, Array, Array]
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Tolerances of the derivatives, as in `cvxpriv.kkt.derivatives.derivative`."""
+@dataclass(frozen=True, eq=False)
+class Separable:
+    """Atoms that act entry by entry on affine arguments: a row for each (entry, coordinate) that depends on it.
 
-    kink: float
-    domain: float
-    floor: float
-
-
-def decompose(expression: cp.Expression, weight: Array, coordinates: Coordinates, settings: Settings) -> Parts:
-    """Split ``weight' expression`` into separable terms and a frozen rest.
-
-    Parameters
+    Attributes
     ----------
-    weight : array (m,)
-        For the entries of ``expression``, column-major.
+    rule, atom
+        Of a `Term`.
+    place : int array
+        The atom's value among ``t`` that a row counts in.
+    share : array
+        With this factor.
+    coordinate : int array
+    rows : tuple of int array
+        The rows of the flat expressions that hold each argument.
+    tilts : tuple of array
+        How much each argument moves with the coordinate.
     """
-    parts = Parts(np.zeros(coordinates.size))
-    _descend(expression, weight, coordinates, settings, parts)
-    return parts
+
+    rule: Rule
+    atom: Any
+    place: np.ndarray
+    share: Array
+    coordinate: np.ndarray
+    rows: tuple[np.ndarray, ...]
+    tilts: tuple[Array, ...]
+
+    def term(self, weight: Array, state: State) -> Term:
+        """The term of a Lagrangian in which the atoms' values have these weights (t,)."""
+        used = weight[self.place] != 0.0
+        values = tuple(state.u[rows[used]] for rows in self.rows)
+        own = weight[self.place[used]] * self.share[used]
+        return Term(self.rule, self.atom, self.coordinate[used], own, values, tuple(tilt[used] for tilt in self.tilts))
 
 
-def _descend(node: Any, weight: Array, coordinates: Coordinates, settings: Settings, parts: Parts) -> None:
-    if node.is_constant() or not weight.any():
-        return
-    if node.is_affine() or isinstance(node, cp.Variable):
-        parts.gradient += derivative(node, coordinates).base.T @ weight
-        return
-    if isinstance(node, AffAtom):
-        values = [np.asarray(arg.value, dtype=float) for arg in node.args]
-        for arg, local in zip(node.args, local_derivative(node, values), strict=True):
-            _descend(arg, local.base.T @ weight, coordinates, settings, parts)
-        return
-    term = _as_term(node, weight, coordinates)
-    if term is not None:
-        parts.terms.append(term)
-        return
-    frozen = derivative(
-        node,
-        coordinates,
-        kink_tolerance=settings.kink,
-        domain_tolerance=settings.domain,
-        floor=settings.floor,
-    )
-    parts.gradient += _weighted(weight, frozen)
-    if frozen.low.size:
-        directions = sp.csr_array(sp.diags_array(frozen.outer.T @ weight) @ frozen.inner)
-        parts.kinks.append((directions, frozen.low, frozen.high))
+def separable(flat: Flat) -> tuple[tuple[Separable, ...], Mask]:
+    """The separable atoms of flat expressions, and which entries of ``t`` they are."""
+    found: list[Separable] = []
+    mask = np.zeros(flat.M.shape[1] - flat.size, dtype=bool)
+    if not flat.grouped:
+        return (), mask
+    groups, others = flat.grouped[0]
+    for group in groups:
+        rule = elementwise_rule(group.node)
+        assert rule is not None  # a group has one
+        found.append(_separable(flat, rule, group.node, group.places, np.ones(group.places.size), group.rows))
+        mask[group.places] = True
+    for kind, several in _vector_atoms(others).items():
+        place, share, rows = (np.concatenate(part) for part in zip(*several, strict=True))
+        found.append(_separable(flat, kind, several[0], place, share, (rows,)))
+        mask[place] = True
+    return tuple(found), mask
 
 
-def _weighted(weight: Array, jacobian: Derivative) -> Array:
-    with np.errstate(invalid="ignore"):
-        return np.asarray(jacobian.base.T @ weight)
+def _vector_atoms(atoms: Sequence[Atom]) -> dict[Rule, list[tuple[np.ndarray, Array, np.ndarray]]]:
+    """One-norms and sums of squares by the rule of their entries: value, factor and row of each entry."""
+    found: dict[Rule, list[tuple[np.ndarray, Array, np.ndarray]]] = {}
+    for atom in atoms:
+        node = atom.node
+        if isinstance(node, norm1):
+            rule, factor = ELEMENTWISE[cp.abs], 1.0
+        elif isinstance(node, cp.quad_over_lin) and node.args[1].is_constant():
+            rule, factor = _doubled, 1.0 / float(np.squeeze(node.args[1].value))
+        else:
+            continue
+        rows = np.arange(atom.rows[0].start, atom.rows[0].stop)
+        place = atom.place.start + groups_of(node, node.args[0].shape)
+        found.setdefault(rule, []).append((place, np.full(rows.size, factor), rows))
+    return found
 
 
 def _doubled(_: cp.Expression, args: Sequence[Array], floor: Floor) -> list[tuple[Array, Array]]:
     return [(2.0 * args[0], 2.0 * args[0])]
 
 
-def _as_term(node: Any, weight: Array, coordinates: Coordinates) -> Term | None:
-    """A term for an atom that acts entry by entry on affine arguments, else None."""
-    if not all(arg.is_affine() for arg in node.args):
-        return None
-    if isinstance(node, norm1):
-        spread = weight[groups(node, node.args[0].shape)]
-        return _term(ELEMENTWISE[cp.abs], node, spread, node.args, node.args[0].shape, coordinates)
-    if isinstance(node, cp.quad_over_lin) and node.args[1].is_constant():
-        spread = weight[groups(node, node.args[0].shape)] / float(np.squeeze(node.args[1].value))
-        return _term(_doubled, node, spread, node.args[:1], node.args[0].shape, coordinates)
-    rule = elementwise_rule(node)
-    return None if rule is None else _term(rule, node, weight, node.args, node.shape, coordinates)
-
-
-def _term(
-    rule: Rule, node: Any, weight: Array, args: Sequence[Any], shape: tuple[int, ...], coordinates: Coordinates
-) -> Term:
-    """A term whose rows stand for the entries of ``shape``, to which every argument is broadcast."""
-    reads = [broadcast_rows(arg.shape, shape) for arg in args]
-    maps = [derivative(arg, coordinates).base[read] for arg, read in zip(args, reads, strict=True)]
+def _separable(
+    flat: Flat, rule: Rule, atom: Any, place: np.ndarray, share: Array, rows: tuple[np.ndarray, ...]
+) -> Separable:
+    maps = [sp.csr_array(flat.M[read][:, : flat.size]) for read in rows]
     pattern = sp.coo_array(sum((abs(matrix) for matrix in maps[1:]), start=abs(maps[0])))
-    j, i = pattern.coords
-    values = [np.asarray(arg.value, dtype=float).ravel(order="F")[read] for arg, read in zip(args, reads, strict=True)]
-    return Term(
-        rule,
-        node,
-        np.asarray(i),
-        weight[j],
-        tuple(value[j] for value in values),
-        tuple(_entries(matrix, j, i) for matrix in maps),
-    )
+    j, i = (np.asarray(one) for one in pattern.coords)
+    tilts = tuple(_entries(matrix, j, i) for matrix in maps)
+    return Separable(rule, atom, place[j], share[j], i, tuple(read[j] for read in rows), tilts)
 
 
 def _entries(matrix: sp.csr_array, j: np.ndarray, i: np.ndarray) -> Array:
@@ -169,27 +169,51 @@ def _entries(matrix: sp.csr_array, j: np.ndarray, i: np.ndarray) -> Array:
     return np.asarray(matrix[j, i], dtype=float).ravel()
 
 
-def slopes(parts: Sequence[Parts], frozen: Array, step: Array, floor: float) -> tuple[Array, Array]:
+def decompose(
+    weight: Array, flat: Flat, state: State, atoms: Derivative, parts: tuple[Sequence[Separable], Mask]
+) -> Parts:
+    """Split a weighted sum of ``[x; t]`` into separable terms and a frozen rest.
+
+    Parameters
+    ----------
+    weight : array (n + t,)
+    atoms : Derivative
+        Of ``t`` (`cvxpriv.kkt.derivatives.slopes_at`).
+    parts
+        Of `separable`.
+    """
+    several, mask = parts
+    own = weight[flat.size :]
+    frozen = np.where(mask, 0.0, own)
+    moved = np.flatnonzero(frozen)  # an infinite slope with weight zero counts nothing
+    with np.errstate(invalid="ignore"):
+        gradient = weight[: flat.size] + atoms.base[moved].T @ frozen[moved]
+    pull = atoms.outer.T @ frozen
+    kept = np.flatnonzero(pull)
+    directions = sp.csr_array(sp.diags_array(pull[kept]) @ atoms.inner[kept])
+    terms = [one.term(own, state) for one in several]
+    used = tuple(term for term in terms if term.coordinate.size)
+    return Parts(np.asarray(gradient), used, (directions, atoms.low[kept], atoms.high[kept]))
+
+
+def slopes(parts: Parts, frozen: Array, step: Array, floor: float) -> tuple[Array, Array]:
     """Low and high derivative of the Lagrangian along every coordinate after a ``step`` (n,) of it alone."""
     low, high = frozen.copy(), frozen.copy()
     with np.errstate(invalid="ignore"):  # one term may rise without bound where another falls
-        for part in parts:
-            for term in part.terms:
-                below, above = term.slopes(step, floor)
-                low += np.bincount(term.coordinate, below, minlength=low.size)
-                high += np.bincount(term.coordinate, above, minlength=high.size)
+        for term in parts.terms:
+            below, above = term.slopes(step, floor)
+            low += np.bincount(term.coordinate, below, minlength=low.size)
+            high += np.bincount(term.coordinate, above, minlength=high.size)
     return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
 
 
-def proximal_steps(
-    parts: Sequence[Parts], frozen: Array, below: Array, above: Array, floor: float, push: float = 0.0
-) -> Array:
+def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floor: float, push: float = 0.0) -> Array:
     """Each coordinate's step to the minimum of its own proximal problem.
 
     Parameters
     ----------
-    parts : sequence of Parts
-        Terms of the Lagrangian.
+    parts : Parts
+        With the terms of the Lagrangian.
     frozen : array (n,)
         Gradient of all the rest.
     below, above : array (n,)

@@ -13,7 +13,7 @@ from cvxpy.atoms.norm_inf import norm_inf
 from cvxpy.atoms.pnorm import Pnorm
 
 from cvxpriv.kkt.conic.cones._types import Array
-from cvxpriv.kkt.jacobian_sets import Derivative, DerivativeError, broadcast_rows, intervals
+from cvxpriv.kkt.jacobian_sets import DerivativeError, Local, broadcast_rows, intervals
 
 
 def groups(atom: cp.Expression, shape: tuple[int, ...]) -> np.ndarray:
@@ -30,13 +30,13 @@ def _flat(value: Array) -> Array:
     return np.asarray(value, dtype=float).ravel(order="F")
 
 
-def _norm1(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+def _norm1(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
     x = _flat(values[0])
     low, high = np.where(x > kink, 1.0, -1.0), np.where(x < -kink, -1.0, 1.0)
-    return [intervals(atom.size, x.size, groups(atom, values[0].shape), np.arange(x.size), low, high)]
+    return [intervals(groups(atom, values[0].shape), np.arange(x.size), low, high)]
 
 
-def _pnorm(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative] | None:
+def _pnorm(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local] | None:
     """Euclidean and other p-norms; at zero the dual ball is replaced by its box, which is exact in one dimension."""
     p = float(atom.p)
     if p <= 1.0:
@@ -50,10 +50,10 @@ def _pnorm(atom: cp.Expression, values: Sequence[Array], kink: float, floor: flo
     slope = np.sign(x) * (scaled / np.where(zero, 1.0, norm)[group]) ** (p - 1.0)
     low, high = np.where(zero[group], -1.0, slope), np.where(zero[group], 1.0, slope)
     exact = not (zero.any() and np.bincount(group)[zero].max() > 1)
-    return [intervals(atom.size, x.size, group, np.arange(x.size), low, high, exact)]
+    return [intervals(group, np.arange(x.size), low, high, exact)]
 
 
-def _tied(m: int, group: np.ndarray, score: Array, sign: Array, kink: float) -> Derivative:
+def _tied(m: int, group: np.ndarray, score: Array, sign: Array, kink: float) -> Local:
     """The entry of largest score in each group, times its sign; ties mix by one weight in [0, 1] for each rival."""
     top = np.full(m, -np.inf)
     np.maximum.at(top, group, score)
@@ -62,30 +62,28 @@ def _tied(m: int, group: np.ndarray, score: Array, sign: Array, kink: float) -> 
     leader = np.zeros(m, dtype=int)
     leader[leaders] = tied[first]
     rivals = np.setdiff1d(tied, leader[leaders])
-    shape = (m, score.size)
-    base = sp.coo_array((sign[leader[leaders]], (leaders, leader[leaders])), shape=shape)
-    count = np.arange(rivals.size)
-    outer = sp.coo_array((np.ones(rivals.size), (group[rivals], count)), shape=(m, rivals.size))
-    swap = sp.coo_array((sign[rivals], (count, rivals)), shape=(rivals.size, score.size))
-    back = leader[group[rivals]]
-    swap = swap - sp.coo_array((sign[back], (count, back)), shape=(rivals.size, score.size))
-    exact = not rivals.size or int(np.bincount(group[rivals]).max()) == 1
-    return Derivative(
-        sp.csr_array(base), sp.csr_array(outer), sp.csr_array(swap), np.zeros(rivals.size), np.ones(rivals.size), exact
+    count, back = np.arange(rivals.size), leader[group[rivals]]
+    return Local(
+        (leaders, leader[leaders], sign[leader[leaders]]),
+        (group[rivals], count, np.ones(rivals.size)),
+        (np.tile(count, 2), np.concatenate([rivals, back]), np.concatenate([sign[rivals], -sign[back]])),
+        np.zeros(rivals.size),
+        np.ones(rivals.size),
+        not rivals.size or int(np.bincount(group[rivals]).max()) == 1,
     )
 
 
-def _max(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+def _max(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
     x = _flat(values[0])
     return [_tied(atom.size, groups(atom, values[0].shape), x, np.ones(x.size), kink)]
 
 
-def _min(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+def _min(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
     x = _flat(values[0])
     return [_tied(atom.size, groups(atom, values[0].shape), -x, np.ones(x.size), kink)]
 
 
-def _norm_inf(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+def _norm_inf(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
     x, group = _flat(values[0]), groups(atom, values[0].shape)
     top = np.zeros(atom.size)
     np.maximum.at(top, group, np.abs(x))
@@ -93,10 +91,10 @@ def _norm_inf(atom: cp.Expression, values: Sequence[Array], kink: float, floor: 
         return [_tied(atom.size, group, np.abs(x), np.sign(x), kink)]
     exact = x.size == 1
     ones = np.ones(x.size)
-    return [intervals(atom.size, x.size, group, np.arange(x.size), -ones, ones, exact)]
+    return [intervals(group, np.arange(x.size), -ones, ones, exact)]
 
 
-def _quad_over_lin(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+def _quad_over_lin(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
     x, y = _flat(values[0]), float(_flat(values[1])[0])
     group = groups(atom, values[0].shape)
     squares = np.bincount(group, x * x, minlength=atom.size)
@@ -104,8 +102,8 @@ def _quad_over_lin(atom: cp.Expression, values: Sequence[Array], kink: float, fl
     if y > 0:
         slope, fall = 2.0 * x / y, -squares / (y * y)
         return [
-            intervals(atom.size, x.size, group, entries, slope, slope),
-            intervals(atom.size, 1, every, first, fall, fall),
+            intervals(group, entries, slope, slope),
+            intervals(every, first, fall, fall),
         ]
     if y < 0 or squares.any():
         raise DerivativeError(
@@ -113,12 +111,12 @@ def _quad_over_lin(atom: cp.Expression, values: Sequence[Array], kink: float, fl
         )
     endless = np.full(x.size, np.inf)
     return [
-        intervals(atom.size, x.size, group, entries, -endless, endless, False),
-        intervals(atom.size, 1, every, first, np.full(atom.size, -np.inf), np.zeros(atom.size), False),
+        intervals(group, entries, -endless, endless, False),
+        intervals(every, first, np.full(atom.size, -np.inf), np.zeros(atom.size), False),
     ]
 
 
-def _geo_mean(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative] | None:
+def _geo_mean(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local] | None:
     """``prod x_i^w_i``: steep in a single zero factor; with several zeros the slopes fill the nonnegative box."""
     if atom.axis is not None:
         return None
@@ -138,16 +136,16 @@ def _geo_mean(atom: cp.Expression, values: Sequence[Array], kink: float, floor: 
         high[zero] = np.inf
     alone = zero.sum() <= 1
     low = high if alone else np.zeros(x.size)
-    return [intervals(1, x.size, np.zeros(x.size, dtype=int), np.arange(x.size), low, high, bool(alone))]
+    return [intervals(np.zeros(x.size, dtype=int), np.arange(x.size), low, high, bool(alone))]
 
 
-def _quad_form(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative]:
+def _quad_form(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
     """``x'Px`` with a constant ``P``, of which cvxpy's own derivative covers the first argument only."""
     x, P = _flat(values[0]), values[1]
-    return [Derivative.smooth(((P + P.T) @ x)[None]), Derivative.smooth(sp.csr_array((1, P.size)))]
+    return [Local.smooth(((P + P.T) @ x)[None]), Local.smooth(sp.coo_array((1, P.size)))]
 
 
-RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[Derivative] | None]] = {
+RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[Local] | None]] = {
     norm1: _norm1,
     Pnorm: _pnorm,
     norm_inf: _norm_inf,
@@ -159,7 +157,7 @@ RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[
 }
 
 
-def vector_rule(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Derivative] | None:
+def vector_rule(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local] | None:
     """The rule of an atom, or None if there is none or it does not cover the case."""
     for kind, rule in RULES.items():
         if isinstance(atom, kind):
@@ -167,11 +165,11 @@ def vector_rule(atom: cp.Expression, values: Sequence[Array], kink: float, floor
     return None
 
 
-def extreme_of_stacked(atom: cp.Expression, values: Sequence[Array], kink: float) -> Derivative:
-    """``maximum`` and ``minimum`` as a function of all arguments' entries, broadcast and stacked one after the other.
+def extreme_of_stacked(atom: cp.Expression, values: Sequence[Array], kink: float) -> Local:
+    """``maximum`` and ``minimum`` as a function of all arguments' entries, flat, stacked one after the other.
 
     One function of one stack, since a tie mixes two arguments' Jacobians by a single weight.
     """
     sign = 1.0 if isinstance(atom, cp.maximum) else -1.0
-    score = np.concatenate([sign * _flat(np.broadcast_to(value, atom.shape)) for value in values])
-    return _tied(atom.size, np.tile(np.arange(atom.size), len(values)), score, np.ones(score.size), kink)
+    score, size = sign * np.concatenate(list(values)), values[0].size
+    return _tied(size, np.tile(np.arange(size), len(values)), score, np.ones(score.size), kink)

@@ -21,6 +21,9 @@ from cvxpriv.kkt.conic.cones.symmetric import (
 
 Project = Callable[[Array], Array]
 
+ROUNDED = 1e-6
+"""How far the exponents of a power cone may be from a sum of one: cvxpy takes them to about this."""
+
 
 @dataclass(frozen=True)
 class Family:
@@ -73,10 +76,12 @@ class ConeLayout:
     triangle: Triangle = "lower"
 
     def __post_init__(self) -> None:
-        """Refuse exponents that make no power cone."""
+        """Refuse exponents that make no power cone, and rescale those whose sum is one but for rounding."""
         for number, alpha in enumerate(self.power):
-            if len(alpha) < 2 or min(alpha) <= 0 or abs(sum(alpha) - 1.0) > 1e-9:
+            if len(alpha) < 2 or min(alpha) <= 0 or abs(sum(alpha) - 1.0) > ROUNDED:
                 raise ModelError(f"power[{number}]={alpha} must be at least two positive exponents that sum to one")
+        exact = tuple(tuple(one / sum(alpha) for one in alpha) for alpha in self.power)
+        object.__setattr__(self, "power", exact)
 
     @property
     def size(self) -> int:

@@ -1,0 +1,61 @@
+"""The coefficients of many affine expressions at once, read off cvxpy's own matrix builder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from cvxpy.cvxcore.python import canonInterface
+from cvxpy.lin_ops import lin_op as lo
+
+from cvxpriv.kkt.conic.cones._types import Array
+
+__all__ = ["affine_rows"]
+
+
+def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) -> tuple[sp.csr_array, Array]:
+    """Matrix and constant of affine expressions, stacked, each column-major.
+
+    Parameters
+    ----------
+    expressions : sequence of cvxpy expressions
+        Affine, without Parameters.
+    variables : sequence of cvxpy.Variable
+        Their entries, column-major, are the columns, one variable after the other.
+
+    Returns
+    -------
+    matrix : sparse (rows, columns)
+    constant : array (rows,)
+    """
+    ends = np.cumsum([0, *(variable.size for variable in variables)])
+    columns = {variable.id: int(start) for variable, start in zip(variables, ends[:-1], strict=True)}
+    width, rows = int(ends[-1]), int(sum(expression.size for expression in expressions))
+    if not rows:
+        return sp.csr_array((0, width)), np.zeros(0)
+    plain = all(_in_c(node) for expression in expressions for node in _nodes(expression))
+    tensor = canonInterface.get_problem_matrix(
+        [expression.canonical_form[0] for expression in expressions],
+        width,
+        columns,
+        {lo.CONSTANT_ID: 1},
+        {lo.CONSTANT_ID: 0},
+        rows,
+        "CPP" if plain else "SCIPY",
+    )
+    whole = sp.csc_array(sp.coo_array(tensor).reshape((rows, width + 1), order="F"))
+    return sp.csr_array(whole[:, :width]), np.asarray(whole[:, [width]].toarray()).ravel()
+
+
+def _nodes(expression: Any) -> Iterator[Any]:
+    yield expression
+    for arg in expression.args:
+        yield from _nodes(arg)
+
+
+def _in_c(node: Any) -> bool:
+    """Whether cvxpy's builder in C++ knows an expression's own operation."""
+    return len(node.shape) <= 2 and (not node.args or bool(node._supports_cpp()))

@@ -1,0 +1,119 @@
+"""A constraint as rows: which expressions, in which order and scale, are zero, at most zero, or in which cone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.constraints import Equality, Inequality, NonNeg, NonPos, PowCone3D, PowConeND, Zero
+
+from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.cones import ConeLayout, triangle_indices
+from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.coordinates import dense
+
+__all__ = ["Kind", "Rows", "rows_of_constraint"]
+
+Kind = Literal["zero", "nonpos", "cone"]
+NO_CONES = ConeLayout()
+SQRT2 = float(np.sqrt(2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a constraint says: ``v = 0``, ``v <= 0`` or ``v in K``, with ``v = scale * stacked(pieces)[order]``."""
+
+    kind: Kind
+    pieces: tuple[Any, ...]
+    order: np.ndarray
+    scale: Array
+    layout: ConeLayout = NO_CONES
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return int(self.order.size)
+
+
+def rows_of_constraint(name: str, constraint: Any) -> Rows:
+    """The rows of a constraint.
+
+    Raises
+    ------
+    ModelError
+        A constraint of a kind that is not known.
+    """
+    if isinstance(constraint, Zero):
+        return _scalar("zero", constraint.args[0])
+    if isinstance(constraint, Equality):
+        return _scalar("zero", constraint.args[0] - constraint.args[1])
+    if isinstance(constraint, Inequality):
+        return _scalar("nonpos", constraint.args[0] - constraint.args[1])
+    if isinstance(constraint, NonPos):
+        return _scalar("nonpos", constraint.args[0])
+    if isinstance(constraint, NonNeg):
+        return _scalar("nonpos", -constraint.args[0])
+    return _cone(name, constraint)
+
+
+def _scalar(kind: Kind, expression: Any) -> Rows:
+    return Rows(kind, (expression,), np.arange(expression.size), np.ones(expression.size))
+
+
+def _cone(name: str, constraint: Any) -> Rows:
+    args = tuple(constraint.args)
+    if isinstance(constraint, cp.SOC):
+        count, size = args[0].size, constraint._cone_size()
+        table = np.arange(count * (size - 1))
+        x = table.reshape(size - 1, count, order="F").T if constraint.axis == 0 else table.reshape(count, -1, order="F")
+        rows = np.column_stack([np.arange(count), count + x])
+        return Rows("cone", args, rows.ravel(), np.ones(rows.size), ConeLayout(soc=(size,) * count))
+    if isinstance(constraint, cp.ExpCone):
+        count = args[0].size
+        rows = np.arange(count)[:, None] + count * np.arange(3)
+        return Rows("cone", args, rows.ravel(), np.ones(rows.size), ConeLayout(exp=count))
+    if isinstance(constraint, PowCone3D):
+        count = args[0].size
+        rows = np.arange(count)[:, None] + count * np.arange(3)
+        alpha = np.broadcast_to(dense(constraint.alpha.value).ravel(order="F"), (count,))
+        return Rows(
+            "cone",
+            args,
+            rows.ravel(),
+            np.ones(rows.size),
+            ConeLayout(power=tuple((float(a), 1.0 - float(a)) for a in alpha)),
+        )
+    if isinstance(constraint, PowConeND):
+        return _power(constraint, args)
+    if isinstance(constraint, cp.PSD):
+        return _semidefinite(args[0])
+    raise ModelError(
+        f"constraint {name!r} is a {type(constraint).__name__}: residuals are known for equalities, "
+        "inequalities, SOC, ExpCone, PSD, PowCone3D and PowConeND; rewrite it with these"
+    )
+
+
+def _semidefinite(matrix: Any) -> Rows:
+    """Lower triangles of one matrix, or of all that stand behind the first axes, off the diagonal times sqrt(2)."""
+    order, axes = int(matrix.shape[-1]), tuple(range(len(matrix.shape)))
+    turned = matrix.T if len(axes) == 2 else cp.transpose(matrix, (*axes[:-2], axes[-1], axes[-2]))
+    i, j = triangle_indices(order, "lower")
+    entries = np.arange(matrix.size).reshape(matrix.shape, order="F").reshape(-1, order, order)[:, i, j]
+    scale = np.where(i == j, 1.0, SQRT2)
+    count = entries.shape[0]
+    layout = ConeLayout(psd=(order,) * count)
+    return Rows("cone", (0.5 * (matrix + turned),), entries.ravel(), np.tile(scale, count), layout)
+
+
+def _power(constraint: Any, args: tuple[Any, ...]) -> Rows:
+    """Rows of an n-dimensional power cone constraint."""
+    shape = args[0].shape if len(args[0].shape) == 2 else (args[0].size, 1)
+    by_columns = constraint.axis == 0 or len(args[0].shape) < 2
+    table = np.arange(args[0].size).reshape(shape, order="F")
+    alpha = dense(constraint.alpha.value).reshape(shape, order="F")
+    table, alpha = (table.T, alpha.T) if by_columns else (table, alpha)
+    rows = np.column_stack([table, args[0].size + np.arange(table.shape[0])])
+    layout = ConeLayout(power=tuple(tuple(float(a) for a in row) for row in alpha))
+    return Rows("cone", args, rows.ravel(), np.ones(rows.size), layout)

@@ -1,0 +1,120 @@
+"""The free numbers of a problem's variables, and where each variable's entries stand among them.
+
+A symmetric variable has one number for two entries, a diagonal or sparse one has none for its zeros. Every gradient,
+multiplier and step here is in these numbers, so that a bound on one entry of a symmetric matrix bounds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.cones._types import Array
+
+__all__ = ["Coordinates", "dense"]
+
+SYMMETRIC = ("symmetric", "PSD", "NSD")
+
+
+class Coordinates:
+    """Where the variables' free numbers stand in the flat point, column-major within a variable.
+
+    Parameters
+    ----------
+    variables : sequence of cvxpy.Variable
+
+    Attributes
+    ----------
+    slices : dict of int to slice
+        The place of each variable's free numbers, by the variable's id.
+    entries : dict of int to int array
+        For each entry of a variable, column-major, its free number, or -1 where it is always zero.
+    size : int
+        The number of free numbers.
+    """
+
+    def __init__(self, variables: Sequence[cp.Variable]) -> None:
+        self.variables = tuple(variables)
+        self.entries: dict[int, np.ndarray] = {}
+        self.slices: dict[int, slice] = {}
+        self.size = 0
+        for variable in self.variables:
+            free, count = _free_numbers(variable)
+            self.entries[variable.id] = np.where(free < 0, -1, free + self.size)
+            self.slices[variable.id] = slice(self.size, self.size + count)
+            self.size += count
+
+    @cached_property
+    def expansion(self) -> sp.csc_array:
+        """From the flat point to all entries of all variables, one variable after the other."""
+        free = np.concatenate([np.zeros(0, dtype=int), *(self.entries[v.id] for v in self.variables)])
+        rows = np.flatnonzero(free >= 0)
+        ones = np.ones(rows.size)
+        return sp.csc_array(sp.coo_array((ones, (rows, free[rows])), shape=(free.size, self.size)))
+
+    def point(self) -> Array:
+        """The variables' current values, flat; the mean where two entries stand for one number.
+
+        Raises
+        ------
+        ModelError
+            A variable has no value.
+        """
+        for variable in self.variables:
+            if variable.value is None:
+                raise ModelError(f"variable {variable.name()!r} has no value: assign one or solve first")
+        values = [dense(variable.value).ravel(order="F") for variable in self.variables]
+        return self.reduced(np.concatenate([np.zeros(0), *values]))
+
+    def reduced(self, entries: Array) -> Array:
+        """The flat point of all entries of all variables."""
+        counts = np.asarray(self.expansion.sum(axis=0)).ravel()
+        return np.asarray(self.expansion.T @ entries / np.maximum(counts, 1.0))
+
+    def place(self, x: Array) -> None:
+        """Give the variables the values of a flat point."""
+        entries = self.expansion @ x
+        first = 0
+        for variable in self.variables:
+            variable.save_value(entries[first : first + variable.size].reshape(variable.shape, order="F"))
+            first += variable.size
+
+    def name(self, index: int) -> str:
+        """The variable and position of a free number, such as ``x[0, 2]``."""
+        for variable in self.variables:
+            entries = self.entries[variable.id]
+            if index in entries:
+                position = np.unravel_index(int(np.flatnonzero(entries == index)[0]), variable.shape, order="F")
+                return f"{variable.name()}[{', '.join(str(int(k)) for k in position)}]" if position else variable.name()
+        raise IndexError(index)
+
+
+def _free_numbers(variable: cp.Variable) -> tuple[np.ndarray, int]:
+    """For each entry, column-major, the free number that it reads (-1 for none), and how many there are."""
+    attributes, shape = variable.attributes, variable.shape
+    entries = np.arange(variable.size).reshape(shape, order="F")
+    kept = np.ones(shape, dtype=bool)
+    if any(attributes.get(name) for name in SYMMETRIC):
+        entries = np.minimum(entries, np.swapaxes(entries, -1, -2))
+    if attributes.get("diag"):
+        kept = np.eye(shape[0], dtype=bool)
+    if attributes.get("sparsity"):
+        kept = np.zeros(shape, dtype=bool)
+        kept[tuple(variable.sparse_idx)] = True
+    flat, free = entries.ravel(order="F"), np.full(variable.size, -1)
+    used = kept.ravel(order="F")
+    representatives, numbers = np.unique(flat[used], return_inverse=True)
+    free[used] = numbers
+    return free, int(representatives.size)
+
+
+def dense(value: Any) -> Array:
+    """A value of cvxpy as an array of floats, also where it is sparse."""
+    held: Any = value
+    return np.asarray(held.toarray() if sp.issparse(value) else held, dtype=float)

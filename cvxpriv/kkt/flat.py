@@ -1,0 +1,220 @@
+"""Expressions taken apart once: one affine map, and the nonlinear atoms between its columns and its rows.
+
+With ``x`` the variables' free numbers and ``t`` the values of all nonlinear atoms, every argument of an atom and every
+expression that was asked for is a row of ``M [x; t] + m``, and ``t = atom(rows)``, one level of nesting after the
+other. What is evaluated or differentiated at many points is compiled once, and many small constraints cost one product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+from cvxpy.atoms.affine.affine_atom import AffAtom
+
+from cvxpriv.kkt.affine import affine_rows
+from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.coordinates import Coordinates, dense
+from cvxpriv.kkt.derivative_rules import elementwise_key
+
+__all__ = ["Atom", "Flat", "Group", "State", "flatten"]
+
+
+@dataclass(frozen=True, eq=False)
+class Atom:
+    """One nonlinear atom: where its arguments stand among the rows, and its value among ``t``."""
+
+    node: Any
+    rows: tuple[slice, ...]
+    place: slice
+    level: int
+
+    def arguments(self, u: Array) -> list[Array]:
+        """Its arguments' values in their shapes."""
+        return [u[piece].reshape(arg.shape, order="F") for piece, arg in zip(self.rows, self.node.args, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Elementwise atoms of one kind and level, side by side.
+
+    Attributes
+    ----------
+    node : cvxpy expression
+        Any of them: it stands for the function.
+    rows : tuple of int array
+        For each argument the rows that the group's entries read, broadcast.
+    places : int array
+        Where the entries stand in ``t``.
+    atoms : tuple of Atom
+    """
+
+    node: Any
+    rows: tuple[np.ndarray, ...]
+    places: np.ndarray
+    atoms: tuple[Atom, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything at one point: ``v = [x; t]`` and the rows ``u``. What has no value is NaN; `error` says why."""
+
+    v: Array
+    u: Array
+    error: str = ""
+
+
+class Flat:
+    """Expressions over some variables, taken apart.
+
+    Attributes
+    ----------
+    coordinates : Coordinates
+    atoms : tuple of Atom
+        Those that others need come first.
+    places : tuple of slice
+        The rows of the expressions that were asked for, in order.
+    M, m : sparse (rows, n + t), array (rows,)
+    """
+
+    def __init__(
+        self, coordinates: Coordinates, atoms: Sequence[Atom], places: Sequence[slice], M: sp.csr_array, m: Array
+    ) -> None:
+        self.coordinates, self.atoms, self.places, self.M, self.m = coordinates, tuple(atoms), tuple(places), M, m
+
+    @property
+    def size(self) -> int:
+        """The number of free numbers of the variables."""
+        return self.coordinates.size
+
+    @cached_property
+    def levels(self) -> tuple[tuple[Atom, ...], ...]:
+        """Atoms by how deep they are nested."""
+        depth = 1 + max((atom.level for atom in self.atoms), default=-1)
+        return tuple(tuple(atom for atom in self.atoms if atom.level == k) for k in range(depth))
+
+    @cached_property
+    def grouped(self) -> tuple[tuple[tuple[Group, ...], tuple[Atom, ...]], ...]:
+        """For each level, the elementwise atoms by kind and the other atoms one by one."""
+        return tuple(_grouped(atoms) for atoms in self.levels)
+
+    def state(self, x: Array) -> State:
+        """Evaluate everything at a point."""
+        v = np.concatenate([x, np.zeros(self.M.shape[1] - x.size)])
+        u = self.M @ v + self.m
+        error = ""
+        with np.errstate(all="ignore"):
+            for groups, others in self.grouped:
+                for group in groups:
+                    v[x.size + group.places] = group.node.numeric([u[rows] for rows in group.rows])
+                for atom in others:
+                    value, why = _evaluated(atom, u)
+                    v[x.size + atom.place.start : x.size + atom.place.stop] = value
+                    error = error or why
+                u = self.M @ v + self.m
+        return State(v, u, error)
+
+
+def _evaluated(atom: Atom, u: Array) -> tuple[Array, str]:
+    try:
+        value = dense(atom.node.numeric(atom.arguments(u))).ravel(order="F")
+    except Exception as error:  # atoms of cvxpy raise what they like
+        return np.full(atom.node.size, np.nan), f"{type(error).__name__}: {error}"
+    return value, ""
+
+
+def _grouped(atoms: Sequence[Atom]) -> tuple[tuple[Group, ...], tuple[Atom, ...]]:
+    groups: dict[Any, list[Atom]] = {}
+    others = []
+    for atom in atoms:
+        key = elementwise_key(atom.node)
+        if key is None:
+            others.append(atom)
+        else:
+            groups.setdefault(key, []).append(atom)
+    return tuple(_group(several) for several in groups.values()), tuple(others)
+
+
+def _group(atoms: Sequence[Atom]) -> Group:
+    rows = tuple(
+        np.concatenate([_broadcast(atom.rows[k], arg.shape, atom.node.shape) for atom, arg in _with_argument(atoms, k)])
+        for k in range(len(atoms[0].node.args))
+    )
+    places = np.concatenate([np.arange(atom.place.start, atom.place.stop) for atom in atoms])
+    return Group(atoms[0].node, rows, places, tuple(atoms))
+
+
+def _with_argument(atoms: Sequence[Atom], k: int) -> Iterator[tuple[Atom, Any]]:
+    return ((atom, atom.node.args[k]) for atom in atoms)
+
+
+def _broadcast(piece: slice, shape: tuple[int, ...], target: tuple[int, ...]) -> np.ndarray:
+    entries = np.arange(piece.start, piece.stop).reshape(shape, order="F")
+    return np.broadcast_to(entries, target).ravel(order="F")
+
+
+def flatten(expressions: Sequence[Any], coordinates: Coordinates) -> Flat:
+    """Take expressions apart.
+
+    Parameters
+    ----------
+    expressions : sequence of cvxpy expressions
+        Real. Parameters enter by their values.
+    coordinates : Coordinates
+        Of all variables that stand in them.
+    """
+    walk = _Walk()
+    affine = [walk.affine(expression)[0] for expression in expressions]
+    columns = [*coordinates.variables, *walk.placeholders]
+    M, m = affine_rows([*walk.arguments, *affine], columns)
+    entries = coordinates.expansion.shape[0]
+    reduced = sp.hstack([M[:, :entries] @ coordinates.expansion, M[:, entries:]], format="csr")
+    reduced.eliminate_zeros()
+    ends = np.cumsum([walk.rows, *(expression.size for expression in affine)])
+    places = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+    return Flat(coordinates, walk.atoms, places, sp.csr_array(reduced), m)
+
+
+class _Walk:
+    """One walk over expressions; nodes that occur twice are taken apart once."""
+
+    def __init__(self) -> None:
+        self.atoms: list[Atom] = []
+        self.placeholders: list[cp.Variable] = []
+        self.arguments: list[Any] = []
+        self.rows = self.count = 0
+        self.seen: dict[int, tuple[Any, int]] = {}
+        self.kept: list[Any] = []  # what `seen` is keyed by must not be freed meanwhile
+
+    def affine(self, node: Any) -> tuple[Any, int]:
+        """An affine expression that has a node's value, and how many levels of atoms it needs."""
+        if id(node) not in self.seen:
+            self.seen[id(node)] = self._taken_apart(node)
+            self.kept.append(node)
+        return self.seen[id(node)]
+
+    def _taken_apart(self, node: Any) -> tuple[Any, int]:
+        if isinstance(node, cp.Variable):
+            return node, 0
+        if node.is_constant():
+            return (node if isinstance(node, cp.Constant) else cp.Constant(node.value)), 0
+        parts = [self.affine(arg) for arg in node.args]
+        args, level = [part for part, _ in parts], max(depth for _, depth in parts)
+        if isinstance(node, AffAtom):
+            same = all(new is old for new, old in zip(args, node.args, strict=True))
+            return (node if same else node.copy(args)), level
+        pieces = []
+        for arg in args:
+            pieces.append(slice(self.rows, self.rows + arg.size))
+            self.rows += arg.size
+            self.arguments.append(arg)
+        self.atoms.append(Atom(node, tuple(pieces), slice(self.count, self.count + node.size), level))
+        self.count += node.size
+        self.placeholders.append(cp.Variable(node.shape))
+        return self.placeholders[-1], level + 1

@@ -1,0 +1,239 @@
+"""A problem as its user wrote it, taken apart once: objective, constraints, and the domains that its atoms imply.
+
+Signs: ``L = f + sum multiplier * (lhs - rhs)`` for a minimisation, ``>=`` turned round first, and ``L = f - <z, v>``
+for ``v in K``; a maximisation of ``-f`` has the same multipliers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.kkt.cone_rows import Rows, rows_of_constraint
+from cvxpriv.kkt.conic.cones import ConeLayout
+from cvxpriv.kkt.conic.cones._types import Array, Mask
+from cvxpriv.kkt.coordinates import Coordinates, dense
+from cvxpriv.kkt.flat import Flat, State, flatten
+from cvxpriv.kkt.implied import of_atoms, of_attributes
+
+__all__ = ["Written"]
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """Conditions ``v = 0``, ``v <= 0`` and ``v in K``, stacked, with ``v = C [x; t] + c``.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+    flat : Flat
+        Its first expression is the objective.
+    sign : float
+        -1 for a maximisation.
+    names : tuple of str
+        Of the constraints, then of the conditions that are implied.
+    own : int
+        How many of them are the problem's own constraints.
+    rows : tuple of int array
+        For each, its rows.
+    duals : tuple of (sequence of cvxpy variables, int array, float array)
+        For each own constraint, the multipliers and their order and scale.
+    C, c : sparse (rows, n + t), array (rows,)
+    zero, cone : bool array (rows,)
+        Rows of equalities and of cones; the others are inequalities.
+    layout : ConeLayout
+        Of the rows of cones, which come last.
+    """
+
+    problem: cp.Problem
+    flat: Flat
+    sign: float
+    names: tuple[str, ...]
+    own: int
+    rows: tuple[np.ndarray, ...]
+    duals: tuple[tuple[Any, np.ndarray, Array], ...]
+    C: sp.csr_array
+    c: Array
+    zero: Mask
+    cone: Mask
+    layout: ConeLayout
+
+    @classmethod
+    def of(cls, problem: cp.Problem, names: Mapping[str, cp.Constraint] | None = None) -> Written:
+        """Take a problem apart.
+
+        Parameters
+        ----------
+        names : mapping of str to constraint, optional
+            The others are called ``constraint[k]``. A constraint that occurs several times counts each time.
+
+        Raises
+        ------
+        ModelError
+            A constraint of a kind that is not known, or a variable that is not real and continuous.
+        """
+        coordinates = Coordinates(problem.variables())
+        labels = _labels(problem.constraints, names or {})
+        implied = [*of_attributes(problem.variables()), *of_atoms(problem)]
+        several = [*zip(labels, problem.constraints, strict=True), *implied]
+        forms = [rows_of_constraint(name, constraint) for name, constraint in several]
+        pieces = [piece for form in forms for piece in form.pieces]
+        flat = flatten([problem.objective.args[0], *pieces], coordinates)
+        C, c, rows, layout = _arranged(flat, forms)
+        cone, zero = np.zeros(c.size, dtype=bool), np.zeros(c.size, dtype=bool)
+        for form, own in zip(forms, rows, strict=True):
+            cone[own], zero[own] = form.kind == "cone", form.kind == "zero"
+        multipliers = tuple(
+            (constraint.dual_variables, form.order, form.scale)
+            for constraint, form in zip(problem.constraints, forms, strict=False)
+        )
+        sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
+        every = tuple(name for name, _ in several)
+        return cls(problem, flat, sign, every, len(labels), tuple(rows), multipliers, C, c, zero, cone, layout)
+
+    def state(self, x: Array | None = None) -> State:
+        """Everything at a flat point; None is where the variables stand."""
+        return self.flat.state(self.flat.coordinates.point() if x is None else x)
+
+    def values(self, state: State) -> Array:
+        """The conditions' values ``v``."""
+        return self.C @ state.v + self.c
+
+    def objective(self, state: State) -> float:
+        """The objective in the sense of the problem."""
+        return float(state.u[self.flat.places[0]][0])
+
+    def violation(self, v: Array) -> Array:
+        """How far each row is from satisfied: each row of a cone has its block's distance. Infinite without a value."""
+        off = np.where(self.zero, np.abs(v), np.maximum(v, 0.0))
+        off[self.cone] = self._spread(self._distances(v[self.cone], dual=False))
+        return np.where(np.isnan(v) | np.isnan(off), np.inf, off)
+
+    def wrong_sign(self, multipliers: Array) -> Array:
+        """How far each multiplier is from the sign, or its block from the dual cone, that it needs."""
+        off = np.where(self.zero, 0.0, np.maximum(-multipliers, 0.0))
+        off[self.cone] = self._spread(self._distances(multipliers[self.cone], dual=True))
+        return off
+
+    def products(self, v: Array, multipliers: Array) -> Array:
+        """Complementarity of each row, and of each block of a cone at all its rows."""
+        found = np.abs(v * multipliers)
+        if self.layout.size:
+            sums = np.add.reduceat(v[self.cone] * multipliers[self.cone], self.layout.starts)
+            found[self.cone] = self._spread(np.abs(sums))
+        return found
+
+    def _distances(self, v: Array, dual: bool) -> Array:
+        if not np.isfinite(v).all():
+            return np.full(len(self.layout.names), np.inf)
+        return self.layout.block_distances(v, dual)
+
+    def _spread(self, blocks: Array) -> Array:
+        """From one number for each block of the cones to one for each row."""
+        return np.repeat(blocks, np.diff(np.append(self.layout.starts, self.layout.size)))
+
+    def sizes(self, state: State, steepness: Array) -> Array:
+        """How large each row's terms are, what a violation is large or small against; a cone's rows share the largest.
+
+        Parameters
+        ----------
+        steepness : array (t,)
+            By how much each atom's value moves where the variables move by one.
+        """
+        unit = np.concatenate([np.ones(self.flat.size), np.minimum(steepness, 1.0)])
+        size = abs(self.C)
+        terms = size @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)) + np.abs(self.c)
+        if size.nnz:
+            terms += sp.csr_array(size @ sp.diags_array(unit)).max(axis=1).toarray().ravel()
+        if self.layout.size:
+            terms[self.cone] = self._spread(np.maximum.reduceat(terms[self.cone], self.layout.starts))
+        return np.where(terms > 0.0, terms, 1.0)
+
+    def by_name(self, figures: Array) -> dict[str, float]:
+        """The largest figure of each constraint's rows."""
+        return {name: float(figures[own].max(initial=0.0)) for name, own in zip(self.names, self.rows, strict=True)}
+
+    def singles(self) -> tuple[np.ndarray, np.ndarray, Array]:
+        """Affine inequalities that bound one variable: their row, variable and slope."""
+        count = np.diff(self.C.indptr)
+        first = self.C.indices[np.minimum(self.C.indptr[:-1], max(self.C.nnz - 1, 0))] if self.C.nnz else count * 0
+        rows = np.flatnonzero((count == 1) & ~self.zero & ~self.cone & (first < self.flat.size))
+        place = self.C.indptr[rows]
+        return rows, self.C.indices[place].astype(int), self.C.data[place]
+
+    def given(self) -> tuple[Array, list[str]]:
+        """The constraints' own multipliers (NaN where there are none), and the names of own constraints without."""
+        multipliers, missing = np.full(self.c.size, np.nan), []
+        for name, own, (leaves, order, scale) in zip(self.names, self.rows, self.duals, strict=False):
+            if any(leaf.value is None for leaf in leaves):
+                missing.append(name)
+                continue
+            multipliers[own] = scale * np.concatenate([dense(leaf.value).ravel(order="F") for leaf in leaves])[order]
+        return multipliers, missing
+
+
+def _labels(constraints: Sequence[Any], names: Mapping[str, cp.Constraint]) -> list[str]:
+    """A name for each constraint; the same object may stand there more than once."""
+    known: dict[int, list[str]] = {}
+    for name, constraint in names.items():
+        known.setdefault(constraint.id, []).append(name)
+    labels: list[str] = []
+    for k, constraint in enumerate(constraints):
+        several = known.get(constraint.id, [])
+        label = next((name for name in several if name not in labels), f"constraint[{k}]")
+        labels.append(label)
+    return labels
+
+
+def _arranged(flat: Flat, forms: Sequence[Rows]) -> tuple[sp.csr_array, Array, list[np.ndarray], ConeLayout]:
+    """The rows of all conditions, those of cones at the end in the order of one layout."""
+    read, scale, layouts = [], [], []
+    starts = iter([place.start for place in flat.places[1:]])
+    for form in forms:
+        first, *_ = [next(starts) for _ in form.pieces]  # a form's pieces stand one after the other
+        read.append(first + form.order)
+        scale.append(form.scale)
+        if form.kind == "cone":
+            layouts.append(form.layout)
+    joined, order = joined_layouts(layouts)
+    scalar = sum(form.size for form in forms if form.kind != "cone")
+    place = np.empty(order.size, dtype=int)
+    place[order] = scalar + np.arange(order.size)
+    rows, taken = [], {"cone": 0, "scalar": 0}
+    for form in forms:
+        kind = "cone" if form.kind == "cone" else "scalar"
+        piece = np.arange(taken[kind], taken[kind] + form.size)
+        rows.append(place[piece] if kind == "cone" else piece)
+        taken[kind] += form.size
+    total = scalar + order.size
+    chosen, weights = np.zeros(total, dtype=int), np.ones(total)
+    for own, source, factor in zip(rows, read, scale, strict=True):
+        chosen[own], weights[own] = source, factor
+    C = sp.csr_array(sp.diags_array(weights) @ flat.M[chosen]) if total else sp.csr_array((0, flat.M.shape[1]))
+    C.eliminate_zeros()
+    return C, weights * flat.m[chosen] if total else np.zeros(0), rows, joined
+
+
+def joined_layouts(layouts: Sequence[ConeLayout]) -> tuple[ConeLayout, np.ndarray]:
+    """One layout for several laid end to end, and the place there of each entry of the joined one."""
+    joined = ConeLayout(
+        zero=sum(layout.zero for layout in layouts),
+        nonneg=sum(layout.nonneg for layout in layouts),
+        soc=tuple(size for layout in layouts for size in layout.soc),
+        psd=tuple(order for layout in layouts for order in layout.psd),
+        exp=sum(layout.exp for layout in layouts),
+        power=tuple(alpha for layout in layouts for alpha in layout.power),
+    )
+    found: dict[str, list[np.ndarray]] = {}
+    start = 0
+    for layout in layouts:
+        for name, piece in layout.slices.items():
+            found.setdefault(name.split("[")[0], []).append(np.arange(start + piece.start, start + piece.stop))
+        start += layout.size
+    ordered = [place for kind in ("zero", "nonneg", "soc", "psd", "exp", "power") for place in found.get(kind, [])]
+    return joined, np.concatenate([np.zeros(0, dtype=int), *ordered]).astype(int)
