@@ -6,10 +6,11 @@ distribution brings its own models by declaring entry points in the same group; 
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from cvxpriv.errors import suggest
+from cvxpriv.numerics.extensions import extensions
 
 GROUP = "cvxpriv.models"
 
@@ -20,7 +21,7 @@ def available() -> dict[str, EntryPoint]:
     >>> "PrivacyFunnel" in available()
     True
     """
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+    return extensions(GROUP)
 
 
 def __getattr__(name: str) -> Any:

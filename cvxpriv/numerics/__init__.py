@@ -1,1 +1,1 @@
-"""Arrays, arguments and numerical methods that know nothing of privacy."""
+"""Arrays, arguments, extensions and numerical methods: what knows nothing of privacy."""

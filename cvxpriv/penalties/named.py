@@ -2,16 +2,21 @@
 
 A text is the whole penalty, its weight first: `l1:0.2` is .2 ||x||_1, and R(1) of `elastic-net:0.1` is .1 (.5 + .25) =
 .075. A weight that is left out is 1. A model with a weight of its own multiplies the whole by it.
+
+Another package adds a penalty by a class in the entry-point group `cvxpriv.penalties`; the numbers of its text are the
+arguments of the class.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
+from cvxpriv.numerics.extensions import extension, extensions
 from cvxpriv.penalties.box import Box, Within
 from cvxpriv.penalties.capped_l1 import CappedL1
 from cvxpriv.penalties.contract import CONVEX_STEPS, Penalty, require_penalty
@@ -34,6 +39,7 @@ FAMILIES: dict[str, tuple[Callable[..., Penalty], tuple[str, ...], int]] = {
     "nonneg": (Box, (), 0),
     "box": (Box, ("low", "high"), 2),
 }
+GROUP = "cvxpriv.penalties"
 _CLASSES: dict[str, type[Penalty]] = {
     kind.__name__: kind for kind in (MCP, SCAD, CappedL1, ElasticNet, GroupLasso, Box, Within)
 }
@@ -53,9 +59,12 @@ def penalty_named(text: str) -> Penalty:
     SCAD(lam=0.1, a=3.7)
     """
     family, *numbers = text.split(":")
-    if family not in FAMILIES:
-        raise ModelError(f"penalty={text!r} is not known: {suggest(family, FAMILIES)}")
-    make, names, least = FAMILIES[family]
+    if family in FAMILIES:
+        make, names, least = FAMILIES[family]
+    elif family in extensions(GROUP):
+        make, names, least = _described(extension(GROUP, family))
+    else:
+        raise ModelError(f"penalty={text!r} is not known: {suggest(family, {*FAMILIES, *extensions(GROUP)})}")
     shown = ":".join((family, *(f"<{name}>" for name in names)))
     if not least <= len(numbers) <= len(names):
         raise ModelError(f"penalty={text!r} has {len(numbers)} numbers: write {shown}")
@@ -64,6 +73,13 @@ def penalty_named(text: str) -> Penalty:
     except ValueError:
         raise ModelError(f"penalty={text!r} holds something that is no number: write {shown}") from None
     return make(*values)
+
+
+def _described(kind: Callable[..., Penalty]) -> tuple[Callable[..., Penalty], tuple[str, ...], int]:
+    """A maker with the names of its numbers, and how many have no default."""
+    parameters = inspect.signature(kind).parameters.values()
+    required = sum(one.default is inspect.Parameter.empty for one in parameters)
+    return kind, tuple(one.name for one in parameters), required
 
 
 def convex_penalty(penalty: str | Penalty) -> Penalty:
@@ -90,9 +106,14 @@ def penalty_record(penalty: Penalty) -> dict[str, Any]:
         It is a user's own: that is code.
     """
     kind = type(penalty)
-    if _CLASSES.get(kind.__name__) is not kind:
-        raise ModelError(f"penalty={penalty!r} is code and cannot be saved: save run.coefficients instead")
-    return {"kind": kind.__name__, **{name: _plain(part) for name, part in vars(penalty).items()}}
+    own = kind.__name__ if _CLASSES.get(kind.__name__) is kind else None
+    name = own or next((name for name in extensions(GROUP) if extension(GROUP, name) is kind), None)
+    if name is None:
+        raise ModelError(
+            f"penalty={penalty!r} is code and cannot be saved: save run.coefficients, or register its class "
+            f"in the entry-point group {GROUP}"
+        )
+    return {"kind": name, **{part: _plain(value) for part, value in vars(penalty).items()}}
 
 
 def penalty_of(record: Mapping[str, Any]) -> Penalty:
@@ -104,7 +125,8 @@ def penalty_of(record: Mapping[str, Any]) -> Penalty:
     0.30000000000000004
     """
     parts = {name: _part(part) for name, part in record.items() if name != "kind"}
-    return _CLASSES[record["kind"]](**parts)
+    kind = record["kind"]
+    return (_CLASSES[kind] if kind in _CLASSES else extension(GROUP, kind))(**parts)  # type: ignore[no-any-return]
 
 
 def _plain(part: Any) -> Any:
