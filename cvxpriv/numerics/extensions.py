@@ -5,8 +5,8 @@ A package declares, in its `pyproject.toml`,
     [project.entry-points."cvxpriv.penalties"]
     log-sum = "its_module:LogSum"
 
-The groups are `cvxpriv.models`, `cvxpriv.divergences`, `cvxpriv.constraints`, `cvxpriv.penalties`, `cvxpriv.solvers` and
-`cvxpriv.commands`.
+The groups are `cvxpriv.models`, `cvxpriv.divergences`, `cvxpriv.constraints`, `cvxpriv.penalties`, `cvxpriv.solvers`
+and `cvxpriv.commands`.
 """
 
 from __future__ import annotations

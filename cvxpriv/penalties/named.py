@@ -126,7 +126,7 @@ def penalty_of(record: Mapping[str, Any]) -> Penalty:
     """
     parts = {name: _part(part) for name, part in record.items() if name != "kind"}
     kind = record["kind"]
-    return (_CLASSES[kind] if kind in _CLASSES else extension(GROUP, kind))(**parts)  # type: ignore[no-any-return]
+    return (_CLASSES[kind] if kind in _CLASSES else extension(GROUP, kind))(**parts)
 
 
 def _plain(part: Any) -> Any:
