@@ -7,13 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.roots import Rows, increasing_root
 
 __all__ = ["falling_sigmoid", "falling_slope", "logistic_root", "monotone_root"]
 
-#: Newton steps, of which bisection takes over the ones that leave the bracket; 64 halvings end any bracket.
-LIMIT = 100
-#: Of the terms that cancel at a root: it is right to the last few bits.
-PRECISION = 2.0 * np.finfo(float).eps
 #: Halley's steps of the logistic root before the bracketed one takes over, and the step after which a cubic method is
 #: right to the last bits.
 HALLEY_STEPS, HALLEY_SETTLED = 8, 1e-6
@@ -26,7 +23,7 @@ def monotone_root(
 
     For an increasing derivative the root lies between v and v - derivative(v)/ratio: plain Newton from v fails on up to
     half of the logistic cases with a small ratio (ERRATA SHARING 2), Newton inside the bracket never. For a loss that
-    is not convex the bracket is widened until the sign changes.
+    is not convex an end where the sign is not right is opened.
 
     Parameters
     ----------
@@ -34,27 +31,16 @@ def monotone_root(
         phi' and phi''; phi'' + ratio > 0.
     v, ratio, guess : ndarray
     """
-    shift = derivative(v) / ratio
-    low, high = np.minimum(v, v - shift), np.maximum(v, v - shift)
-    _widen(derivative, v, ratio, low, high)
-    t = np.clip(guess, low, high)
-    moved = high - low
-    for _ in range(LIMIT):
-        slope = derivative(t)
-        gap = slope + ratio * (t - v)
-        settled = np.abs(gap) <= PRECISION * (np.abs(slope) + ratio * (np.abs(t) + np.abs(v)))
-        if settled.all():
-            break
-        above = gap > 0.0
-        np.copyto(high, t, where=above)
-        np.copyto(low, t, where=~above)
-        step = t - gap / (second(t) + ratio)
-        # Newton may jump from end to end where the derivative saturates: it has to halve its step, or bisection does.
-        slow = (step < low) | (step > high) | (np.abs(step - t) > 0.5 * moved)
-        step = np.where(settled, t, np.where(slow, 0.5 * (low + high), step))
-        moved = np.abs(step - t)
-        t = step
-    return t
+    edge = v - derivative(v) / ratio
+    low, high = np.minimum(v, edge), np.maximum(v, edge)
+    beyond = derivative(edge) + ratio * (edge - v)
+    low = np.where((edge < v) & (beyond > 0.0), -np.inf, low)
+    high = np.where((edge > v) & (beyond < 0.0), np.inf, high)
+
+    def gap(t: Array, rows: Rows) -> tuple[Array, Array]:
+        return derivative(t) + ratio[rows] * (t - v[rows]), second(t) + ratio[rows]
+
+    return increasing_root(gap, low, high, guess)
 
 
 def logistic_root(v: Array, ratio: Array, guess: Array) -> Array:
@@ -97,15 +83,3 @@ def falling_slope(t: Array) -> Array:
     """Return e^t/(1 + e^t)^2, the size of the sigmoid's slope."""
     p = falling_sigmoid(t)
     return p * (1.0 - p)
-
-
-def _widen(derivative: Callable[[Array], Array], v: Array, ratio: Array, low: Array, high: Array) -> None:
-    """Move the ends of brackets, in place, until the gap is at most 0 below and at least 0 above."""
-    for end, sign in ((low, 1.0), (high, -1.0)):
-        width = np.maximum(high - low, 1e-6)
-        for _ in range(LIMIT):
-            short = sign * (derivative(end) + ratio * (end - v)) > 0.0
-            if not short.any():
-                break
-            end[short] -= sign * width[short]
-            width = width * 2.0

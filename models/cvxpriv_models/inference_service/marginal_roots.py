@@ -10,6 +10,7 @@ import numpy as np
 
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.roots import Rows, increasing_root
 
 from . import linear_pieces
 from .row_roots import positive_cubic_root
@@ -17,9 +18,8 @@ from .slopes import TINY, Slopes, slopes_of
 
 __all__ = ["solve_marginal"]
 
-QUICK_LIMIT, LIMIT = 25, 200
+QUICK_LIMIT = 25
 SMALL_STEP = 1e-8
-NARROW = 4.0 * float(np.finfo(float).eps)
 KINK_TOLERANCE = 1e-12
 
 
@@ -106,25 +106,24 @@ def _quick(
 
 
 def _bracketed(divergence: FDivergence, mechanism: Array, level: Array, p_y: Array, beta: float, rho: float) -> Array:
-    """Newton inside a bracket, halving it where Newton leaves it; a kink is met exactly."""
+    """The root in log q, at most TINY is 0; a kink is met exactly."""
     in_q = slopes_of(divergence).in_q
-    rows = np.maximum(mechanism, TINY)
+    columns = np.maximum(np.moveaxis(mechanism, -2, 0).reshape(p_y.size, -1), TINY)
+    level_of = level.ravel()
     flat = float(divergence.derivative(np.ones(1))[0])
-    low, high = np.zeros_like(level), np.maximum(mechanism.max(axis=-2), (level - beta * flat) / rho) * (1.0 + 1e-9)
-    high = np.maximum(high, TINY)
-    q = np.minimum(np.maximum(p_y @ mechanism, TINY), high)
-    for _ in range(LIMIT):
-        slope, curvature = in_q(rows, np.maximum(q, TINY)[..., None, :])
-        excess = beta * (p_y @ slope) + rho * q - level
-        low, high = np.where(excess < 0.0, q, low), np.where(excess >= 0.0, q, high)
-        newton = q - excess / (beta * (p_y @ curvature) + rho)
-        middle = np.where(low > 0.0, 0.5 * (low + high), np.where(high > 1e-30, 1e-2 * high, 0.0))
-        after = np.where((newton > low) & (newton < high), newton, np.where(excess == 0.0, q, middle))
-        settled = (np.abs(after - q) <= NARROW * q) | (high - low <= NARROW * high) | (high <= TINY)
-        q = after
-        if settled.all():
-            break
-    return _at_kinks(divergence, np.where(q > TINY, q, 0.0), mechanism)
+    high = np.maximum(columns.max(axis=0), (level_of - beta * flat) / rho) * (1.0 + 1e-9)
+    positive = beta * (p_y @ in_q(columns, np.full_like(columns, TINY))[0]) + rho * TINY < level_of
+    columns, level_of, high = columns[:, positive], level_of[positive], np.maximum(high[positive], TINY)
+
+    def excess(log_q: Array, rows: Rows) -> tuple[Array, Array]:
+        q = np.exp(log_q)
+        slope, curvature = in_q(columns[:, rows], q[None, :])
+        return beta * (p_y @ slope) + rho * q - level_of[rows], (beta * (p_y @ curvature) + rho) * q
+
+    q = np.zeros(level.size)
+    least = np.full(high.shape, np.log(TINY))
+    q[positive] = np.exp(increasing_root(excess, least, np.log(high), np.log(p_y @ columns)))
+    return _at_kinks(divergence, q.reshape(level.shape), mechanism)
 
 
 def _at_kinks(divergence: FDivergence, q: Array, mechanism: Array) -> Array:

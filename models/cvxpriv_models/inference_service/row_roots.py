@@ -12,6 +12,7 @@ from scipy.special import wrightomega
 
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.roots import Rows, increasing_root
 
 from . import linear_pieces
 from .slopes import TINY, slopes_of
@@ -19,7 +20,6 @@ from .slopes import TINY, slopes_of
 __all__ = ["jump_at", "positive_cubic_root", "row_roots"]
 
 POLISHES = 3
-LIMIT = 200
 #: A bracket this narrow, relative, is one number.
 NARROW = 4.0 * float(np.finfo(float).eps)
 
@@ -107,35 +107,25 @@ def _polished(divergence: FDivergence, x: Array, level: Array, q: Array, weight:
 def _bracketed(
     divergence: FDivergence, level: Array, q: Array, weight: Array, beta: float, low: Array, high: Array
 ) -> Array:
-    """Newton inside [low, high], halving the bracket, in the scale of x, where Newton leaves it; smooth there."""
+    """The root inside [low, high] where f is smooth there, found in log x; at most TINY is 0."""
     in_x = slopes_of(divergence).in_x
     safe_q = np.maximum(q, TINY)
-
-    def excess(x: Array) -> tuple[Array, Array]:
-        slope, curvature = in_x(np.maximum(x, TINY), safe_q)
-        return beta * slope + weight * x - level, beta * curvature + weight
-
     # At x >= q the slope is at least that at q, which bounds the root from above.
     ceiling = np.maximum(safe_q, (level - beta * in_x(safe_q, safe_q)[0]) / weight)
+    low = np.maximum(low, TINY)
     high = np.minimum(high, np.maximum(ceiling * (1.0 + 1e-12), low))
-    low, high = low.copy(), high.copy()
-    x = np.clip(safe_q, low, high)
-    for count in range(LIMIT):
-        value, rise = excess(x)
-        low, high = np.where(value < 0.0, x, low), np.where(value >= 0.0, x, high)
-        newton = x - value / rise
-        scale = np.maximum(x, TINY)
-        newton = np.where(value > 0.0, np.maximum(newton, scale * np.exp(-value / (rise * scale))), newton)
-        middle = np.where(low > 0.0, np.sqrt(low) * np.sqrt(high), np.where(high > 1e-30, 1e-3 * high, 0.0))
-        inside = (newton > low) & (newton < high)
-        if count % 3 == 2:  # from far off Newton only doubles x at a step
-            inside &= high < 4.0 * low
-        after = np.where(inside, newton, np.where(value == 0.0, x, middle))
-        settled = (np.abs(after - x) <= NARROW * x) | (high - low <= NARROW * high) | (high <= TINY)
-        x = after
-        if settled.all():
-            break
-    return np.where(x > TINY, x, 0.0)
+    positive = beta * in_x(low, safe_q)[0] + weight * low < level
+    level, own, weight = level[positive], safe_q[positive], weight[positive]
+
+    def excess(log_x: Array, rows: Rows) -> tuple[Array, Array]:
+        x, held = np.exp(log_x), weight[rows]
+        slope, curvature = in_x(x, own[rows])
+        return beta * slope + held * x - level[rows], (beta * curvature + held) * x
+
+    root = np.exp(increasing_root(excess, np.log(low[positive]), np.log(high[positive]), np.log(own)))
+    x = np.where(low > TINY, low, 0.0)
+    x[positive] = _polished(divergence, root, level, own, weight, beta)
+    return x
 
 
 def _kinked(divergence: FDivergence, level: Array, q: Array, weight: Array, beta: float) -> Array:

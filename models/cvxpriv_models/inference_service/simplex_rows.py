@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.roots import Rows, increasing_root
 
 from . import linear_pieces
 from .row_roots import jump_at, row_roots
@@ -18,7 +19,7 @@ from .slopes import TINY, Slopes, slopes_of
 
 __all__ = ["solve_rows"]
 
-QUICK_LIMIT, LIMIT = 30, 200
+QUICK_LIMIT = 30
 #: Newton is quadratic: after a relative step of 1e-8 what is left is rounding.
 SMALL_STEP, SUM_TOLERANCE = 1e-8, 2e-15
 #: exp(-20): the most that one step shrinks a cell by.
@@ -118,33 +119,27 @@ def _settled(
 
 def _nested(divergence: FDivergence, kappa: Array, q: Array, beta: float, weight: float, floor: float) -> Array:
     """Newton on nu inside a bracket; the row's cells are roots of scalar equations at each nu."""
+
+    def excess(nu: Array, rows: Rows) -> tuple[Array, Array]:
+        own = q[rows]
+        x = np.maximum(row_roots(divergence, kappa[rows] - nu[:, None], own, weight, beta), floor)
+        return 1.0 - x.sum(axis=-1), _response(divergence, x, own, beta, weight, floor).sum(axis=-1)
+
     low, high = _bracket(divergence, kappa, q, beta, weight, floor)
-    nu = 0.5 * (low + high)
-    for count in range(LIMIT):
-        x = np.maximum(row_roots(divergence, kappa - nu, q, weight, beta), floor)
-        over = x.sum(axis=-1, keepdims=True) - 1.0
-        low, high = np.where(over >= 0.0, nu, low), np.where(over <= 0.0, nu, high)
-        newton = nu + over / _response(divergence, x, q, beta, weight, floor).sum(axis=-1, keepdims=True)
-        # From a plateau between two kinks Newton would creep: every third step halves the bracket.
-        inside = (newton > low) & (newton < high) & (count % 3 != 2)
-        after = np.where(inside, newton, 0.5 * (low + high))
-        narrow = high - low <= 1e-15 * np.maximum(np.abs(low), np.abs(high))
-        done = (np.abs(over) <= SUM_TOLERANCE) | narrow | (after == nu)
-        if done.all():
-            break
-        nu = np.where(done, nu, after)
+    nu = increasing_root(excess, low, high, 0.5 * (low + high), close=SUM_TOLERANCE)[:, None]
+    x = np.maximum(row_roots(divergence, kappa - nu, q, weight, beta), floor)
     return _sum_corrected(divergence, x, kappa - nu, q, beta, weight, floor)
 
 
 def _bracket(
     divergence: FDivergence, kappa: Array, q: Array, beta: float, weight: float, floor: float
 ) -> tuple[Array, Array]:
-    """Bounds of nu, (B, 1): some cell has at least 1/|U|, none has more than 1 less the others' floors."""
+    """Bounds of nu, (B,): some cell has at least 1/|U|, none has more than 1 less the others' floors."""
     size = kappa.shape[-1]
 
     def largest(x: float) -> Array:
         slope = slopes_of(divergence).in_x(np.full_like(q, x), np.maximum(q, TINY))[0]
-        bound: Array = (kappa - beta * slope - weight * x).max(axis=-1, keepdims=True)
+        bound: Array = (kappa - beta * slope - weight * x).max(axis=-1)
         return bound
 
     low, high = largest(1.0 - (size - 1) * floor), largest(1.0 / size)

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.kkt.conic.cones._roots import increasing_root
 from cvxpriv.kkt.conic.cones._types import Array, Mask
+from cvxpriv.numerics.roots import Rows, increasing_root
 
 VANISHING = 1e-150
 """Entries smaller than this, relative to the largest, move no digit of a projection, and their ratios overflow."""
@@ -99,7 +99,7 @@ def _project_curved(v: Array) -> Array:
         low = np.where(x > 0, 1.0 - y / x, -np.inf)
         high = np.where(y > 0, x / y, np.inf)
 
-    def equation(rho: Array, rows: Mask) -> tuple[Array, Array]:
+    def equation(rho: Array, rows: Rows) -> tuple[Array, Array]:
         """``rho - log t``, ``t`` the positive root of ``s t^2 - z t - sigma``, and its slope."""
         xr, yr, zr = x[rows], y[rows], z[rows]
         s, sigma, q = _rays(rho, xr, yr)

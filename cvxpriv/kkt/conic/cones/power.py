@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.kkt.conic.cones._roots import increasing_root
 from cvxpriv.kkt.conic.cones._types import Array, Mask
+from cvxpriv.numerics.roots import Rows, increasing_root
 
 LOGIT_RANGE = 740.0  # exp(-740) is the smallest positive double
 
@@ -87,7 +87,7 @@ def _project_curved(v: Array, alpha: Array) -> Array:
     x, z = v[:, :-1], v[:, -1]
     height = np.abs(z)
 
-    def equation(t: Array, rows: Mask) -> tuple[Array, Array]:
+    def equation(t: Array, rows: Rows) -> tuple[Array, Array]:
         """``log r - sum a_i log x_i(r)`` and its slope in ``t``."""
         a = alpha[rows]
         r, rest = _split(t, height[rows])
