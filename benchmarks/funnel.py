@@ -145,14 +145,14 @@ def constrained() -> None:
         (0.5, constraints.maximal_leakage(1.5)),
     ]
     rows: list[list[object]] = []
-    for rate, rule in cases:
-        funnel = PrivacyFunnel(table, rate=rate).constrain("mine", rule)
+    for rate, constraint in cases:
+        funnel = PrivacyFunnel(table, rate=rate).constrain("mine", constraint)
         for accelerate, limit in (("auto", 20), ("none", 100)):
             begun = time.process_time()
             solved = funnel.solve(starts=1, accelerate=accelerate, max_iter=limit)
             figures = [solved.leakage, float(solved.kkt.largest), solved.iterations, solved.converged]
-            rows.append([rule.name.split("(")[0], rate, accelerate, *figures, time.process_time() - begun])
-    columns = ["rule", "R/H(X)", "accelerate", "leakage", "KKT", "iterations", "converged", "CPU seconds"]
+            rows.append([constraint.name.split("(")[0], rate, accelerate, *figures, time.process_time() - begun])
+    columns = ["constraint", "R/H(X)", "accelerate", "leakage", "KKT", "iterations", "converged", "CPU seconds"]
     print(pd.DataFrame(rows, columns=columns).to_string(index=False, float_format="{:.3g}".format))
 
 

@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from cvxpriv import constraints as constraints, datasets as datasets, models as models, penalties as penalties
     from cvxpriv.blocks.block import Block as Block
-    from cvxpriv.blocks.declaration import Declaration as Declaration, Known as Known, Rule as Rule
+    from cvxpriv.blocks.declaration import Constraint as Constraint, Declaration as Declaration, Known as Known
     from cvxpriv.blocks.engines import DCP as DCP, Checked as Checked, ClosedForm as ClosedForm
     from cvxpriv.certify import (
         Case as Case,
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 #: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
 _HOMES = {
     "blocks.block": ("Block",),
-    "blocks.declaration": ("Declaration", "Known", "Rule"),
+    "blocks.declaration": ("Declaration", "Known", "Constraint"),
     "blocks.engines": ("Checked", "ClosedForm", "DCP"),
     "certify": (
         "Case",

@@ -4,7 +4,7 @@
 
 The same clinic as in `bring_your_own_divergence.py`: Y is a symptom score from 0 to 5, S one of three diseases, and the
 server sees U. The paper knows a floor on p(u|y) and nothing else. Here a reviewer asks for more: no answer may make the
-rarest disease much more likely than it is. The rule is five lines of cvxpy, and certified like the rest.
+rarest disease much more likely than it is. The constraint is five lines of cvxpy, and certified like the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import cvxpy as cp
 import numpy as np
 
 import cvxpriv as cpv
-from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.models import InferenceAsService
 
 SIZE_U = 6
@@ -29,15 +29,15 @@ def table() -> np.ndarray:
     return np.asarray(rows / rows.sum(axis=1, keepdims=True) * np.array([[0.5], [0.3], [0.2]]))
 
 
-def no_stigma(factor: float) -> Rule:
+def no_stigma(factor: float) -> Constraint:
     """P(rarest disease | u) <= factor * P(rarest disease), for every u: linear in the mechanism."""
 
-    def rule(mechanism: cp.Expression, known: cpv.Known) -> cp.Constraint:
+    def constraint(mechanism: cp.Expression, known: cpv.Known) -> cp.Constraint:
         # p(u, rarest) = sum_y p(y) p(rarest|y) p(u|y), and the same without S: their quotient is the posterior.
         with_it = (known.prior * known.p_s_given_input[RAREST]) @ mechanism
         return with_it <= factor * known.p_s[RAREST] * (known.prior @ mechanism)
 
-    return rule
+    return constraint
 
 
 def worst_rise(service: InferenceAsService, mechanism: np.ndarray) -> float:
@@ -48,7 +48,7 @@ def worst_rise(service: InferenceAsService, mechanism: np.ndarray) -> float:
 
 
 def main() -> None:
-    """Add rules one by one, and see what each costs."""
+    """Add constraints one by one, and see what each costs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args()
 
@@ -57,10 +57,10 @@ def main() -> None:
     private = fair.constrain("local privacy", cpv.constraints.local_differential_privacy(1.5))
     capped = private.constrain("no busy symbol", lambda mechanism, known: known.prior @ mechanism <= 0.3)
 
-    print("rules                                      I(S;U)   leakage   F        worst rise of the rarest disease")
+    print(f"{'constraints':<42} I(S;U)   leakage   F        worst rise of the rarest disease")
     for service in (free, fair, private, capped):
         run = service.solve(starts=3, seed=0)
-        names = " + ".join(name for name, _ in service.rules) or "none"
+        names = " + ".join(name for name, _ in service.constraints) or "none"
         print(
             f"{names:<42} {run.accuracy:.4f}   {run.leakage:.4f}    {run.objective:.4f}   "
             f"{worst_rise(service, run.mechanism):.3f}"
@@ -70,7 +70,7 @@ def main() -> None:
     for name, verdict in run.certify(("CLARABEL", "ECOS", "SCS")).verdicts.items():
         print(f"  {name:<12} {verdict.verdict:<8} {verdict.reason}")
 
-    print("\nOne rule too many: the server also asks that symbol 0 be kept for score 0, and sent then.")
+    print("\nOne constraint too many: the server also asks that symbol 0 be kept for score 0, and sent then.")
     kept = {(score, 0): 0.0 for score in range(1, 6)} | {(0, 0): 0.9}
     try:
         private.constrain("symbol 0 means score 0", cpv.constraints.fixed(kept)).solve(starts=2)

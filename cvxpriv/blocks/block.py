@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
 
-from cvxpriv.blocks.declaration import Declaration, Rule, require_dcp, with_rule
+from cvxpriv.blocks.declaration import Constraint, Declaration, require_dcp, with_constraint
 from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution
 from cvxpriv.blocks.infeasibility import explain
 from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
@@ -68,7 +68,7 @@ class Block:
         The exact update, all starts at once. None: this block has only its DCP form.
     structure : callable
         One start of the state to a hashable structure.
-    rules : tuple of (str, Rule)
+    constraints : tuple of (str, Constraint)
         Constraints that a user added.
     refinement : Refinement, optional
         For a declaration that only bounds its objective, by cuts in its Parameters: how they are placed, and how
@@ -90,7 +90,7 @@ class Block:
     write: Callable[[Solution, Values], Values]
     direct: Callable[[Values], Values] | None = None
     structure: Callable[[Values], Hashable] = _one_structure
-    rules: tuple[tuple[str, Rule], ...] = ()
+    constraints: tuple[tuple[str, Constraint], ...] = ()
     refinement: Refinement | None = None
     _programs: dict[Hashable, FastProblem | str | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -103,24 +103,24 @@ class Block:
         # cvxpy problems cannot be pickled once some solvers have touched them: a worker compiles its own.
         return {**self.__dict__, "_compiled": {}, "_programs": {}}
 
-    def constrain(self, name: str, rule: Rule) -> Block:
+    def constrain(self, name: str, constraint: Constraint) -> Block:
         """Return this block with one more constraint on the whole mechanism; its exact update no longer applies.
 
         Parameters
         ----------
         name : str
             How residuals and messages call it.
-        rule : callable
+        constraint : callable
             The mechanism (a cvxpy expression) to a constraint or an iterable of constraints.
 
         Raises
         ------
         ModelError
-            If the name is taken. What the rule returns is checked when the block is first declared.
+            If the name is taken. What the constraint returns is checked when the block is first declared.
         """
-        if name in dict(self.rules):
+        if name in dict(self.constraints):
             raise ModelError(f"name={name!r} is already a constraint of block {self.name!r}: choose another name")
-        return replace(self, rules=(*self.rules, (name, rule)), direct=None)
+        return replace(self, constraints=(*self.constraints, (name, constraint)), direct=None)
 
     def declaration(self, structure: Hashable = (), solver: str = "") -> Declaration:
         """Return the declaration for a structure, made once a solver and checked to be DCP."""
@@ -169,7 +169,7 @@ class Block:
             try:
                 return self._solve(at, chain, tolerance, options, fast)
             except SolverFailure as failure:
-                if self.rules and failure.infeasible:
+                if self.constraints and failure.infeasible:
                     self._refuse_conflict(at, chain, failure)
                 raise
 
@@ -220,7 +220,7 @@ class Block:
         return Round(solution, *raw[solution.solver], maximise)
 
     def _refuse_conflict(self, view: Values, chain: tuple[str, ...], failure: SolverFailure) -> None:
-        """Raise if the rules are what no solution can satisfy."""
+        """Raise if the constraints are what no solution can satisfy."""
         declaration = self.declaration(self.structure(view), chain[0])
         for key, value in self.parameters(view).items():
             declaration.parameters[key].value = value
@@ -284,7 +284,7 @@ class Block:
 
     def _declare(self, structure: Hashable) -> Declaration:
         declaration = self.declare(structure)
-        for name, rule in self.rules:
-            declaration = with_rule(declaration, self.name, name, rule)
+        for name, constraint in self.constraints:
+            declaration = with_constraint(declaration, self.name, name, constraint)
         require_dcp(self.name, declaration)
         return declaration

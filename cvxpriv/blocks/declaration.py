@@ -1,4 +1,4 @@
-"""What a block tells cvxpy: a DCP problem whose every part has a name, and rules that a user adds to it."""
+"""What a block tells cvxpy: a DCP problem whose every part has a name, and the constraints that a user adds to it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from cvxpriv.tables.joint import JointTable
 
 __all__ = [
+    "Constraint",
     "Declaration",
     "Known",
     "NotDPPWarning",
-    "Rule",
+    "constraints_of",
     "require_dcp",
-    "rule_constraints",
     "why_not_dcp",
-    "with_rule",
+    "with_constraint",
 ]
 
 #: A user's constraint: takes the whole mechanism as a cvxpy expression, and, if it has a second argument, what is
 #: `Known`; returns one constraint or several.
-Rule = Callable[..., "cp.Constraint | Iterable[cp.Constraint]"]
+Constraint = Callable[..., "cp.Constraint | Iterable[cp.Constraint]"]
 
 #: Parameters stay symbolic, and a block is compiled once, up to so many Parameter entries times variable entries.
 #: cvxpy's tensor from Parameters to coefficients then takes half a gigabyte and a second; at eight times that, three
@@ -47,7 +47,7 @@ class NotDPPWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is fixed while a mechanism is designed: the second argument of a rule.
+    """What is fixed while a mechanism is designed: the second argument of a constraint.
 
     Attributes
     ----------
@@ -90,11 +90,11 @@ class Declaration:
         Named, and explicit: a bound given as a variable's attribute has no multiplier.
     variables, parameters : mapping of str to cvxpy.Variable, cvxpy.Parameter
     mechanism : cvxpy.Expression, optional
-        The whole mechanism, row-stochastic, which the rules of `Block.constrain` receive.
+        The whole mechanism, row-stochastic, which the constraints of `Block.constrain` receive.
     known : Known, optional
-        What rules with a second argument receive.
-    rules : mapping of str to tuple of str
-        The user's rules, and the names of the constraints that each returned.
+        What constraints with a second argument receive.
+    added : mapping of str to tuple of str
+        The user's constraints, and the names of the cvxpy constraints that each returned.
     """
 
     objective: cp.Minimize | cp.Maximize
@@ -103,7 +103,7 @@ class Declaration:
     parameters: Mapping[str, cp.Parameter] = field(default_factory=dict)
     mechanism: cp.Expression | None = None
     known: Known | None = None
-    rules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def problem(self) -> cp.Problem:
@@ -133,61 +133,66 @@ def _dense(value: Any) -> Array:
     return np.array(dense, dtype=np.float64)
 
 
-def with_rule(declaration: Declaration, block: str, name: str, rule: Rule) -> Declaration:
+def with_constraint(declaration: Declaration, block: str, name: str, constraint: Constraint) -> Declaration:
     """Return the declaration of a block with a user's constraint added.
 
     Raises
     ------
     ModelError
-        The block has no mechanism, or as for `rule_constraints`.
+        The block has no mechanism, or as for `constraints_of`.
     """
     if declaration.mechanism is None:
         raise ModelError(f"block {block!r} has no mechanism to constrain: constrain the block that designs it")
-    several = rule_constraints(name, rule, declaration.mechanism, declaration.known)
+    several = constraints_of(name, constraint, declaration.mechanism, declaration.known)
     labels = (name,) if len(several) == 1 else tuple(f"{name}[{index}]" for index in range(len(several)))
     return replace(
         declaration,
         constraints={**declaration.constraints, **dict(zip(labels, several, strict=True))},
-        rules={**declaration.rules, name: labels},
+        added={**declaration.added, name: labels},
     )
 
 
-def rule_constraints(name: str, rule: Rule, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
-    """Return the constraints of a rule on a mechanism.
+def constraints_of(
+    name: str, constraint: Constraint, mechanism: cp.Expression, known: Known | None
+) -> list[cp.Constraint]:
+    """Return the cvxpy constraints that a user's constraint makes of a mechanism.
 
     Raises
     ------
     ModelError
-        The rule takes neither one argument nor two, asks for what is known where nothing is, raises, returns something
-        that is not a constraint or nothing at all, or brings variables, or Parameters without values, of its own.
+        The constraint takes neither one argument nor two, asks for what is known where nothing is, raises, returns
+        something that is not a constraint or nothing at all, or brings variables, or Parameters without values, of its
+        own.
     """
-    arguments = (mechanism, known) if _takes_known(name, rule, known) else (mechanism,)
+    arguments = (mechanism, known) if _takes_known(name, constraint, known) else (mechanism,)
     try:
-        returned = rule(*arguments)
+        returned = constraint(*arguments)
         several = [returned] if isinstance(returned, cp.Constraint) else returned
         several = list(several) if isinstance(several, Iterable) and not isinstance(several, str) else [several]
     except CvxprivError as error:
         raise type(error)(f"constraint {name!r}: {error}") from error
     except Exception as error:  # a user's function may raise anything
         raise ModelError(
-            f"constraint {name!r} raised {type(error).__name__}: {error}; a rule takes the mechanism, a cvxpy "
+            f"constraint {name!r} raised {type(error).__name__}: {error}; a constraint takes the mechanism, a cvxpy "
             f"expression of shape {mechanism.shape}, and returns, for example, mechanism >= 0.01"
         ) from error
     if not several or not all(isinstance(one, cp.Constraint) for one in several):
         raise ModelError(
             f"constraint {name!r} returned {type(returned).__name__}, not a cvxpy constraint or a list of them: "
-            "a rule takes the mechanism and returns, for example, mechanism >= 0.01"
+            "a constraint takes the mechanism and returns, for example, mechanism >= 0.01"
         )
     _require_closed(name, several, mechanism)
     return several
 
 
-def _takes_known(name: str, rule: Rule, known: Known | None) -> bool:
-    """Whether a rule takes what is known: it needs two arguments, or its second one is called `known`."""
-    if not callable(rule):
-        raise ModelError(f"constraint {name!r} is {rule!r}, no function: pass, for example, lambda mechanism: ...")
+def _takes_known(name: str, constraint: Constraint, known: Known | None) -> bool:
+    """Whether a constraint takes what is known: it needs two arguments, or its second one is called `known`."""
+    if not callable(constraint):
+        raise ModelError(
+            f"constraint {name!r} is {constraint!r}, no function: pass, for example, lambda mechanism: ..."
+        )
     try:
-        signature = inspect.signature(rule)
+        signature = inspect.signature(constraint)
     except (TypeError, ValueError):  # a function in C need not have one
         return False
     places = [one for one in signature.parameters.values() if one.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
@@ -197,8 +202,8 @@ def _takes_known(name: str, rule: Rule, known: Known | None) -> bool:
         signature.bind(*((None, None) if both else (None,)))
     except TypeError:
         raise ModelError(
-            f"constraint {name!r} takes {signature}: a rule takes the mechanism, or the mechanism and what is known; "
-            "bind other arguments with functools.partial, or give them defaults"
+            f"constraint {name!r} takes {signature}: a constraint takes the mechanism, or the mechanism and what "
+            "is known; bind other arguments with functools.partial, or give them defaults"
         ) from None
     if known is None and len(needed) == 2:
         raise ModelError(f"constraint {name!r} takes {signature}, but the block knows nothing beside the mechanism")
@@ -206,7 +211,7 @@ def _takes_known(name: str, rule: Rule, known: Known | None) -> bool:
 
 
 def _require_closed(name: str, constraints: Iterable[cp.Constraint], mechanism: cp.Expression) -> None:
-    """Refuse variables and empty Parameters of a rule's own: at a given mechanism they would have no value."""
+    """Refuse variables and empty Parameters of a constraint's own: at a given mechanism they would have no value."""
     own = {id(variable) for variable in mechanism.variables()}
     for constraint in constraints:
         if strange := [one.name() for one in constraint.variables() if id(one) not in own]:

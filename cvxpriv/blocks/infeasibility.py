@@ -1,8 +1,8 @@
 """Which of a user's constraints cannot hold, and by how much each would have to give way.
 
 A problem that is infeasible with a user's constraints is solved again with them relaxed: each becomes one slack wider,
-and the slacks' sum is minimised. Rules are then left out one by one until those that remain contradict each other, or
-the block itself, and no fewer of them do.
+and the slacks' sum is minimised. Constraints are then left out one by one until those that remain contradict each
+other, or the block itself, and no fewer of them do.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ NOTICEABLE = 1e-6
 
 @dataclass(frozen=True)
 class Conflict:
-    """Rules that cannot hold together, while any fewer of them can.
+    """Constraints that cannot hold together, while any fewer of them can.
 
     Attributes
     ----------
     alone : mapping of str to float
-        Rule to the least amount by which it would have to be relaxed if the others stay, in the units of its
+        Constraint to the least amount by which it would have to be relaxed if the others stay, in the units of its
         inequality; inf where relaxing it does not help.
     """
 
@@ -53,15 +53,15 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Infeasibility:
-    """Why a block with rules has no solution.
+    """Why a block with constraints has no solution.
 
     Attributes
     ----------
     conflicts : tuple of Conflict
         Disjoint; at least one.
     together : mapping of str to float
-        The rules that give way when the sum of all slacks is smallest, with their amounts: relaxed by these, and only
-        by these, all rules hold at once.
+        The constraints that give way when the sum of all slacks is smallest, with their amounts: relaxed by these, and
+        only by these, all constraints hold at once.
     """
 
     conflicts: tuple[Conflict, ...]
@@ -78,17 +78,17 @@ class Infeasibility:
 
 
 def explain(declaration: Declaration, solvers: Sequence[str] = DEFAULT_CHAIN) -> Infeasibility | None:
-    """Return which rules of a declaration cannot hold, or None where they can or the block fails without them.
+    """Return which constraints of a declaration cannot hold, or None where they can or the block fails without them.
 
     Parameters
     ----------
     declaration : Declaration
-        With rules (`with_rule`), and Parameters that have their values.
+        With constraints (`with_constraint`), and Parameters that have their values.
     solvers : sequence of str
         The chain to solve the relaxed problems with.
     """
     search = _Search(declaration, solvers)
-    everything = tuple(declaration.rules)
+    everything = tuple(declaration.added)
     together = search.least(everything)
     if together is None or not _noticed(together):
         return None
@@ -103,7 +103,7 @@ def explain(declaration: Declaration, solvers: Sequence[str] = DEFAULT_CHAIN) ->
         found.append(Conflict({name: search.alone(name, core) for name in core}))
         pool = [name for name in pool if name not in core]
     amounts = {
-        name: search.amount(name, together) for name in everything if _noticed(together, declaration.rules[name])
+        name: search.amount(name, together) for name in everything if _noticed(together, declaration.added[name])
     }
     return Infeasibility(tuple(found), amounts) if found else None
 
@@ -132,32 +132,32 @@ class _Search:
         return self.scales[label]
 
     def amount(self, name: str, slacks: Mapping[str, float]) -> float:
-        """Return by how much a rule gives way, in its own units: the most of its constraints."""
-        return max(self.scale(label) * slacks[label] for label in self.declaration.rules[name] if label in slacks)
+        """Return by how much a user's constraint gives way, in its own units: the most of its cvxpy constraints."""
+        return max(self.scale(label) * slacks[label] for label in self.declaration.added[name] if label in slacks)
 
     def contradict(self, names: Sequence[str]) -> bool:
-        """Whether rules, without the others, cannot hold."""
+        """Whether constraints, without the others, cannot hold."""
         slacks = self.least(names) if names else {}
         return slacks is not None and _noticed(slacks)
 
     def alone(self, name: str, core: Sequence[str]) -> float:
-        """Return by how much one rule has to give way when the others of a conflict stay; inf if that is not enough."""
+        """Return by how much a constraint has to give way when the others of a conflict stay; inf if none is enough."""
         slacks = self.least((name,), held=[other for other in core if other != name])
         return np.inf if slacks is None else self.amount(name, slacks)
 
     def least(self, names: Sequence[str], held: Sequence[str] = ()) -> dict[str, float] | None:
-        """Return the slacks of smallest sum, by constraint, with which rules hold; None if there are none.
+        """Return the slacks of smallest sum, by constraint, with which constraints hold; None if there are none.
 
-        The rules in `held` and the block's own constraints are not relaxed; the other rules are left out. The
+        The constraints in `held` and the block's own are not relaxed; the other ones are left out. The
         objective gives only its domain.
         """
-        declaration, rules = self.declaration, self.declaration.rules
-        every = {label for labels in rules.values() for label in labels}
+        declaration, added = self.declaration, self.declaration.added
+        every = {label for labels in added.values() for label in labels}
         kept = [part for label, part in declaration.constraints.items() if label not in every]
-        kept += [declaration.constraints[label] for name in held for label in rules[name]]
+        kept += [declaration.constraints[label] for name in held for label in added[name]]
         kept += declaration.objective.args[0].domain
         slacks: dict[str, cp.Variable] = {}
-        for label in (label for name in names for label in rules[name]):
+        for label in (label for name in names for label in added[name]):
             slack = cp.Variable(nonneg=True, name=f"slack of {label}")
             widened = relaxed(declaration.constraints[label], self.scale(label) * slack)
             if widened is None:

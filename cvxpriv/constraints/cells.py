@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.constraints.ready import ReadyRule, finite_matrix, number, require_shape
+from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, require_shape
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 
@@ -23,8 +23,8 @@ Cell: TypeAlias = tuple[int, int]
 ROUNDING = 1e-12
 
 
-def floor(value: float | ArrayLike) -> ReadyRule:
-    """Return the rule p(u|y) >= value. Its violation is in units of probability.
+def floor(value: float | ArrayLike) -> ReadyConstraint:
+    """Return the constraint p(u|y) >= value. Its violation is in units of probability.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def floor(value: float | ArrayLike) -> ReadyRule:
 
     Examples
     --------
-    >>> rule = floor(0.01)
-    >>> rule, rule.violation([[1.0, 0.0]])
+    >>> constraint = floor(0.01)
+    >>> constraint, constraint.violation([[1.0, 0.0]])
     (floor(0.01), 0.01)
     """
     if np.ndim(value) == 0:
@@ -50,7 +50,7 @@ def floor(value: float | ArrayLike) -> ReadyRule:
         least = finite_matrix("floor", value, "a matrix of probabilities")
         _require_probabilities("floor", least)
         name = f"floor({least.shape[0]} x {least.shape[1]} matrix)"
-    return ReadyRule(name, partial(_floor_form, least), partial(_floor_excess, least))
+    return ReadyConstraint(name, partial(_floor_form, least), partial(_floor_excess, least))
 
 
 def _floor_form(least: float | Array, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
@@ -70,8 +70,8 @@ def _floor_excess(least: float | Array, mechanism: Array, known: Known | None) -
     return float((least - mechanism).max())
 
 
-def forbidden(cells: Iterable[Cell]) -> ReadyRule:
-    """Return the rule p(u|y) = 0 for the cells (y, u) given. Its violation is in units of probability.
+def forbidden(cells: Iterable[Cell]) -> ReadyConstraint:
+    """Return the constraint p(u|y) = 0 for the cells (y, u) given. Its violation is in units of probability.
 
     Parameters
     ----------
@@ -93,11 +93,11 @@ def forbidden(cells: Iterable[Cell]) -> ReadyRule:
         if cells.ndim != 2:
             raise DataError(f"cells has shape {cells.shape}: expected a mask, (|inputs|, |outputs|)")
         cells = [(int(row), int(column)) for row, column in np.argwhere(cells)]
-    return _fixed_rule("forbidden", dict.fromkeys(_cells("forbidden", cells), 0.0))
+    return _fixed_constraint("forbidden", dict.fromkeys(_cells("forbidden", cells), 0.0))
 
 
-def fixed(values: Mapping[Cell, float]) -> ReadyRule:
-    """Return the rule p(u|y) = value for the cells (y, u) given. Its violation is in units of probability.
+def fixed(values: Mapping[Cell, float]) -> ReadyConstraint:
+    """Return the constraint p(u|y) = value for the cells (y, u) given. Its violation is in units of probability.
 
     Parameters
     ----------
@@ -112,14 +112,14 @@ def fixed(values: Mapping[Cell, float]) -> ReadyRule:
 
     Examples
     --------
-    >>> rule = fixed({(0, 0): 0.5})
-    >>> rule, rule.violation([[0.25, 0.75]])
+    >>> constraint = fixed({(0, 0): 0.5})
+    >>> constraint, constraint.violation([[0.25, 0.75]])
     (fixed({(0, 0): 0.5}), 0.25)
     """
     if not isinstance(values, Mapping):
         raise DataError(f"values={values!r}: expected a mapping of cells to probabilities, such as {{(0, 1): 0.5}}")
     wanted = _cells("fixed", values)
-    return _fixed_rule(
+    return _fixed_constraint(
         "fixed",
         {
             cell: number(f"values[{cell}]", value, 0.0, 1.0, "a probability, for example 0.5")
@@ -128,10 +128,10 @@ def fixed(values: Mapping[Cell, float]) -> ReadyRule:
     )
 
 
-def _fixed_rule(kind: str, values: dict[Cell, float]) -> ReadyRule:
+def _fixed_constraint(kind: str, values: dict[Cell, float]) -> ReadyConstraint:
     shown = list(values) if kind == "forbidden" else values
     name = f"{kind}({shown})" if len(values) <= 4 else f"{kind}({len(values)} cells)"
-    return ReadyRule(name, partial(_fixed_form, kind, values), partial(_fixed_excess, values))
+    return ReadyConstraint(name, partial(_fixed_form, kind, values), partial(_fixed_excess, values))
 
 
 def _fixed_form(

@@ -1,7 +1,7 @@
-"""Whether a rule ties rows of a mechanism together, read off its cone form.
+"""Whether a constraint ties rows of a mechanism together, read off its cone form.
 
-Blocks that change one row at a time stall short of the optimum under a rule that couples rows: each row alone is at
-its bound. Such a rule asks for a block that changes all rows at once.
+Blocks that change one row at a time stall short of the optimum under a constraint that couples rows: each row alone is
+at its bound. Such a constraint asks for a block that changes all rows at once.
 """
 
 from __future__ import annotations
@@ -11,33 +11,35 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from cvxpriv.blocks.declaration import Known, Rule, rule_constraints, why_not_dcp
+from cvxpriv.blocks.declaration import Constraint, Known, constraints_of, why_not_dcp
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
 
 __all__ = ["couples_rows"]
 
 
-def couples_rows(rule: Rule, shape: tuple[int, int], known: Known | None = None, name: str = "rule") -> bool:
-    """Whether a rule's cone form connects entries of two rows of a mechanism.
+def couples_rows(
+    constraint: Constraint, shape: tuple[int, int], known: Known | None = None, name: str = "constraint"
+) -> bool:
+    """Whether a constraint's cone form connects entries of two rows of a mechanism.
 
-    The rule is compiled on a free variable. Cones connect the variables in them, also through auxiliary variables; a
-    rule couples rows if a connected part holds entries of two. The form decides, not the meaning:
+    The constraint is compiled on a free variable. Cones connect the variables in them, also through auxiliary
+    variables; a constraint couples rows if a connected part holds entries of two. The form decides, not the meaning:
     `cp.max(mechanism) <= 0.5` has one auxiliary variable for all rows and couples them, `mechanism <= 0.5` does not.
 
     Parameters
     ----------
-    rule : callable
+    constraint : callable
     shape : (int, int)
         Of the mechanism, (|inputs|, |outputs|).
     known : Known, optional
     name : str
-        How messages call the rule.
+        How messages call the constraint.
 
     Raises
     ------
     ModelError
-        As `Block.constrain`, or the rule is not DCP.
+        As `Block.constrain`, or the constraint is not DCP.
 
     Examples
     --------
@@ -47,7 +49,7 @@ def couples_rows(rule: Rule, shape: tuple[int, int], known: Known | None = None,
     True
     """
     mechanism = cp.Variable(shape, name="mechanism")
-    problem = cp.Problem(cp.Minimize(0), rule_constraints(name, rule, mechanism, known))
+    problem = cp.Problem(cp.Minimize(0), constraints_of(name, constraint, mechanism, known))
     if not problem.is_dcp():
         raise ModelError(f"constraint {name!r} is not DCP. cvxpy says: {why_not_dcp(problem)}")
     if not problem.variables():

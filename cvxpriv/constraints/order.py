@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.constraints.ready import ReadyRule
+from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 
@@ -19,8 +19,8 @@ __all__ = ["monotone", "symmetric"]
 Permutation = npt.NDArray[np.intp]
 
 
-def symmetric(inputs: Sequence[int], outputs: Sequence[int]) -> ReadyRule:
-    """Return the rule p(outputs[u] | inputs[y]) = p(u|y) for all y, u. Its violation is in units of probability.
+def symmetric(inputs: Sequence[int], outputs: Sequence[int]) -> ReadyConstraint:
+    """Return the constraint p(outputs[u] | inputs[y]) = p(u|y) for all y, u. Its violation is in units of probability.
 
     Both cells of a pair that the permutations exchange are equal, and so are all cells of a longer cycle; each cycle
     gives one equation less than it has cells.
@@ -45,7 +45,7 @@ def symmetric(inputs: Sequence[int], outputs: Sequence[int]) -> ReadyRule:
     if (rows == np.arange(rows.size)).all() and (columns == np.arange(columns.size)).all():
         raise DataError("inputs and outputs move nothing: give at least one permutation that moves a symbol")
     name = f"symmetric(inputs={rows.tolist()}, outputs={columns.tolist()})"
-    return ReadyRule(name, partial(_cycles_form, rows, columns), partial(_cycles_excess, rows, columns))
+    return ReadyConstraint(name, partial(_cycles_form, rows, columns), partial(_cycles_excess, rows, columns))
 
 
 def _permutation(argument: str, values: Sequence[int]) -> Permutation:
@@ -82,21 +82,21 @@ def _cycles_excess(inputs: Permutation, outputs: Permutation, mechanism: Array, 
     return float(np.abs(mechanism[np.ix_(inputs, outputs)] - mechanism).max())
 
 
-def monotone(increasing: bool = True) -> ReadyRule:
-    """Return the rule that a larger input makes larger outputs likelier, both in the order of rows and columns.
+def monotone(increasing: bool = True) -> ReadyConstraint:
+    """Return the constraint that a larger input makes larger outputs likelier, both in the order of rows and columns.
 
     This is stochastic monotonicity: P(U <= u | y) falls from each input y to the next, for every u; with `increasing`
     False it rises. Its violation is in units of probability.
 
     Examples
     --------
-    >>> rule = monotone()
-    >>> rule, round(rule.violation([[0.25, 0.75], [0.5, 0.5]]), 6)
+    >>> constraint = monotone()
+    >>> constraint, round(constraint.violation([[0.25, 0.75], [0.5, 0.5]]), 6)
     (monotone(increasing=True), 0.25)
     """
     if not isinstance(increasing, bool):
         raise ModelError(f"increasing={increasing!r}: expected True or False")
-    return ReadyRule(
+    return ReadyConstraint(
         f"monotone(increasing={increasing})", partial(_order_form, increasing), partial(_order_excess, increasing)
     )
 

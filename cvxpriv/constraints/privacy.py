@@ -8,14 +8,14 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.constraints.ready import ReadyRule, number, prior_of
+from cvxpriv.constraints.ready import ReadyConstraint, number, prior_of
 from cvxpriv.numerics.arrays import Array
 
 __all__ = ["local_differential_privacy", "maximal_leakage", "total_variation_to_prior"]
 
 
-def local_differential_privacy(epsilon: float) -> ReadyRule:
-    """Return the rule p(u|y) <= exp(epsilon) p(u|y') for all inputs y, y' and outputs u.
+def local_differential_privacy(epsilon: float) -> ReadyConstraint:
+    """Return the constraint p(u|y) <= exp(epsilon) p(u|y') for all inputs y, y' and outputs u.
 
     Written as exp(-epsilon) max_y p(u|y) <= min_y p(u|y), which takes 2 |inputs| |outputs| rows instead of the square
     of |inputs|. Its violation is the smallest delta with which the mechanism is (epsilon, delta)-private:
@@ -33,18 +33,18 @@ def local_differential_privacy(epsilon: float) -> ReadyRule:
 
     Examples
     --------
-    >>> rule = local_differential_privacy(1.0)
-    >>> rule
+    >>> constraint = local_differential_privacy(1.0)
+    >>> constraint
     local_differential_privacy(epsilon=1)
     >>> randomised_response = np.array([[np.e, 1.0], [1.0, np.e]]) / (1.0 + np.e)
-    >>> round(rule.violation(randomised_response), 12)
+    >>> round(constraint.violation(randomised_response), 12)
     0.0
-    >>> rule.violation([[1.0, 0.0], [0.0, 1.0]])
+    >>> constraint.violation([[1.0, 0.0], [0.0, 1.0]])
     1.0
     """
     limit = number("epsilon", epsilon, 0.0, np.inf, "a privacy loss in nats, for example 1.0")
     name = f"local_differential_privacy(epsilon={limit:g})"
-    return ReadyRule(name, partial(_ratio_form, limit), partial(_ratio_excess, limit))
+    return ReadyConstraint(name, partial(_ratio_form, limit), partial(_ratio_excess, limit))
 
 
 def _ratio_form(epsilon: float, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
@@ -58,12 +58,12 @@ def _ratio_excess(epsilon: float, mechanism: Array, known: Known | None) -> floa
     return max(float(np.maximum(row - scaled, 0.0).sum(axis=1).max()) for row in mechanism)
 
 
-def total_variation_to_prior(bound: float, average: bool = False) -> ReadyRule:
-    """Return the rule TV(P(U|y), P(U)) <= bound for every input y, with P(U) = prior @ mechanism.
+def total_variation_to_prior(bound: float, average: bool = False) -> ReadyConstraint:
+    """Return the constraint TV(P(U|y), P(U)) <= bound for every input y, with P(U) = prior @ mechanism.
 
     TV is half the sum of absolute differences: the largest difference of the probabilities of any event. With
-    `average` the rule is sum_y p(y) TV(P(U|y), P(U)) <= bound, which is also sum_u p(u) TV(P(Y|u), P(Y)): how far an
-    output moves the belief about the input from the prior, on average. Its violation is in units of probability.
+    `average` the constraint is sum_y p(y) TV(P(U|y), P(U)) <= bound, which is also sum_u p(u) TV(P(Y|u), P(Y)): how far
+    an output moves the belief about the input from the prior, on average. Its violation is in units of probability.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def total_variation_to_prior(bound: float, average: bool = False) -> ReadyRule:
     """
     limit = number("bound", bound, 0.0, 1.0, "total variation is a difference of probabilities, for example 0.1")
     name = f"total_variation_to_prior(bound={limit:g}{', average=True' if average else ''})"
-    return ReadyRule(name, partial(_distance_form, limit, average), partial(_distance_excess, limit, average))
+    return ReadyConstraint(name, partial(_distance_form, limit, average), partial(_distance_excess, limit, average))
 
 
 def _distance_form(bound: float, average: bool, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
@@ -104,15 +104,15 @@ def _distance_excess(bound: float, average: bool, mechanism: Array, known: Known
     return float(prior @ distance if average else distance.max()) - bound
 
 
-def maximal_leakage(bound: float) -> ReadyRule:
-    """Return the rule log sum_u max_y p(u|y) <= bound, maximal leakage in nats (Issa, Wagner, Kamath 2020).
+def maximal_leakage(bound: float) -> ReadyConstraint:
+    """Return the constraint log sum_u max_y p(u|y) <= bound, maximal leakage in nats (Issa, Wagner, Kamath 2020).
 
     Written as sum_u max_y p(u|y) <= exp(bound). Its violation is in nats.
 
     Parameters
     ----------
     bound : float
-        In nats, >= 0. At 0 the output tells nothing; at log |inputs| the rule says nothing.
+        In nats, >= 0. At 0 the output tells nothing; at log |inputs| the constraint says nothing.
 
     Raises
     ------
@@ -121,16 +121,18 @@ def maximal_leakage(bound: float) -> ReadyRule:
 
     Examples
     --------
-    >>> rule = maximal_leakage(0.5)
-    >>> rule, round(rule.violation([[1.0, 0.0], [0.0, 1.0]]), 6)  # log 2 - 0.5
+    >>> constraint = maximal_leakage(0.5)
+    >>> constraint, round(constraint.violation([[1.0, 0.0], [0.0, 1.0]]), 6)  # log 2 - 0.5
     (maximal_leakage(bound=0.5), 0.193147)
     """
     limit = number("bound", bound, 0.0, np.inf, "a leakage in nats, for example 0.5")
-    return ReadyRule(f"maximal_leakage(bound={limit:g})", partial(_peak_form, limit), partial(_peak_excess, limit))
+    return ReadyConstraint(
+        f"maximal_leakage(bound={limit:g})", partial(_peak_form, limit), partial(_peak_excess, limit)
+    )
 
 
 def _peak_form(bound: float, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
-    # Above log |inputs| the rule holds of every mechanism; exp would overflow far above.
+    # Above log |inputs| the constraint holds of every mechanism; exp would overflow far above.
     most = min(bound, float(np.log(mechanism.shape[0])))
     return [cp.sum(cp.max(mechanism, axis=0)) <= np.exp(most)]
 

@@ -14,14 +14,14 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["ReadyRule", "finite_matrix", "number", "prior_of", "require_shape"]
+__all__ = ["ReadyConstraint", "finite_matrix", "number", "prior_of", "require_shape"]
 
 Form = Callable[[cp.Expression, "Known | None"], "list[cp.Constraint]"]
 Excess = Callable[[Array, "Known | None"], float]
 
 
 @dataclass(frozen=True, eq=False)
-class ReadyRule:
+class ReadyConstraint:
     """A constraint on a mechanism P(U|Y), (|inputs|, |outputs|).
 
     Attributes
@@ -45,14 +45,14 @@ class ReadyRule:
         Raises
         ------
         ModelError
-            The rule does not fit the mechanism, or needs the prior and there is none.
+            The constraint does not fit the mechanism, or needs the prior and there is none.
         """
         return self.form(mechanism, known)
 
     def violation(self, mechanism: ArrayLike, known: Known | None = None) -> float:
         """Return by how much a mechanism, (|inputs|, |outputs|), misses the constraint; 0 where it holds.
 
-        The unit is said by the function that makes the rule.
+        The unit is said by the function that makes the constraint.
 
         Raises
         ------
@@ -117,7 +117,7 @@ def require_shape(argument: str, shape: tuple[int, ...], mechanism: cp.Expressio
         )
 
 
-def prior_of(known: Known | None, rule: str, inputs: int) -> Array:
+def prior_of(known: Known | None, constraint: str, inputs: int) -> Array:
     """Return P of the mechanism's inputs, (|inputs|,).
 
     Raises
@@ -126,7 +126,7 @@ def prior_of(known: Known | None, rule: str, inputs: int) -> Array:
         It is not known, or of another length.
     """
     if known is None:
-        raise ModelError(f"{rule} needs the prior of the mechanism's inputs, and none is known: pass Known(prior=...)")
+        raise ModelError(f"{constraint} needs the prior of the inputs, and none is known: pass Known(prior=...)")
     if known.prior.shape != (inputs,):
         raise ModelError(f"the prior has shape {known.prior.shape}, the mechanism {inputs} rows: give one number a row")
     return known.prior

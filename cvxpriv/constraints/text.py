@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from cvxpriv.constraints.cells import fixed, floor, forbidden
 from cvxpriv.constraints.order import monotone, symmetric
 from cvxpriv.constraints.privacy import local_differential_privacy, maximal_leakage, total_variation_to_prior
-from cvxpriv.constraints.ready import ReadyRule
+from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.constraints.utility import expected_distortion
 from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.reports.files import read_text
@@ -16,8 +16,8 @@ from cvxpriv.reports.files import read_text
 __all__ = ["FORMS", "parse"]
 
 
-def parse(text: str) -> ReadyRule:
-    """Return the rule that a text names; `FORMS` lists the forms.
+def parse(text: str) -> ReadyConstraint:
+    """Return the constraint that a text names; `FORMS` lists the forms.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def _matrix(path: str) -> list[list[float]]:
     return matrix
 
 
-def _floor(value: str) -> ReadyRule:
+def _floor(value: str) -> ReadyConstraint:
     try:
         least: float | list[list[float]] = float(value)
     except ValueError:
@@ -93,7 +93,7 @@ def _floor(value: str) -> ReadyRule:
     return floor(least)
 
 
-def _distortion(value: str) -> ReadyRule:
+def _distortion(value: str) -> ReadyConstraint:
     path, _, bound = value.rpartition(":")  # the last colon: a path may hold one
     if not path:
         raise _Malformed
@@ -108,31 +108,31 @@ def _parts(value: str, count: int) -> list[list[str]]:
     return parts
 
 
-def _forbidden(value: str) -> ReadyRule:
+def _forbidden(value: str) -> ReadyConstraint:
     return forbidden([(_whole(row), _whole(column)) for row, column in _parts(value, 2)])
 
 
-def _fixed(value: str) -> ReadyRule:
+def _fixed(value: str) -> ReadyConstraint:
     cells = [((_whole(row), _whole(column)), _number(wanted)) for row, column, wanted in _parts(value, 3)]
     if len(dict(cells)) < len(cells):
         raise _Malformed
     return fixed(dict(cells))
 
 
-def _symmetric(value: str) -> ReadyRule:
+def _symmetric(value: str) -> ReadyConstraint:
     inputs, colon, outputs = value.partition(":")
     if not colon:
         raise _Malformed
     return symmetric(*([_whole(one) for one in part.split(",")] for part in (inputs, outputs)))
 
 
-def _monotone(value: str) -> ReadyRule:
+def _monotone(value: str) -> ReadyConstraint:
     if value not in ("", "increasing", "decreasing"):
         raise _Malformed
     return monotone(value != "decreasing")
 
 
-_MAKERS: Mapping[str, tuple[str, Callable[[str], ReadyRule]]] = {
+_MAKERS: Mapping[str, tuple[str, Callable[[str], ReadyConstraint]]] = {
     "ldp": ("ldp=EPSILON", lambda value: local_differential_privacy(_number(value))),
     "tv": ("tv=BOUND", lambda value: total_variation_to_prior(_number(value))),
     "mean-tv": ("mean-tv=BOUND", lambda value: total_variation_to_prior(_number(value), average=True)),

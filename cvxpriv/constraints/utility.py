@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.constraints.ready import ReadyRule, finite_matrix, number, prior_of, require_shape
+from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, prior_of, require_shape
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
 __all__ = ["expected_distortion"]
 
 
-def expected_distortion(distortion: ArrayLike, bound: float) -> ReadyRule:
-    """Return the rule sum_y p(y) sum_u p(u|y) d(y, u) <= bound. Its violation is in the unit of d.
+def expected_distortion(distortion: ArrayLike, bound: float) -> ReadyConstraint:
+    """Return the constraint sum_y p(y) sum_u p(u|y) d(y, u) <= bound. Its violation is in the unit of d.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def expected_distortion(distortion: ArrayLike, bound: float) -> ReadyRule:
     matrix = finite_matrix("distortion", distortion, "a distortion matrix")
     limit = number("bound", bound, -np.inf, np.inf, "the largest distortion on average, in the unit of the matrix")
     name = f"expected_distortion({matrix.shape[0]} x {matrix.shape[1]} matrix, bound={limit:g})"
-    return ReadyRule(name, partial(_mean_form, matrix, limit), partial(_mean_excess, matrix, limit))
+    return ReadyConstraint(name, partial(_mean_form, matrix, limit), partial(_mean_excess, matrix, limit))
 
 
 def _mean_form(distortion: Array, bound: float, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:

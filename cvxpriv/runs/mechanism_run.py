@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import History
@@ -54,7 +54,7 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
     seconds : float
         Wall time of the whole solve.
     log : History
-    rules : tuple of (str, Rule)
+    constraints : tuple of (str, Constraint)
         The user's constraints.
     interrupted : bool
         Whether the keyboard or a callback ended the solve.
@@ -67,7 +67,7 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
     settings: Settings
     seconds: float
     log: History = field(default_factory=History, repr=False)
-    rules: tuple[tuple[str, Rule], ...] = ()
+    constraints: tuple[tuple[str, Constraint], ...] = ()
     interrupted: bool = False
 
     @property
@@ -121,7 +121,7 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
             "start": self.start,
             "settings": asdict(self.settings),
             "seconds": self.seconds,
-            "constraints": [name for name, _ in self.rules],
+            "constraints": [name for name, _ in self.constraints],
         }
 
 

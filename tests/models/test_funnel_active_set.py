@@ -1,4 +1,4 @@
-"""The constrained funnel's end: linear rows of rules, the face that binds, Newton's method on it, unused symbols."""
+"""The constrained funnel's end: linear rows of constraints, the face that binds, Newton's method, unused symbols."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import faces
+from cvxpriv_models.privacy_funnel.constraint_rows import linear_rows
 from cvxpriv_models.privacy_funnel.problem import Problem
-from cvxpriv_models.privacy_funnel.rule_rows import linear_rows
 from cvxpriv_models.privacy_funnel.unused_columns import copied, priced
 
 from cvxpriv import constraints, datasets
@@ -20,26 +20,26 @@ KNOWN = Known.of_table(PROBLEM.table)
 
 
 @pytest.mark.parametrize(
-    "rule",
+    "constraint",
     [
         constraints.floor(0.02),
         constraints.expected_distortion(1.0 - np.eye(3, 4), 0.3),
         constraints.forbidden([(0, 1), (2, 3)]),
     ],
-    ids=lambda rule: rule.name,
+    ids=lambda constraint: constraint.name,
 )
-def test_a_rule_holds_exactly_where_its_rows_do(rule: constraints.ReadyRule) -> None:
-    rows = linear_rows(PROBLEM, [("mine", rule)])
+def test_a_constraint_holds_exactly_where_its_rows_do(constraint: constraints.ReadyConstraint) -> None:
+    rows = linear_rows(PROBLEM, [("mine", constraint)])
     assert rows is not None
     assert rows.extra.shape[1] == 0
     rng = np.random.default_rng(0)
     for mechanism in [*rng.dirichlet(np.ones(4), size=(20, 3)), np.full((3, 4), 0.25), np.eye(3, 4)]:
         left = rows.bound - rows.cells @ PROBLEM.joint(mechanism).ravel()
         missed = max(np.abs(left[: rows.equalities]).max(initial=0.0), -left.min())
-        assert (missed <= 1e-12) == (rule.violation(mechanism, KNOWN) <= 1e-12)  # rounding
+        assert (missed <= 1e-12) == (constraint.violation(mechanism, KNOWN) <= 1e-12)  # rounding
 
 
-def test_a_rule_that_is_not_linear_has_no_rows_and_is_left_to_the_passes() -> None:
+def test_a_constraint_that_is_not_linear_has_no_rows_and_is_left_to_the_passes() -> None:
     def bound(mechanism: cp.Expression) -> cp.Constraint:
         return cp.sum_squares(mechanism) <= 2.9
 
@@ -69,7 +69,7 @@ def test_the_curvature_is_the_derivative_of_the_slopes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "rule"),
+    ("rate", "constraint"),
     [
         (0.8, constraints.floor(0.001)),
         (0.8, constraints.forbidden([(0, 1), (2, 3), (5, 5)])),
@@ -78,13 +78,15 @@ def test_the_curvature_is_the_derivative_of_the_slopes() -> None:
     ],
     ids=lambda value: str(value),
 )
-def test_rules_on_a_real_table_are_solved_to_rounding_in_a_few_rounds(rate: float, rule: constraints.ReadyRule) -> None:
-    funnel = PrivacyFunnel(datasets.heart_failure(), rate=rate).constrain("mine", rule)
+def test_constraints_on_a_real_table_are_solved_to_rounding_in_a_few_rounds(
+    rate: float, constraint: constraints.ReadyConstraint
+) -> None:
+    funnel = PrivacyFunnel(datasets.heart_failure(), rate=rate).constrain("mine", constraint)
     solved = funnel.solve(starts=1, max_iter=10)
     assert solved.converged
     assert solved.kkt.largest <= 1e-10  # plain passes end between 1e-7 and 3e-4 after 500
     assert solved.utility >= solved.problem.rate - 1e-12
-    assert rule.violation(solved.mechanism) <= 1e-9  # what Newton's method is held to
+    assert constraint.violation(solved.mechanism) <= 1e-9  # what Newton's method is held to
 
 
 def test_newton_on_the_face_agrees_with_passes_alone_and_no_feasible_neighbour_leaks_less() -> None:
@@ -105,9 +107,9 @@ def test_newton_on_the_face_agrees_with_passes_alone_and_no_feasible_neighbour_l
 
 def test_an_unused_symbol_that_would_pay_comes_back() -> None:
     table = datasets.heart_failure()
-    rule = constraints.expected_distortion(1.0 - np.eye(16, 17), 0.5)
+    constraint = constraints.expected_distortion(1.0 - np.eye(16, 17), 0.5)
     start = PrivacyFunnel(table, rate=0.8).solve(starts=30).mechanism
-    solved = PrivacyFunnel(table, rate=0.8).constrain("distortion", rule).solve(init=start, max_iter=20)
+    solved = PrivacyFunnel(table, rate=0.8).constrain("distortion", constraint).solve(init=start, max_iter=20)
     assert solved.converged
     # With the symbols left aside the same start ends at 0.028469, with a residual of 7e-4 that says so.
     assert solved.leakage < 0.0280

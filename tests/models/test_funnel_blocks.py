@@ -88,7 +88,7 @@ def test_the_convex_concave_block_keeps_every_cell_positive_although_its_objecti
     assert "u_ij >= 0" in declaration.constraints
     _, solution = block.solve(view, solver=("CLARABEL",))
     assert solution.values["u"].min() >= 0.0
-    without = [rule for name, rule in declaration.constraints.items() if name != "u_ij >= 0"]
+    without = [constraint for name, constraint in declaration.constraints.items() if name != "u_ij >= 0"]
     cp.Problem(declaration.objective, without).solve(solver="CLARABEL")
     assert float(declaration.variables["u"].value.min()) < -1e-4
 

@@ -25,7 +25,7 @@ def funnel(rate: float) -> PrivacyFunnel:
 
 
 @pytest.mark.parametrize(
-    "rule",
+    "constraint",
     [
         constraints.local_differential_privacy(3.0),
         constraints.total_variation_to_prior(0.3),
@@ -38,32 +38,32 @@ def funnel(rate: float) -> PrivacyFunnel:
         constraints.symmetric([0, 1, 2], [1, 0, 2, 3]),
         constraints.monotone(),
     ],
-    ids=lambda rule: rule.name,
+    ids=lambda constraint: constraint.name,
 )
-def test_every_ready_constraint_holds_on_the_mechanism_at_the_rate(rule: constraints.ReadyRule) -> None:
-    solved = funnel(0.1).constrain("mine", rule).solve(starts=1, max_iter=3)
-    assert rule.violation(solved.mechanism, KNOWN) <= 1e-7  # the accuracy of the solvers, as are the next two
+def test_every_ready_constraint_holds_on_the_mechanism_at_the_rate(constraint: constraints.ReadyConstraint) -> None:
+    solved = funnel(0.1).constrain("mine", constraint).solve(starts=1, max_iter=3)
+    assert constraint.violation(solved.mechanism, KNOWN) <= 1e-7  # the accuracy of the solvers, as are the next two
     assert solved.utility >= solved.problem.rate - 1e-7
     assert solved.leakage >= LEAST_AT_TENTH - 1e-6
 
 
 def test_a_private_funnel_converges_and_pays_in_leakage() -> None:
-    rule = constraints.floor(0.02)
-    solved = funnel(0.5).constrain("floor", rule).solve(starts=1)
+    constraint = constraints.floor(0.02)
+    solved = funnel(0.5).constrain("floor", constraint).solve(starts=1)
     assert solved.converged
-    assert rule.violation(solved.mechanism) <= 1e-9
+    assert constraint.violation(solved.mechanism) <= 1e-9
     assert solved.leakage >= 0.121083 - 1e-6  # certified, without a floor
 
 
-def test_a_rule_with_a_second_argument_receives_prior_posterior_and_labels_of_x() -> None:
+def test_a_constraint_with_a_second_argument_receives_prior_posterior_and_labels_of_x() -> None:
     seen: list[Known] = []
 
-    def rule(mechanism: object, facts: Known) -> object:
+    def constraint(mechanism: object, facts: Known) -> object:
         seen.append(facts)
         return mechanism >= 0.0  # type: ignore[operator]
 
-    for block in funnel(0.5).constrain("look", rule).blocks().values():
-        if block.rules:
+    for block in funnel(0.5).constrain("look", constraint).blocks().values():
+        if block.constraints:
             block.declaration(EVERY_CELL)
     assert len(seen) == 4  # when it was added, and in each block that designs the mechanism
     for facts in seen:
@@ -98,8 +98,8 @@ def test_constraints_that_conflict_whatever_the_rate_are_named_with_their_amount
         both.solve(starts=1)
 
 
-def test_a_rule_that_does_not_fit_the_mechanism_is_refused_when_it_is_added() -> None:
+def test_a_constraint_that_does_not_fit_the_mechanism_is_refused_when_it_is_added() -> None:
     with pytest.raises(ModelError, match=r"constraint 'floor': floor: row 0 of 4 outputs would sum to at least 1.2"):
         funnel(0.5).constrain("floor", constraints.floor(0.3))
-    with pytest.raises(ModelError, match=r"takes \(a, b, c\): a rule takes the mechanism"):
+    with pytest.raises(ModelError, match=r"takes \(a, b, c\): a constraint takes the mechanism"):
         funnel(0.5).constrain("mine", lambda a, b, c: a >= 0)

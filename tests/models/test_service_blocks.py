@@ -231,7 +231,7 @@ def test_the_concave_convex_procedure_climbs() -> None:
         last = value
 
 
-def test_a_rule_on_rows_reaches_the_row_block_and_what_is_known_with_it() -> None:
+def test_a_constraint_on_rows_reaches_the_row_block_and_what_is_known_with_it() -> None:
     problem = g10("jensen-shannon", 0.3)
     view = single(random_state(problem), 0)
 

@@ -224,7 +224,7 @@ class TestRules:
         assert len(gap) == private.iterations
         assert gap.iloc[-1] == pytest.approx(0.0, abs=1e-8)  # what a solver knows of its value
 
-    def test_every_other_start_is_the_end_of_one_without_rules(self) -> None:
+    def test_every_other_start_is_the_end_of_one_without_constraints(self) -> None:
         capped = small().constrain("cap", lambda mechanism: mechanism <= 0.6).solve(starts=4)
         assert [origin.startswith("free ") for origin in capped.starts["origin"]] == [True, False, True, False]
 
@@ -233,7 +233,7 @@ class TestRules:
         solved = fixed.constrain("half", cpv.constraints.fixed({(0, 0): 0.5})).solve(starts=2)
         assert 0.0 <= solved.gap < 1e-3
 
-    def test_a_rule_that_couples_rows_holds_and_costs(self) -> None:
+    def test_a_constraint_that_couples_rows_holds_and_costs(self) -> None:
         free = small().solve(starts=4)
         private = small().constrain("ldp", cpv.constraints.local_differential_privacy(1.0)).solve()
         ratio = private.mechanism.max(axis=0) / private.mechanism.min(axis=0)
@@ -241,36 +241,36 @@ class TestRules:
         assert 0.0 < private.objective < free.objective - 1e-3
         assert private.kkt.largest <= 1e-5
 
-    def test_a_rule_that_couples_rows_runs_with_the_joint_block_only(self) -> None:
+    def test_a_constraint_that_couples_rows_runs_with_the_joint_block_only(self) -> None:
         private = small().constrain("ldp", cpv.constraints.local_differential_privacy(1.0))
         with pytest.raises(ModelError, match=r"couple rows \(ldp\): pass algorithm='joint', or 'auto'"):
             private.solve("admm")
 
     @pytest.mark.parametrize("algorithm", ["bregman", "gradient"])
-    def test_an_algorithm_that_does_not_see_rules_refuses_them(self, algorithm: str) -> None:
+    def test_an_algorithm_that_does_not_see_constraints_refuses_them(self, algorithm: str) -> None:
         with pytest.raises(ModelError, match=r"does not see constraints \(cap\): pass algorithm='joint'"):
             small().constrain("cap", lambda mechanism: mechanism <= 0.6).solve(algorithm)
 
-    def test_a_rule_on_single_rows_runs_with_admm_too(self) -> None:
+    def test_a_constraint_on_single_rows_runs_with_admm_too(self) -> None:
         capped = small().constrain("cap", lambda mechanism: mechanism <= 0.6)
         by_rows = capped.solve("admm", starts=1, max_iter=6, inner=10)
         assert by_rows.mechanism.max() <= 0.6 + 1e-7
         assert by_rows.objective <= capped.solve(starts=2).objective + 1e-6
 
-    def test_a_rule_that_cannot_hold_is_named(self) -> None:
+    def test_a_constraint_that_cannot_hold_is_named(self) -> None:
         with pytest.raises(ModelError, match="'low' cannot hold: it would have to be relaxed by 0.05"):
             small().constrain("low", lambda mechanism: mechanism <= 0.2).solve()
 
     @pytest.mark.parametrize(
-        ("rule", "message"),
+        ("constraint", "message"),
         [
             (lambda mechanism: 3.0, "constraint 'x'"),
             (lambda mechanism: cp.multiply(mechanism[0], mechanism[1]) >= 0.1, "is not DCP in x"),
         ],
     )
-    def test_what_is_no_rule_is_refused_at_once(self, rule: object, message: str) -> None:
+    def test_what_is_no_constraint_is_refused_at_once(self, constraint: object, message: str) -> None:
         with pytest.raises(ModelError, match=message):
-            small().constrain("x", rule)
+            small().constrain("x", constraint)
 
     def test_a_name_is_given_once(self) -> None:
         capped = small().constrain("cap", lambda mechanism: mechanism <= 0.6)

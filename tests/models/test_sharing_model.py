@@ -35,7 +35,7 @@ def cone_optimum(
         value, bounds = convex_penalty(penalty).expression(one)
         cost, held = cost + lam * value, [*held, *bounds]
         held += convex_penalty(within).expression(one)[1] if within else []
-    held += [rule(x[1]) for rule in inside or []]  # type: ignore[operator]
+    held += [constraint(x[1]) for constraint in inside or []]  # type: ignore[operator]
     problem = cp.Problem(cp.Minimize(cost), held)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "inaccurate": here and there it stops at 1e-8
@@ -336,7 +336,7 @@ def test_a_non_convex_loss_needs_a_penalty_above_its_curvature() -> None:
         ADMMSharing(PARTS, Y, "sigmoid").solve(rho=0.1)
 
 
-def test_a_rule_on_no_party_or_that_is_no_constraint_is_refused() -> None:
+def test_a_constraint_on_no_party_or_that_is_no_constraint_is_refused() -> None:
     with pytest.raises(ModelError, match="party=2"):
         ADMMSharing(PARTS, Y).constrain("late", lambda x: x >= 0, party=2)
     with pytest.raises(ModelError, match="not DCP"):

@@ -113,19 +113,19 @@ def test_a_constraint_joins_the_problem_and_switches_the_exact_update_off() -> N
     assert solution.duals["cap"].max() == pytest.approx(0.6, abs=1e-6)
 
 
-def test_a_rule_may_return_several_constraints_and_each_gets_a_name() -> None:
+def test_a_constraint_may_return_several_constraints_and_each_gets_a_name() -> None:
     block = projection().constrain("box", lambda mechanism: [mechanism <= 0.6, mechanism >= 0.1])
     assert {"box[0]", "box[1]"} <= set(block.declaration().constraints)
 
 
 @pytest.mark.parametrize("returned", [None, 3.0, [True], "x >= 0"])
-def test_a_rule_that_returns_no_constraint_is_refused(returned: object) -> None:
+def test_a_constraint_that_returns_no_constraint_is_refused(returned: object) -> None:
     block = projection().constrain("mine", lambda mechanism: returned)  # type: ignore[arg-type, return-value]
     with pytest.raises(ModelError, match="'mine' returned .* not a cvxpy constraint"):
         block.declaration()
 
 
-def test_a_rule_that_is_not_dcp_is_named_with_its_expression() -> None:
+def test_a_constraint_that_is_not_dcp_is_named_with_its_expression() -> None:
     block = projection().constrain("hole", lambda mechanism: cp.sum_squares(mechanism) >= 1)
     message = r"block 'projection' is not DCP in hole: 1.0 <= .* cvxpy says: .* subexpressions are not"
     with pytest.raises(ModelError, match=message):
@@ -177,7 +177,7 @@ def test_an_infeasible_block_fails_with_every_attempt_listed() -> None:
         block.solve({"y": TARGET})
 
 
-def test_a_rule_that_no_solution_satisfies_is_named_with_the_amount_it_misses_by() -> None:
+def test_a_constraint_that_no_solution_satisfies_is_named_with_the_amount_it_misses_by() -> None:
     block = projection().constrain("too much", lambda mechanism: mechanism >= 0.9)
     with pytest.raises(ModelError, match=r"block 'projection': constraint 'too much' cannot hold.* relaxed by 0\.5667"):
         block.solve({"y": TARGET})  # three entries of a third each: 0.9 - 1/3

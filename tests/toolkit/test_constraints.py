@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 import cvxpriv as cpv
 from cvxpriv import constraints
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.constraints import ReadyRule, couples_rows
+from cvxpriv.constraints import ReadyConstraint, couples_rows
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 
@@ -74,7 +74,7 @@ def brute_monotone(m: Array, k: Known) -> float:
 
 
 FLOORS = np.array([[0.1, 0.2, 0.0], [0.0, 0.3, 0.3], [0.2, 0.2, 0.2], [0.0, 0.0, 0.5]])
-RULES: dict[str, tuple[ReadyRule, Callable[[Array, Known], float]]] = {
+RULES: dict[str, tuple[ReadyConstraint, Callable[[Array, Known], float]]] = {
     "ldp": (constraints.local_differential_privacy(0.7), brute_ldp),
     "tv": (constraints.total_variation_to_prior(0.2), brute_tv),
     "mean tv": (constraints.total_variation_to_prior(0.15, average=True), brute_mean_tv),
@@ -100,8 +100,8 @@ every_rule = pytest.mark.parametrize("name", RULES)
 def test_the_violation_is_what_brute_force_finds(name: str, seed: int, sharpness: float) -> None:
     rng = np.random.default_rng(seed)
     mechanism, facts = rng.dirichlet(np.full(3, sharpness), size=4), known(rng)
-    rule, brute = RULES[name]
-    assert rule.violation(mechanism, facts) == pytest.approx(max(0.0, brute(mechanism, facts)), abs=1e-12)
+    constraint, brute = RULES[name]
+    assert constraint.violation(mechanism, facts) == pytest.approx(max(0.0, brute(mechanism, facts)), abs=1e-12)
 
 
 @every_rule
@@ -112,22 +112,22 @@ def test_the_cvxpy_form_holds_where_the_violation_is_zero_and_only_there(
 ) -> None:
     rng = np.random.default_rng(seed)
     array, facts = rng.dirichlet(np.full(3, sharpness), size=4), known(rng)
-    rule, _ = RULES[name]
+    constraint, _ = RULES[name]
     mechanism = cp.Variable(SHAPE)
     mechanism.value = array
-    missed = max(float(np.max(constraint.violation())) for constraint in rule(mechanism, facts))
-    assert (missed > 1e-12) == (rule.violation(array, facts) > 1e-12)  # rounding of sums
+    missed = max(float(np.max(one.violation())) for one in constraint(mechanism, facts))
+    assert (missed > 1e-12) == (constraint.violation(array, facts) > 1e-12)  # rounding of sums
 
 
 @every_rule
 def test_the_nearest_mechanism_that_a_solver_finds_satisfies_brute_force_and_touches_the_bound(name: str) -> None:
     rng = np.random.default_rng(0)
-    facts, rule, brute = known(rng), *RULES[name]
+    facts, constraint, brute = known(rng), *RULES[name]
     target = rng.dirichlet(np.full(3, 0.3), size=4)
-    assert brute(target, facts) > 0.05  # else the rule would not be tested
+    assert brute(target, facts) > 0.05  # else the constraint would not be tested
     mechanism = cp.Variable(SHAPE, name="m")
     rest = [mechanism >= 0, cp.sum(mechanism, axis=1) == 1]
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(mechanism - target)), rest + rule(mechanism, facts))
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(mechanism - target)), rest + constraint(mechanism, facts))
     assert problem.is_dcp(dpp=True)
     problem.solve(solver="CLARABEL", tol_feas=1e-10, tol_gap_abs=1e-10, tol_gap_rel=1e-10)
     assert brute(mechanism.value, facts) == pytest.approx(0.0, abs=1e-6)  # minimisers: the root of the gap
@@ -138,9 +138,9 @@ def test_the_nearest_mechanism_that_a_solver_finds_satisfies_brute_force_and_tou
 def test_randomised_response_is_the_most_accurate_private_mechanism(solver: str, epsilon: float) -> None:
     # Kairouz, Oh, Viswanath 2016: the largest chance of U = Y is exp(epsilon) / (exp(epsilon) + k - 1).
     mechanism = cp.Variable((3, 3), name="m")
-    rule = constraints.local_differential_privacy(epsilon)
+    constraint = constraints.local_differential_privacy(epsilon)
     rest = [mechanism >= 0, cp.sum(mechanism, axis=1) == 1]
-    value = cp.Problem(cp.Maximize(cp.trace(mechanism) / 3), rest + rule(mechanism)).solve(solver=solver)
+    value = cp.Problem(cp.Maximize(cp.trace(mechanism) / 3), rest + constraint(mechanism)).solve(solver=solver)
     assert value == pytest.approx(np.exp(epsilon) / (np.exp(epsilon) + 2.0), abs=1e-4)  # SCS's own tolerance
 
 
@@ -149,8 +149,8 @@ def test_maximal_leakage_bounds_the_chance_of_a_right_guess(bound: float) -> Non
     # sum_u max_y p(u|y) <= exp(bound), so that the trace of a 3 x 3 mechanism is at most exp(bound), and at most 3.
     mechanism = cp.Variable((3, 3), name="m")
     rest = [mechanism >= 0, cp.sum(mechanism, axis=1) == 1]
-    rule = constraints.maximal_leakage(bound)
-    value = cp.Problem(cp.Maximize(cp.trace(mechanism)), rest + rule(mechanism)).solve(solver="CLARABEL")
+    constraint = constraints.maximal_leakage(bound)
+    value = cp.Problem(cp.Maximize(cp.trace(mechanism)), rest + constraint(mechanism)).solve(solver="CLARABEL")
     assert value == pytest.approx(min(np.exp(bound), 3.0), abs=1e-6)
 
 
@@ -163,19 +163,19 @@ def test_a_mechanism_without_total_variation_is_constant_and_without_bound_is_fr
 
 
 @pytest.mark.parametrize(
-    "rule",
+    "constraint",
     [
         constraints.local_differential_privacy(1.0),
         constraints.total_variation_to_prior(0.1),
         constraints.maximal_leakage(0.5),
         constraints.monotone(),
     ],
-    ids=lambda rule: rule.name,
+    ids=lambda constraint: constraint.name,
 )
-def test_the_cone_form_grows_with_the_number_of_cells_and_no_faster(rule: ReadyRule) -> None:
+def test_the_cone_form_grows_with_the_number_of_cells_and_no_faster(constraint: ReadyConstraint) -> None:
     size = 40  # all pairs of inputs, or a marginal written out in each cell, take 64,000 coefficients
     facts = Known(np.full(size, 1 / size), np.ones(1), np.ones((1, size)))
-    problem = cp.Problem(cp.Minimize(0), rule(cp.Variable((size, size), name="m"), facts))
+    problem = cp.Problem(cp.Minimize(0), constraint(cp.Variable((size, size), name="m"), facts))
     assert problem.get_problem_data("CLARABEL")[0]["A"].nnz <= 11 * size**2
 
 
@@ -183,35 +183,35 @@ def test_extreme_bounds_stay_finite() -> None:
     identity = np.eye(3)
     mechanism = cp.Variable((3, 3))
     mechanism.value = identity
-    for rule in (constraints.local_differential_privacy(800.0), constraints.maximal_leakage(800.0)):
-        assert all(np.isfinite(constraint.violation()).all() for constraint in rule(mechanism))
+    for constraint in (constraints.local_differential_privacy(800.0), constraints.maximal_leakage(800.0)):
+        assert all(np.isfinite(one.violation()).all() for one in constraint(mechanism))
     assert constraints.local_differential_privacy(800.0).violation(identity) == 1.0  # a zero beside a one
     assert constraints.maximal_leakage(800.0).violation(identity) == 0.0
 
 
 @every_rule
-def test_a_rule_has_a_telling_name_and_survives_pickling(name: str) -> None:
-    rule, _ = RULES[name]
+def test_a_constraint_has_a_telling_name_and_survives_pickling(name: str) -> None:
+    constraint, _ = RULES[name]
     rng = np.random.default_rng(2)
     mechanism, facts = rng.dirichlet(np.ones(3), size=4), known(rng)
-    again = pickle.loads(pickle.dumps(rule))
-    assert repr(again) == repr(rule)
-    assert "0x" not in repr(rule)
-    assert again.violation(mechanism, facts) == rule.violation(mechanism, facts)
+    again = pickle.loads(pickle.dumps(constraint))
+    assert repr(again) == repr(constraint)
+    assert "0x" not in repr(constraint)
+    assert again.violation(mechanism, facts) == constraint.violation(mechanism, facts)
 
 
 def test_they_are_reached_from_the_package() -> None:
     assert cpv.constraints.local_differential_privacy(1.0).name == "local_differential_privacy(epsilon=1)"
 
 
-def test_a_symmetric_rule_has_one_equation_less_than_a_cycle_has_cells() -> None:
+def test_a_symmetric_constraint_has_one_equation_less_than_a_cycle_has_cells() -> None:
     # Cycles of the 12 cells under y: (0 1 2)(3), u: (0 2)(1): lcm(3, 2) = 6, 3, 2 and 1 cells, 5 + 2 + 1 + 0 equations.
     (constraint,) = constraints.symmetric([1, 2, 0, 3], [2, 1, 0])(cp.Variable(SHAPE))
     assert constraint.size == 8
 
 
 class TestCoupling:
-    """Which rules tie rows together."""
+    """Which constraints tie rows together."""
 
     @pytest.mark.parametrize(
         ("name", "couples"),
@@ -229,11 +229,11 @@ class TestCoupling:
             ("monotone", True),
         ],
     )
-    def test_a_ready_rule_does_as_the_documentation_says(self, name: str, couples: bool) -> None:
+    def test_a_ready_constraint_does_as_the_documentation_says(self, name: str, couples: bool) -> None:
         assert couples_rows(RULES[name][0], SHAPE, known(np.random.default_rng(0))) is couples
 
     @pytest.mark.parametrize(
-        ("rule", "couples"),
+        ("constraint", "couples"),
         [
             (lambda m: cp.sum(cp.entr(m), axis=1) >= 0.5, False),
             (lambda m: [cp.norm(m[y], 2) <= 0.8 for y in range(4)], False),
@@ -249,15 +249,15 @@ class TestCoupling:
             (constraints.symmetric([0, 1, 2, 3], [1, 0, 2]), False),
         ],
     )
-    def test_a_users_rule_is_read_off_its_cone_form(self, rule: object, couples: bool) -> None:
-        assert couples_rows(rule, SHAPE) is couples  # type: ignore[arg-type]
+    def test_a_users_constraint_is_read_off_its_cone_form(self, constraint: object, couples: bool) -> None:
+        assert couples_rows(constraint, SHAPE) is couples  # type: ignore[arg-type]
 
-    def test_a_rule_that_uses_what_is_known_receives_it(self) -> None:
+    def test_a_constraint_that_uses_what_is_known_receives_it(self) -> None:
         facts = known(np.random.default_rng(0))
         assert couples_rows(lambda m, k: k.prior @ m <= 0.7, SHAPE, facts)
         assert not couples_rows(lambda m, k: cp.multiply(k.prior[:, None], m) <= 0.7, SHAPE, facts)
 
-    def test_a_rule_that_is_not_dcp_is_refused_with_the_reason(self) -> None:
+    def test_a_constraint_that_is_not_dcp_is_refused_with_the_reason(self) -> None:
         with pytest.raises(ModelError, match=r"'mine' is not DCP\. cvxpy says: .*subexpressions are not"):
             couples_rows(lambda m: cp.sum_squares(m) >= 1, SHAPE, name="mine")
 
@@ -303,7 +303,7 @@ class TestRefusals:
             make()
 
     @pytest.mark.parametrize(
-        ("rule", "message"),
+        ("constraint", "message"),
         [
             (constraints.floor(0.4), r"row 0 of 3 outputs would sum to at least 1.2, .* 0.333333 at most"),
             (constraints.floor(np.full((2, 3), 0.1)), r"floor has shape \(2, 3\), the mechanism \(4, 3\)"),
@@ -315,17 +315,17 @@ class TestRefusals:
             (constraints.symmetric([1, 0], [1, 0, 2]), "permute 2 and 3 symbols"),
         ],
     )
-    def test_a_rule_that_does_not_fit_the_mechanism_is_refused_when_applied(
-        self, rule: ReadyRule, message: str
+    def test_a_constraint_that_does_not_fit_the_mechanism_is_refused_when_applied(
+        self, constraint: ReadyConstraint, message: str
     ) -> None:
         facts = known(np.random.default_rng(0))
         with pytest.raises(ModelError, match=message):
-            rule(cp.Variable(SHAPE), facts)
+            constraint(cp.Variable(SHAPE), facts)
         with pytest.raises(ModelError, match=message):
-            rule.violation(np.full(SHAPE, 1.0 / 3.0), facts)
+            constraint.violation(np.full(SHAPE, 1.0 / 3.0), facts)
 
-    def test_a_rule_that_needs_the_prior_says_so(self) -> None:
-        with pytest.raises(ModelError, match="needs the prior of the mechanism's inputs"):
+    def test_a_constraint_that_needs_the_prior_says_so(self) -> None:
+        with pytest.raises(ModelError, match="needs the prior of the inputs"):
             constraints.total_variation_to_prior(0.1)(cp.Variable(SHAPE))
 
     def test_a_mechanism_of_one_row_has_no_order(self) -> None:
@@ -352,7 +352,7 @@ class TestText:
             ("monotone=decreasing", "monotone(increasing=False)"),
         ],
     )
-    def test_each_form_makes_its_rule(self, text: str, name: str) -> None:
+    def test_each_form_makes_its_constraint(self, text: str, name: str) -> None:
         assert repr(constraints.parse(text)) == name
 
     @pytest.mark.parametrize("gap", [",", ", ", ";", "\t", "  "])

@@ -10,7 +10,7 @@ import pytest
 
 from cvxpriv import constraints
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Declaration, Known, Rule, with_rule
+from cvxpriv.blocks.declaration import Constraint, Declaration, Known, with_constraint
 from cvxpriv.blocks.infeasibility import Infeasibility, explain, relaxed
 from cvxpriv.errors import ModelError, SolverFailure
 
@@ -18,7 +18,7 @@ KNOWN = Known(np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.array([[0.8, 0.2], 
 NEAR = {"abs": 2e-6}  # of an amount: a slack's solver tolerance times a coefficient
 
 
-def declared(rules: Mapping[str, Rule], columns: int = 2) -> Declaration:
+def declared(constraints: Mapping[str, Constraint], columns: int = 2) -> Declaration:
     mechanism = cp.Variable((2, columns), name="m")
     target = cp.Parameter((2, columns), name="target")
     target.value = np.eye(2, columns)
@@ -30,13 +30,13 @@ def declared(rules: Mapping[str, Rule], columns: int = 2) -> Declaration:
         mechanism=mechanism,
         known=KNOWN,
     )
-    for name, rule in rules.items():
-        declaration = with_rule(declaration, "test", name, rule)
+    for name, constraint in constraints.items():
+        declaration = with_constraint(declaration, "test", name, constraint)
     return declaration
 
 
-def explained(rules: Mapping[str, Rule], columns: int = 2) -> Infeasibility:
-    found = explain(declared(rules, columns))
+def explained(constraints: Mapping[str, Constraint], columns: int = 2) -> Infeasibility:
+    found = explain(declared(constraints, columns))
     assert found is not None
     return found
 
@@ -47,7 +47,7 @@ def semidefinite(m: cp.Expression) -> cp.Constraint:
 
 @pytest.mark.filterwarnings(r"ignore:\s*Explicitly invoking")  # deprecated by cvxpy, still taken
 @pytest.mark.parametrize(
-    ("rule", "amount"),
+    ("constraint", "amount"),
     [
         (lambda m: m >= 0.6, 0.1),  # two of them share 1
         (lambda m: cp.sum(m, axis=0) >= [1.5, 1.5], 0.5),  # both share 2
@@ -67,8 +67,10 @@ def semidefinite(m: cp.Expression) -> cp.Constraint:
         (lambda m: cp.PowConeND(cp.vstack([m[0, 0], 1.0]), cp.Constant([2.0]), np.full((2, 1), 0.5)), 1.0),
     ],
 )
-def test_each_kind_of_constraint_is_relaxed_by_the_least_that_makes_it_hold(rule: Rule, amount: float | None) -> None:
-    found = explained({"mine": rule})
+def test_each_kind_of_constraint_is_relaxed_by_the_least_that_makes_it_hold(
+    constraint: Constraint, amount: float | None
+) -> None:
+    found = explained({"mine": constraint})
     (conflict,) = found.conflicts
     if amount is None:
         slack = conflict.alone["mine"]
@@ -111,14 +113,14 @@ def test_separate_conflicts_are_all_found_with_what_has_to_give_way_for_all_to_h
     assert "; all hold together with 'high' by 0.1000" in str(found)
 
 
-def test_relaxed_by_the_amounts_for_all_the_rules_hold_and_by_less_they_do_not() -> None:
-    rules = {"high": lambda m: m[0] >= 0.6, "low": lambda m: m[:, 0] <= 0.2, "tv": constraints.floor(0.3)}
-    found = explained(rules)
+def test_relaxed_by_the_amounts_for_all_the_constraints_hold_and_by_less_they_do_not() -> None:
+    asked = {"high": lambda m: m[0] >= 0.6, "low": lambda m: m[:, 0] <= 0.2, "tv": constraints.floor(0.3)}
+    found = explained(asked)
 
     def status(share: float) -> str:
-        declaration = declared(rules)
+        declaration = declared(asked)
         parts = [declaration.constraints["rows sum to 1"], declaration.constraints["not negative"]]
-        for name in rules:
+        for name in asked:
             widened = relaxed(declaration.constraints[name], cp.Constant(share * found.together.get(name, 0.0) + 1e-7))
             assert widened is not None
             parts += widened
@@ -130,13 +132,13 @@ def test_relaxed_by_the_amounts_for_all_the_rules_hold_and_by_less_they_do_not()
     assert status(0.99) == "infeasible"
 
 
-def test_a_rule_of_several_constraints_is_one_rule_with_the_largest_of_their_amounts() -> None:
+def test_a_constraint_of_several_constraints_is_one_constraint_with_the_largest_of_their_amounts() -> None:
     found = explained({"box": lambda m: [m[0] >= 0.6, m[1] >= 0.7, m <= 2.0]})
     (conflict,) = found.conflicts
     assert dict(conflict.alone) == {"box": pytest.approx(0.2, **NEAR)}
 
 
-def test_a_rule_against_a_domain_that_no_slack_widens_is_named_without_an_amount() -> None:
+def test_a_constraint_against_a_domain_that_no_slack_widens_is_named_without_an_amount() -> None:
     found = explained({"zero": lambda m: m[0, 0] == 0.0, "log": lambda m: cp.log(m[0, 0] - 0.5) >= -5.0})
     assert "'zero' by 0.5067" in str(found)  # exp(-5) + 0.5; no slack of the logarithm is enough
     assert "'log' by" not in str(found)
@@ -145,12 +147,12 @@ def test_a_rule_against_a_domain_that_no_slack_widens_is_named_without_an_amount
 def test_the_domain_of_the_objective_counts() -> None:
     x = cp.Variable(2, name="x")
     declaration = Declaration(cp.Maximize(cp.sum(cp.entr(x))), {"mass": cp.sum(x) == 1}, {"x": x}, mechanism=x)
-    found = explain(with_rule(declaration, "entropy", "out", lambda m: m[0] <= -0.5))
+    found = explain(with_constraint(declaration, "entropy", "out", lambda m: m[0] <= -0.5))
     assert found is not None
     assert found.conflicts[0].alone["out"] == pytest.approx(0.5, **NEAR)
 
 
-def test_rules_that_can_hold_are_not_blamed() -> None:
+def test_constraints_that_can_hold_are_not_blamed() -> None:
     assert explain(declared({"floor": constraints.floor(0.2), "cap": lambda m: m <= 0.8})) is None
 
 
@@ -158,11 +160,11 @@ def test_a_floor_that_leaves_a_single_mechanism_is_not_blamed() -> None:
     assert explain(declared({"floor": constraints.floor(0.5)})) is None
 
 
-def test_a_block_that_fails_without_its_rules_is_not_explained_by_them() -> None:
+def test_a_block_that_fails_without_its_constraints_is_not_explained_by_them() -> None:
     x = cp.Variable(2, name="x")
     own = {"mass": cp.sum(x) == 1, "high": x >= 0.9}
     declaration = Declaration(cp.Minimize(cp.sum(x)), own, {"x": x}, mechanism=x)
-    assert explain(with_rule(declaration, "own", "rule", lambda m: m <= 0.5)) is None
+    assert explain(with_constraint(declaration, "own", "constraint", lambda m: m <= 0.5)) is None
 
 
 def test_a_constraint_of_an_unknown_kind_is_not_relaxed() -> None:
@@ -170,7 +172,7 @@ def test_a_constraint_of_an_unknown_kind_is_not_relaxed() -> None:
     assert relaxed(unknown, cp.Constant(0.1)) is None
 
 
-def projection(rules: tuple[tuple[str, Rule], ...], columns: int = 2) -> Block:
+def projection(constraints: tuple[tuple[str, Constraint], ...], columns: int = 2) -> Block:
     def declare(_: object) -> Declaration:
         return declared({}, columns)
 
@@ -184,8 +186,8 @@ def projection(rules: tuple[tuple[str, Rule], ...], columns: int = 2) -> Block:
         repair=lambda values, view: values,
         write=lambda solution, view: {"m": solution.values["m"]},
     )
-    for name, rule in rules:
-        block = block.constrain(name, rule)
+    for name, constraint in constraints:
+        block = block.constrain(name, constraint)
     return block
 
 
@@ -228,19 +230,19 @@ class TestBlock:
 
 
 class TestRules:
-    """What a rule may take and return."""
+    """What a constraint may take and return."""
 
-    def test_a_rule_with_two_arguments_receives_what_is_known(self) -> None:
+    def test_a_constraint_with_two_arguments_receives_what_is_known(self) -> None:
         seen: list[object] = []
 
-        def rule(mechanism: cp.Expression, facts: Known) -> cp.Constraint:
+        def constraint(mechanism: cp.Expression, facts: Known) -> cp.Constraint:
             seen.append(facts)
             return mechanism >= 0.1
 
-        declared({"mine": rule})
+        declared({"mine": constraint})
         assert seen == [KNOWN]
 
-    def test_a_second_argument_with_a_default_is_the_rules_own_unless_it_is_called_known(self) -> None:
+    def test_a_second_argument_with_a_default_is_the_constraints_own_unless_it_is_called_known(self) -> None:
         seen: list[object] = []
 
         def own(mechanism: cp.Expression, least: float = 0.1) -> cp.Constraint:
@@ -255,42 +257,44 @@ class TestRules:
         assert seen == [0.1, KNOWN]
 
     @pytest.mark.parametrize(
-        ("rule", "shown"),
+        ("constraint", "shown"),
         [
-            (lambda: 1, r"takes \(\): a rule takes the mechanism"),
-            (lambda a, b, c: a >= 0, r"takes \(a, b, c\): a rule takes the mechanism, or"),
+            (lambda: 1, r"takes \(\): a constraint takes the mechanism"),
+            (lambda a, b, c: a >= 0, r"takes \(a, b, c\): a constraint takes the mechanism, or"),
             (lambda a, *, b: a >= 0, r"takes \(a, \*, b\)"),
             (0.01, "is 0.01, no function"),
         ],
     )
-    def test_a_rule_of_another_arity_is_refused(self, rule: Rule, shown: str) -> None:
+    def test_a_constraint_of_another_arity_is_refused(self, constraint: Constraint, shown: str) -> None:
         with pytest.raises(ModelError, match=f"constraint 'mine' {shown}"):
-            declared({"mine": rule})
+            declared({"mine": constraint})
 
-    def test_a_rule_that_raises_is_named_with_what_it_raised(self) -> None:
-        with pytest.raises(ModelError, match=r"constraint 'mine' raised .*: .*; a rule takes the mechanism") as caught:
+    def test_a_constraint_that_raises_is_named_with_what_it_raised(self) -> None:
+        with pytest.raises(
+            ModelError, match=r"constraint 'mine' raised .*: .*; a constraint takes the mechanism"
+        ) as caught:
             declared({"mine": lambda m: 0 <= m <= 1})
         assert caught.value.__cause__ is not None
         with pytest.raises(ModelError, match="constraint 'mine' raised KeyError: 'x'"):
             declared({"mine": lambda m: {}["x"]})
 
-    def test_a_ready_rule_that_does_not_fit_is_named(self) -> None:
+    def test_a_ready_constraint_that_does_not_fit_is_named(self) -> None:
         with pytest.raises(ModelError, match="constraint 'low': floor: row 0 of 2 outputs"):
             declared({"low": constraints.floor(0.6)})
 
-    def test_a_rule_that_returns_no_constraint_at_all_is_refused(self) -> None:
+    def test_a_constraint_that_returns_no_constraint_at_all_is_refused(self) -> None:
         with pytest.raises(ModelError, match="'mine' returned list, not a cvxpy constraint"):
             declared({"mine": lambda m: []})
 
-    def test_variables_and_empty_parameters_of_a_rules_own_are_refused(self) -> None:
+    def test_variables_and_empty_parameters_of_a_constraints_own_are_refused(self) -> None:
         own, empty = cp.Variable(name="t"), cp.Parameter(name="a")
         with pytest.raises(ModelError, match=r"'mine' brings variables of its own \(t\)"):
             declared({"mine": lambda m: m <= own})
         with pytest.raises(ModelError, match="'mine' has Parameters without values: set the value of a"):
             declared({"mine": lambda m: m <= empty})
 
-    def test_a_rule_that_needs_what_is_known_is_refused_where_nothing_is(self) -> None:
+    def test_a_constraint_that_needs_what_is_known_is_refused_where_nothing_is(self) -> None:
         x = cp.Variable(2, name="x")
         declaration = Declaration(cp.Minimize(cp.sum(x)), {"mass": cp.sum(x) == 1}, {"x": x}, mechanism=x)
         with pytest.raises(ModelError, match="the block knows nothing beside the mechanism"):
-            with_rule(declaration, "plain", "mine", lambda m, known: m >= 0)
+            with_constraint(declaration, "plain", "mine", lambda m, known: m >= 0)

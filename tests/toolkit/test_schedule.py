@@ -145,7 +145,7 @@ def test_history_has_a_row_for_each_block_and_each_iteration_of_each_start() -> 
     assert len(here.history.frame(start=1)) == 4
 
 
-def test_the_stopping_rules_say_what_their_names_say() -> None:
+def test_the_stopping_constraints_say_what_their_names_say() -> None:
     before, after = {"a": np.zeros((2, 3))}, {"a": np.array([[0.0, 0.1, 0.0], [0.0, 0.0, 0.0]])}
     measured = {"f": np.array([1.0, 3.0])}
     assert Moved("a", 0.05)(1, before, after, measured).tolist() == [False, True]

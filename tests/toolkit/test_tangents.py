@@ -219,7 +219,7 @@ def test_a_cross_check_takes_the_last_cuts_and_certifies_the_bound() -> None:
     assert solution.objective - GAP * 2 <= certified["HIGHS"] <= solution.objective
 
 
-def test_a_rule_works_with_tangents() -> None:
+def test_a_constraint_works_with_tangents() -> None:
     cap = 0.5
     _, exact = joint(divergence("js")).constrain("cap", lambda mechanism: mechanism <= cap).solve(VIEW)
     values, cut = joint(without_form("js")).constrain("cap", lambda mechanism: mechanism <= cap).solve(VIEW)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep
 from cvxpriv.schedules.stopping import Below
@@ -20,18 +20,29 @@ from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
 
-__all__ = ["LOOP", "Rules", "blocks", "initial_state", "measure", "one_pass", "residuals_with_rules", "schedule"]
+__all__ = [
+    "LOOP",
+    "Constraints",
+    "blocks",
+    "initial_state",
+    "measure",
+    "one_pass",
+    "residuals_with_constraints",
+    "schedule",
+]
 
 #: The name under which the loop stands in a run's history.
 LOOP = "pass"
 
-#: (party, name, rule) of every constraint that a user added.
-Rules = tuple[tuple[int, str, Rule], ...]
+#: (party, name, constraint) of every constraint that a user added.
+Constraints = tuple[tuple[int, str, Constraint], ...]
 
 
-def one_pass(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules = ()) -> list[AnyStep]:
+def one_pass(
+    problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints = ()
+) -> list[AnyStep]:
     """Return the steps of SHARING Algorithm 1."""
-    x = [constrained(party(problem, scheme, factors, m), m, rules) for m in range(problem.parties)]
+    x = [constrained(party(problem, scheme, factors, m), m, constraints) for m in range(problem.parties)]
     parties = Sweep(x, name="parties") if scheme.in_turn else Parallel(x, name="parties")  # lines 1-6
     z = centre(problem, scheme)  # line 10
     y = dual(problem, scheme)  # line 11
@@ -47,14 +58,14 @@ def schedule(
     limit: int,
     adapt_rho: bool = False,
     accelerate: bool = False,
-    rules: Rules = (),
+    constraints: Constraints = (),
 ) -> Loop:
     """Return the whole algorithm: passes until the KKT residual of (1) is at most `tol`.
 
     An accelerated pass begins with z: what follows a pass is then determined by x and y alone, and the first x-step
     of the plain order, from x = z = y = 0, leaves x where it is.
     """
-    parties, z, y = one_pass(problem, scheme, factors, rules)
+    parties, z, y = one_pass(problem, scheme, factors, constraints)
     steps = [z, y, parties] if accelerate else [parties, z, y]
     if adapt_rho:
         steps.append(balancing.balance(problem, factors))
@@ -62,23 +73,25 @@ def schedule(
         Sweep(steps),
         stop=Below("kkt", tol),
         limit=limit,
-        measure=measure(problem, scheme, factors, rules),
+        measure=measure(problem, scheme, factors, constraints),
         accelerate=Anderson(problem, scheme, factors) if accelerate else None,
         name=LOOP,
     )
 
 
-def blocks(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules = ()) -> dict[str, Block]:
-    """Return the model's blocks by name; a party's carries the rules on its coefficients."""
-    several = [constrained(party(problem, scheme, factors, m), m, rules) for m in range(problem.parties)]
+def blocks(
+    problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints = ()
+) -> dict[str, Block]:
+    """Return the model's blocks by name; a party's carries the constraints on its coefficients."""
+    several = [constrained(party(problem, scheme, factors, m), m, constraints) for m in range(problem.parties)]
     return {block.name: block for block in (*several, centre(problem, scheme))}
 
 
-def constrained(block: Block, m: int, rules: Rules) -> Block:
-    """Return the block of party m with its rules."""
-    for party_number, name, rule in rules:
+def constrained(block: Block, m: int, constraints: Constraints) -> Block:
+    """Return the block of party m with its constraints."""
+    for party_number, name, constraint in constraints:
         if party_number == m:
-            block = block.constrain(name, rule)
+            block = block.constrain(name, constraint)
     return block
 
 
@@ -90,11 +103,11 @@ def initial_state(problem: Problem, rho: float) -> dict[str, Array]:
     return {**coefficients, **shares, "z": zeros, "y": zeros, "rho": np.array([rho]), "passes": np.zeros(1)}
 
 
-def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules = ()) -> Measure:
+def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints = ()) -> Measure:
     """Return the figures of a state, per start: objective, primal, stationarity, kkt; V^t for a non-convex loss."""
 
     def one(view: Values) -> dict[str, float]:
-        found = residuals_with_rules(problem, scheme, factors, view, rules)
+        found = residuals_with_constraints(problem, scheme, factors, view, constraints)
         x = [view[f"x/{m}"] for m in range(problem.parties)]
         figures = {
             "objective": problem.value_at(total_share(view, problem.parties), x),
@@ -116,18 +129,18 @@ def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: 
     return figures
 
 
-def residuals_with_rules(
-    problem: Problem, scheme: Scheme, factors: Sequence[Factor], view: Values, rules: Rules
+def residuals_with_constraints(
+    problem: Problem, scheme: Scheme, factors: Sequence[Factor], view: Values, constraints: Constraints
 ) -> kkt.SharingResiduals:
-    """Return the residuals of one start; of a party with rules, those of its own block where it stands.
+    """Return the residuals of one start; of a party with constraints, those of its own block where it stands.
 
     A user's constraint has no closed distance: the party is stationary where its block would stay.
     """
     found = kkt.residuals(problem, factors, view)
-    if not rules:
+    if not constraints:
         return found
     stationarity = list(found.stationarity)
-    for m in {number for number, _, _ in rules}:
-        block = constrained(party(problem, scheme, factors, m), m, rules)
+    for m in {number for number, _, _ in constraints}:
+        block = constrained(party(problem, scheme, factors, m), m, constraints)
         stationarity[m] = block.residual(view, view).largest
     return replace(found, stationarity=tuple(stationarity))

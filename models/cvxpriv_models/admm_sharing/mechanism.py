@@ -26,7 +26,7 @@ from cvxpriv.schedules.stopping import Never
 from cvxpriv.solvers.chain import Solution
 
 from . import blocks, sensitivity
-from .algorithm import LOOP, Rules, constrained
+from .algorithm import LOOP, Constraints, constrained
 from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
@@ -130,7 +130,12 @@ def initial_state(problem: Problem, rho: float) -> dict[str, Array]:
 
 
 def private_passes(
-    problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules, release: ShareRelease, epochs: int
+    problem: Problem,
+    scheme: Scheme,
+    factors: Sequence[Factor],
+    constraints: Constraints,
+    release: ShareRelease,
+    epochs: int,
 ) -> Loop:
     """Return the passes, each z, y, then every party's step and release.
 
@@ -140,7 +145,7 @@ def private_passes(
     parties = [
         Sweep(
             [
-                *_kept_at_home(problem, scheme, factors, m, rules),
+                *_kept_at_home(problem, scheme, factors, m, constraints),
                 draw(problem, scheme, factors[m], m, release),
                 *([_shrinking(problem, m)] if release.shrink else []),
             ],
@@ -152,9 +157,9 @@ def private_passes(
     return Loop(Sweep([centre, dual, together, _count()]), Never(), epochs, _public_figures(problem), name=LOOP)
 
 
-def last_step(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rules: Rules) -> Sweep:
+def last_step(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints) -> Sweep:
     """Return what follows the last release: every party fits once more, and releases nothing."""
-    parties = [Sweep(_kept_at_home(problem, scheme, factors, m, rules)) for m in range(problem.parties)]
+    parties = [Sweep(_kept_at_home(problem, scheme, factors, m, constraints)) for m in range(problem.parties)]
     return Sweep([*_centre(problem, scheme), Parallel(parties, name="parties")])
 
 
@@ -191,7 +196,7 @@ def _centre(problem: Problem, scheme: Scheme) -> tuple[Public, Public]:
 
 
 def _kept_at_home(
-    problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int, rules: Rules
+    problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int, constraints: Constraints
 ) -> tuple[Block, Update]:
     """A party's step, whose share stays with it, and the mean of its coefficients since the first release.
 
@@ -203,7 +208,7 @@ def _kept_at_home(
         count = np.maximum(view["passes"], 1.0)[:, None]
         return {mean: view[mean] + (view[x] - view[mean]) / count}
 
-    block = _private(constrained(blocks.party(problem, scheme, factors, m), m, rules), m)
+    block = _private(constrained(blocks.party(problem, scheme, factors, m), m, constraints), m)
     return block, Update(mean, averaged, frozenset({x, mean, "passes"}), frozenset({mean}))
 
 

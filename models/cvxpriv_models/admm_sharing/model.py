@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, suggest
@@ -97,18 +97,18 @@ class ADMMSharing:
     ) -> None:
         self.problem = Problem.of(parts, y, loss, penalty, lam, weights, sets)
         self.factors = tuple(Factor(part) for part in self.problem.parts)
-        self.rules: algorithm.Rules = ()
+        self.constraints: algorithm.Constraints = ()
 
     def __repr__(self) -> str:
         return f"ADMMSharing({self.problem!r})"
 
-    def constrain(self, name: str, rule: Rule, party: int = 0) -> ADMMSharing:
+    def constrain(self, name: str, constraint: Constraint, party: int = 0) -> ADMMSharing:
         """Return this model with one more constraint on the coefficients of one party: its X_m, SHARING (2).
 
         Parameters
         ----------
         name : str
-        rule : callable
+        constraint : callable
             x_m, a cvxpy expression (d_m,), to a constraint or several: `lambda x: cvxpy.sum(x) == 1`.
         party : int
             m, from 0.
@@ -116,14 +116,14 @@ class ADMMSharing:
         Raises
         ------
         ModelError
-            No such party, the name is taken, or the rule returns no convex constraint.
+            No such party, the name is taken, or the function returns no convex constraint.
         """
         if party not in range(self.problem.parties):
             raise ModelError(f"party={party!r} is not one of 0..{self.problem.parties - 1}")
         other = object.__new__(type(self))
         other.problem, other.factors = self.problem, self.factors
-        other.rules = (*self.rules, (party, name, rule))
-        blocks = algorithm.blocks(self.problem, scheme_named("averaged"), self.factors, other.rules)
+        other.constraints = (*self.constraints, (party, name, constraint))
+        blocks = algorithm.blocks(self.problem, scheme_named("averaged"), self.factors, other.constraints)
         blocks[f"x/{party}"].declaration()  # refuses here what is no constraint, or not DCP
         return other
 
@@ -198,7 +198,7 @@ class ADMMSharing:
             limit=max_iter,
             adapt_rho=adapt_rho,
             accelerate=anderson,
-            rules=self.rules,
+            constraints=self.constraints,
         )
         bar = iter(track(range(max_iter), total=max_iter, description="passes", shown=progress))
 
@@ -283,7 +283,9 @@ class ADMMSharing:
     def _finished(self, state: Values, context: Context, settings: Settings, seconds: float) -> SharingRun:
         problem, report = self.problem, context.reports[algorithm.LOOP]
         coefficients = [state[f"x/{m}"] for m in range(problem.parties)]
-        found = algorithm.residuals_with_rules(problem, scheme_named(settings.scheme), self.factors, state, self.rules)
+        found = algorithm.residuals_with_constraints(
+            problem, scheme_named(settings.scheme), self.factors, state, self.constraints
+        )
         return SharingRun(
             coefficients,
             problem.loss.name,
@@ -294,11 +296,11 @@ class ADMMSharing:
             iterations=int(report.iterations[0]),
             objective=problem.objective(coefficients),
             kkt=found,
-            gap=float("inf") if self.rules else kkt.duality_gap(problem, state),
+            gap=float("inf") if self.constraints else kkt.duality_gap(problem, state),
             seconds=seconds,
             problem=problem,
             log=context.history,
-            rules=self.rules,
+            constraints=self.constraints,
             interrupted=context.interrupted,
         )
 

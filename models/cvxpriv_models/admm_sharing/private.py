@@ -155,7 +155,7 @@ def solve_private(
         rho=rho,
         shrink=shrink,
     )
-    require_bounded(model.problem, settings, ruled=bool(model.rules))
+    require_bounded(model.problem, settings, constrained=bool(model.constraints))
     model.require_guarantee(scheme_named(scheme), settings.rho)
     parts = bounds.within(model.problem, adjacency, settings.bounds, clip_data)
     problem = replace(model.problem, parts=parts)
@@ -184,15 +184,15 @@ def _passes(
         flipped = run_schedule(labels.flipping(epsilon), {labels.LABELS: problem.y[None]}, context)[labels.LABELS][0]
         loss = labels.unbiased(problem.loss, labels.flip_probability(epsilon))
         problem = replace(problem, y=flipped, loss=loss)
-    release = _release(problem, scheme, settings, ruled=bool(model.rules))
-    loop = mechanism.private_passes(problem, scheme, factors, model.rules, release, settings.epochs)
+    release = _release(problem, scheme, settings, constrained=bool(model.constraints))
+    loop = mechanism.private_passes(problem, scheme, factors, model.constraints, release, settings.epochs)
     state = run_schedule(loop, mechanism.initial_state(problem, settings.rho), context)
     if not context.interrupted:
-        state = run_schedule(mechanism.last_step(problem, scheme, factors, model.rules), state, context)
+        state = run_schedule(mechanism.last_step(problem, scheme, factors, model.constraints), state, context)
     return {**single(state, 0), labels.LABELS: problem.y, "weights": problem.weights}
 
 
-def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings, ruled: bool) -> mechanism.ShareRelease:
+def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings, constrained: bool) -> mechanism.ShareRelease:
     """How shares are released: every release has the same part of what the labels leave of the budget."""
     if settings.labels == "held":
         together = mu_beside(settings.epsilon, settings.delta, [FOR_LABELS * settings.epsilon])
@@ -203,7 +203,7 @@ def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings, ruled:
         mu=together / float(np.sqrt(count)),
         adjacency=settings.adjacency,
         bounds=settings.bounds,
-        kappas=kappas(problem, scheme, settings.rho, ruled),
+        kappas=kappas(problem, scheme, settings.rho, constrained),
         clip=settings.clip,
         clip_entries=settings.clip_entries,
         printed=settings.noise == "printed",

@@ -61,7 +61,7 @@ class PrivateSharingRun(Fitted):
     ----------
     settings : PrivateSettings
     accounting : Accounting
-        Of the ledger: exact composition, the looser rules beside it, and Corollary 1 as printed.
+        Of the ledger: exact composition, the looser constraints beside it, and Corollary 1 as printed.
     ledger : tuple of Release
         Every release: of which party in which pass, what it costs, and whom.
     released : mapping of str to ndarray
@@ -130,7 +130,7 @@ class PrivateSharingRun(Fitted):
         if model is not None:
             self._require_fitted(model)
             view = {**view, **{f"x/{m}": x for m, x in enumerate(self.coefficients)}}
-            blocks = algorithm.blocks(model.problem, scheme, model.factors, model.rules)
+            blocks = algorithm.blocks(model.problem, scheme, model.factors, model.constraints)
             cases = [case_of_block(block, view) for name, block in blocks.items() if name != "z"]
         if problem.loss.expression is not None:
             problem, view = sampled(problem, view, rows, seed)

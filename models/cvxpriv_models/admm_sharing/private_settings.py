@@ -90,25 +90,25 @@ def settings_of(
     )
 
 
-def kappas(problem: Problem, scheme: Scheme, rho: float, ruled: bool) -> tuple[float, ...]:
+def kappas(problem: Problem, scheme: Scheme, rho: float, constrained: bool) -> tuple[float, ...]:
     """Return lam c / rho of each party whose step is the ridge step of a public target; 0 for the others.
 
     A user's constraint makes it another step, and the proximal scheme holds on to the party's own, private,
     coefficients.
     """
-    if scheme.proximal or ruled:
+    if scheme.proximal or constrained:
         return (0.0,) * problem.parties
     return tuple(problem.lam * (one.ridge or 0.0) / rho for one in problem.penalties)
 
 
-def require_bounded(problem: Problem, settings: PrivateSettings, ruled: bool) -> None:
+def require_bounded(problem: Problem, settings: PrivateSettings, constrained: bool) -> None:
     """Refuse a run whose sensitivity nothing bounds, and labels that cannot be flipped.
 
     Parameters
     ----------
     problem : Problem
     settings : PrivateSettings
-    ruled : bool
+    constrained : bool
         Whether a user's constraint is on some party's coefficients.
 
     Raises
@@ -127,7 +127,7 @@ def require_bounded(problem: Problem, settings: PrivateSettings, ruled: bool) ->
             f"adjacency={settings.adjacency!r} without a bound: one neighbour could move a share without limit, and no "
             f"noise hides that. Pass {name}, a public bound of the data, or clip, the norm to which shares are clipped"
         )
-    if not all(kappas(problem, scheme, settings.rho, ruled)):
+    if not all(kappas(problem, scheme, settings.rho, constrained)):
         raise PrivacyError(
             "the sensitivity of a step is bounded only for penalty='l2' with lam > 0, without constrain, and for a "
             f"scheme other than 'proximal_jacobi': here {problem!r}, scheme={scheme.name!r}. Pass clip, the norm to "

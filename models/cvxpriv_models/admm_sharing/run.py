@@ -24,7 +24,7 @@ from cvxpriv.runs.saved import write_run
 from cvxpriv.schedules.history import History
 
 from . import algorithm
-from .algorithm import Rules
+from .algorithm import Constraints
 from .blocks import centre
 from .factor import Factor
 from .kkt import SharingResiduals
@@ -125,7 +125,7 @@ class SharingRun(Fitted):
     problem : Problem, optional
         None in a run read from a file: the parties' columns are not in it.
     log : History
-    rules : tuple
+    constraints : tuple
     interrupted : bool
         Whether the keyboard or a callback ended the solve.
     """
@@ -140,7 +140,7 @@ class SharingRun(Fitted):
     seconds: float
     problem: Problem | None = None
     log: History = field(default_factory=History, repr=False)
-    rules: Rules = ()
+    constraints: Constraints = ()
     interrupted: bool = False
 
     @property
@@ -158,7 +158,7 @@ class SharingRun(Fitted):
 
     def blocks(self) -> dict[str, Block]:
         """Return the model's blocks by name, as the scheme of this run has them."""
-        return algorithm.blocks(self._problem(), scheme_named(self.settings.scheme), self.factors, self.rules)
+        return algorithm.blocks(self._problem(), scheme_named(self.settings.scheme), self.factors, self.constraints)
 
     def certify(
         self,
@@ -214,7 +214,7 @@ class SharingRun(Fitted):
             "kkt": asdict(self.kkt),
             "gap": self.gap if np.isfinite(self.gap) else None,
             "seconds": self.seconds,
-            "constraints": [name for _, name, _ in self.rules],
+            "constraints": [name for _, name, _ in self.constraints],
         }
         return write_run(path, "ADMMSharing", document)
 

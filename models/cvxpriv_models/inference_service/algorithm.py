@@ -28,7 +28,7 @@ from .blocks import accuracy_block, marginal, row
 from .bregman import bregman_marginal, bregman_mechanism
 from .gradient import ascent
 from .joint import joint
-from .measured import Risen, Rules, measure, objective, rises, ruled, with_rules
+from .measured import Constraints, Risen, constrained, measure, objective, rises, with_constraints
 from .nested_sweeps import OUTER, SOLVED, STILL, Options, consistent, keep, nested
 from .problem import Problem
 
@@ -39,10 +39,10 @@ AUTO = "auto"
 JOINT = "joint steps"
 
 
-def alternating_direction(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
+def alternating_direction(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
     """IAS Algorithm 1 with lambda <- lambda - rho delta."""
     rho = options.rho
-    rows = _rows(problem, rho, rules)
+    rows = _rows(problem, rho, constraints)
     p_u = marginal(problem, rho)
     multiplier = Update(
         "lambda",
@@ -50,17 +50,17 @@ def alternating_direction(problem: Problem, options: Options, rules: Rules = ())
         reads=frozenset({"lam", "q", "mechanism"}),
         writes=frozenset({"lam"}),
     )
-    return nested(problem, [*rows, p_u, multiplier], options, rules, partial(closed_form.sweep, problem, rho=rho))
+    return nested(problem, [*rows, p_u, multiplier], options, constraints, partial(closed_form.sweep, problem, rho=rho))
 
 
-def joint_steps(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
+def joint_steps(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
     """The convex-concave procedure: (10) solved exactly, then (9); a step that lowers F is not taken."""
-    converged: Stop = Risen(partial(objective, problem), SOLVED) if rules else Below("kkt", options.tol)
+    converged: Stop = Risen(partial(objective, problem), SOLVED) if constraints else Below("kkt", options.tol)
     return Loop(
-        joint_step(problem, rules),
+        joint_step(problem, constraints),
         stop=AnyOf((converged, Moved("mechanism", STILL))),
         limit=options.max_iter,
-        measure=ruled(problem, rules) if rules else measure(problem),
+        measure=constrained(problem, constraints) if constraints else measure(problem),
         accept=partial(rises, problem),
         # Where f is made of straight pieces plain steps end by themselves, at a vertex.
         accelerate=squarem(problem) if options.accelerate and problem.divergence.smooth else None,
@@ -68,12 +68,12 @@ def joint_steps(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
     )
 
 
-def joint_step(problem: Problem, rules: Rules = ()) -> Sweep:
+def joint_step(problem: Problem, constraints: Constraints = ()) -> Sweep:
     """One joint step: (10) solved for the mechanism and q, then (9)."""
-    return Sweep([with_rules(joint(problem), rules), accuracy_block(problem)])
+    return Sweep([with_constraints(joint(problem), constraints), accuracy_block(problem)])
 
 
-def bregman(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
+def bregman(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
     """IAS (29): the leakage is linearised in the rows, kernels (c/2)||.||^2 hold them near."""
     rho, c = options.rho, options.c
     rows = [bregman_mechanism(problem, index, rho, c) for index in range(problem.p_y.size)]
@@ -83,10 +83,10 @@ def bregman(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
         reads=frozenset({"lam", "q", "mechanism"}),
         writes=frozenset({"lam"}),
     )
-    return nested(problem, [*rows, bregman_marginal(problem, rho, c), multiplier], options, rules)
+    return nested(problem, [*rows, bregman_marginal(problem, rho, c), multiplier], options, constraints)
 
 
-def gradient(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
+def gradient(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
     """Projected gradient ascent, the paper's GA: a fixed step as in IAS IV-B, or a line search."""
     step = Update(
         "gradient",
@@ -99,7 +99,7 @@ def gradient(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
     return Loop(body, stop, options.max_iter, measure(problem), name=OUTER)
 
 
-def printed(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
+def printed(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:
     """Algorithm 1 with (19) as printed, lambda <- lambda + rho delta: the multiplier runs away (docs/errata.md)."""
     rho = options.rho
 
@@ -107,10 +107,12 @@ def printed(problem: Problem, options: Options, rules: Rules = ()) -> Loop:
         return {"lam": state["lam"] + rho * (state["q"] - problem.p_y @ state["mechanism"])}
 
     multiplier = Update("lambda", climbing, frozenset({"lam", "q", "mechanism"}), frozenset({"lam"}))
-    return nested(problem, [*_rows(problem, rho, rules), marginal(problem, rho), multiplier], options, rules)
+    return nested(
+        problem, [*_rows(problem, rho, constraints), marginal(problem, rho), multiplier], options, constraints
+    )
 
 
-ALGORITHMS: Mapping[str, Callable[[Problem, Options, Rules], Loop]] = {
+ALGORITHMS: Mapping[str, Callable[[Problem, Options, Constraints], Loop]] = {
     "admm": alternating_direction,
     "joint": joint_steps,
     "bregman": bregman,
@@ -118,14 +120,14 @@ ALGORITHMS: Mapping[str, Callable[[Problem, Options, Rules], Loop]] = {
     "printed": printed,
 }
 
-#: Which of them may run with rules that do not couple rows; rules that do need "joint".
-ROW_RULES = ("admm", "printed")
+#: Which of them may run with constraints that do not couple rows; constraints that do need "joint".
+ROW_CONSTRAINTS = ("admm", "printed")
 
 
-def schedule(problem: Problem, algorithm: str, options: Options, rules: Rules = ()) -> Loop:
+def schedule(problem: Problem, algorithm: str, options: Options, constraints: Constraints = ()) -> Loop:
     """Return an algorithm by name; "auto" is no schedule but several (`cvxpriv_models.inference_service.solving`)."""
     require_algorithm(algorithm)
-    return ALGORITHMS[algorithm](problem, options, rules)
+    return ALGORITHMS[algorithm](problem, options, constraints)
 
 
 def require_algorithm(algorithm: object) -> None:
@@ -141,12 +143,14 @@ def require_algorithm(algorithm: object) -> None:
         raise ModelError(f"algorithm={algorithm!r} is not an algorithm of this model: {known}")
 
 
-def blocks(problem: Problem, rho: float = 1.0, rules: Rules = ()) -> dict[str, Block]:
-    """Return the model's blocks by name; with rules, those that can carry them do and the rows are left out."""
-    rows = [] if rules else _rows(problem, rho)
-    every = (accuracy_block(problem), *rows, marginal(problem, rho), with_rules(joint(problem), rules))
+def blocks(problem: Problem, rho: float = 1.0, constraints: Constraints = ()) -> dict[str, Block]:
+    """Return the model's blocks by name; with constraints, those that can carry them do and the rows are left out."""
+    rows = [] if constraints else _rows(problem, rho)
+    every = (accuracy_block(problem), *rows, marginal(problem, rho), with_constraints(joint(problem), constraints))
     return {block.name: block for block in every}
 
 
-def _rows(problem: Problem, rho: float, rules: Rules = ()) -> list[Block]:
-    return [with_rules(row(problem, index, rho, bool(rules)), rules) for index in range(problem.p_y.size)]
+def _rows(problem: Problem, rho: float, constraints: Constraints = ()) -> list[Block]:
+    return [
+        with_constraints(row(problem, index, rho, bool(constraints)), constraints) for index in range(problem.p_y.size)
+    ]

@@ -85,8 +85,8 @@ def row(problem: Problem, index: int, rho: float, whole: bool = False) -> Block:
         i.
     rho : float
     whole : bool
-        Declare the whole mechanism, of which the objective sees row i only. A user's rules can then be added: where
-        no rule couples rows, what row i may be does not depend on the others.
+        Declare the whole mechanism, of which the objective sees row i only. A user's constraints can then be added:
+        where no constraint couples rows, what row i may be does not depend on the others.
     """
     n_y, n_u = problem.p_y.size, problem.size_u
     share = float(problem.p_y[index])

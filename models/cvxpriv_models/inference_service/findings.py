@@ -52,7 +52,7 @@ def formula_of(found: ServiceStudy) -> str:
 
 def promise(found: ServiceStudy) -> str:
     """Return what the figures mean, and, under local differential privacy, what holds for each person."""
-    local = [text for text in found.rules if text.partition("=")[0].strip().lower() == "ldp"]
+    local = [text for text in found.constraints if text.partition("=")[0].strip().lower() == "ldp"]
     if not local:
         return STATEMENT
     strictest = min(local, key=lambda text: float(text.partition("=")[2]))
@@ -103,7 +103,7 @@ def _figures(found: ServiceStudy) -> str:
     )
     kkt, effort = effort_rows(found)
     gap = ["gap", "", f"{residual(run.gap)} nats", "at most, while the server reads U as it does now"]
-    if found.rules:  # a solver's point has an accurate value and inaccurate derivatives
+    if found.constraints:  # a solver's point has an accurate value and inaccurate derivatives
         gap[-1] += f"; {kkt[-1]}"
         kkt[-1] = "at the solver's point; the gap decides"
     rows += [kkt, gap, effort]
@@ -117,7 +117,7 @@ def _leaked(found: ServiceStudy, leakage: float) -> str:
 
 
 def _constraints(found: ServiceStudy) -> list[str]:
-    if not found.rules:
+    if not found.constraints:
         return []
-    rows = [[text, f"missed by {residual(found.violations[text])}"] for text in found.rules]
+    rows = [[text, f"missed by {residual(found.violations[text])}"] for text in found.constraints]
     return ["Constraints\n" + table([], rows)]

@@ -9,7 +9,7 @@ from cvxpriv.solvers.registry import solver_spec
 
 from . import kkt
 from .joint import joint
-from .measured import Rules, with_rules
+from .measured import Constraints, with_constraints
 from .problem import Problem
 
 __all__ = ["certified_gap"]
@@ -18,23 +18,24 @@ __all__ = ["certified_gap"]
 ASKED = ("ECOS", "CLARABEL", "SCS")
 
 
-def certified_gap(problem: Problem, state: Values, rules: Rules = ()) -> float:
+def certified_gap(problem: Problem, state: Values, constraints: Constraints = ()) -> float:
     """Return an upper bound of F* - F of (10) at a state's mechanism and its own posterior.
 
-    Without rules the bound comes from tangents of F (`kkt.joint_gap`). With rules it is the bound that a solver's dual,
-    made exactly feasible, certifies; where no solver's dual can be, that without rules, which holds and is loose.
+    Without constraints the bound comes from tangents of F (`kkt.joint_gap`). With constraints it is the bound that a
+    solver's dual, made exactly feasible, certifies; where no solver's dual can be, that without constraints, which
+    holds and is loose.
 
     Parameters
     ----------
     problem : Problem
     state : mapping of str to array
         Of one start.
-    rules : tuple of (str, Rule)
+    constraints : tuple of (str, Constraint)
     """
     free = float(kkt.joint_gap(problem, state["mechanism"][None], state["posterior"][None])[0])
-    if not rules:
+    if not constraints:
         return free
-    case = case_of_block(with_rules(joint(problem), rules), state)
+    case = case_of_block(with_constraints(joint(problem), constraints), state)
     for name in ASKED:
         solution = solve_conic(case.declare().problem, name, solver_spec(name).full_options(None, {}))
         bound = solution.lower_bound.value

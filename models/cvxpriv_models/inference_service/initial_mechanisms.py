@@ -15,31 +15,31 @@ from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array
 
 from .algorithm import AUTO, Options
-from .measured import Rules, objective
+from .measured import Constraints, objective
 from .problem import Problem
 from .solving import GRID, solve_starts
 from .starts import grid_start, named_starts, random_starts
 
 __all__ = ["given", "initial"]
 
-#: With rules: how many starts are first solved without them, for how many joint steps, and how different in F two of
-#: their ends are.
+#: With constraints: how many starts are first solved without them, for how many joint steps, and how different in F two
+#: of their ends are.
 FREE_STARTS, FREE_STEPS, APART = 8, 20, 1e-6
 
 
 def initial(
-    problem: Problem, rules: Rules, algorithm: str, count: int, seed: int, engine: Engine
+    problem: Problem, constraints: Constraints, algorithm: str, count: int, seed: int, engine: Engine
 ) -> tuple[Array, Sequence[str]]:
     """Return `count` mechanisms, (count, |Y|, |U|), and where each comes from.
 
-    With rules every other one is where a start ends without them: the first joint step brings it inside.
+    With constraints every other one is where a start ends without them: the first joint step brings it inside.
     """
     if algorithm not in (AUTO, "joint"):
         return random_starts(problem, count, seed), ["random"] * count
     chosen = [(GRID, grid_start(problem, engine, seed)), *named_starts(problem)]
     drawn = (("random", one) for one in random_starts(problem, count, seed))
     usual: Iterator[tuple[str, Array]] = chain(chosen, drawn)
-    if rules:
+    if constraints:
         pairs = zip_longest(_free_ends(problem, seed, chosen), usual)
         usual = (start for pair in pairs for start in pair if start is not None)
     taken = list(islice(usual, count))
@@ -47,7 +47,7 @@ def initial(
 
 
 def _free_ends(problem: Problem, seed: int, chosen: Sequence[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
-    """Yield where starts end without rules, the best first, each value once."""
+    """Yield where starts end without constraints, the best first, each value once."""
     drawn = random_starts(problem, FREE_STARTS, seed)
     mechanisms = np.concatenate([np.stack([one for _, one in chosen]), drawn])
     origins = [origin for origin, _ in chosen] + ["random"] * len(drawn)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.steps import Measure
 
@@ -17,20 +17,30 @@ from . import kkt, measures
 from .joint import joint
 from .problem import Problem
 
-__all__ = ["Risen", "Rules", "figures", "finished", "measure", "objective", "rises", "ruled", "with_rules"]
+__all__ = [
+    "Constraints",
+    "Risen",
+    "constrained",
+    "figures",
+    "finished",
+    "measure",
+    "objective",
+    "rises",
+    "with_constraints",
+]
 
 #: Two values of F closer than this are one: the last iterate is then preferred to the best.
 SAME = 1e-12
 #: What F of an exact joint step may come out lower by: its certified gap.
 ROUNDING = 1e-11
 
-Rules = tuple[tuple[str, Rule], ...]
+Constraints = tuple[tuple[str, Constraint], ...]
 
 
-def with_rules(block: Block, rules: Rules) -> Block:
-    """Return a block with a user's rules added."""
-    for name, rule in rules:
-        block = block.constrain(name, rule)
+def with_constraints(block: Block, constraints: Constraints) -> Block:
+    """Return a block with a user's constraints added."""
+    for name, constraint in constraints:
+        block = block.constrain(name, constraint)
     return block
 
 
@@ -56,10 +66,10 @@ def figures(problem: Problem) -> Measure:
     return of_state
 
 
-def measure(problem: Problem, rules: Rules = ()) -> Measure:
-    """Return `figures` and the KKT residual of IAS (1); with rules that of the joint block at its own point."""
+def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
+    """Return `figures` and the KKT residual of IAS (1); with constraints that of the joint block at its own point."""
     of_state = figures(problem)
-    block = with_rules(joint(problem), rules) if rules else None
+    block = with_constraints(joint(problem), constraints) if constraints else None
 
     def with_residual(state: Values) -> dict[str, Array]:
         residual = block_residuals(block, state) if block else kkt.residuals(problem, state["mechanism"]).largest
@@ -68,12 +78,12 @@ def measure(problem: Problem, rules: Rules = ()) -> Measure:
     return with_residual
 
 
-def ruled(problem: Problem, rules: Rules) -> Measure:
-    """Return `figures` and the gap under rules: what one more joint step would gain, by a solver's value.
+def constrained(problem: Problem, constraints: Constraints) -> Measure:
+    """Return `figures` and the gap under constraints: what one more joint step would gain, by a solver's value.
 
     The residual would take far longer than the step itself.
     """
-    of_state, block = figures(problem), with_rules(joint(problem), rules)
+    of_state, block = figures(problem), with_constraints(joint(problem), constraints)
 
     def with_gap(state: Values) -> dict[str, Array]:
         found = of_state(state)
@@ -84,7 +94,7 @@ def ruled(problem: Problem, rules: Rules) -> Measure:
 
 
 def block_residuals(block: Block, state: Values) -> Array:
-    """With rules a point is stationary where the joint step would stay: that block's residual at its own point."""
+    """With constraints a point is stationary where the joint step would stay: its block's residual at its own point."""
     views = [single(state, start) for start in range(starts_in(state))]
     return np.array([block.residual(view, view).largest for view in views])
 

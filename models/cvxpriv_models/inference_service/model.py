@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.divergences import FDivergence
@@ -25,7 +25,7 @@ from . import algorithm
 from .algorithm import AUTO, Options
 from .initial_mechanisms import given, initial
 from .joint import joint
-from .measured import Rules, with_rules
+from .measured import Constraints, with_constraints
 from .problem import Problem
 from .run import InferenceRun, Settings
 from .selection import best_run
@@ -36,7 +36,7 @@ from .thresholds import CriticalBeta, critical_beta
 __all__ = ["InferenceAsService"]
 
 #: Starts and outer steps where exact updates do the work, and where a solver does.
-EXACT_STARTS, SOLVER_STARTS, RULED_STARTS = 20, 1, 6
+EXACT_STARTS, SOLVER_STARTS, CONSTRAINED_STARTS = 20, 1, 6
 JOINT_STEPS, EXACT_STEPS, SOLVER_STEPS = 100, 1000, 50
 #: Starts that run as one batch.
 PIECE = 5
@@ -83,7 +83,7 @@ class InferenceAsService:
         floor: float = 0.0,
     ) -> None:
         self.problem = Problem.of(p_sy, beta, divergence, size_u, floor)
-        self.rules: Rules = ()
+        self.constraints: Constraints = ()
 
     def __repr__(self) -> str:
         size_s, size_y = self.problem.p_s_given_y.shape
@@ -96,41 +96,41 @@ class InferenceAsService:
         """Return the same model at another weight of privacy."""
         problem = self.problem
         other = InferenceAsService(problem.table, beta, problem.divergence, problem.size_u, problem.floor)
-        other.rules = self.rules
+        other.constraints = self.constraints
         return other
 
-    def constrain(self, name: str, rule: Rule) -> InferenceAsService:
+    def constrain(self, name: str, constraint: Constraint) -> InferenceAsService:
         """Return this model with one more constraint on the whole mechanism P(U|Y).
 
         Parameters
         ----------
         name : str
-        rule : callable
+        constraint : callable
             The mechanism, a cvxpy expression (|Y|, |U|), to a constraint or an iterable of them. A second argument
             receives what is `cvxpriv.Known` of Y. `cvxpriv.constraints` has ready ones.
 
         Raises
         ------
         ModelError
-            The name is taken, or what the rule returns is no constraint, or is not DCP.
+            The name is taken, or what the function returns is no constraint, or is not DCP.
 
         Examples
         --------
         >>> import cvxpriv as cpv
         >>> service = InferenceAsService([[0.4, 0.1], [0.1, 0.4]], beta=0.1)
         >>> private = service.constrain("ldp", cpv.constraints.local_differential_privacy(1.0))
-        >>> [name for name, _ in private.rules]
+        >>> [name for name, _ in private.constraints]
         ['ldp']
         """
         other = self.at_beta(self.problem.beta)
-        other.rules = (*self.rules, (name, rule))
+        other.constraints = (*self.constraints, (name, constraint))
         # Refuses here what is no constraint, or not DCP.
-        with_rules(joint(self.problem), other.rules).declaration()
+        with_constraints(joint(self.problem), other.constraints).declaration()
         return other
 
     def blocks(self) -> dict[str, Block]:
         """Return every block of the model by name, with the constraints added so far."""
-        return algorithm.blocks(self.problem, rules=self.rules)
+        return algorithm.blocks(self.problem, constraints=self.constraints)
 
     def beta_critical(self, seed: int = 0) -> CriticalBeta:
         """Return from which beta on the trivial mechanism is optimal: the local threshold, and a searched one."""
@@ -170,9 +170,9 @@ class InferenceAsService:
         engine : {"closed_form", "dcp", "checked"} or Engine
             Who does the blocks: exact updates, cvxpy solvers, or both compared at each step.
         starts : int, optional
-            How many; None is 20 with exact updates, 6 with rules and 1 where a solver does the work. Those of "auto"
+            How many; None is 20 with exact updates, 6 with constraints, 1 where a solver does the work. Those of "auto"
             and "joint" begin with the grid start, the trivial mechanism, clustered inputs and the identity; the others
-            are random. With rules every other one is the end of a start that did not know them.
+            are random. With constraints every other one is the end of a start that did not know them.
         seed : int
             Of the starts; start k is the same whatever `starts` and `n_jobs` are.
         init : array, (|Y|, |U|) or (starts, |Y|, |U|), optional
@@ -207,7 +207,7 @@ class InferenceAsService:
         Raises
         ------
         ModelError
-            An option is out of range, `init` does not fit, or the rules cannot hold or ask for the joint block.
+            An option is out of range, `init` does not fit, or the constraints cannot hold or ask for the joint block.
         SolverFailure
             No solver of the chain solved a block.
         Disagreement
@@ -223,30 +223,30 @@ class InferenceAsService:
         A keyboard interrupt returns the best mechanism so far, with `converged` False.
         """
         begun = time.perf_counter()
-        require_solvable(self.problem, self.rules, algorithm, starts, seed, callback, n_jobs)
+        require_solvable(self.problem, self.constraints, algorithm, starts, seed, callback, n_jobs)
         who = engine_named(engine, solver=solver)
-        exact = who.name == "closed_form" and not self.rules
+        exact = who.name == "closed_form" and not self.constraints
         usual = JOINT_STEPS if algorithm in (AUTO, "joint") else EXACT_STEPS
         steps = (usual if exact else SOLVER_STEPS) if max_iter is None else max_iter
         options = Options(tol, steps, rho, inner, inner_tol, c, step, accelerate)
         warn_without_guarantee(self.problem, algorithm, options)
-        count = starts or (EXACT_STARTS if exact else RULED_STARTS if self.rules else SOLVER_STARTS)
+        count = starts or (EXACT_STARTS if exact else CONSTRAINED_STARTS if self.constraints else SOLVER_STARTS)
         mechanisms, origins = (
-            initial(self.problem, self.rules, algorithm, count, seed, who)
+            initial(self.problem, self.constraints, algorithm, count, seed, who)
             if init is None
             else given(self.problem, init)
         )
         # Pieces of one size, whoever does them: how many starts share a batch decides the last bits of each.
         parts = [slice(first, first + PIECE) for first in range(0, len(mechanisms), PIECE)]
         done = sweep(
-            partial(solve_starts, self.problem, self.rules, algorithm, options, who, callback),
+            partial(solve_starts, self.problem, self.constraints, algorithm, options, who, callback),
             [(mechanisms[part], origins[part]) for part in parts],
             n_jobs=n_jobs,
             progress=progress,
             description="starts",
         )
         settings = Settings(algorithm, who.name, len(mechanisms), seed, options)
-        best = best_run(self.problem, self.rules, done, origins, settings)
+        best = best_run(self.problem, self.constraints, done, origins, settings)
         return replace(best, seconds=time.perf_counter() - begun)
 
     def curve(

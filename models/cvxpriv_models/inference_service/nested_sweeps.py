@@ -20,7 +20,7 @@ from cvxpriv.schedules.stopping import Below, Moved, Stop
 
 from . import closed_form
 from .blocks import accuracy_block
-from .measured import Risen, Rules, figures, measure, objective, ruled
+from .measured import Constraints, Risen, constrained, figures, measure, objective
 from .problem import Problem
 
 __all__ = ["INNER", "OUTER", "SOLVED", "STILL", "Options", "consistent", "keep", "nested"]
@@ -29,7 +29,7 @@ __all__ = ["INNER", "OUTER", "SOLVED", "STILL", "Options", "consistent", "keep",
 OUTER, INNER = "outer", "inner"
 #: What the cells of a joint step that stays can differ by.
 STILL = 1e-13
-#: With rules joint steps end when F rises by less, which is what solvers know of it.
+#: With constraints joint steps end when F rises by less, which is what solvers know of it.
 SOLVED = 1e-11
 
 
@@ -77,12 +77,12 @@ def nested(
     problem: Problem,
     steps: list[Block | Update],
     options: Options,
-    rules: Rules,
+    constraints: Constraints,
     fused: Callable[[Values], Values] | None = None,
 ) -> Loop:
     """Return outer steps of inner sweeps; with inner=1 one flat loop of sweeps, each followed by (9)."""
     p_s_u = accuracy_block(problem)
-    every_step, stop = _watch(problem, options, rules)
+    every_step, stop = _watch(problem, options, constraints)
     if options.inner == 1:
         body = Sweep([Sweep(steps, fused=fused), p_s_u, keep(problem, back=False)])
         return Loop(body, stop, options.max_iter, every_step, name=OUTER)
@@ -96,13 +96,13 @@ def nested(
     return Loop(Sweep([inner, p_s_u, keep(problem, back=True)]), stop, options.max_iter, every_step, name=OUTER)
 
 
-def _watch(problem: Problem, options: Options, rules: Rules) -> tuple[Measure, Stop]:
+def _watch(problem: Problem, options: Options, constraints: Constraints) -> tuple[Measure, Stop]:
     """What is measured after an outer step, and when it was the last.
 
     Where f has kinks the residual asks for a program of its own: it is left to the end of the run.
     """
-    if rules:
-        return ruled(problem, rules), Risen(partial(objective, problem), SOLVED)
+    if constraints:
+        return constrained(problem, constraints), Risen(partial(objective, problem), SOLVED)
     if not problem.divergence.smooth:
         return figures(problem), Moved("mechanism", STILL)
     return measure(problem), Below("kkt", options.tol)

@@ -114,7 +114,9 @@ def _headlines(found: ServiceStudy) -> list[Fact]:
                 main=True,
             )
         )
-    met = residual_headline(found, "Certified gap", max(run.gap, 0.0)) if found.rules else residual_headline(found)
+    met = (
+        residual_headline(found, "Certified gap", max(run.gap, 0.0)) if found.constraints else residual_headline(found)
+    )
     return [*heads, met]
 
 
@@ -150,7 +152,7 @@ def _curve(found: ServiceStudy) -> Section | None:
     table = found.curve.assign(**{name: found.curve[name].map(exact_zero) for name in figures})
     table = table.drop(columns=["seconds"]).rename(columns={"kkt": "KKT residual"})
     notes = ["Trivial: U says nothing of S."]
-    if found.rules:
+    if found.constraints:
         notes.append("With constraints the certified gap says whether a point has converged.")
     if found.unconverged:
         notes.append(f"{found.unconverged} points did not converge: better mechanisms may exist at their weights.")
@@ -204,13 +206,13 @@ def distinct_outputs(mechanism: Array, prior: Array) -> dict[str, list[int]]:
 
 
 def _constraints(found: ServiceStudy) -> Section | None:
-    if not found.rules:
+    if not found.constraints:
         return None
     frame = pd.DataFrame(
         {
-            "constraint": list(found.rules),
-            "rule": [rule.name for rule in found.rules.values()],
-            "missed by": [found.violations[text] for text in found.rules],
+            "constraint": list(found.constraints),
+            "as called": [constraint.name for constraint in found.constraints.values()],
+            "missed by": [found.violations[text] for text in found.constraints],
         }
     )
     return Section(
@@ -232,7 +234,7 @@ def _starts(found: ServiceStudy) -> Section:
         history = history.dropna(subset=["objective"])
         history = history.assign(iteration=history.groupby("start").cumcount() + 1)
     caption = "Objective, accuracy and residual in nats."
-    starts = found.run.starts.drop(columns=["converged"] if found.rules else [])  # there the gap decides
+    starts = found.run.starts.drop(columns=["converged"] if found.constraints else [])  # there the gap decides
     return starts_section(found, starts, {"objective": False, "kkt": True}, history, caption)
 
 
@@ -243,6 +245,6 @@ def _settings(found: ServiceStudy) -> Section:
         "beta": problem.beta,
         "outputs |U|": problem.size_u,
         "floor": problem.floor,
-        "constraints": ", ".join(found.rules) or None,
+        "constraints": ", ".join(found.constraints) or None,
     }
     return settings_section(found, facts)

@@ -80,31 +80,31 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     @property
     def converged(self) -> bool:
-        """Whether the best start's KKT residual is within the tolerance asked for; with rules, or else its gap.
+        """Whether the best start's KKT residual is within the tolerance asked for; with constraints, or else its gap.
 
         A solver's point is right to about 1e-8 in value, and its residual then to the root of that.
         """
         return super().converged or (
-            bool(self.rules) and not self.interrupted and self.gap <= self.settings.options.tol
+            bool(self.constraints) and not self.interrupted and self.gap <= self.settings.options.tol
         )
 
     @cached_property
     def gap(self) -> float:
         """By how much some mechanism can be better while the server reads U as it does now: F* - F of IAS (10).
 
-        A certified bound of that; with rules a loose one where no solver's dual certifies a better one.
+        A certified bound of that; with constraints a loose one where no solver's dual certifies a better one.
         """
         from .gap import certified_gap
 
-        return certified_gap(self.problem, self.state, self.rules)
+        return certified_gap(self.problem, self.state, self.constraints)
 
     @cached_property
     def kkt(self) -> PointResiduals | Residuals:
         """The whole problem's residuals at the mechanism.
 
-        With user rules: those of the joint block at its own point, which stays there iff the point is stationary.
+        With user constraints: those of the joint block at its own point, which stays there iff the point is stationary.
         """
-        if self.rules:
+        if self.constraints:
             return self.blocks()["joint"].residual(self.state, self.state)
         return kkt.residuals(self.problem, self.mechanism[None]).of(0)
 
@@ -115,7 +115,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     def blocks(self) -> dict[str, Block]:
         """See `MechanismRun`."""
-        return algorithm.blocks(self.problem, self.settings.options.rho, self.rules)
+        return algorithm.blocks(self.problem, self.settings.options.rho, self.constraints)
 
     def as_mechanism(self) -> Mechanism:
         """See `MechanismRun`.
@@ -140,7 +140,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             origin=provenance(
                 divergence=self.problem.divergence.name,
                 inferred=", ".join(table.private.columns),
-                constraints=", ".join(name for name, _ in self.rules),
+                constraints=", ".join(name for name, _ in self.constraints),
                 **facts,
             ),
         )
@@ -148,8 +148,8 @@ class InferenceRun(MechanismRun[Problem, Settings]):
     def save(self, path: PathLike) -> Path:
         """Write the run to a JSON file, whole or not at all.
 
-        The file holds the joint table, unlike that of `as_mechanism`: keep it where the table is kept. User rules and a
-        user's own divergence are code and are not saved; a divergence is saved by name.
+        The file holds the joint table, unlike that of `as_mechanism`: keep it where the table is kept. User constraints
+        and a user's own divergence are code and are not saved; a divergence is saved by name.
         """
         problem = self.problem
         document = {
@@ -164,7 +164,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     @classmethod
     def load(cls, path: PathLike, own: FDivergence | None = None) -> InferenceRun:
-        """Read what `save` wrote; the history and the user's rules are not in it.
+        """Read what `save` wrote; the history and the user's constraints are not in it.
 
         Parameters
         ----------

@@ -14,7 +14,7 @@ from cvxpriv.schedules.steps import Context
 
 from . import algorithm
 from .algorithm import AUTO
-from .measured import Rules, measure
+from .measured import Constraints, measure
 from .problem import Problem
 from .run import NOTHING, InferenceRun, Settings
 from .solving import polished, pooled
@@ -31,7 +31,7 @@ FINALISTS = 5
 
 def best_run(
     problem: Problem,
-    rules: Rules,
+    constraints: Constraints,
     pieces: Sequence[tuple[Values, Context]],
     origins: Sequence[str],
     settings: Settings,
@@ -48,15 +48,15 @@ def best_run(
         log.extend(context.history, shift=offset)
         offset += len(piece["q"])
     interrupted = any(context.interrupted for _, context in pieces)
-    starts = _table(problem, rules, state, origins, log, settings.options.tol)
-    if settings.algorithm == AUTO and not rules and not interrupted:
+    starts = _table(problem, constraints, state, origins, log, settings.options.tol)
+    if settings.algorithm == AUTO and not constraints and not interrupted:
         finalists = np.argsort(-starts["objective"].to_numpy(), kind="stable")[:FINALISTS]
         context = Context(pieces[0][1].engine, log, pieces[0][1].callback)
         state = put(state, finalists, polished(problem, settings.options, take(state, finalists), finalists, context))
         if settings.engine == "closed_form" and not context.interrupted:
             state = pooled(problem, settings.options, state, finalists, settings.seed, context)
         interrupted = context.interrupted
-        starts = _table(problem, rules, state, origins, log, settings.options.tol)
+        starts = _table(problem, constraints, state, origins, log, settings.options.tol)
     start = _best(starts, SAME_OBJECTIVE + ROUNDING * problem.beta)
     return InferenceRun(
         problem,
@@ -66,21 +66,21 @@ def best_run(
         settings,
         0.0,
         log,
-        rules,
+        constraints,
         interrupted,
-        _note(problem, rules, starts["objective"].max()),
+        _note(problem, constraints, starts["objective"].max()),
     )
 
 
 def _table(
     problem: Problem,
-    rules: Rules,
+    constraints: Constraints,
     state: Values,
     origins: Sequence[str],
     log: History,
     tol: float,
 ) -> pd.DataFrame:
-    measured = measure(problem, rules)(state)
+    measured = measure(problem, constraints)(state)
     columns = {name: measured[name] for name in ("objective", "accuracy", "leakage", "kkt")}
     rows = np.concatenate([r.starts for r in log.records if r.block in (algorithm.OUTER, algorithm.JOINT)])
     iterations = np.bincount(rows, minlength=len(origins))
@@ -93,22 +93,22 @@ def _best(starts: pd.DataFrame, same: float) -> int:
     return int(near["kkt"].idxmin() if not near["converged"].any() else near.index[near["converged"]][0])
 
 
-def _note(problem: Problem, rules: Rules, value: float) -> str:
+def _note(problem: Problem, constraints: Constraints, value: float) -> str:
     """What a reader must know: that the trivial mechanism is optimal here, or which guarantees an f forgoes."""
     notes = [_divergence_note(problem.divergence)]
     if value <= NOTHING:
-        notes.append(_trivial_note(problem, bool(rules)))
+        notes.append(_trivial_note(problem, bool(constraints)))
     return " ".join(filter(None, notes))
 
 
-def _trivial_note(problem: Problem, ruled: bool) -> str:
+def _trivial_note(problem: Problem, constrained: bool) -> str:
     threshold = critical_beta(problem).searched
     if problem.beta >= threshold:
         return (
             f"beta={problem.beta:g} is at or above {threshold:.4g}, the largest found at which any mechanism is worth "
             "more than 0: the trivial mechanism, which says nothing, is optimal."
         )
-    reasons = "the rules, the floor or size_u" if ruled else "the floor or size_u"
+    reasons = "the constraints, the floor or size_u" if constrained else "the floor or size_u"
     return (
         f"No mechanism worth more than 0 was found, though beta={problem.beta:g} is below {threshold:.4g}: "
         f"{reasons} may forbid one, or more starts may find one."

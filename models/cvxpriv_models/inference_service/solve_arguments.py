@@ -1,4 +1,4 @@
-"""What a solve is asked for, checked at the door: the algorithm and the rules, the callback, missing guarantees."""
+"""Checks of the arguments of a solve: the algorithm, the constraints, the callback, and guarantees that are missing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from cvxpriv.constraints import couples_rows
 from cvxpriv.errors import ModelError, NoGuaranteeWarning
 from cvxpriv.numerics.arguments import require_counts, require_seed
 
-from .algorithm import AUTO, ROW_RULES, Options, require_algorithm
+from .algorithm import AUTO, ROW_CONSTRAINTS, Options, require_algorithm
 from .convergence import moduli
-from .measured import Rules
+from .measured import Constraints
 from .problem import Problem
 from .solving import Callback
 
@@ -20,7 +20,7 @@ __all__ = ["require_solvable", "warn_without_guarantee"]
 
 def require_solvable(
     problem: Problem,
-    rules: Rules,
+    constraints: Constraints,
     algorithm: str,
     starts: int | None,
     seed: int,
@@ -32,22 +32,22 @@ def require_solvable(
     Raises
     ------
     ModelError
-        An option is out of range, or the rules ask for another algorithm.
+        An option is out of range, or the constraints ask for another algorithm.
     """
     require_algorithm(algorithm)
     require_counts(starts=starts)
     require_seed(seed)
     if callback is not None and (not callable(callback) or n_jobs != 1):
         raise ModelError(f"callback={callback!r} with n_jobs={n_jobs!r}: pass a function, and n_jobs=1 to call it here")
-    if not rules or algorithm in (AUTO, "joint"):
+    if not constraints or algorithm in (AUTO, "joint"):
         return
-    if algorithm not in ROW_RULES:
-        names = ", ".join(name for name, _ in rules)
+    if algorithm not in ROW_CONSTRAINTS:
+        names = ", ".join(name for name, _ in constraints)
         raise ModelError(
             f"algorithm={algorithm!r} does not see constraints ({names}): pass algorithm='joint', or 'auto'"
         )
     shape, known = (problem.p_y.size, problem.size_u), Known.of_table(problem.table)
-    coupling = [name for name, rule in rules if couples_rows(rule, shape, known, name)]
+    coupling = [name for name, constraint in constraints if couples_rows(constraint, shape, known, name)]
     if coupling:
         raise ModelError(
             f"algorithm={algorithm!r} changes one row at a time and stalls short of the optimum under constraints that "

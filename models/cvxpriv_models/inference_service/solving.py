@@ -16,7 +16,7 @@ from cvxpriv.schedules.steps import Context, Loop
 
 from . import algorithm, closed_form, kkt
 from .algorithm import AUTO, Options
-from .measured import Rules, finished, objective
+from .measured import Constraints, finished, objective
 from .problem import Problem
 from .slopes import slopes_of
 from .starts import grid_start, initial_state, without_rare
@@ -40,7 +40,7 @@ POOLINGS, RISE = 4, 1e-9
 
 def solve_starts(
     problem: Problem,
-    rules: Rules,
+    constraints: Constraints,
     name: str,
     options: Options,
     engine: Engine,
@@ -51,12 +51,12 @@ def solve_starts(
     mechanisms, origins = piece
     context = Context(engine, History(), callback, starts=np.arange(len(mechanisms)))
     state: Values = initial_state(problem, mechanisms)
-    if rules:
-        state = _inside(problem, rules, state, context)
+    if constraints:
+        state = _inside(problem, constraints, state, context)
     if name == AUTO:
-        state = _default(problem, rules, options, state, np.flatnonzero(np.array(origins) == GRID), context)
+        state = _default(problem, constraints, options, state, np.flatnonzero(np.array(origins) == GRID), context)
     else:
-        state = run(algorithm.schedule(problem, name, options, rules), state, context)
+        state = run(algorithm.schedule(problem, name, options, constraints), state, context)
         if name == "joint":
             state = {**state, "kept": state["mechanism"]}
     return settled(problem, state), context
@@ -136,11 +136,16 @@ def settled(problem: Problem, state: Values) -> dict[str, Array]:
 
 
 def _default(
-    problem: Problem, rules: Rules, options: Options, state: Values, grid: npt.NDArray[np.intp], context: Context
+    problem: Problem,
+    constraints: Constraints,
+    options: Options,
+    state: Values,
+    grid: npt.NDArray[np.intp],
+    context: Context,
 ) -> Values:
-    """Joint steps from the grid start, then single sweeps of ADMM from every start; rules leave joint steps only."""
-    climb = algorithm.joint_steps(problem, options, rules)
-    if rules:
+    """Joint steps from the grid start, then single sweeps of ADMM from every start; constrained: joint steps only."""
+    climb = algorithm.joint_steps(problem, options, constraints)
+    if constraints:
         climbed = run(climb, state, context)
         return {**climbed, "kept": climbed["mechanism"]}
     every = context.starts
@@ -163,9 +168,9 @@ def _single_sweeps(problem: Problem, options: Options, limit: int) -> Loop:
     return algorithm.alternating_direction(problem, replace(options, inner=1, max_iter=limit))
 
 
-def _inside(problem: Problem, rules: Rules, state: Values, context: Context) -> Values:
-    """Bring every start into the rules by one joint step, whatever it does to F."""
-    after = run(algorithm.joint_step(problem, rules), state, context)
+def _inside(problem: Problem, constraints: Constraints, state: Values, context: Context) -> Values:
+    """Bring every start into the constraints by one joint step, whatever it does to F."""
+    after = run(algorithm.joint_step(problem, constraints), state, context)
     return {**after, "kept": after["mechanism"]}
 
 

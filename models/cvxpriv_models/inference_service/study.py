@@ -15,7 +15,7 @@ from cvxpriv.cli.divergences import divergence_or_text
 from cvxpriv.cli.interrupts import Interrupt
 from cvxpriv.cli.studies import Extras, Study, curve_points, solve_watched, studied
 from cvxpriv.cli.terminal import Terminal, solvers_silent
-from cvxpriv.constraints import ReadyRule, parse
+from cvxpriv.constraints import ReadyConstraint, parse
 from cvxpriv.reports.layout import number
 from cvxpriv.tables.joint import JointTable
 
@@ -57,7 +57,7 @@ class SolveOptions:
     jobs: int = 1
 
     @cached_property
-    def rules(self) -> Mapping[str, ReadyRule]:
+    def constraints(self) -> Mapping[str, ReadyConstraint]:
         """The constraints by their texts.
 
         Raises
@@ -75,8 +75,8 @@ class SolveOptions:
         if self.beta is None:
             threshold = service.beta_critical(self.seed).searched
             service = service.at_beta(SHARE * threshold if ROUNDING < threshold < np.inf else BETA)
-        for text, rule in self.rules.items():
-            service = service.constrain(text, rule)
+        for text, constraint in self.constraints.items():
+            service = service.constrain(text, constraint)
         return service
 
     @property
@@ -92,14 +92,14 @@ class ServiceStudy(Study[InferenceRun]):
 
     Attributes
     ----------
-    rules : mapping of str to ReadyRule
+    constraints : mapping of str to ReadyConstraint
         The constraints by their texts.
     """
 
     sides: ClassVar[tuple[str, str]] = ("inferred S", "data Y")
     symbols: ClassVar[Mapping[str, str]] = {"X": "Y", "Y": "U"}
 
-    rules: Mapping[str, ReadyRule] = field(default_factory=dict)
+    constraints: Mapping[str, ReadyConstraint] = field(default_factory=dict)
 
     @cached_property
     def critical(self) -> CriticalBeta:
@@ -115,7 +115,7 @@ class ServiceStudy(Study[InferenceRun]):
     def violations(self) -> dict[str, float]:
         """By how much the mechanism misses each constraint."""
         known = Known.of_table(self.table)
-        return {text: rule.violation(self.run.mechanism, known) for text, rule in self.rules.items()}
+        return {text: constraint.violation(self.run.mechanism, known) for text, constraint in self.constraints.items()}
 
     @cached_property
     def whole_leakage(self) -> float:
@@ -126,7 +126,7 @@ class ServiceStudy(Study[InferenceRun]):
     @property
     def missed(self) -> str:
         """See `Study`."""
-        return super().missed + (f" and a gap of {number(self.run.gap, 2)} nats" if self.rules else "")
+        return super().missed + (f" and a gap of {number(self.run.gap, 2)} nats" if self.constraints else "")
 
     def figures(self) -> dict[str, object]:
         """See `Study`."""
@@ -204,7 +204,7 @@ def solved(
     # "auto" runs several loops, each with its own limit.
     with solvers_silent():
         run = solve_watched(terminal, interrupt, options.jobs, None, solve)
-    return ServiceStudy(source, service.problem.table, run, options.tol, rules=options.rules)
+    return ServiceStudy(source, service.problem.table, run, options.tol, constraints=options.constraints)
 
 
 def _curve(

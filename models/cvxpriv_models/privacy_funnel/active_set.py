@@ -17,14 +17,14 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import null_space
 
-from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.schedules.steps import Accelerator
 
 from . import closed_form
+from .constraint_rows import ConstraintRows, linear_rows
 from .faces import Face, Live, curvature, predicted, slopes
 from .problem import Problem
-from .rule_rows import RuleRows, linear_rows
 from .unused_columns import copied, priced, unused
 
 __all__ = ["corrected", "newton_on_the_face", "polished"]
@@ -41,21 +41,21 @@ _RISE = 1e-8
 
 
 def newton_on_the_face(
-    problem: Problem, rules: tuple[tuple[str, Rule], ...], residual: Callable[[Values], float]
+    problem: Problem, constraints: tuple[tuple[str, Constraint], ...], residual: Callable[[Values], float]
 ) -> Accelerator | None:
     """Return an accelerator: a few passes, then Newton's method on the constraints that bind.
 
-    None where a rule is not linear: then there are only passes. Points with more than 2000 cells alive are left to the
-    passes too.
+    None where a constraint is not linear: then there are only passes. Points with more than 2000 cells alive are left
+    to the passes too.
 
     Parameters
     ----------
     problem : Problem
-    rules : tuple of (str, Rule)
+    constraints : tuple of (str, Constraint)
     residual : callable
         One start of the state to its KKT residual; it says whether unused symbols are rightly so.
     """
-    rows = linear_rows(problem, rules)
+    rows = linear_rows(problem, constraints)
     if rows is None:
         return None
 
@@ -74,7 +74,7 @@ def newton_on_the_face(
     return accelerate
 
 
-def polished(u: Array, problem: Problem, rules: RuleRows) -> list[dict[str, Array]]:
+def polished(u: Array, problem: Problem, constraints: ConstraintRows) -> list[dict[str, Array]]:
     """Return a stationary point near u, a local minimum on its face; nothing where none was found from here.
 
     Parameters
@@ -82,7 +82,7 @@ def polished(u: Array, problem: Problem, rules: RuleRows) -> list[dict[str, Arra
     u : ndarray, (|X|, |Y|)
         P(X,Y), feasible to a solver's accuracy.
     problem : Problem
-    rules : RuleRows
+    constraints : ConstraintRows
 
     Returns
     -------
@@ -90,7 +90,7 @@ def polished(u: Array, problem: Problem, rules: RuleRows) -> list[dict[str, Arra
         States without a leading axis, feasible to 1e-9 and with no more leakage than u, to 1e-8. If symbols are unused
         there is a second one, from which a pass can bring them back.
     """
-    live = Live.of(u, problem, rules)
+    live = Live.of(u, problem, constraints)
     if live.rows.size > _LARGEST:
         return []
     face = predicted(u[live.rows, live.columns], problem, live)
@@ -100,7 +100,7 @@ def polished(u: Array, problem: Problem, rules: RuleRows) -> list[dict[str, Arra
     found = live.table(face.x)
     ways = [copied(found, u)]
     if unused(found).size:
-        ways.append(priced(found, face, problem, live, rules))
+        ways.append(priced(found, face, problem, live, constraints))
     lam = np.array([face.lam])
     return [single(closed_form.complete(way[None], problem.p_s_given_x, lam), 0) for way in ways]
 
@@ -192,8 +192,8 @@ class _System:
 
 def _holds(face: Face, before: Array, problem: Problem, live: Live) -> bool:
     """Whether a face's point is feasible, its multipliers have the right sign, and it leaks no more than before."""
-    ruled = face.prices[live.equalities :]
-    if face.x.min(initial=0.0) < 0.0 or face.lam < 0.0 or ruled.min(initial=0.0) < -_FEASIBLE:
+    constrained = face.prices[live.equalities :]
+    if face.x.min(initial=0.0) < 0.0 or face.lam < 0.0 or constrained.min(initial=0.0) < -_FEASIBLE:
         return False
     left = live.bound - live.matrix @ face.x - live.extra @ face.t
     if np.abs(left[: live.equalities]).max(initial=0.0) > _FEASIBLE or left.min(initial=0.0) < -_FEASIBLE:

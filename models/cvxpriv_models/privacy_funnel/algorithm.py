@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Measure, Sweep
@@ -38,12 +38,12 @@ PHASE_ONE = "phase one"
 #: How far below the rate a start with constraints may lie: what a solver can tell.
 REACHED = 1e-9
 
-Rules = tuple[tuple[str, Rule], ...]
+Constraints = tuple[tuple[str, Constraint], ...]
 
 
-def alternating_expectation_minimisation(problem: Problem, rules: Rules = ()) -> Sweep:
+def alternating_expectation_minimisation(problem: Problem, constraints: Constraints = ()) -> Sweep:
     """One pass of PF Algorithm 1."""
-    u = _constrained(mapping, problem, rules)  # and lambda, the root of G
+    u = _constrained(mapping, problem, constraints)  # and lambda, the root of G
     r = marginal(problem)
     w = posterior(problem)
     q = expectation(
@@ -52,17 +52,17 @@ def alternating_expectation_minimisation(problem: Problem, rules: Rules = ()) ->
     return Sweep([u, r, w, q], fused=_fused(problem), invariants=invariants(problem))
 
 
-def merged(problem: Problem, rules: Rules = ()) -> Sweep:
+def merged(problem: Problem, constraints: Constraints = ()) -> Sweep:
     """One pass with u and r in one block."""
-    return Sweep([expectation(problem), _constrained(mapping_and_marginal, problem, rules), posterior(problem)])
+    return Sweep([expectation(problem), _constrained(mapping_and_marginal, problem, constraints), posterior(problem)])
 
 
-def convex_concave_procedure(problem: Problem, rules: Rules = ()) -> Sweep:
+def convex_concave_procedure(problem: Problem, constraints: Constraints = ()) -> Sweep:
     """One pass of the convex-concave procedure: only the rate constraint is replaced by its tangent."""
-    return Sweep([_constrained(convex_concave, problem, rules), posterior(problem)])
+    return Sweep([_constrained(convex_concave, problem, constraints), posterior(problem)])
 
 
-METHODS: Mapping[str, Callable[[Problem, Rules], Sweep]] = {
+METHODS: Mapping[str, Callable[[Problem, Constraints], Sweep]] = {
     "aem": alternating_expectation_minimisation,
     "merged": merged,
     "ccp": convex_concave_procedure,
@@ -76,7 +76,9 @@ ACCELERATIONS: Mapping[str, Callable[[Array, Array, float], Accelerator]] = {
 }
 
 
-def schedule(problem: Problem, method: str, accelerate: str, tol: float, limit: int, rules: Rules = ()) -> Loop:
+def schedule(
+    problem: Problem, method: str, accelerate: str, tol: float, limit: int, constraints: Constraints = ()
+) -> Loop:
     """Return the whole algorithm: passes until the KKT residual of PF (1) is at most `tol` nats.
 
     Raises
@@ -89,18 +91,18 @@ def schedule(problem: Problem, method: str, accelerate: str, tol: float, limit: 
     if not tol > 0.0:
         raise ModelError(f"tol={tol!r} is not a residual: pass a number of nats > 0, for example 1e-7")
     return Loop(
-        METHODS[method](problem, rules),
+        METHODS[method](problem, constraints),
         stop=Below("kkt", tol),
         limit=limit,
-        measure=measure(problem, rules),
-        accelerate=_acceleration(problem, method, accelerate, rules),
+        measure=measure(problem, constraints),
+        accelerate=_acceleration(problem, method, accelerate, constraints),
         name=LOOP,
     )
 
 
-def phase_one(problem: Problem, rules: Rules, limit: int = 100) -> Loop:
+def phase_one(problem: Problem, constraints: Constraints, limit: int = 100) -> Loop:
     """Return the passes that lead a start into a user's constraints at the rate: I(X;Y) climbs until it is R."""
-    climb = _with_rules(most_telling(problem), rules)
+    climb = _with_constraints(most_telling(problem), constraints)
     return Loop(
         Sweep([climb, posterior(problem)]),
         stop=Below("missing", REACHED),
@@ -110,17 +112,19 @@ def phase_one(problem: Problem, rules: Rules, limit: int = 100) -> Loop:
     )
 
 
-def blocks(problem: Problem, rules: Rules = ()) -> dict[str, Block]:
-    """Return the model's blocks by name; those that design the mechanism carry the rules."""
-    u, u_r, q_u_r = (_constrained(make, problem, rules) for make in (mapping, mapping_and_marginal, convex_concave))
+def blocks(problem: Problem, constraints: Constraints = ()) -> dict[str, Block]:
+    """Return the model's blocks by name; those that design the mechanism carry the constraints."""
+    u, u_r, q_u_r = (
+        _constrained(make, problem, constraints) for make in (mapping, mapping_and_marginal, convex_concave)
+    )
     every = (expectation(problem), u, marginal(problem), posterior(problem), u_r, q_u_r)
     return {block.name: block for block in every}
 
 
-def measure(problem: Problem, rules: Rules = ()) -> Measure:
+def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
     """Return the figures of a state: objective I(S;Y), utility I(X;Y), and the KKT residual, in nats, per start."""
-    if rules:
-        block = _constrained(convex_concave, problem, rules)
+    if constraints:
+        block = _constrained(convex_concave, problem, constraints)
         residual = partial(_block_residual, block)
     else:
         residual = partial(_problem_residual, problem)
@@ -140,7 +144,7 @@ def _problem_residual(problem: Problem, state: Values) -> Array:
 
 
 def _block_residual(block: Block, state: Values) -> Array:
-    """With rules there is no closed residual: a point is stationary where the convex-concave step would stay."""
+    """With constraints there is no closed residual: a point is stationary where the convex-concave step would stay."""
     views = [single(state, start) for start in range(starts_in(state))]
     return np.array([block.residual(view, view).largest for view in views])
 
@@ -192,16 +196,16 @@ def _fused(problem: Problem) -> Callable[[Values], Values]:
     return lambda state: closed_form.iteration(dict(state), problem.p_x, problem.p_s_given_x, problem.target)
 
 
-def _acceleration(problem: Problem, method: str, accelerate: str, rules: Rules) -> Accelerator | None:
+def _acceleration(problem: Problem, method: str, accelerate: str, constraints: Constraints) -> Accelerator | None:
     if accelerate not in ("auto", "none", *ACCELERATIONS):
         known = ("auto", "none", *ACCELERATIONS)
         raise ModelError(f"accelerate={accelerate!r} is not an acceleration: {suggest(str(accelerate), known)}")
     if accelerate == "none":
         return None
-    if rules and accelerate == "auto":
-        block = _constrained(convex_concave, problem, rules)
-        return newton_on_the_face(problem, rules, lambda view: block.residual(view, view).largest)
-    if method != "aem" or rules:
+    if constraints and accelerate == "auto":
+        block = _constrained(convex_concave, problem, constraints)
+        return newton_on_the_face(problem, constraints, lambda view: block.residual(view, view).largest)
+    if method != "aem" or constraints:
         if accelerate == "auto":
             return None
         raise ModelError(
@@ -211,11 +215,11 @@ def _acceleration(problem: Problem, method: str, accelerate: str, rules: Rules) 
     return make(problem.p_x, problem.p_s_given_x, problem.target)
 
 
-def _constrained(make: Callable[[Problem, bool], Block], problem: Problem, rules: Rules) -> Block:
-    return _with_rules(make(problem, bool(rules)), rules)
+def _constrained(make: Callable[[Problem, bool], Block], problem: Problem, constraints: Constraints) -> Block:
+    return _with_constraints(make(problem, bool(constraints)), constraints)
 
 
-def _with_rules(block: Block, rules: Rules) -> Block:
-    for name, rule in rules:
-        block = block.constrain(name, rule)
+def _with_constraints(block: Block, constraints: Constraints) -> Block:
+    for name, constraint in constraints:
+        block = block.constrain(name, constraint)
     return block

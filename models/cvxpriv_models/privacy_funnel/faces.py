@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from cvxpriv.numerics.arrays import Array
 
+from .constraint_rows import ConstraintRows
 from .problem import Problem
-from .rule_rows import RuleRows
 
 __all__ = ["ASIDE", "Face", "Indices", "Live", "curvature", "predicted", "slopes"]
 
@@ -36,7 +36,8 @@ class Live:
     rows, columns : ndarray of int, (n,)
         Where each cell stands in u.
     matrix, extra, bound : sparse (m, n), sparse (m, k), ndarray (m,)
-        ``matrix @ x + extra @ t``: row sums and the rules' equations, then cells >= 0 and the rules' inequalities.
+        ``matrix @ x + extra @ t``: row sums and the constraints' equations, then cells >= 0 and the constraints'
+        inequalities.
     equalities : int
     shape : (int, int)
     """
@@ -50,21 +51,21 @@ class Live:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, u: Array, problem: Problem, rules: RuleRows) -> Live:
+    def of(cls, u: Array, problem: Problem, constraints: ConstraintRows) -> Live:
         """Return the cells of u's live columns, and what holds for them."""
         rows, columns = np.nonzero(np.broadcast_to(u.sum(axis=0) >= _LIGHT, u.shape))
-        count, extra = rows.size, rules.extra.shape[1]
+        count, extra = rows.size, constraints.extra.shape[1]
         sums = sp.csr_array((np.ones(count), (rows, np.arange(count))), shape=(len(u), count))
-        ruled = rules.cells[:, rows * u.shape[1] + columns]
-        split = rules.equalities
-        matrix = sp.vstack([sums, ruled[:split], -sp.eye_array(count), ruled[split:]])
+        constrained = constraints.cells[:, rows * u.shape[1] + columns]
+        split = constraints.equalities
+        matrix = sp.vstack([sums, constrained[:split], -sp.eye_array(count), constrained[split:]])
         widened = [
             sp.csr_array((len(u), extra)),
-            rules.extra[:split],
+            constraints.extra[:split],
             sp.csr_array((count, extra)),
-            rules.extra[split:],
+            constraints.extra[split:],
         ]
-        bound = np.concatenate([problem.p_x, rules.bound[:split], np.zeros(count), rules.bound[split:]])
+        bound = np.concatenate([problem.p_x, constraints.bound[:split], np.zeros(count), constraints.bound[split:]])
         return cls(
             rows, columns, sp.csr_array(matrix), sp.csr_array(sp.vstack(widened)), bound, len(u) + split, u.shape
         )
@@ -126,12 +127,12 @@ def predicted(x: Array, problem: Problem, live: Live) -> Face | None:
         return None
     rest = np.flatnonzero(np.delete(binds, split)[split:]) + split
     at_zero = rest[rest < split + count] - split
-    ruled = rest[rest >= split + count]
+    constrained = rest[rest >= split + count]
     x = np.maximum(x + scale * found[:count], 0.0)
     x[at_zero] = 0.0
     free = np.setdiff1d(np.arange(count), at_zero)
     x[free] = np.maximum(x[free], 1e-12)
-    binding = np.concatenate([np.arange(split), ruled])
+    binding = np.concatenate([np.arange(split), constrained])
     return Face(x, found[count:], free, binding, np.delete(prices, split)[binding], float(prices[split]))
 
 

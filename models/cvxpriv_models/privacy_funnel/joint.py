@@ -1,4 +1,4 @@
-"""What every block that solves for u = P(X,Y) shares: its rows sum to p, it carries the rate, rules see P(Y|X)."""
+"""Shared by every block that solves for u = P(X,Y): its rows sum to p, it carries the rate, constraints see P(Y|X)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def joint_declaration(
     constraints: dict[str, cp.Constraint] | None = None,
     variables: dict[str, cp.Variable] | None = None,
 ) -> Declaration:
-    """Declare a problem in u: its rows sum to p, (5b), it carries the rate, (5d), and its rules see P(Y|X)."""
+    """Declare a problem in u: its rows sum to p, (5b), it carries the rate, (5d), and its constraints see P(Y|X)."""
     log_w = cp.Parameter(alive.count, name="log w")
     needed = cp.Parameter(name="R^")
     return Declaration(

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv import datasets
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
@@ -77,7 +77,7 @@ class PrivacyFunnel:
         size_y: int | None = None,
     ) -> None:
         self.problem = Problem.of(p_sx, rate, rate_unit, size_y)
-        self.rules: tuple[tuple[str, Rule], ...] = ()
+        self.constraints: tuple[tuple[str, Constraint], ...] = ()
 
     def __repr__(self) -> str:
         size_s, size_x = self.problem.p_s_given_x.shape
@@ -86,40 +86,40 @@ class PrivacyFunnel:
     def at_rate(self, rate: float, rate_unit: str = "fraction") -> PrivacyFunnel:
         """Return the same funnel at another rate."""
         other = PrivacyFunnel(self.problem.table, rate, rate_unit, self.problem.size_y)
-        other.rules = self.rules
+        other.constraints = self.constraints
         return other
 
-    def constrain(self, name: str, rule: Rule) -> PrivacyFunnel:
+    def constrain(self, name: str, constraint: Constraint) -> PrivacyFunnel:
         """Return this funnel with one more constraint on the whole mechanism P(Y|X).
 
         Parameters
         ----------
         name : str
-        rule : callable
+        constraint : callable
             The mechanism, a cvxpy expression (|X|, |Y|), to a constraint or an iterable of them. A second argument
             receives what is `cvxpriv.Known` of X. `cvxpriv.constraints` has ready ones.
 
         Raises
         ------
         ModelError
-            The name is taken, or what the rule returns is no constraint, or is not DCP.
+            The name is taken, or what the function returns is no constraint, or is not DCP.
 
         Examples
         --------
         >>> funnel = PrivacyFunnel([[0.4, 0.1], [0.1, 0.4]], rate=0.2)
         >>> floored = funnel.constrain("no certainty", lambda mechanism: mechanism >= 0.02)
-        >>> [name for name, _ in floored.rules]
+        >>> [name for name, _ in floored.constraints]
         ['no certainty']
         """
         other = self.at_rate(self.problem.rate, "nats")
-        other.rules = (*self.rules, (name, rule))
+        other.constraints = (*self.constraints, (name, constraint))
         every_cell = Cells(np.ones((self.problem.p_x.size, self.problem.size_y), dtype=bool))
         other.blocks()["u"].declaration(every_cell)  # refuses here what is no constraint, or not DCP
         return other
 
     def blocks(self) -> dict[str, Block]:
         """Return every block of the model by name, with the constraints added so far."""
-        return algorithm.blocks(self.problem, self.rules)
+        return algorithm.blocks(self.problem, self.constraints)
 
     def solve(
         self,
@@ -192,13 +192,13 @@ class PrivacyFunnel:
                 f"callback={callback!r} with n_jobs={n_jobs!r}: pass a function, and n_jobs=1 to call it here"
             )
         who = engine_named(engine, solver=solver)
-        method = method or ("ccp" if self.rules else "aem")
-        loop = algorithm.schedule(self.problem, method, accelerate, tol, max_iter, self.rules)
-        exact = who.name == "closed_form" and not self.rules and method == "aem"
-        usual = 30 if exact else 4 if self.rules else 1
+        method = method or ("ccp" if self.constraints else "aem")
+        loop = algorithm.schedule(self.problem, method, accelerate, tol, max_iter, self.constraints)
+        exact = who.name == "closed_form" and not self.constraints and method == "aem"
+        usual = 30 if exact else 4 if self.constraints else 1
         log_u, origins = self._initial(init, usual if starts is None else starts, seed, clustered=exact)
         parts = pieces(len(log_u), n_jobs)
-        work = partial(solve_starts, self.problem, self.rules, loop, who, callback)
+        work = partial(solve_starts, self.problem, self.constraints, loop, who, callback)
         done = sweep(
             work,
             [log_u[part.start : part.stop] for part in parts],
@@ -207,7 +207,7 @@ class PrivacyFunnel:
             description="starts",
         )
         settings = Settings(who.name, method, accelerate, len(log_u), seed, max_iter, tol)
-        return best_run(self.problem, self.rules, done, origins, settings, time.perf_counter() - begun)
+        return best_run(self.problem, self.constraints, done, origins, settings, time.perf_counter() - begun)
 
     def curve(
         self, fractions: Iterable[float] | int = 20, *, n_jobs: int = 1, progress: bool = False, **options: object

@@ -92,7 +92,7 @@ def _promise(found: FunnelStudy) -> Section:
         "Of all mechanisms that tell this much of X, one was sought that tells least of S, on average over the people "
         "of the table and over one draw of Y for each. The problem is not convex: the answer is the best of "
         f"{found.run.settings.starts} starts and satisfies the optimality conditions (KKT) to the residual above; a "
-        "better one elsewhere is not ruled out.\n\n" + STATEMENT,
+        "better one elsewhere is not constrained out.\n\n" + STATEMENT,
     )
 
 

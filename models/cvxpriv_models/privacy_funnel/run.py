@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Rule
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
 from cvxpriv.numerics.arrays import Array, Values, single
@@ -73,13 +73,13 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         stationary.
         """
         problem = self.problem
-        if self.rules:
+        if self.constraints:
             return self.blocks()["(q, u, r)"].residual(self.state, self.state)
         return _residuals(problem, self.state["log_u"][None]).of(0)
 
     def blocks(self) -> dict[str, Block]:
         """See `MechanismRun`."""
-        return algorithm.blocks(self.problem, self.rules)
+        return algorithm.blocks(self.problem, self.constraints)
 
     def as_mechanism(self) -> Mechanism:
         """See `MechanismRun`."""
@@ -131,7 +131,7 @@ def _residuals(problem: Problem, log_u: Array) -> FunnelResiduals:
 
 def best_run(
     problem: Problem,
-    rules: tuple[tuple[str, Rule], ...],
+    constraints: tuple[tuple[str, Constraint], ...],
     pieces: Sequence[tuple[Values, Context]],
     origins: Sequence[str],
     settings: Settings,
@@ -143,8 +143,8 @@ def best_run(
     """
     state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
     state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
-    measured = algorithm.measure(problem, rules)(state)
-    kkt = measured["kkt"] if rules else _residuals(problem, state["log_u"]).largest
+    measured = algorithm.measure(problem, constraints)(state)
+    kkt = measured["kkt"] if constraints else _residuals(problem, state["log_u"]).largest
     reports = [context.reports[algorithm.LOOP] for _, context in pieces]
     starts = pd.DataFrame(
         {
@@ -163,4 +163,4 @@ def best_run(
     for offset, (_, context) in zip(np.cumsum([0, *[r.iterations.size for r in reports]])[:-1], pieces, strict=True):
         log.extend(context.history, shift=int(offset))
     interrupted = any(context.interrupted for _, context in pieces)
-    return FunnelRun(problem, single(state, start), starts, start, settings, seconds, log, rules, interrupted)
+    return FunnelRun(problem, single(state, start), starts, start, settings, seconds, log, constraints, interrupted)

@@ -14,7 +14,7 @@ from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop
 
 from . import algorithm, closed_form, measures
-from .algorithm import Rules
+from .algorithm import Constraints
 from .problem import Problem
 from .starts import feasible_starts
 
@@ -24,25 +24,25 @@ Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 
 
 def solve_starts(
-    problem: Problem, rules: Rules, loop: Loop, engine: Engine, callback: Callback | None, log_u: Array
+    problem: Problem, constraints: Constraints, loop: Loop, engine: Engine, callback: Callback | None, log_u: Array
 ) -> tuple[Values, Context]:
     """Run the algorithm from starts given as log P(X, Y), (starts, |X|, |Y|); return the final state and its context.
 
     Raises
     ------
     ModelError
-        With rules: no mechanism that satisfies them at the rate was found.
+        With constraints: no mechanism that satisfies them at the rate was found.
     """
     context = Context(engine, History(), callback, starts=np.arange(len(log_u)))
     state: Values = algorithm.initial_state(problem, log_u)
-    if rules:
-        state = _inside(problem, rules, state, context)
+    if constraints:
+        state = _inside(problem, constraints, state, context)
     return run(loop, state, context), context
 
 
-def _inside(problem: Problem, rules: Rules, state: Values, context: Context) -> Values:
+def _inside(problem: Problem, constraints: Constraints, state: Values, context: Context) -> Values:
     """Lead every start into the constraints, at the rate; one that gets stuck begins again from an injective map."""
-    climb = algorithm.phase_one(problem, rules)
+    climb = algorithm.phase_one(problem, constraints)
     reached = run(climb, state, context)
     stuck = np.flatnonzero(~context.reports[climb.name].converged)
     if stuck.size and problem.size_y >= problem.p_x.size:
@@ -53,7 +53,7 @@ def _inside(problem: Problem, rules: Rules, state: Values, context: Context) -> 
     if stuck.size:
         told = float(measures.utility(reached["log_u"])[stuck].max())
         raise ModelError(
-            f"constraints {', '.join(name for name, _ in rules)}: no mechanism that satisfies them and tells "
+            f"constraints {', '.join(name for name, _ in constraints)}: no mechanism that satisfies them and tells "
             f"rate={problem.rate:.6g} nats was found; I(X;Y) climbed to {told:.6g}: lower rate, relax a constraint, "
             "or raise size_y"
         )

@@ -12,9 +12,9 @@ import numpy as np
 from cvxpriv.numerics.arrays import Array
 
 from .closed_form import FLOOR
+from .constraint_rows import ConstraintRows
 from .faces import ASIDE, Face, Indices, Live
 from .problem import Problem
-from .rule_rows import RuleRows
 
 __all__ = ["copied", "priced", "unused"]
 
@@ -48,11 +48,11 @@ def copied(u: Array, before: Array) -> Array:
     return log_u
 
 
-def priced(u: Array, face: Face, problem: Problem, live: Live, rules: RuleRows) -> Array:
+def priced(u: Array, face: Face, problem: Problem, live: Live, constraints: ConstraintRows) -> Array:
     """Return log u where each unused column has a posterior of least price among those near a live one's.
 
     The price of a posterior w is ``sum_i w_i (rise_i - lam log w_i + c_i)``, c_i what a unit of mass in that cell costs
-    at the multipliers of the row sums and the rules: what the column would add to the Lagrangian. Exponentiated
+    at the multipliers of the row sums and the constraints: what the column would add to the Lagrangian. Exponentiated
     gradient steps of length 1 lower it, as those of PF Algorithm 1 do.
 
     Returns
@@ -62,7 +62,7 @@ def priced(u: Array, face: Face, problem: Problem, live: Live, rules: RuleRows) 
     s, log_u = problem.p_s_given_x, np.log(np.maximum(u, np.exp(FLOOR)))
     starts = u[:, u.sum(axis=0) > 0.0]
     starts = 0.99 * starts / starts.sum(axis=0) + 0.01 * problem.p_x[:, None]
-    costs = _costs(face, problem, live, rules)
+    costs = _costs(face, problem, live, constraints)
     for column in unused(u):
         log_w = np.log(starts)
         for _ in range(_STEPS):
@@ -79,11 +79,11 @@ def priced(u: Array, face: Face, problem: Problem, live: Live, rules: RuleRows) 
     return log_u
 
 
-def _costs(face: Face, problem: Problem, live: Live, rules: RuleRows) -> Array:
-    """What a unit of mass in each cell costs at the multipliers of row sums and rules, (|X|, |Y|)."""
+def _costs(face: Face, problem: Problem, live: Live, constraints: ConstraintRows) -> Array:
+    """What a unit of mass in each cell costs at the multipliers of row sums and constraints, (|X|, |Y|)."""
     rows = problem.p_x.size
     prices = np.zeros(live.bound.size)
     prices[face.binding] = face.prices
-    of_rules = np.concatenate([prices[rows : live.equalities], prices[live.equalities + live.rows.size :]])
-    costs: Array = prices[:rows, None] + (rules.cells.T @ of_rules).reshape(live.shape)
+    of_constraints = np.concatenate([prices[rows : live.equalities], prices[live.equalities + live.rows.size :]])
+    costs: Array = prices[:rows, None] + (constraints.cells.T @ of_constraints).reshape(live.shape)
     return costs

@@ -9,17 +9,17 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.blocks.declaration import Known, Rule, rule_constraints
+from cvxpriv.blocks.declaration import Constraint, Known, constraints_of
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
 
-__all__ = ["RuleRows", "linear_rows"]
+__all__ = ["ConstraintRows", "linear_rows"]
 
 
 @dataclass(frozen=True, eq=False)
-class RuleRows:
+class ConstraintRows:
     """``cells @ u + extra @ t = bound`` in the first `equalities` rows, ``<= bound`` in the others.
 
     Attributes
@@ -38,21 +38,21 @@ class RuleRows:
     equalities: int
 
 
-def linear_rows(problem: Problem, rules: Sequence[tuple[str, Rule]]) -> RuleRows | None:
-    """Return the rules' rows, or None where a rule needs other cones than linear ones.
+def linear_rows(problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> ConstraintRows | None:
+    """Return the constraints' rows, or None where a constraint needs other cones than linear ones.
 
     Raises
     ------
     ModelError
-        As for `rule_constraints`.
+        As for `constraints_of`.
     """
     shape = (problem.p_x.size, problem.size_y)
     mechanism = cp.Variable(shape, name="mechanism")
     known = Known.of_table(problem.table)
-    constraints = [one for name, rule in rules for one in rule_constraints(name, rule, mechanism, known)]
-    stated = cp.Problem(cp.Minimize(0), constraints)
-    if not stated.variables():  # a rule that always holds
-        return RuleRows(sp.csr_array((0, mechanism.size)), sp.csr_array((0, 0)), np.zeros(0), 0)
+    written = [one for name, constraint in constraints for one in constraints_of(name, constraint, mechanism, known)]
+    stated = cp.Problem(cp.Minimize(0), written)
+    if not stated.variables():  # a constraint that always holds
+        return ConstraintRows(sp.csr_array((0, mechanism.size)), sp.csr_array((0, 0)), np.zeros(0), 0)
     program = ConeProgram.from_problem(stated, "CLARABEL")
     layout = program.layout
     if layout.size != layout.zero + layout.nonneg:
@@ -63,6 +63,6 @@ def linear_rows(problem: Problem, rules: Sequence[tuple[str, Rule]]) -> RuleRows
     others = np.setdiff1d(np.arange(program.c.size), ours)
     rows = sp.csc_array(program.A)
     per_mass = sp.diags_array(np.repeat(1.0 / problem.p_x, problem.size_y))
-    return RuleRows(
+    return ConstraintRows(
         sp.csr_array(rows[:, ours] @ per_mass), sp.csr_array(rows[:, others]), np.asarray(program.b), layout.zero
     )
