@@ -1,7 +1,7 @@
 """ADMM sharing: a pass against its floor, whole fits against scikit-learn, a cone solver at full size, and utility.
 
 python -m benchmarks sharing
-python -m benchmarks.sharing --folder mnist49/    # where mnist49.npz lies: the fit on many columns too
+python -m benchmarks.sharing --folder mnist/    # where the four files of MNIST lie: the fit on many columns too
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def _private_scores(
 def main(arguments: Sequence[str] = ()) -> None:
     """Print every measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, help="where mnist49.npz lies, for the fit on many columns")
+    parser.add_argument("--folder", type=Path, help="where the four files of MNIST lie, for the fit on many columns")
     folder = parser.parse_args(arguments).folder
     works: list[Callable[[], None]] = [one_pass, memory, whole_fit, cone_solver, utility]
     for work in works:

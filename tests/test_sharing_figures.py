@@ -18,7 +18,7 @@ def test_many_columns_without_digits_says_what_to_pass(
     with pytest.raises(SystemExit) as ended:
         run_script("papers/sharing_fig2.py", monkeypatch, "--fast", "--folder", str(tmp_path), "--out", str(tmp_path))
     assert ended.value.code == 1
-    assert "has no readable mnist49.npz with arrays x, y and test" in capsys.readouterr().err
+    assert "has no readable 'train-images-idx3-ubyte.gz'" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

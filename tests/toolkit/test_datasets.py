@@ -82,7 +82,7 @@ def test_a_loaded_table_is_the_callers_own():
 
 
 def test_every_embedded_file_has_its_source_written_down():
-    folder = resources.files("cvxpriv") / "data"
+    folder = resources.files("cvxpriv.datasets") / "data"
     sources = (folder / "SOURCES.md").read_text(encoding="utf-8")
     files = sorted(item.name for item in folder.iterdir() if item.name.endswith(".csv"))
     assert files == sorted(source.file for source in SOURCES.values())
