@@ -4,6 +4,7 @@ from cvxpriv.privacy.accounting import Accounting, Claim, account, account_pure
 from cvxpriv.privacy.audit import Audit, audit
 from cvxpriv.privacy.composition import mu_beside, optimal_delta, optimal_epsilon
 from cvxpriv.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, noise_scale
+from cvxpriv.privacy.grid import BallNoise, GaussianNoise
 from cvxpriv.privacy.ledger import EVERYONE, Release, account_ledger, ledger_document, ledger_of
 from cvxpriv.privacy.noise import Noise, PrivacyWarning, noise_source
 
@@ -11,7 +12,9 @@ __all__ = [
     "EVERYONE",
     "Accounting",
     "Audit",
+    "BallNoise",
     "Claim",
+    "GaussianNoise",
     "Noise",
     "PrivacyWarning",
     "Release",

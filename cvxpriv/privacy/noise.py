@@ -1,9 +1,12 @@
-"""Noise for privacy: from the operating system's secure randomness, unless a test asks for a seed.
+"""Noise for privacy: random bits from the operating system's secure source, unless a test asks for a seed.
 
-A caveat that no library of floating-point numbers is free of: a double of Gaussian or Laplace noise has gaps between
-its values, and their pattern can tell what it was added to (Mironov 2012). The exact guarantees of this package are
-statements about real numbers. Round what is released to a public grid far coarser than the noise's own gaps where an
-adversary sees every bit.
+What is released goes through `grid`: there a query is rounded to a public grid first, and the noise is an exactly
+drawn multiple of the grid's step. Doubles of Gaussian or Laplace noise have gaps between their values, and the pattern
+tells what they were added to (Mironov 2012); on a grid every value is reachable from every query. OpenDP and
+diffprivlib guard against the same: OpenDP by discrete noise on a grid, diffprivlib by adding up several numbers.
+
+`normal` and `gamma_ball` draw plain doubles. They are for noise that is not released by itself, as inside an objective,
+and for mechanisms as papers print them.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import ndtri
+import numpy.typing as npt
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy.sampling import balls, exact_coins, half_normals, rounded_balls, rounded_normals
 
 __all__ = ["Noise", "PrivacyWarning", "noise_source"]
 
@@ -44,39 +48,40 @@ class Noise:
         """Whether draws come from the operating system's secure randomness."""
         return self.generator is None
 
+    def words(self, count: int) -> npt.NDArray[np.uint64]:
+        """Return `count` random words of 64 bits."""
+        if self.generator is not None:
+            return self.generator.integers(0, 2**64 - 1, count, dtype=np.uint64, endpoint=True)
+        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+    def rounded_normals(self, sigma: float, count: int) -> npt.NDArray[np.int64]:
+        """Return numbers of N(0, sigma^2) rounded to whole numbers, (count,), exactly: `sampling.rounded_normals`."""
+        return rounded_normals(self.words, sigma, count)
+
+    def rounded_ball(self, scale: float, dimension: int) -> npt.NDArray[np.int64]:
+        """Return one vector of density exp(-||x||/scale), (dimension,), rounded entry by entry, exactly."""
+        return rounded_balls(self.words, scale, 1, dimension).ravel()
+
+    def coins(self, epsilon: float, count: int) -> npt.NDArray[np.bool_]:
+        """Return coins, (count,), that are True with probability 1/(1 + exp(epsilon)), exactly."""
+        return exact_coins(self.words, epsilon, count)
+
     def normal(self, scale: float, shape: Shape) -> Array:
-        """Return independent N(0, scale^2) draws; every entry has its own."""
+        """Return independent N(0, scale^2) doubles; every entry has its own. They are not for a release."""
         if not (np.isfinite(scale) and scale >= 0.0):
             raise PrivacyError(f"scale={scale!r} is no standard deviation: pass a finite number >= 0")
-        if self.generator is not None:
-            return np.asarray(scale * self.generator.standard_normal(shape))
-        words = self._words(shape)
-        # One bit for the sign and 63 for the tail: a half-normal reaches 9.2 standard deviations.
-        tail = (np.right_shift(words, 1).astype(np.float64) + 0.5) * 2.0**-64
-        sign = np.where(words & 1, 1.0, -1.0)
-        return np.asarray(scale * sign * -ndtri(tail))
-
-    def uniform(self, shape: Shape) -> Array:
-        """Return independent draws from the open interval (0, 1)."""
-        if self.generator is not None:
-            return np.asarray(1.0 - self.generator.random(shape))
-        return np.asarray((np.right_shift(self._words(shape), 11).astype(np.float64) + 0.5) * 2.0**-53)
+        size, sign, _ = half_normals(self.words(int(np.prod(shape))))
+        return np.asarray(scale * sign * size).reshape(shape)
 
     def gamma_ball(self, dimension: int, rate: float, count: int) -> Array:
         """Return `count` vectors, (count, dimension), of density proportional to exp(-rate ||b||).
 
-        The direction is uniform and the norm is Gamma(dimension, 1/rate): a sum of exponentials.
+        The direction is uniform and the norm is Gamma(dimension, 1/rate): a sum of exponentials. Each vector is within
+        `sampling.BALL_ERROR` times its norm of a real vector of this law. They are doubles, and not for a release.
         """
         if not (np.isfinite(rate) and rate > 0.0):
             raise PrivacyError(f"rate={rate!r} is no noise rate: pass a finite number > 0")
-        direction = self.normal(1.0, (count, dimension))
-        direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-        norm = -np.log(self.uniform((count, dimension))).sum(axis=1) / rate
-        return np.asarray(norm[:, None] * direction)
-
-    def _words(self, shape: Shape) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-        size = int(np.prod(shape))
-        return np.frombuffer(os.urandom(8 * size), dtype=np.uint64).reshape(shape)
+        return balls(self.words, 1.0 / rate, count, dimension)
 
 
 def noise_source(noise_seed: int | None = None) -> Noise:

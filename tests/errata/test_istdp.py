@@ -8,7 +8,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from cvxpriv_models.istdp import ISTDP, private
+from cvxpriv_models.istdp import ISTDP
 from cvxpriv_models.istdp.closed_form import allowed_height, barzilai_borwein
 from cvxpriv_models.istdp.gist import STEPS
 from cvxpriv_models.istdp.printed import printed_noise
@@ -17,7 +17,7 @@ from scipy.special import expit
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP, loss_named
 from cvxpriv.penalties.proximal import CONVEX, proximal, proximal_block
-from cvxpriv.privacy import PrivacyWarning, noise_scale
+from cvxpriv.privacy import GaussianNoise, PrivacyWarning, noise_scale
 from tests.models.istdp_cases import correlated
 
 
@@ -292,7 +292,7 @@ class TestSensitivity:
         assert 0.03 < excess() < 0.12
         # Theorem 3.3 over n has 4.5 there, and as printed 8298.
         for scale, least in ((0.799, 0.5), (799.0, 500.0)):
-            monkeypatch.setattr(private, "noise_scale", lambda *budget, wrong=scale: wrong)
+            monkeypatch.setattr(GaussianNoise, "scale", scale)
             assert excess() > least
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
+from cvxpriv_models.recycled_admm.private_settings import COVER
 from cvxpriv_models.recycled_admm.spending import objective_epsilon, printed_epsilon
 from scipy.special import expit
 
@@ -62,4 +63,5 @@ def test_the_condition_on_the_first_penalty_is_not_needed() -> None:
     convexity = 0.02 / 2.0 + 2.0 * 0.01
     assert convexity * 2.0 / 2.0 < 2.0 * 0.25  # the condition fails
     per_round = objective_epsilon(0.1 * ONE, 2.0 * ONE, 2.0, convexity * ONE, 0.25)[0]
-    assert run.accounting.epsilon == pytest.approx(3.0 * per_round, rel=1e-12)
+    # What covers the inexact minimiser is a part of 2^-8.
+    assert run.accounting.epsilon == pytest.approx(3.0 * per_round * (1.0 + COVER), rel=1e-9)

@@ -136,7 +136,7 @@ def test_every_rule_covers_the_node_that_spends_most_by_that_rule() -> None:
     # By the sum the first node spends more, 8 against 7.6; at a delta its many small releases are worth 1.8.
     epsilon = np.full((400, 2), 0.02)
     epsilon[:, 1] = np.repeat([1.9, 0.0], [4, 396])
-    plan = Releases(np.ones(2), np.ones((400, 2)), epsilon, np.full((400, 2), np.nan))
+    plan = Releases(np.ones(2), *[np.ones((400, 2))] * 3, epsilon, epsilon, np.full((400, 2), np.nan))
     ledger = [entry for turn in range(400) for entry in plan.entries(turn, (0, 1))]
     together = accounted(ledger, 1e-6)
     found = {claim.rule: claim.epsilon for claim in together.claims}

@@ -15,7 +15,7 @@ from cvxpriv_models.istdp.private_run import PrivateSettings
 
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import PrivacyWarning, audit, noise_scale
+from cvxpriv.privacy import GaussianNoise, PrivacyWarning, audit
 from cvxpriv.schedules.steps import Draw, Public, Sweep, Update
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")
@@ -126,7 +126,9 @@ def test_the_accounting_is_the_budget_asked_for(step: str, adjacency: str, size:
     # Inverting the formula and back loses 1e-8 at most, and never on the wrong side.
     assert EPSILON * (1 - 1e-8) <= run.accounting.epsilon <= EPSILON
     assert (run.accounting.delta, run.accounting.releases) == (DELTA, 12)
-    assert run.accounting.mu == pytest.approx(np.sqrt(12) * size * 0.5 / 200 / run.settings.noise_scale)
+    # The grid, and what rounding may do to a sum of 200 rows, cost less than a part of 2^-12.
+    exact = np.sqrt(12) * size * 0.5 / 200 / run.settings.noise_scale
+    assert exact < run.accounting.mu < exact * (1.0 + 2.0**-11)
     assert ("replaced" if adjacency == "replace-one" else "added or removed") in run.accounting.neighbours
 
 
@@ -134,7 +136,7 @@ def test_a_public_divisor_takes_the_place_of_n() -> None:
     run = model().solve_private(EPSILON, DELTA, iterations=20, adjacency="add-remove", public_rows=1000, noise_seed=0)
     own = model().solve_private(EPSILON, DELTA, iterations=20, noise_seed=0)
     # n = 200, and one row added or removed moves the sum half as much as one replaced.
-    assert run.settings.noise_scale == pytest.approx(own.settings.noise_scale / 10.0)
+    assert run.settings.noise_scale == pytest.approx(own.settings.noise_scale / 10.0, rel=1e-3)
     assert "divisor 1000 public" in run.accounting.neighbours
 
 
@@ -159,7 +161,8 @@ def test_without_a_seed_the_noise_is_secure_fresh_and_silent() -> None:
 @pytest.mark.parametrize("step", private.STEPS)
 def test_one_step_draws_and_all_others_are_public(step: str, algorithm: str) -> None:
     problem = model(penalty="l2:0.1").problem
-    loop = private.private_loop(ClippedGradient(problem, 1.0, problem.rows), settings(step=step, algorithm=algorithm))
+    average, noise = ClippedGradient(problem, 1.0, problem.rows), GaussianNoise(0.01, 0.1, problem.size)
+    loop = private.private_loop(average, settings(step=step, algorithm=algorithm), noise)
     assert isinstance(loop.body, Sweep)
     draw, *others = loop.body.steps
     assert isinstance(draw, Draw)
@@ -198,11 +201,10 @@ def test_the_greatest_step_is_no_fact_about_the_data() -> None:
 
 def test_the_average_is_that_of_the_second_half(monkeypatch: pytest.MonkeyPatch) -> None:
     # Noise off: iterate k of theta+ = theta + 1, prox of no penalty, is k.
-    monkeypatch.setattr(private, "noise_scale", lambda *budget: 1e-300)
+    monkeypatch.setattr(GaussianNoise, "release", lambda self, query, noise: query)
     monkeypatch.setattr(ClippedGradient, "at", lambda self, theta: -np.ones_like(theta))
     options: dict[str, Any] = {"iterations": 5, "row_bound": 2.0, "noise_seed": 0}
     one = model(penalty="l1:0")
-    monkeypatch.setattr(noisy_descent, "account_ledger", lambda *args, **named: None)
     np.testing.assert_allclose(one.solve_private(EPSILON, DELTA, **options).theta, 5.0)
     np.testing.assert_allclose(one.solve_private(EPSILON, DELTA, output="average", **options).theta, 4.0)  # 3, 4, 5
 
@@ -280,7 +282,7 @@ class TestAudit:
         assert self.found() <= EPSILON
 
     def test_the_same_audit_refutes_noise_that_is_too_small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(private, "noise_scale", lambda *budget: noise_scale(*budget) / 16.0)
+        monkeypatch.setattr(GaussianNoise, "scale", property(lambda self: self.sensitivity / self.mu / 16.0))
         assert self.found() > EPSILON
 
 

@@ -173,12 +173,6 @@ def test_secure_noise_is_normal_and_never_repeats() -> None:
     assert Noise().secure
 
 
-def test_secure_uniform_noise_is_uniform_inside_the_open_interval() -> None:
-    draws = Noise().uniform((100, 200))
-    assert 0.0 < draws.min() < draws.max() < 1.0
-    assert kstest(draws.ravel(), "uniform").pvalue > 1e-6
-
-
 @pytest.mark.parametrize("source", [Noise(), Noise(np.random.default_rng(1))], ids=["secure", "seeded"])
 def test_ball_noise_has_gamma_norms_and_no_preferred_direction(source: Noise) -> None:
     draws = source.gamma_ball(5, 2.0, 20_000)

@@ -64,6 +64,12 @@ class Factor:
         top = linalg.eigvalsh(self.gram, subset_by_index=[size - 1, size - 1])
         return float(top[0])
 
+    @cached_property
+    def frobenius(self) -> float:
+        """The root of the sum of squares of D's entries: at least ||D||, of the absolute values too."""
+        entries = self.part.data if sparse.issparse(self.part) else self.part
+        return float(np.linalg.norm(entries))
+
     @property
     def smallest(self) -> float:
         """The least eigenvalue of D'D: 0 when the columns depend on each other."""

@@ -49,7 +49,7 @@ def flipping(epsilon: float) -> Draw:
     """Return the step that replaces the labels by flipped ones; (epsilon, 0)-private for one person's label."""
 
     def flip(view: Values, noise: Noise) -> Values:
-        flips = noise.uniform(view[LABELS].shape) < flip_probability(epsilon)
+        flips = noise.coins(epsilon, view[LABELS].size).reshape(view[LABELS].shape)
         return {LABELS: np.where(flips, -view[LABELS], view[LABELS])}
 
     only = frozenset({LABELS})

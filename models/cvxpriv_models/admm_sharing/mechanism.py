@@ -1,10 +1,10 @@
 """The private release of a share, and the passes of ADMM built on it: SHARING (10), put right.
 
 A party computes its share v_m = D_m x_m, and releases v~_m = v_m + s N(0, I_N): independent noise on each of the N
-values. Nothing else of its columns leaves it. All that any other step reads, the centre's z and y, the totals, and the
-target of the party's own next step, is computed from released values. Each release has sensitivity Delta_t given what
-was released before, Delta_t is public (`sensitivity`), and s_t = Delta_t/mu: the releases compose exactly, to
-mu sqrt(number of releases that a neighbour touches).
+values, on a public grid (`cvxpriv.privacy.grid`). Nothing else of its columns leaves it. All that any other step reads,
+the centre's z and y, the totals, and the target of the party's own next step, is computed from released values. Each
+release has sensitivity Delta_t given what was released before, Delta_t is public (`sensitivity`), and s_t = Delta_t/mu:
+the releases compose exactly, to mu sqrt(number of releases that a neighbour touches).
 
 The paper's noise, D_m xi (noise="printed"), lies in the range of D_m, which moves with the data: whoever knows two
 candidates for D_m tells them apart with certainty, however large the noise is.
@@ -19,8 +19,10 @@ import numpy as np
 from scipy import linalg
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.privacy import EVERYONE, Noise, Release
+from cvxpriv.numerics.rounding import sum_rounding
+from cvxpriv.privacy import EVERYONE, GaussianNoise, Noise, Release
 from cvxpriv.schedules.steps import AnyStep, Draw, Loop, Measure, Parallel, Public, Sweep, Update
 from cvxpriv.schedules.stopping import Never
 from cvxpriv.solvers.chain import Solution
@@ -33,6 +35,8 @@ from .schemes import Scheme
 
 __all__ = ["ShareRelease", "initial_state", "last_step", "private_passes", "shrunk"]
 
+#: How far a computed share may be from H a, as a part of ||a||: it counts in the sensitivity.
+INEXACT = 2.0**-22
 DEGENERATE = "the noise lies in the range of the data, which differs between neighbours"
 
 
@@ -82,17 +86,25 @@ class ShareRelease:
 
     def sensitivity(self, target: Array, m: int, columns: int) -> float:
         """Return the most, in Euclidean norm, by which a neighbour moves the clipped share of party m."""
-        found = [2.0 * self.clip, 2.0 * self.clip_entries * np.sqrt(target.size)]
+        return min(self.of_clips(target.size), self.of_the_step(target, m, columns))
+
+    def of_clips(self, samples: int) -> float:
+        """Return the sensitivity that follows from the clips alone, whatever the step."""
+        return float(2.0 * min(self.clip, self.clip_entries * np.sqrt(samples)))
+
+    def of_the_step(self, target: Array, m: int, columns: int) -> float:
+        """Return the sensitivity of the ridge step, solved to within `INEXACT`; inf where it has none."""
         kappa, bound = self.kappas[m], self.bounds[m]
-        if kappa > 0.0 and np.isfinite(bound):
-            match self.adjacency:
-                case "column":
-                    found.append(sensitivity.column(target, kappa, bound))
-                case "cell":
-                    found.append(sensitivity.cell(target, kappa, bound, columns, self.clip_entries))
-                case _:
-                    found.append(sensitivity.row(target, kappa, bound, self.clip_entries))
-        return float(min(found))
+        if not (kappa > 0.0 and np.isfinite(bound)):
+            return float("inf")
+        match self.adjacency:
+            case "column":
+                exact = sensitivity.column(target, kappa, bound)
+            case "cell":
+                exact = sensitivity.cell(target, kappa, bound, columns, self.clip_entries)
+            case _:
+                exact = sensitivity.row(target, kappa, bound, self.clip_entries)
+        return exact + 2.0 * INEXACT * float(np.linalg.norm(target))
 
 
 def shrunk(released: Array, scale: float, labels: Array) -> tuple[Array, float]:
@@ -171,19 +183,43 @@ def draw(problem: Problem, scheme: Scheme, factor: Factor, m: int, release: Shar
     def released(view: Values, noise: Noise) -> Values:
         total = blocks.total_share(view, problem.parties)[0]
         aim = scheme.target(view[f"v/{m}"][0], total, view["z"][0], problem.parties)
-        bound = release.sensitivity(aim - view["y"][0] / view["rho"][0], m, columns)
-        scale = bound / release.mu
+        target = aim - view["y"][0] / view["rho"][0]
+        bound = release.sensitivity(target, m, columns)
+        if bound < release.of_clips(target.size):
+            _require_solved(factor, view[f"x/{m}"][0], target, release.kappas[m])
+        gaussian = GaussianNoise(bound, release.mu, target.size)
         share = release.clipped(view[f"share/{m}"][0])
-        random = _in_range(factor, scale, noise) if release.printed else noise.normal(scale, share.shape)
+        shown = share + _in_range(factor, gaussian.scale, noise) if release.printed else gaussian.release(share, noise)
         return {
-            f"v/{m}": (share + random)[None],
-            f"noise/{m}": np.array([scale]),
+            f"v/{m}": shown[None],
+            f"noise/{m}": np.array([gaussian.scale]),
             f"sensitivity/{m}": np.array([bound]),
             f"kept/{m}": np.ones(1),
         }
 
     writes = frozenset(f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept"))
-    return Draw(f"v/{m}", released, public | {f"share/{m}"}, writes, [release.entry(m)])
+    return Draw(f"v/{m}", released, public | {f"x/{m}", f"share/{m}"}, writes, [release.entry(m)])
+
+
+def _require_solved(factor: Factor, x: Array, target: Array, kappa: float) -> None:
+    """Refuse a share that is not known to be within `INEXACT` of H a: its sensitivity would be another one.
+
+    A residual r of (D'D + kappa I) x = D'a moves D x by at most ||r||/(2 sqrt(kappa)). What rounding may do to r and to
+    D x is bounded at worst.
+    """
+    share = factor.share(x)
+    residual = kappa * x - factor.pull(target - share)
+    size, width = factor.part.shape
+    steep = factor.frobenius
+    lengths = float(np.linalg.norm(target) + np.linalg.norm(share)), float(np.linalg.norm(x))
+    rounding = sum_rounding(size + 4) * (steep * lengths[0] + kappa * lengths[1])
+    off = (float(np.linalg.norm(residual)) + rounding) / (2.0 * np.sqrt(kappa))
+    off += 2.0 * sum_rounding(width + 2) * steep * lengths[1]
+    if not off <= INEXACT * float(np.linalg.norm(target)):
+        raise PrivacyError(
+            "a party could not solve its step exactly enough for its sensitivity to hold, and nothing of this pass was "
+            "released: raise lam, lower rho, or scale the columns"
+        )
 
 
 def _public(problem: Problem) -> frozenset[str]:

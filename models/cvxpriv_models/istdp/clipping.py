@@ -13,13 +13,30 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.rounding import sum_rounding
 
 from .problem import Design, Problem
 
-__all__ = ["ADJACENCIES", "ClippedGradient", "clipped_rows", "clipped_slopes", "neighbours", "row_norms"]
+__all__ = [
+    "ADJACENCIES",
+    "MOST_ROWS",
+    "ClippedGradient",
+    "clipped_rows",
+    "clipped_slopes",
+    "neighbours",
+    "row_blocks",
+    "row_norms",
+    "sum_error",
+    "summed",
+]
 
 #: Neighbouring relation to how many clipped gradients the sum of one neighbour has that the other's has not.
 ADJACENCIES = {"replace-one": 2.0, "add-remove": 1.0}
+
+#: Rows that are summed at once: the rounding of a sum grows with the terms of its longest part.
+BLOCK = 1024
+#: Where the number of rows is private: how many times the public divisor they may be, for what rounding may do.
+MOST_ROWS = 4
 
 #: Sums of squares below this may have lost some to underflow.
 LEAST_SQUARE = 1e-280
@@ -67,6 +84,22 @@ def neighbours(adjacency: str, divisor: int) -> str:
     return f"one row added or removed, the divisor {divisor} public"
 
 
+def row_blocks(design: Design) -> tuple[Array | sp.csc_array, ...]:
+    """Return the rows in blocks of at most `BLOCK`, transposed."""
+    return tuple(design[start : start + BLOCK].T for start in range(0, max(design.shape[0], 1), BLOCK))
+
+
+def summed(blocks: tuple[Array | sp.csc_array, ...], weights: Array) -> Array:
+    """Return the sum of the rows times their weights, (d,), block by block: its rounding is `sum_error`."""
+    parts = [block @ weights[place * BLOCK : (place + 1) * BLOCK] for place, block in enumerate(blocks)]
+    return np.asarray(np.sum(parts, axis=0))
+
+
+def sum_error(rows: int, features: int) -> float:
+    """Return the most that `summed` and the weights' own clipping are off, as a part of the sum of the rows' sizes."""
+    return sum_rounding(min(rows, BLOCK) + rows // BLOCK + features + 16)
+
+
 @dataclass(frozen=True, eq=False)
 class ClippedGradient:
     """The average of the rows' clipped gradients.
@@ -89,16 +122,23 @@ class ClippedGradient:
         problem = self.problem
         with np.errstate(over="ignore", invalid="ignore"):
             slopes = problem.loss.gradient(problem.predictions(theta), problem.y)
-        return np.asarray(problem.design.T @ (clipped_slopes(slopes, self._norms, self.clip) / self.divisor))
+        return summed(self._blocks, clipped_slopes(slopes, self._norms, self.clip) / self.divisor)
 
     def sensitivity(self, adjacency: str) -> float:
-        """Return the most, in Euclidean norm, by which a neighbour moves the average at any theta.
+        """Return the most, in Euclidean norm, by which a neighbour moves the average at any theta, as it is computed.
 
         2 clip / n where a row is replaced, clip / n where one is added or removed and the divisor n stays: the paper
-        has 2 clip for an average, n times too much (ERRATA ISTDP 7).
+        has 2 clip for an average, n times too much (ERRATA ISTDP 7). What rounding may do to both sums comes on top;
+        where the number of rows is private, this is for at most `MOST_ROWS` times the divisor.
         """
-        return ADJACENCIES[adjacency] * self.clip / self.divisor
+        rows = self.divisor * (MOST_ROWS if adjacency == "add-remove" else 1)
+        rounding = 2.0 * sum_error(rows, self.problem.size) * rows * self.clip / self.divisor
+        return ADJACENCIES[adjacency] * self.clip / self.divisor + rounding
 
     @cached_property
     def _norms(self) -> Array:
         return row_norms(self.problem.design)
+
+    @cached_property
+    def _blocks(self) -> tuple[Array | sp.csc_array, ...]:
+        return row_blocks(self.problem.design)

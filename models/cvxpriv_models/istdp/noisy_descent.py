@@ -16,7 +16,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, Values, single, stack
 from cvxpriv.penalties.proximal import proximal_block
-from cvxpriv.privacy import Noise, Release, account_ledger
+from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger
 from cvxpriv.runs.private_records import history_of_loop
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Draw, Loop, Public, Sweep, Update
@@ -41,14 +41,14 @@ PUBLIC = frozenset({"theta", "noisy", "last_theta", "last_noisy", "step", "cente
 """The whole state: there is nothing in it that was not released, or public from the start."""
 
 
-def private_loop(average: ClippedGradient, settings: PrivateSettings) -> Loop:
-    """Return the algorithm; every step but the noisy gradient is `Public`."""
+def private_loop(average: ClippedGradient, settings: PrivateSettings, gaussian: GaussianNoise) -> Loop:
+    """Return the algorithm, with this noise on every gradient; every step but the noisy gradient is `Public`."""
     problem = average.problem
     plain = settings.algorithm == GRADIENT_DESCENT
     taken = descent(problem) if plain else proximal_block(problem.penalty, problem.features)
     after: list[Update | Block] = [_step(settings), taken, _move(settings.iterations)]
     return Loop(
-        Sweep([_noisy_gradient(average, settings), *(Public(part, PUBLIC) for part in after)]),
+        Sweep([_noisy_gradient(average, gaussian), *(Public(part, PUBLIC) for part in after)]),
         stop=Never(),
         limit=settings.iterations,
         measure=_figures(problem.features),
@@ -57,7 +57,7 @@ def private_loop(average: ClippedGradient, settings: PrivateSettings) -> Loop:
 
 
 def solve_noisy_descent(
-    average: ClippedGradient, delta: float, settings: PrivateSettings, noise: Noise
+    average: ClippedGradient, delta: float, settings: PrivateSettings, gaussian: GaussianNoise, noise: Noise
 ) -> PrivateSparseRun:
     """Run the loop from 0 and account for what it released."""
     problem = average.problem
@@ -65,7 +65,7 @@ def solve_noisy_descent(
     vectors = ("theta", "noisy", "last_theta", "last_noisy", "center", "trial", "total")
     start = stack([{**dict.fromkeys(vectors, zero), "step": settings.step_limit, "far": np.nan, "passes": 0.0}])
     context = Context(ClosedForm(), starts=np.arange(1), noise=noise)
-    final = single(run(private_loop(average, settings), start, context), 0)
+    final = single(run(private_loop(average, settings, gaussian), start, context), 0)
     counted = float(final["passes"]) - settings.iterations // 2
     averaged = settings.output == "average" and counted > 0.0
     plain = settings.algorithm == GRADIENT_DESCENT
@@ -87,13 +87,11 @@ def solve_noisy_descent(
     )
 
 
-def _noisy_gradient(average: ClippedGradient, settings: PrivateSettings) -> Draw:
+def _noisy_gradient(average: ClippedGradient, gaussian: GaussianNoise) -> Draw:
     def fn(state: Values, noise: Noise) -> Values:
-        clean = average.at(state["theta"][0])
-        return {"noisy": (clean + noise.normal(settings.noise_scale, clean.shape))[None]}
+        return {"noisy": gaussian.release(average.at(state["theta"][0]), noise)[None]}
 
-    mu = average.sensitivity(settings.adjacency) / settings.noise_scale
-    return Draw("noisy gradient", fn, frozenset({"theta"}), frozenset({"noisy"}), [Release(mu=mu)])
+    return Draw("noisy gradient", fn, frozenset({"theta"}), frozenset({"noisy"}), [Release(mu=gaussian.mu)])
 
 
 def _step(settings: PrivateSettings) -> Update:

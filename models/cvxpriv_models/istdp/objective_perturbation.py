@@ -1,8 +1,8 @@
 """Objective perturbation (Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 2): a random linear term in F.
 
-Released is the exact minimiser of J = (1/m) sum_i l(x_i theta, y_i) + (lam + more)/2 ||theta||^2 + b'theta/m, b of
-density proportional to exp(-rate ||b||). Exactly one b leads to each theta, and the density of theta is that of b there
-times the determinant of the Hessian of J:
+The exact minimiser of J = (1/m) sum_i l(x_i theta, y_i) + (lam + more)/2 ||theta||^2 + b'theta/m, b of
+density proportional to exp(-rate ||b||), is private. Exactly one b leads to each theta, and the density of theta is
+that of b there times the determinant of the Hessian of J:
 
 * b moves by at most G between neighbours: slope row_bound where a row is added or removed, twice that where it is
   replaced. That costs rate G.
@@ -11,8 +11,14 @@ times the determinant of the Hessian of J:
   1 + smoothness row_bound^2 / (m (lam + more)), whose logarithm is the other cost. (Chaudhuri's is twice as large.)
 
 `more` is there where that logarithm is above half of epsilon. The argument needs a loss and a penalty whose second
-derivatives are continuous, and an exact solve. It is no Gaussian release: b is not added to what is released. The
-guarantee is pure epsilon.
+derivatives are continuous. It is no Gaussian release: b is not added to what is released. The guarantee is pure
+epsilon.
+
+**As executed.** A computer finds no exact minimiser, and b is a double: how far it ends from theta may tell of the
+data. It finds theta + e with ||e|| <= t, a public number: J is strongly convex, and its gradient there is computed with
+a bound of its rounding. Given theta, data and neighbour differ in e alone, by at most 2 t. So theta + e is released on
+a grid, with noise of a ball for the sensitivity 2 t (`cvxpriv.privacy.grid`). That is a second release, of `COVER`
+times epsilon, and the two compose. Its noise is far below that of theta.
 """
 
 from __future__ import annotations
@@ -21,23 +27,25 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import cho_factor, cho_solve
 
-from cvxpriv.errors import ModelError, PrivacyError
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.penalties import LOSSES
-from cvxpriv.privacy import Noise, Release, account_ledger
+from cvxpriv.privacy import BallNoise, Noise, Release, account_ledger
 
-from .clipping import ADJACENCIES, clipped_rows, neighbours
+from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows, neighbours
 from .gradient_descent import smooth_weight
 from .output_perturbation import require_bounded_slope
 from .private_run import PrivateSettings, PrivateSparseRun
-from .problem import Design, Problem
+from .problem import Problem
+from .tilted import Tilted
 
 __all__ = ["Spending", "solve_objective_perturbation", "spend"]
 
-#: Most Newton steps and halvings of each, and the gradient at which J counts as solved, in units of 1 + ||b||/m.
-STEPS, HALVINGS, EXACT = 100, 50, 1e-12
+#: Which gradient of J may be left, rounding included, as a part of the sizes of its two random and private terms.
+EXACT = 2.0**-38
+#: Which part of epsilon covers what the computer leaves of it.
+COVER = 2.0**-8
 
 
 @dataclass(frozen=True)
@@ -99,11 +107,15 @@ def solve_objective_perturbation(
     require_bounded_slope(problem)
     lam = smooth_weight(problem.penalty)
     slope, smoothness = problem.loss.slope, problem.loss.smoothness
-    moved = ADJACENCIES[adjacency] * slope * row_bound
-    spent = spend(epsilon, lam, smoothness * row_bound**2 / divisor, moved)
+    longest = row_bound * (1.0 + sum_rounding(problem.size + 16))  # as rows are shortened in doubles
+    moved = ADJACENCIES[adjacency] * slope * longest
+    spent = spend((1.0 - COVER) * epsilon, lam, smoothness * longest**2 / divisor, moved)
+    times = MOST_ROWS if adjacency == "add-remove" else 1
+    left = EXACT * (times * slope * row_bound + problem.size / (spent.rate * divisor))
+    cover = BallNoise.within(2.0 * left / (lam + spent.more), COVER * epsilon, problem.size)
     b = noise.gamma_ball(problem.size, spent.rate, 1)[0]
-    rows = clipped_rows(problem.design, row_bound)
-    theta = _minimiser(problem, rows, lam + spent.more, b, divisor)
+    tilted = Tilted(problem, clipped_rows(problem.design, row_bound), lam + spent.more, b, divisor, row_bound)
+    theta = cover.release(tilted.minimiser(left), noise)
     note = f"pure; {spent.determinant:.3g} of it for the Hessian, {spent.more:.3g} added to lam"
     ledger = (Release(epsilon=epsilon, step="coefficients", iteration=1, note=note),)
     return PrivateSparseRun(
@@ -118,40 +130,4 @@ def solve_objective_perturbation(
             "objective-perturbation", 1, slope * row_bound, "none", adjacency, "last", 1.0 / spent.rate, step_limit=0.0
         ),
         history=pd.DataFrame(),
-    )
-
-
-def _minimiser(problem: Problem, rows: Design, lam: float, b: Array, divisor: int) -> Array:
-    """Newton steps, shortened until J falls, up to a gradient of 0."""
-    loss, y = problem.loss, problem.y
-    linear = b / divisor
-    exact = EXACT * (1.0 + float(np.linalg.norm(linear)))
-
-    def height(at: Array) -> float:
-        return float(loss.value(rows @ at, y).sum() / divisor + 0.5 * lam * at @ at + linear @ at)
-
-    def slope(at: Array) -> Array:
-        return np.asarray(rows.T @ loss.gradient(rows @ at, y) / divisor + lam * at + linear)
-
-    theta = np.zeros(problem.size)
-    for _ in range(STEPS):
-        gradient = slope(theta)
-        if float(np.linalg.norm(gradient)) <= exact:
-            return theta
-        weight = loss.curvature(rows @ theta, y) / divisor
-        weighted = rows * weight[:, None] if isinstance(rows, np.ndarray) else rows.multiply(weight[:, None])
-        hessian = rows.T @ weighted
-        dense = np.asarray(hessian if isinstance(hessian, np.ndarray) else hessian.toarray())
-        direction = -cho_solve(cho_factor(dense + lam * np.eye(problem.size)), gradient)
-        length, before = 1.0, height(theta)
-        for _ in range(HALVINGS):
-            trial = theta + length * direction
-            # Near the end J falls by less than its rounding: then the gradient must.
-            if height(trial) < before or np.linalg.norm(slope(trial)) < np.linalg.norm(gradient):
-                break
-            length *= 0.5
-        theta = trial
-    raise PrivacyError(
-        f"J was not solved to a gradient of {exact:.1e}, and objective perturbation is private only where it is solved "
-        "exactly: raise lam of the penalty, or pass algorithm='istdp'"
     )

@@ -14,17 +14,18 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.penalties import ElasticNet, Penalty
-from cvxpriv.privacy import Noise, Release, account_ledger, noise_scale
+from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger, gaussian_mu
 
-from .clipping import ADJACENCIES, clipped_rows, neighbours
+from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows, neighbours
 from .model import ISTDP
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
 
 __all__ = ["minimiser_sensitivity", "require_bounded_slope", "solve_output_perturbation"]
 
-#: To which KKT residual F is minimised: what is left of it counts in the sensitivity.
+#: KKT residual at which the minimiser stops. The sensitivity includes the error that remains, and rounding.
 TOLERANCE = 1e-10
 
 
@@ -38,8 +39,13 @@ def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, di
     """
     require_bounded_slope(problem)
     modulus = _modulus(problem.penalty)
-    inexact = 2.0 * np.sqrt(problem.size) * TOLERANCE / modulus
-    return float(ADJACENCIES[adjacency] * problem.loss.slope * row_bound / (divisor * modulus) + inexact)
+    loss, times = problem.loss, MOST_ROWS if adjacency == "add-remove" else 1
+    # A residual r leaves the minimiser within ||r||/modulus. The minimiser's norm is at most steepest/modulus.
+    steepest = loss.slope * row_bound * times
+    rounding = sum_rounding(times * divisor + problem.size + 16) * steepest
+    rounding *= 2.0 + loss.smoothness * row_bound**2 * times / modulus
+    inexact = 2.0 * (np.sqrt(problem.size) * TOLERANCE + rounding) / modulus
+    return float(ADJACENCIES[adjacency] * loss.slope * row_bound / (divisor * modulus) + inexact)
 
 
 def require_bounded_slope(problem: Problem) -> None:
@@ -82,11 +88,10 @@ def solve_output_perturbation(
         F was not minimised to `TOLERANCE`.
     """
     sensitivity = minimiser_sensitivity(problem, row_bound, adjacency, divisor)
-    scale = noise_scale(sensitivity, epsilon, delta)
-    theta = _minimiser(problem, row_bound, divisor)
-    ledger = (Release(mu=sensitivity / scale, step="coefficients", iteration=1),)
+    gaussian = GaussianNoise(sensitivity, gaussian_mu(epsilon, delta), problem.size)
+    ledger = (Release(mu=gaussian.mu, step="coefficients", iteration=1),)
     return PrivateSparseRun(
-        theta=theta + noise.normal(scale, theta.shape),
+        theta=gaussian.release(_minimiser(problem, row_bound, divisor), noise),
         loss=problem.loss,
         penalty=problem.penalty,
         classes=problem.classes,
@@ -94,7 +99,7 @@ def solve_output_perturbation(
         accounting=account_ledger(ledger, delta, neighbours=neighbours(adjacency, divisor), secure=noise.secure),
         ledger=ledger,
         settings=PrivateSettings(
-            "output-perturbation", 1, problem.loss.slope * row_bound, "none", adjacency, "last", scale, step_limit=0.0
+            "output-perturbation", 1, problem.loss.slope * row_bound, "none", adjacency, "last", gaussian.scale, 0.0
         ),
         history=pd.DataFrame(),
     )

@@ -14,8 +14,10 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 
+import numpy as np
+
 from cvxpriv.errors import PrivacyError
-from cvxpriv.privacy import PrivacyWarning, gaussian_mu, noise_scale, noise_source
+from cvxpriv.privacy import GaussianNoise, PrivacyWarning, gaussian_mu, noise_source
 from cvxpriv.privacy.gaussian import require_budget
 
 from . import printed
@@ -135,9 +137,9 @@ def solve_private(
     elif problem.automatic:
         penalty = noise_level_penalty(sensitivity, mu, chosen * limit, problem.features)
         average = replace(average, problem=problem.with_penalty(penalty))
-    scale = noise_scale(sensitivity, epsilon, delta, chosen)
-    settings = PrivateSettings(algorithm, chosen, bound, step, adjacency, output, scale, limit)
-    return solve_noisy_descent(average, delta, settings, noise_source(noise_seed))
+    gaussian = GaussianNoise(sensitivity, mu / float(np.sqrt(chosen)), problem.size)
+    settings = PrivateSettings(algorithm, chosen, bound, step, adjacency, output, gaussian.scale, limit)
+    return solve_noisy_descent(average, delta, settings, gaussian, noise_source(noise_seed))
 
 
 def _require_one_release(algorithm: str, iterations: int | str) -> None:

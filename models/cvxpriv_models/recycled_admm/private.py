@@ -15,7 +15,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.engines import ClosedForm
-from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.privacy import Noise, Release, noise_source
@@ -29,12 +28,13 @@ from cvxpriv.schedules.stopping import Never
 from .algorithm import LOOP, RECYCLING, initial_state
 from .blocks import carry, dual_update, even_update, penalty_step
 from .eta import checked_gamma
+from .exactness import gradient_left, require_solved
 from .newton import odd_step
 from .private_run import PrivateConsensusRun
 from .private_settings import Budget, PrivateSettings, Releases, releases_of, require_private
 from .problem import Problem
 from .spending import accounted, node_costs
-from .updates import edge_weights
+from .updates import edge_weights, pull
 
 if TYPE_CHECKING:
     from .model import RecycledADMM
@@ -194,26 +194,28 @@ def _privacy_loss(
 
 
 def _release(problem: Problem, settings: PrivateSettings, releases: Releases) -> Draw:
-    """(18), or (14) and noise on its answer: every node publishes one vector."""
+    """(18), or (14) and noise on its answer: every node publishes one vector, on a grid.
+
+    Either is solved to within a public bound, and the noise on what is published covers that: see `exactness`.
+    """
     adjacency, shape = problem.network.adjacency, (problem.nodes, problem.features)
 
     def turn(state: Values) -> int:
         return int(state["round"][0]) - 1
 
     def fn(state: Values, noise: Noise) -> Values:
-        scale = releases.scale[turn(state)][:, None]
-        drawn = noise.normal(1.0, shape) if releases.mu else noise.gamma_ball(shape[1], 1.0, shape[0])
-        inside = settings.perturbation == "objective"
-        linear = scale * drawn if inside else np.zeros(shape)
+        scale, previous, dual = releases.scale[turn(state)], state["f"][0], state["dual"][0]
+        linear = np.zeros(shape)
+        if settings.perturbation == "objective":
+            linear = scale[:, None] * noise.gamma_ball(shape[1], 1.0, shape[0])
         links = edge_weights(state["eta"][0], adjacency, settings.variant)
-        found = odd_step(problem, state["f"][0], state["dual"][0], linear, links, start=state["odd"][0])
-        if not found.residual.max() <= settings.tol:
-            raise PrivacyError(
-                f"a node did not reach its minimiser to within tol={settings.tol:g}: nothing of this round was "
-                f"released, and {turn(state)} rounds before it were, which count; scale the columns to norms near 1"
-            )
-        odd = found.f if inside else found.f + scale * drawn
-        return {"odd": odd[None]}
+        pulled = pull(links, previous)
+        left = gradient_left(problem, settings.tol, settings.row_bound, shape[1] * scale, dual, pulled)
+        found = odd_step(problem, previous, dual, linear, links, start=state["odd"][0])
+        bend = releases.convexity[turn(state)]
+        require_solved(problem, found, left, settings.row_bound, linear, dual, pulled, bend)
+        several = [releases.noise(turn(state), node, float(left[node]), shape[1]) for node in range(shape[0])]
+        return {"odd": np.array([one.release(f, noise) for one, f in zip(several, found.f, strict=True)])[None]}
 
     def cost(state: Values) -> list[Release]:
         return releases.entries(turn(state), problem.network.labels)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from cvxpriv.errors import ModelError, PrivacyError, suggest
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Release, gaussian_mu
+from cvxpriv.privacy import BallNoise, GaussianNoise, Release, gaussian_mu
 from cvxpriv.privacy.gaussian import require_budget
 
 from .problem import Problem
@@ -24,6 +24,11 @@ __all__ = ["ALGORITHMS", "PERTURBATIONS", "Budget", "PrivateSettings", "Releases
 #: By name here: the schedule, and by what a node's noise counts in its objective.
 ALGORITHMS = ("admm", "r-admm", "mr-admm", "m-admm", "dvp")
 PERTURBATIONS = ("objective", "output")
+
+#: What covers the part of a minimiser that a computer does not find, as a part of what the exact one costs.
+COVER = 2.0**-8
+#: How far beyond their bound rounding may leave the norms of rows.
+ROUNDING = 1e-12
 
 #: A minimiser less exact than this is not the one whose distribution the analysis bounds.
 LEAST_ACCURACY = 1e-8
@@ -55,20 +60,36 @@ class Releases:
     alpha : ndarray, (N,)
         Rate of the noise, where it is the same in all rounds; else NaN.
     scale : ndarray, (rounds, N)
-        By what a node's noise of rate 1, or of variance 1, is multiplied before it enters.
+        By what a node's noise of rate 1 is multiplied before it enters the objective; 0 for noise on the minimisers.
+    moves : ndarray, (rounds, N)
+        How far a record moves what gets noise before it is released; 0 where the noise is in the objective.
+    convexity : ndarray, (rounds, N)
+        mu_i, of what node i minimises.
     epsilon : ndarray, (rounds, N)
         Pure loss; 0 for Gaussian noise.
+    last : ndarray, (rounds, N)
+        The part of it that pays for the noise on what was computed; all of it for noise on the minimisers.
     printed : ndarray, (rounds, N)
-        The same by RADMM (32); NaN for noise on the minimisers, of which it says nothing.
+        Pure loss by RADMM (32); NaN for noise on the minimisers, of which it says nothing.
     mu : float
         Of one round's Gaussian noise, the same for every node; 0 for any other.
     """
 
     alpha: Array
     scale: Array
+    moves: Array
+    convexity: Array
     epsilon: Array
+    last: Array
     printed: Array
     mu: float = 0.0
+
+    def noise(self, turn: int, node: int, left: float, size: int) -> GaussianNoise | BallNoise:
+        """Return the noise of a node's release, where its minimiser is known to within `left` in the gradient."""
+        sensitivity = float(self.moves[turn, node] + 2.0 * left / self.convexity[turn, node])
+        if self.mu:
+            return GaussianNoise(sensitivity, self.mu, size)
+        return BallNoise.within(sensitivity, float(self.last[turn, node]), size)
 
     def entries(self, turn: int, labels: Sequence[Hashable]) -> list[Release]:
         """Return what the ledger says of a round, counted from 0: one release a node, which touches its own records."""
@@ -141,7 +162,7 @@ def _within(problem: Problem, bound: float, clip_rows: bool) -> Problem:
     if not (np.isfinite(bound) and bound > 0.0):
         raise PrivacyError(f"row_bound={bound!r} is no bound of the rows' norms: pass a finite number > 0")
     norms = problem.rows.norms
-    beyond = norms > bound * (1.0 + 1e-12)
+    beyond = norms > bound * (1.0 + ROUNDING)
     if not beyond.any():
         return problem
     if not clip_rows:
@@ -179,17 +200,17 @@ def releases_of(problem: Problem, settings: PrivateSettings, table: Array, budge
     """
     reaches = np.array([reach(edge_weights(eta, problem.network.adjacency, settings.variant)) for eta in table])
     rows = problem.rows.counts.astype(float)
-    slope = problem.loss.slope * settings.row_bound
+    longest = settings.row_bound * (1.0 + ROUNDING)
+    slope = problem.loss.slope * longest
     assert problem.ridge is not None
     convexity = problem.ridge + 2.0 * reaches
     _require_one(budget)
     if settings.perturbation == "output":
-        # A minimiser known to within `tol` in its gradient is known to within tol / mu.
-        return _output(budget, output_move(rows, problem.C, convexity, slope) + 2.0 * settings.tol / convexity)
+        return _output(budget, output_move(rows, problem.C, convexity, slope), convexity)
     if budget.delta is not None and budget.epsilon is None:
         raise PrivacyError("delta without epsilon: pass the total as epsilon and delta, or alpha alone")
     inside = _inside(settings.algorithm, reaches)
-    curvature = problem.loss.smoothness * settings.row_bound**2
+    curvature = problem.loss.smoothness * longest**2
 
     def spent(alpha: Array) -> Array:
         return objective_epsilon(alpha / inside, rows, problem.C, convexity, curvature, slope)
@@ -200,7 +221,8 @@ def releases_of(problem: Problem, settings: PrivateSettings, table: Array, budge
         alpha = _rates_within(budget, spent(np.zeros(rows.size)), gradient_move(rows, problem.C, slope) / inside)
     scale = np.broadcast_to(inside / alpha, convexity.shape)
     printed = printed_epsilon(alpha / inside * slope, rows, problem.C, convexity, curvature)
-    return Releases(alpha, scale, spent(alpha), printed)
+    exact, none = spent(alpha), np.zeros_like(convexity)
+    return Releases(alpha, scale, none, convexity, (1.0 + COVER) * exact, COVER * exact, printed)
 
 
 def _inside(algorithm: str, reaches: Array) -> Array:
@@ -213,7 +235,7 @@ def _inside(algorithm: str, reaches: Array) -> Array:
 def _rates_within(budget: Budget, curvature: Array, moves: Array) -> Array:
     """The rates with which every node spends the total."""
     assert budget.epsilon is not None
-    left = budget.epsilon - curvature.sum(axis=0)
+    left = budget.epsilon / (1.0 + COVER) - curvature.sum(axis=0)
     if (left <= 0.0).any():
         worst = float(curvature.sum(axis=0).max())
         raise PrivacyError(
@@ -223,19 +245,20 @@ def _rates_within(budget: Budget, curvature: Array, moves: Array) -> Array:
     return np.asarray(left / moves.sum(axis=0))
 
 
-def _output(budget: Budget, moves: Array) -> Releases:
+def _output(budget: Budget, moves: Array, convexity: Array) -> Releases:
     """Noise on the minimisers: Gaussian with a delta, of density exp(-alpha ||b||) without."""
     rounds, nodes = moves.shape
-    none, unknown = np.full(nodes, np.nan), np.full(moves.shape, np.nan)
+    none, unknown, zero = np.full(nodes, np.nan), np.full(moves.shape, np.nan), np.zeros(moves.shape)
+    if budget.epsilon is not None and budget.delta is not None:
+        mu = gaussian_mu(budget.epsilon, budget.delta) / float(np.sqrt(rounds))
+        return Releases(none, zero, moves, convexity, zero, zero, unknown, mu)
     if budget.alpha is not None:
         alpha = _rates(budget.alpha, nodes)
-        return Releases(alpha, np.broadcast_to(1.0 / alpha, moves.shape), alpha * moves, unknown)
-    assert budget.epsilon is not None
-    if budget.delta is None:
-        each = budget.epsilon / rounds
-        return Releases(none, moves / each, np.full(moves.shape, each), unknown)
-    mu = gaussian_mu(budget.epsilon, budget.delta) / float(np.sqrt(rounds))
-    return Releases(none, moves / mu, np.zeros(moves.shape), unknown, mu)
+        each = (1.0 + COVER) * alpha * moves
+    else:
+        assert budget.epsilon is not None
+        alpha, each = none, np.full(moves.shape, budget.epsilon / rounds)
+    return Releases(alpha, zero, moves, convexity, each, each, unknown)
 
 
 def _require_one(budget: Budget) -> None:

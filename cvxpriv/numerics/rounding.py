@@ -1,0 +1,34 @@
+"""What rounding may do to sums and products, at worst: bounds that hold for any order of summation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.errors import ModelError
+
+__all__ = ["UNIT", "sum_rounding"]
+
+#: Half the distance from 1 to the next double.
+UNIT = float(np.finfo(float).eps) / 2.0
+
+
+def sum_rounding(terms: int) -> float:
+    """Return the most that a sum of so many doubles is off, as a part of the sum of their absolute values.
+
+    terms u/(1 - terms u), with u the unit roundoff (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,
+    section 3.1). It holds for a sum of products too, where each product counts as one term more.
+
+    Raises
+    ------
+    ModelError
+        So many that nothing is known.
+
+    Examples
+    --------
+    >>> f"{sum_rounding(1000):.2e}"
+    '1.11e-13'
+    """
+    part = terms * UNIT
+    if part >= 0.5:
+        raise ModelError(f"terms={terms!r} are too many for a bound of what rounding does")
+    return part / (1.0 - part)

@@ -1,0 +1,92 @@
+"""How exactly a node solves its step, and the noise that covers what is left.
+
+The analysis of objective perturbation is about exact minimisers, that of output perturbation about their distance. A
+computer finds f + e, and e may tell of the data. The objective is strongly convex with modulus mu_i, so that
+||e|| <= left/mu_i, where `left` is a public bound of the gradient at what was found; that it holds is checked, with
+what rounding may do to the gradient at worst. Given f, a record moves f + e by at most 2 left/mu_i. So f + e is
+released on a grid with noise of that sensitivity more (`cvxpriv.privacy.grid`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.errors import PrivacyError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.rounding import UNIT, sum_rounding
+from cvxpriv.privacy.sampling import BALL_ERROR
+
+from .newton import OddStep
+from .problem import Problem
+
+__all__ = ["gradient_left", "require_solved"]
+
+#: What rounding may leave of a gradient, as a part of the sizes of its terms; more where a node has very many rows.
+PART = 2.0**-34
+
+
+def gradient_left(problem: Problem, tol: float, row_bound: float, spread: Array, dual: Array, pulled: Array) -> Array:
+    """Return the public bound of each node's gradient, (N,).
+
+    Parameters
+    ----------
+    problem : Problem
+    tol : float
+        How exactly a node minimises, as `solve_private` was asked.
+    row_bound : float
+    spread : ndarray, (N,)
+        The size that noise in the objective usually has; 0 for none.
+    dual, pulled : ndarray, (N, d)
+        lambda, and `updates.pull` of what was published.
+    """
+    sizes = problem.C * problem.loss.slope * row_bound + spread + _lengths(2.0 * dual) + _lengths(pulled)
+    return np.asarray(tol + np.maximum(PART, 8.0 * _sums(problem)) * sizes)
+
+
+def require_solved(
+    problem: Problem,
+    found: OddStep,
+    left: Array,
+    row_bound: float,
+    linear: Array,
+    dual: Array,
+    pulled: Array,
+    bend: Array,
+) -> None:
+    """Refuse a step whose gradient is not known to be within its public bound.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : OddStep
+    left : ndarray, (N,)
+    row_bound : float
+    linear : ndarray, (N, d)
+        The noise in the objective, each row within `BALL_ERROR` of its norm.
+    dual, pulled : ndarray, (N, d)
+    bend : ndarray, (N,)
+        rho/N and twice the penalties.
+
+    Raises
+    ------
+    PrivacyError
+        It is not.
+    """
+    lengths, loss = _lengths(found.f), problem.loss
+    of_rows = problem.C * (loss.slope * row_bound + loss.smoothness * row_bound**2 * lengths)
+    of_terms = bend * lengths + _lengths(2.0 * dual) + _lengths(pulled)
+    rounding = 2.0 * _sums(problem) * of_rows + 8.0 * UNIT * of_terms + (BALL_ERROR + 8.0 * UNIT) * _lengths(linear)
+    if not (found.residual + rounding <= left).all():
+        raise PrivacyError(
+            "a node could not solve its step exactly enough, and nothing of this round was released; what was released "
+            "in rounds before it counts. Raise tol or reg, or scale the columns to norms near 1"
+        )
+
+
+def _sums(problem: Problem) -> Array:
+    """What sums over each node's rows, and over the features, may be off, as a part of their terms."""
+    return np.array([sum_rounding(int(count) + problem.features + 16) for count in problem.rows.counts])
+
+
+def _lengths(rows: Array) -> Array:
+    return np.asarray(np.linalg.norm(rows, axis=1))
