@@ -10,6 +10,8 @@ such a release: at epsilon = 0.5 a one-dimensional case of mu = 0.05 has delta =
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
@@ -91,13 +93,7 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     >>> round(gaussian_epsilon(1e-5, 0.5), 5)
     1.99309
     """
-    if gaussian_delta(0.0, mu) <= delta:
-        return 0.0
-    wanted = np.log(delta) - MARGIN * (1.0 + mu)
-    # In units of mu. The bound of zero-concentrated privacy lies above.
-    most = mu / 2.0 + np.sqrt(-2.0 * wanted) + 1.0 / mu if mu > NARROW else 2.0 + np.sqrt(-2.0 * wanted)
-    root = brentq(lambda ratio: _log_delta(ratio, mu) - wanted, 0.0, most, xtol=1e-15, rtol=1e-15)
-    return float(root * mu)
+    return _root_epsilon(float(delta), float(mu))
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -109,13 +105,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         See `require_budget`.
     """
     require_budget(epsilon, delta)
-    wanted = np.log(delta) - MARGIN * (1.0 + np.sqrt(epsilon))
-
-    def excess(log_mu: float) -> float:
-        mu = float(np.exp(log_mu))
-        return float(max(_log_delta(epsilon / mu, mu), -1e6) - wanted)  # -inf far below
-
-    return float(np.exp(brentq(excess, np.log(LEAST_MU), np.log(MOST_MU), xtol=1e-14, rtol=1e-14)))
+    return _root_mu(float(epsilon), float(delta))
 
 
 def noise_scale(sensitivity: float, epsilon: float, delta: float, releases: int = 1) -> float:
@@ -146,6 +136,28 @@ def noise_scale(sensitivity: float, epsilon: float, delta: float, releases: int 
     if isinstance(releases, bool) or not isinstance(releases, (int, np.integer)) or releases < 1:
         raise PrivacyError(f"releases={releases!r} is not a count: pass a whole number >= 1")
     return float(sensitivity * np.sqrt(releases) / gaussian_mu(epsilon, delta))
+
+
+@lru_cache(maxsize=4096)
+def _root_epsilon(delta: float, mu: float) -> float:
+    if gaussian_delta(0.0, mu) <= delta:
+        return 0.0
+    wanted = np.log(delta) - MARGIN * (1.0 + mu)
+    # In units of mu. The bound of zero-concentrated privacy lies above.
+    most = mu / 2.0 + np.sqrt(-2.0 * wanted) + 1.0 / mu if mu > NARROW else 2.0 + np.sqrt(-2.0 * wanted)
+    root = brentq(lambda ratio: _log_delta(ratio, mu) - wanted, 0.0, most, xtol=1e-15, rtol=1e-15)
+    return float(root * mu)
+
+
+@lru_cache(maxsize=4096)
+def _root_mu(epsilon: float, delta: float) -> float:
+    wanted = np.log(delta) - MARGIN * (1.0 + np.sqrt(epsilon))
+
+    def excess(log_mu: float) -> float:
+        mu = float(np.exp(log_mu))
+        return float(max(_log_delta(epsilon / mu, mu), -1e6) - wanted)  # -inf far below
+
+    return float(np.exp(brentq(excess, np.log(LEAST_MU), np.log(MOST_MU), xtol=1e-14, rtol=1e-14)))
 
 
 def _log_delta(ratio: float, mu: float) -> float:
