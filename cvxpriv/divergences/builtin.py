@@ -25,6 +25,32 @@ def _ratio(over: Array, under: Array) -> Array:
         return np.asarray(over / under)
 
 
+def _log_in_p(p: Array, q: Array) -> tuple[Array, Array]:
+    return np.log(p / q) + 1.0, 1.0 / p
+
+
+def _log_in_q(p: Array, q: Array) -> tuple[Array, Array]:
+    t = p / q
+    return -t, t / q
+
+
+def _jensen_shannon_in_p(p: Array, q: Array) -> tuple[Array, Array]:
+    share = p / (p + q)
+    return np.log(2.0 * share), (1.0 - share) / p
+
+
+def _le_cam_in_p(p: Array, q: Array) -> tuple[Array, Array]:
+    total = p + q
+    share = q / total
+    square = share * share
+    return 0.5 - 2.0 * square, 4.0 * square / total
+
+
+def _hellinger_in_p(p: Array, q: Array) -> tuple[Array, Array]:
+    root = np.sqrt(q / p)
+    return 1.0 - root, 0.5 * root / p
+
+
 MUTUAL_INFORMATION = FDivergence(
     "mutual-information",
     f=lambda t: -np.log(t),
@@ -35,6 +61,8 @@ MUTUAL_INFORMATION = FDivergence(
     at_zero=INFINITY,
     slope_at_infinity=0.0,
     partials=lambda p, q: (_log_ratio(p, q) + 1.0, -_ratio(p, q)),
+    in_p=_log_in_p,
+    in_q=_log_in_q,
 )
 
 REVERSE_KL = FDivergence(
@@ -59,6 +87,8 @@ JENSEN_SHANNON = FDivergence(
     at_zero=float(np.log(2.0)),
     slope_at_infinity=float(np.log(2.0)),
     partials=lambda p, q: (_log_ratio(2.0 * p, p + q), _log_ratio(2.0 * q, p + q)),
+    in_p=_jensen_shannon_in_p,
+    in_q=lambda p, q: _jensen_shannon_in_p(q, p),
 )
 
 LE_CAM = FDivergence(
@@ -71,6 +101,8 @@ LE_CAM = FDivergence(
     at_zero=0.5,
     slope_at_infinity=0.5,
     partials=lambda p, q: (0.5 - 2.0 * (q / (p + q)) ** 2, 0.5 - 2.0 * (p / (p + q)) ** 2),
+    in_p=_le_cam_in_p,
+    in_q=lambda p, q: _le_cam_in_p(q, p),
     auxiliary=lambda p, q: (forms.square_over(p - q, 2.0 * (p + q)),),
 )
 
@@ -84,6 +116,8 @@ HELLINGER = FDivergence(
     at_zero=1.0,
     slope_at_infinity=1.0,
     partials=lambda p, q: (1.0 - np.sqrt(_ratio(q, p)), 1.0 - np.sqrt(_ratio(p, q))),
+    in_p=_hellinger_in_p,
+    in_q=lambda p, q: _hellinger_in_p(q, p),
     auxiliary=lambda p, q: (np.sqrt(p * q),),
 )
 

@@ -7,10 +7,10 @@ import pytest
 from cvxpriv_models.inference_service import closed_form, linear_pieces, marginal_roots, measures, row_roots
 from cvxpriv_models.inference_service.domain import floored_rows, projected_rows
 from cvxpriv_models.inference_service.simplex_rows import solve_rows
-from cvxpriv_models.inference_service.slopes import slopes_of
 from scipy.optimize import brentq, minimize
 
 from cvxpriv.divergences import FDivergence, divergence
+from cvxpriv.divergences.sides import built_in, slopes_of
 from cvxpriv.numerics.arrays import Array, single
 from cvxpriv.tables.information import kl_divergence
 
@@ -302,5 +302,5 @@ def test_cubic_roots_are_positive_and_exact(linear: float, constant: float) -> N
 
 
 def test_a_users_f_under_a_built_in_name_is_not_taken_for_it() -> None:
-    assert slopes_of(divergence("le-cam")).form == "le-cam"
-    assert slopes_of(FDivergence("le-cam", f=lambda t: (t - 1.0) ** 2)).form == ""
+    assert built_in(divergence("le-cam")) == "le-cam"
+    assert built_in(FDivergence("le-cam", f=lambda t: (t - 1.0) ** 2)) == ""

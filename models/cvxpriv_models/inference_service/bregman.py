@@ -13,6 +13,7 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.divergences.sides import TINY, slopes_of
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.chain import Solution
 
@@ -21,7 +22,6 @@ from .blocks import PRICE_LIMIT, ROW_FLOOR, ROWS_SUM, marginal_block
 from .domain import floored_rows, projected_rows
 from .marginal_roots import solve_marginal
 from .problem import Problem
-from .slopes import TINY, slopes_of
 
 __all__ = ["bregman_marginal", "bregman_mechanism"]
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cvxpriv.divergences.sides import TINY, slopes_of
 from cvxpriv.numerics.arrays import Array
 
 from . import closed_form
@@ -18,7 +19,6 @@ from .blocks import PRICE_LIMIT
 from .curvature import inverse
 from .domain import floored_rows
 from .problem import Problem
-from .slopes import TINY, slopes_of
 
 __all__ = ["maximise"]
 

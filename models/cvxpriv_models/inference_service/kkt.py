@@ -22,12 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cvxpriv.divergences.sides import slopes_of
 from cvxpriv.numerics.arrays import Array
 
 from . import closed_form, linear_pieces, measures, vertices
 from .kink_slopes import Kinks, kinks_near, least_at_kinks
 from .problem import Problem
-from .slopes import slopes_of
 from .unused_symbols import least_unused
 
 __all__ = ["PointResiduals", "ServiceResiduals", "joint_gap", "residuals", "slopes"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.divergences import FDivergence
+from cvxpriv.divergences.sides import TINY, Slopes, built_in, slopes_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.roots import Rows, increasing_root
 
 from . import linear_pieces
 from .row_roots import positive_cubic_root
-from .slopes import TINY, Slopes, slopes_of
 
 __all__ = ["solve_marginal"]
 
@@ -46,7 +46,7 @@ def solve_marginal(
     """
     slopes = slopes_of(divergence)
     with np.errstate(all="ignore"):
-        match slopes.form:
+        match built_in(divergence):
             case "mutual-information":
                 return _logarithm(level, p_y @ mechanism, beta, rho)
             case "hellinger":

@@ -9,10 +9,9 @@ import numpy as np
 from scipy.special import entr
 
 from cvxpriv.divergences import FDivergence
+from cvxpriv.divergences.sides import TINY
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
-
-from .slopes import TINY
 
 __all__ = ["accuracy", "augmented", "cost", "information", "leakage", "objective", "surrogate"]
 

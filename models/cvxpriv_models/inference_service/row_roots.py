@@ -11,11 +11,11 @@ import numpy as np
 from scipy.special import wrightomega
 
 from cvxpriv.divergences import FDivergence
+from cvxpriv.divergences.sides import TINY, built_in, slopes_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.roots import Rows, increasing_root
 
 from . import linear_pieces
-from .slopes import TINY, slopes_of
 
 __all__ = ["jump_at", "positive_cubic_root", "row_roots"]
 
@@ -46,7 +46,7 @@ def row_roots(divergence: FDivergence, level: Array, q: Array, weight: Array | f
             return linear_pieces.row_roots(pieces, level, q, weight, beta)
         if not divergence.smooth:
             return _kinked(divergence, level, q, weight, beta)
-        form = slopes_of(divergence).form
+        form = built_in(divergence)
         if form in CLOSED:
             x = CLOSED[form](level, np.maximum(q, TINY), weight, beta)
             return _polished(divergence, x, level, q, weight, beta)

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.divergences import FDivergence
+from cvxpriv.divergences.sides import TINY, Slopes, slopes_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.roots import Rows, increasing_root
 
 from . import linear_pieces
 from .row_roots import jump_at, row_roots
-from .slopes import TINY, Slopes, slopes_of
 
 __all__ = ["solve_rows"]
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.blocks.engines import Engine
+from cvxpriv.divergences.sides import slopes_of
 from cvxpriv.numerics.arrays import Array, Values, put, take
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
@@ -18,7 +19,6 @@ from . import algorithm, closed_form, kkt
 from .algorithm import AUTO, Options
 from .measured import Constraints, finished, objective
 from .problem import Problem
-from .slopes import slopes_of
 from .starts import grid_start, initial_state, without_rare
 
 __all__ = ["GRID", "Callback", "Piece", "polished", "pooled", "settled", "solve_starts"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from cvxpriv.divergences.sides import TINY, slopes_of
 from cvxpriv.numerics.arrays import Array
 
 from . import closed_form
 from .problem import Problem
 from .row_roots import row_roots
-from .slopes import TINY, slopes_of
 
 __all__ = ["least_unused"]
 

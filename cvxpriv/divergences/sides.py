@@ -1,8 +1,7 @@
-"""Derivatives of x f(q/x): first and second in x and in q, fast where the paper has a form, exact at zeros.
+"""Derivatives of x f(q/x) for any divergence: first and second, in x and in q, exact at zeros.
 
-With t = q/x they are f_x = f(t) - t f'(t), f_xx = t^2 f''(t)/x, f_q = f'(t) and f_qq = f''(t)/x. The four f of the
-paper have forms that a few numpy calls evaluate, since the blocks of IAS (20) and (21) live on them; every other f goes
-through `FDivergence`.
+With t = q/x they are f_x = f(t) - t f'(t), f_xx = t^2 f''(t)/x, f_q = f'(t) and f_qq = f''(t)/x. A divergence that has
+`in_p` and `in_q` evaluates its own, in a few numpy calls; for any other they come from f, f' and f''.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from cvxpriv.divergences import FDivergence
 from cvxpriv.divergences.builtin import BUILT_IN
+from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["TINY", "Slopes", "slopes_of"]
+__all__ = ["TINY", "Slopes", "built_in", "slopes_of"]
 
 Pair = tuple[Array, Array]
 Evaluate = Callable[[Array, Array], Pair]
@@ -39,65 +38,16 @@ class Slopes:
     steep_x, steep_q : bool
         Whether f_x falls to -inf as x falls to 0 at q = 1, and f_q as q falls to 0 at x = 1. Where they do, no cell of
         an optimum is 0.
-    form : str
-        The name in `FORMS` where the paper's own form is used, which may have closed-form roots; else "".
     """
 
     in_x: Evaluate
     in_q: Evaluate
     steep_x: bool
     steep_q: bool
-    form: str = ""
 
 
-def _logarithm_in_x(x: Array, q: Array) -> Pair:
-    return np.log(x / q) + 1.0, 1.0 / x
-
-
-def _logarithm_in_q(x: Array, q: Array) -> Pair:
-    t = x / q
-    return -t, t / q
-
-
-def _jensen_shannon_in_x(x: Array, q: Array) -> Pair:
-    share = x / (x + q)
-    return np.log(2.0 * share), (1.0 - share) / x
-
-
-def _jensen_shannon_in_q(x: Array, q: Array) -> Pair:
-    return _jensen_shannon_in_x(q, x)
-
-
-def _le_cam_in_x(x: Array, q: Array) -> Pair:
-    total = x + q
-    share = q / total
-    square = share * share
-    return 0.5 - 2.0 * square, 4.0 * square / total
-
-
-def _le_cam_in_q(x: Array, q: Array) -> Pair:
-    return _le_cam_in_x(q, x)
-
-
-def _hellinger_in_x(x: Array, q: Array) -> Pair:
-    root = np.sqrt(q / x)
-    return 1.0 - root, 0.5 * root / x
-
-
-def _hellinger_in_q(x: Array, q: Array) -> Pair:
-    return _hellinger_in_x(q, x)
-
-
-FORMS: dict[str, tuple[Evaluate, Evaluate]] = {
-    "mutual-information": (_logarithm_in_x, _logarithm_in_q),
-    "jensen-shannon": (_jensen_shannon_in_x, _jensen_shannon_in_q),
-    "le-cam": (_le_cam_in_x, _le_cam_in_q),
-    "hellinger": (_hellinger_in_x, _hellinger_in_q),
-}
-
-
-def _of_any(divergence: FDivergence) -> tuple[Evaluate, Evaluate]:
-    """The two evaluations for an f that only `FDivergence` knows."""
+def _sides(divergence: FDivergence) -> tuple[Evaluate, Evaluate]:
+    """The divergence's own two evaluations, else what its f, f' and f'' give."""
     if divergence.in_p is not None and divergence.in_q is not None:
         return divergence.in_p, divergence.in_q
     cancels = divergence.partials is None and 0.0 < abs(divergence.limit_slope) < np.inf
@@ -132,9 +82,10 @@ def _of_any(divergence: FDivergence) -> tuple[Evaluate, Evaluate]:
     return in_x, in_q
 
 
-def _form(divergence: FDivergence) -> str:
-    """The form that a divergence has, by name and by value: a worker process holds a copy of the built-in one."""
-    if divergence.name not in FORMS:
+@lru_cache(maxsize=64)
+def built_in(divergence: FDivergence) -> str:
+    """Return the name of the built-in divergence that this is, by name and value (a worker holds a copy), or ""."""
+    if divergence.name not in BUILT_IN:
         return ""
     t = np.geomspace(1e-3, 1e3, 31)
     same = np.allclose(divergence.f(t), BUILT_IN[divergence.name].f(t), rtol=1e-13, atol=1e-13)
@@ -144,10 +95,9 @@ def _form(divergence: FDivergence) -> str:
 @lru_cache(maxsize=64)
 def slopes_of(divergence: FDivergence) -> Slopes:
     """Return the derivatives of a divergence, made once."""
-    form = _form(divergence)
-    in_x, in_q = FORMS[form] if form else _of_any(divergence)
+    in_x, in_q = _sides(divergence)
     one, least = np.ones(1), np.full(1, TINY)
     with np.errstate(all="ignore"):
         steep_x = bool(in_x(least, one)[0][0] < -100.0)
         steep_q = bool(in_q(one, least)[0][0] < -100.0)
-    return Slopes(in_x, in_q, steep_x, steep_q, form)
+    return Slopes(in_x, in_q, steep_x, steep_q)
