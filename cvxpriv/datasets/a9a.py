@@ -18,7 +18,7 @@ from cvxpriv.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike
 
-__all__ = ["A9A", "BINS", "features", "libsvm_text", "load_a9a"]
+__all__ = ["A9A", "BINS", "features", "load_a9a"]
 
 #: Lower edges of every bin but the first.
 BINS: dict[str, tuple[int, ...]] = {
@@ -84,15 +84,6 @@ def features(rows: pd.DataFrame) -> tuple[sparse.csr_array, tuple[str, ...]]:
     indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
     matrix = sparse.csr_array((np.ones(int(known.sum())), index[known], indptr), shape=(len(rows), len(names)))
     return matrix, tuple(names)
-
-
-def libsvm_text(x: sparse.csr_array, y: Array) -> str:
-    """Return binary features as LIBSVM text: label, then `index:1` from 1 on, as the collection's files have it."""
-    lines = []
-    for row, label in enumerate(y):
-        indices = x.indices[x.indptr[row] : x.indptr[row + 1]] + 1
-        lines.append(f"{'+1' if label > 0 else '-1'} {' '.join(f'{index}:1' for index in indices)} \n")
-    return "".join(lines)
 
 
 def _bin_names(edges: tuple[int, ...]) -> tuple[str, ...]:

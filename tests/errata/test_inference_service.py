@@ -23,6 +23,7 @@ from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.models import InferenceAsService
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context
+from tests.models.service_cases import augmented as augmented_of
 
 Array = NDArray[np.float64]
 PAPER = ("mutual-information", "jensen-shannon", "le-cam", "hellinger")
@@ -53,7 +54,7 @@ def admm(problem: Problem, sweeps: int, sign: float, rho: float = 1.0) -> dict[s
 
 def augmented(problem: Problem, state: dict[str, Array], lam: Array, rho: float = 1.0) -> float:
     given = (problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)
-    return float(measures.augmented(state["mechanism"], state["q"], lam, state["posterior"], rho, *given)[0])
+    return float(augmented_of(state["mechanism"], state["q"], lam, state["posterior"], rho, *given)[0])
 
 
 def surrogate(problem: Problem, mechanism: Array, posterior: Array) -> float:

@@ -9,13 +9,13 @@ import networkx as nx
 import numpy as np
 import pytest
 from cvxpriv_models.recycled_admm import RecycledADMM
-from cvxpriv_models.recycled_admm.complexity import samples_needed, samples_needed_privately
 from cvxpriv_models.recycled_admm.conditions import conditions
 from cvxpriv_models.recycled_admm.newton import centralised, odd_step
 from cvxpriv_models.recycled_admm.updates import dual_step, edge_weights, even_step
 
 from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.numerics.arrays import Array
+from tests.models.consensus_sample_complexity import samples_needed, samples_needed_privately
 
 from ..models.consensus_cases import HOUSE, model, shards
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from cvxpriv_models.inference_service import closed_form
+from cvxpriv_models.inference_service import closed_form, measures
 from cvxpriv_models.inference_service.problem import Problem
 
 from cvxpriv.divergences import FDivergence
@@ -43,3 +43,25 @@ def random_state(
     for _ in range(sweeps):
         state.update(closed_form.sweep(problem, state, rho))
     return state
+
+
+def augmented(
+    mechanism: Array,
+    q: Array,
+    lam: Array,
+    posterior: Array,
+    rho: float,
+    p_y: Array,
+    p_s_given_y: Array,
+    beta: float,
+    divergence: FDivergence,
+) -> Array:
+    """L of IAS (16): F + sum_u lam delta - (rho/2) sum_u delta^2, delta = q - p(u), (...)."""
+    delta = q - p_y @ mechanism
+    return np.asarray(
+        measures.information(p_y, p_s_given_y)
+        - measures._expected_cost(mechanism, posterior, p_y, p_s_given_y)
+        - beta * measures.leakage(mechanism, p_y, divergence, q)
+        + np.vecdot(lam, delta)
+        - 0.5 * rho * np.vecdot(delta, delta)
+    )

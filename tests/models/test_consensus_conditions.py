@@ -6,11 +6,11 @@ import networkx as nx
 import numpy as np
 import pytest
 from cvxpriv_models.recycled_admm import RecycledADMM
-from cvxpriv_models.recycled_admm.complexity import samples_needed, samples_needed_privately
 from scipy.optimize import minimize
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from tests.models.consensus_sample_complexity import samples_needed, samples_needed_privately
 
 from .consensus_cases import model, shards
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cvxpriv_models.recycled_admm import RecycledADMM, algorithm, blocks
 from cvxpriv_models.recycled_admm.newton import odd_step
-from cvxpriv_models.recycled_admm.recursion import Operators, even_gap, odd_gap, recursion_gaps
+from cvxpriv_models.recycled_admm.recursion import Operators
 from cvxpriv_models.recycled_admm.updates import dual_step, edge_weights, even_step, pull, reach
 from scipy import sparse
 from scipy.optimize import minimize
@@ -21,6 +21,7 @@ from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Public, Update
 
 from .consensus_cases import HOUSE, UNEQUAL, model, shards
+from .consensus_recursion import even_gap, odd_gap, recursion_gaps
 
 LOSSES = ("logistic", "squared", "huber", "smoothed-hinge")
 ETA = np.array([0.5, 0.9, 0.6, 0.8, 0.7])

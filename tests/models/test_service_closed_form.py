@@ -14,7 +14,7 @@ from cvxpriv.divergences.sides import built_in, slopes_of
 from cvxpriv.numerics.arrays import Array, single
 from cvxpriv.tables.information import kl_divergence
 
-from .service_cases import KINKED, PAPER, SMOOTH, g10, random_state
+from .service_cases import KINKED, PAPER, SMOOTH, augmented as augmented_of, g10, random_state
 
 TIGHT = 1e-13  # what the closed forms promise
 RHO = 1.0
@@ -109,7 +109,7 @@ def test_no_other_row_has_a_larger_lagrangian(name: str) -> None:
         mechanism = state["mechanism"].copy()
         mechanism[:, 3] = row
         parts = (problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)
-        value = measures.augmented(mechanism, state["q"], state["lam"], state["posterior"], RHO, *parts)
+        value = augmented_of(mechanism, state["q"], state["lam"], state["posterior"], RHO, *parts)
         return float(value[0])
 
     top, rng = lagrangian(best), np.random.default_rng(0)
@@ -129,7 +129,7 @@ def test_a_row_is_what_a_general_optimiser_finds() -> None:
         mechanism = view["mechanism"].copy()
         mechanism[5] = x
         parts = (problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)
-        return -float(measures.augmented(mechanism, view["q"], view["lam"], view["posterior"], RHO, *parts))
+        return -float(augmented_of(mechanism, view["q"], view["lam"], view["posterior"], RHO, *parts))
 
     rows_sum = {"type": "eq", "fun": lambda x: x.sum() - 1.0}
     found = minimize(loss, np.full(4, 0.25), bounds=[(0.01, 1.0)] * 4, constraints=[rows_sum], tol=1e-14)
@@ -277,7 +277,7 @@ def test_lagrangian_and_surrogate_meet_the_objective_at_the_mechanisms_own_q_and
     value = measures.objective(mechanism, *parts)
     np.testing.assert_allclose(measures.surrogate(mechanism, own, *parts), value, atol=1e-14)
     assert (measures.surrogate(mechanism, state["posterior"], *parts) <= value + 1e-15).all()
-    augmented = measures.augmented(mechanism, problem.p_y @ mechanism, state["lam"], own, 3.0, *parts)
+    augmented = augmented_of(mechanism, problem.p_y @ mechanism, state["lam"], own, 3.0, *parts)
     np.testing.assert_allclose(augmented, value, atol=1e-14)
     assert problem.objective(mechanism[1]) == pytest.approx(value[1], abs=1e-15)
 

@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from cvxpriv.datasets import (
     digits,
@@ -30,11 +31,11 @@ from cvxpriv.datasets import (
     load_german,
     load_gisette_like,
 )
-from cvxpriv.datasets.a9a import libsvm_text
 from cvxpriv.datasets.adult_nodes import LARGEST
 from cvxpriv.datasets.adult_rows import CATEGORIES, FILES, rows_sha256
 from cvxpriv.datasets.fetching import RawFile, cache_folder, fetch
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.arrays import Array
 
 A9A_SHA256 = "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906"
 A9A_TEST_SHA256 = "1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9"
@@ -68,6 +69,15 @@ def test_adult_over_nodes_has_105_columns_in_the_unit_ball_and_loses_no_row() ->
 def test_a_split_of_adult_that_cannot_be_is_refused(nodes: int, train: int) -> None:
     with pytest.raises(DataError, match="the complete rows"):
         load_adult_nodes(nodes, train)
+
+
+def libsvm_text(x: sparse.csr_array, y: Array) -> str:
+    """Return binary features as LIBSVM text: label, then `index:1` from 1 on, as the collection's files have it."""
+    lines = []
+    for row, label in enumerate(y):
+        indices = x.indices[x.indptr[row] : x.indptr[row + 1]] + 1
+        lines.append(f"{'+1' if label > 0 else '-1'} {' '.join(f'{index}:1' for index in indices)} \n")
+    return "".join(lines)
 
 
 def test_a9a_is_derived_to_the_byte() -> None:

@@ -13,7 +13,7 @@ from cvxpriv.divergences.sides import TINY
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 
-__all__ = ["accuracy", "augmented", "cost", "information", "leakage", "objective", "surrogate"]
+__all__ = ["accuracy", "cost", "information", "leakage", "objective", "surrogate"]
 
 
 def cost(posterior: Array, p_s_given_y: Array) -> Array:
@@ -59,28 +59,6 @@ def surrogate(
         information(p_y, p_s_given_y)
         - _expected_cost(mechanism, posterior, p_y, p_s_given_y)
         - beta * leakage(mechanism, p_y, divergence)
-    )
-
-
-def augmented(
-    mechanism: Array,
-    q: Array,
-    lam: Array,
-    posterior: Array,
-    rho: float,
-    p_y: Array,
-    p_s_given_y: Array,
-    beta: float,
-    divergence: FDivergence,
-) -> Array:
-    """L of IAS (16): F + sum_u lam delta - (rho/2) sum_u delta^2, delta = q - p(u), (...)."""
-    delta = q - p_y @ mechanism
-    return np.asarray(
-        information(p_y, p_s_given_y)
-        - _expected_cost(mechanism, posterior, p_y, p_s_given_y)
-        - beta * leakage(mechanism, p_y, divergence, q)
-        + np.vecdot(lam, delta)
-        - 0.5 * rho * np.vecdot(delta, delta)
     )
 
 

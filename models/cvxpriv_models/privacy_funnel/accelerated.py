@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cvxpriv_models.privacy_funnel import closed_form, interior, kkt, measures
+from cvxpriv_models.privacy_funnel import closed_form, interior, measures
 from cvxpriv_models.privacy_funnel.closed_form import FLOOR, Array, State
 from cvxpriv_models.privacy_funnel.light_columns import settle_light_columns
 from cvxpriv_models.privacy_funnel.line_search import LineSearch, feasible_rows, is_feasible
@@ -38,7 +38,7 @@ def interior_newton(p: Array, s: Array, target: float) -> Accelerator:
 
     Examples
     --------
-    >>> from cvxpriv_models.privacy_funnel import starts
+    >>> from cvxpriv_models.privacy_funnel import kkt, starts
     >>> p, s = np.array([0.5, 0.3, 0.2]), np.array([[0.9, 0.2, 0.4], [0.1, 0.8, 0.6]])
     >>> target = 0.5 + float(p @ np.log(p))
     >>> state = closed_form.complete(starts.feasible_starts(p, 0.5, 4, count=3), s)
@@ -53,39 +53,6 @@ def interior_newton(p: Array, s: Array, target: float) -> Accelerator:
         return advance(body(state), p, s, target)
 
     return accelerate
-
-
-def polish(state: State, p: Array, s: Array, target: float, tolerance: float = 1e-9, limit: int = 300) -> State:
-    """Passes and Newton steps until the whole problem's residual is at most ``tolerance``, start by start.
-
-    Cells that died may come back: a light column whose price is negative is given mass again. I(S;Y) does not rise.
-
-    Parameters
-    ----------
-    state
-        Feasible, every cell positive.
-    p, s, target
-        The problem.
-    tolerance, limit
-        When to stop; a start that is not there after ``limit`` passes is returned as it then is.
-
-    Returns
-    -------
-    State
-        With "damping" and "rest" among its keys (see :func:`advance`).
-    """
-    whole = {key: value.copy() for key, value in _with_memory(state).items()}
-    work = np.arange(len(whole["lam"]))
-    for _ in range(limit):
-        found = kkt.residuals(whole["log_u"][work], p, s, target, whole["lam"][work])
-        work = work[found.largest > tolerance]
-        if not work.size:
-            break
-        part = {key: value[work] for key, value in whole.items()}
-        part = advance(closed_form.iteration(part, p, s, target), p, s, target)
-        for key, value in whole.items():
-            value[work] = part[key]
-    return whole
 
 
 def advance(state: State, p: Array, s: Array, target: float) -> State:
