@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 JOBS ?= 2
+COVERAGE ?=
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export CVXPRIV_CACHE ?= $(CURDIR)/.cache/datasets
@@ -16,8 +17,8 @@ help:            ## what there is
 demo: $(STAMPS)/demo       ## the main job on a real table; results in out/
 	$(BIN)/cvxpriv demo --out out
 
-test: $(STAMPS)/dev        ## tests and doctests, with the coverage gate
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" --cov --cov-report=term
+test: $(STAMPS)/dev        ## tests and doctests
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" $(COVERAGE)
 
 lint: $(STAMPS)/dev        ## ruff: rules and format
 	$(BIN)/ruff check .
@@ -32,8 +33,8 @@ types: $(STAMPS)/dev       ## mypy, strict, on both packages
 
 check: lint types test     ## what continuous integration runs
 
-check-all: lint types      ## everything, the slow tests and the benchmarks' checks too
-	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term
+check-all: lint types      ## everything, the slow tests too, with the coverage gate
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report=term
 
 mutate: $(STAMPS)/dev      ## wrong changes of the code that tests must notice; takes hours
 	$(BIN)/python -m tests.mutants
