@@ -1,1 +1,1 @@
-"""Certified global bounds: columns, one linear program, pricing, and certificates that need no trust in a solver."""
+"""Certified global bounds: columns, one linear program, pricing, and certificates that are checked without a solver."""

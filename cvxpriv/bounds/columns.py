@@ -1,0 +1,140 @@
+"""Column generation: solve the master, price locally until nothing is found, and verify only then.
+
+Verification is dear at immature multipliers and cheap at good ones. What it finds goes back into the master.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxpriv.bounds.master import Master, MasterPoint
+from cvxpriv.bounds.pricing import Clock, Pricing
+
+__all__ = ["Generated", "Generation"]
+
+Array: TypeAlias = NDArray[np.float64]
+
+LOCAL_SHARE = 0.05
+"""Share of the gap at which local pricing stops."""
+
+VERIFIED_SHARE = 0.85
+"""Share of the gap that verification may leave; the rest is for the mechanism and for rounding."""
+
+MOST_COLUMNS = 4000
+"""Columns beyond which the master drops those that are far from paying, plus twenty for each row."""
+
+IN_USE = 1e-12
+"""A column with less weight is not in use."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Where column generation ended.
+
+    Attributes
+    ----------
+    value : float
+        The master's value, without the model's constant.
+    bound : float
+        The model's bound from the best multipliers; it holds whatever else happened.
+    duals : array, ``(rows,)``
+        The multipliers of `bound`.
+    columns : array, ``(symbols, k)``
+        The columns in use.
+    weights : array, ``(k,)``
+    reason : str
+        "" if the wanted gap was proved, else why not.
+    """
+
+    value: float
+    bound: float
+    duals: Array
+    columns: Array
+    weights: Array
+    reason: str
+
+
+class Generation:
+    """Column generation for one problem; it may be run again after a row of the master has changed.
+
+    Parameters
+    ----------
+    pricing : Pricing
+    master : Master
+        Without columns.
+    columns : array, ``(symbols, n)``
+        The first columns; the master has to be feasible with them.
+    """
+
+    def __init__(self, pricing: Pricing, master: Master, columns: Array) -> None:
+        self.pricing, self.master = pricing, master
+        self.columns = np.zeros((columns.shape[0], 0))
+        self.add(columns)
+
+    def add(self, columns: Array) -> None:
+        """Add columns, (symbols, n), to the master."""
+        if columns.shape[1]:
+            self.master.add(*self.pricing.rows(columns))
+            self.columns = np.concatenate([self.columns, columns], axis=1)
+
+    def run(self, gap: float, out_of_time: Clock, floor: float = -np.inf, constant: float = 0.0) -> Generated:
+        """Generate columns until the master's value is within `gap` of a proved bound.
+
+        Parameters
+        ----------
+        gap : float
+            In the objective's unit.
+        out_of_time : callable
+            When it turns True the best bound so far is returned.
+        floor : float
+            A bound that is known anyway: there is nothing to prove once the objective is within `gap` of it.
+        constant : float
+            What the objective is above the master's value.
+        """
+        best, best_duals, reason = -np.inf, np.zeros(0), ""
+        while True:
+            point = self.master.solve()
+            if not len(best_duals):
+                best_duals = point.duals
+            if constant + point.value - floor <= VERIFIED_SHARE * gap:
+                break
+            if out_of_time():
+                reason = "the time limit was reached"
+                break
+            if self._improve(point, gap):
+                continue
+            shown = self.pricing.verify(point.duals, -VERIFIED_SHARE * gap, out_of_time)
+            bound = self.pricing.bound(point.duals, shown.least)
+            if bound > best:
+                best, best_duals = bound, point.duals
+            if constant + point.value - best <= gap:
+                break
+            if not shown.columns.shape[1]:
+                reason = "the time limit was reached" if not shown.complete else "rounding leaves more than the gap"
+                break
+            self.add(shown.columns)
+        used = point.weights > IN_USE
+        return Generated(point.value, best, best_duals, self.columns[:, used], point.weights[used], reason)
+
+    def _improve(self, point: MasterPoint, gap: float) -> bool:
+        """Price locally; return whether columns were added."""
+        found = self.pricing.search(point.duals, self.columns[:, point.weights > IN_USE], -LOCAL_SHARE * gap)
+        if not found.columns.shape[1]:
+            return False
+        self._tidy(point)
+        self.add(found.columns)
+        return True
+
+    def _tidy(self, point: MasterPoint) -> None:
+        """Drop the worse half of the columns once there are too many."""
+        if self.master.size <= MOST_COLUMNS + 20 * len(point.duals):
+            return
+        costs, rows = self.pricing.rows(self.columns)
+        reduced = costs - point.duals @ rows
+        useless = (reduced > np.median(reduced)) & (point.weights <= IN_USE)
+        self.master.drop(useless)
+        self.columns = self.columns[:, ~useless]

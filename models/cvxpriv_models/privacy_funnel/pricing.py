@@ -1,0 +1,234 @@
+"""The funnel's columns, priced: a mechanism is a set of posteriors pi_y = P(X|y) with weights r_y = P(y).
+
+    I(S;Y) = H(S) - sum_y r_y H(A pi_y)   subject to   sum_y r_y pi_y = P_X,   sum_y r_y H(pi_y) <= H(X) - R,
+
+A = P(S|X). For any nu and lam >= 0, with phi(pi) = -H(A pi) + lam H(pi) - nu.pi,
+
+    I(S;Y) >= H(S) + nu.P_X - lam (H(X) - R) + min over the simplex of phi.
+
+Two private symbols are priced exactly by edges, three to five are searched locally and verified by cells on faces,
+more are searched locally only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxpriv.bounds.master import Master
+from cvxpriv.bounds.pricing import Clock, Priced, Verified
+from cvxpriv.errors import DataError
+from cvxpriv.information import entropy
+from cvxpriv_models.privacy_funnel.pricing_edges import edge_minima
+from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum, rounding
+from cvxpriv_models.privacy_funnel.pricing_search import FaceFunction, descend, newton
+
+__all__ = ["FunnelPricing"]
+
+Array: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
+
+LARGEST_S = 5
+"""Most private symbols whose faces are searched by cells."""
+
+MOST_FACES = 2_000_000
+"""Most faces to start from: about a minute's work and 1 GB."""
+
+STARTS = 400
+"""Random starts of local pricing in each pass."""
+
+MOST_ADDED = 200
+"""Most columns added in one pass."""
+
+EDGES_AT_ONCE = 200_000
+NEGLIGIBLE = 1e-100
+"""A probability P(s|x) below this counts as zero: it changes every entropy by less than 1e-97."""
+
+LEAST_WEIGHT = 1e-10
+"""A symbol with less posterior probability leaves a column: the column is then another, still exact one."""
+
+
+@dataclass
+class FunnelPricing:
+    """Pricing of the funnel's columns; it satisfies `cvxpriv.bounds.pricing.Pricing`.
+
+    Parameters
+    ----------
+    joint : array, ``(|S|, |X|)``
+        P(S, X); every column has mass.
+    seed : int
+        Of local pricing's random starts.
+
+    Raises
+    ------
+    DataError
+        A symbol of X has no mass.
+    """
+
+    joint: Array
+    seed: int = 0
+    rng: np.random.Generator = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        joint = np.asarray(self.joint, dtype=np.float64)
+        if joint.ndim != 2 or not np.all(joint.sum(axis=0) > 0.0) or not np.all(joint >= 0.0):
+            raise DataError("joint is no table of probabilities with mass in every column: drop empty symbols of X")
+        self.joint = joint[joint.sum(axis=1) > 0.0] / math.fsum(joint.ravel())
+        self.rng = np.random.default_rng(self.seed)
+
+    @cached_property
+    def p_x(self) -> Array:
+        """P(X), (|X|,)."""
+        return np.asarray(self.joint.sum(axis=0))
+
+    @cached_property
+    def p_s_given_x(self) -> Array:
+        """A = P(S|X), (|S|, |X|)."""
+        a = self.joint / self.p_x
+        return np.where(a < NEGLIGIBLE, 0.0, a)
+
+    @cached_property
+    def entropy_x(self) -> float:
+        """H(X) in nats."""
+        return entropy(self.p_x)
+
+    @cached_property
+    def entropy_s(self) -> float:
+        """H(S) in nats."""
+        return entropy(self.joint.sum(axis=1))
+
+    @property
+    def faces(self) -> int:
+        """How many faces of 2 to |S| symbols the simplex has."""
+        size_s, size_x = self.joint.shape
+        return sum(math.comb(size_x, size) for size in range(2, min(size_s, size_x) + 1))
+
+    @property
+    def certifiable(self) -> bool:
+        """Whether the minimum of phi can be proved: |S| <= 2, or <= 5 with a bearable number of faces."""
+        size_s = self.joint.shape[0]
+        return size_s <= 2 or (size_s <= LARGEST_S and self.faces <= MOST_FACES)
+
+    def master(self, rate: float) -> Master:
+        """The master program without columns: the rows of P(X), and the row of the rate (nats) last."""
+        upper = np.append(self.p_x, self.entropy_x - rate)
+        return Master(np.append(self.p_x, -np.inf), upper)
+
+    def first_columns(self) -> Array:
+        """Singletons, P(X), and pairs of symbols merged at their prior weights, (|X|, n)."""
+        size = len(self.p_x)
+        i, j = self._pairs()
+        if len(i) > 20 * size:  # pairs with the most alike P(S|x)
+            apart = np.abs(self.p_s_given_x[:, i] - self.p_s_given_x[:, j]).sum(axis=0)
+            near = np.argsort(apart)[: 20 * size]
+            i, j = i[near], j[near]
+        total = self.p_x[i] + self.p_x[j]
+        pairs = _spread(size, np.stack([i, j], axis=1), np.stack([self.p_x[i], self.p_x[j]], axis=1) / total[:, None])
+        return np.concatenate([np.eye(size), self.p_x[:, None], pairs], axis=1)
+
+    def rows(self, columns: Array) -> tuple[Array, Array]:
+        """Costs -H(A pi), (n,), and rows (pi, H(pi)), (|X| + 1, n)."""
+        return -entropy(self.p_s_given_x @ columns, axis=0), np.vstack([columns, entropy(columns, axis=0)])
+
+    def split(self, duals: Array) -> tuple[float, Array]:
+        """lam >= 0 and nu of the master's multipliers.
+
+        A lam above 1 is never needed (I(S;Y) falls by at most what I(X;Y) does), one below 1e-30 is none.
+        """
+        lam = float(min(max(-duals[-1], 0.0), 1.0))
+        return (lam if lam > 1e-30 else 0.0), np.asarray(duals[:-1], dtype=np.float64)
+
+    def search(self, duals: Array, active: Array, level: float) -> Priced:
+        """Columns below `level`: by all edges for |S| = 2, else from the active columns and from random faces."""
+        lam, nu = self.split(duals)
+        found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active)
+        order = np.argsort(found.values)[:MOST_ADDED]
+        order = order[found.values[order] < level]
+        return Priced(found.columns[:, order], found.values[order])
+
+    def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
+        """Prove min phi >= `level`, or find posteriors below it."""
+        lam, nu = self.split(duals)
+        corners = -entropy(self.p_s_given_x, axis=0) - nu
+        least = float(corners.min()) - rounding(lam, nu)
+        if self.joint.shape[0] <= 2:
+            found, least_inside = self._edges(lam, nu)
+            some = found.values < level
+            return Verified(min(least, least_inside), found.columns[:, some][:, :MOST_ADDED], True)
+        if not self.certifiable:
+            return Verified(-math.inf, np.zeros((len(nu), 0)), True)
+        shown = face_minimum(self.p_s_given_x, lam, nu, level, out_of_time)
+        columns = np.zeros((len(nu), len(shown.supports)))
+        for n, (support, weight) in enumerate(zip(shown.supports, shown.weights, strict=True)):
+            columns[support, n] = weight
+        return Verified(min(least, shown.least), columns, shown.complete)
+
+    def bound(self, duals: Array, least: float, rate: float) -> float:
+        """H(S) + nu.P_X - lam (H(X) - R) + least, rounding included; `rate` in nats."""
+        lam, nu = self.split(duals)
+        terms = [self.entropy_s, least, -lam * (self.entropy_x - rate), *(nu * self.p_x)]
+        slack = 1e-15 * (8.0 + self.joint.size**0.5) * (1.0 + self.entropy_s + lam * self.entropy_x)
+        return math.fsum(terms) - slack - 4e-16 * float(np.abs(nu) @ self.p_x)
+
+    def value(self, columns: Array, duals: Array) -> Array:
+        """phi of columns (|X|, n), (n,)."""
+        lam, nu = self.split(duals)
+        costs, rows = self.rows(columns)
+        return np.asarray(costs + lam * rows[-1] - nu @ columns)
+
+    def _pairs(self) -> tuple[IntArray, IntArray]:
+        return np.triu_indices(len(self.p_x), 1)
+
+    def _edges(self, lam: float, nu: Array) -> tuple[Priced, float]:
+        """Minima on all edges, and a number that no edge is below."""
+        first, second = self._pairs()
+        columns, values, least = [np.zeros((len(nu), 0))], [np.zeros(0)], math.inf
+        a = self.p_s_given_x[0]
+        for start in range(0, len(first), EDGES_AT_ONCE):
+            part = slice(start, start + EDGES_AT_ONCE)
+            found = edge_minima(a, lam, nu, first[part], second[part])
+            least = min(least, found.least)
+            some = np.flatnonzero(found.value < 0.0)
+            some = some[np.argsort(found.value[some])][:MOST_ADDED]
+            supports = np.stack([found.first[some], found.second[some]], axis=1)
+            columns.append(_spread(len(nu), supports, np.stack([found.rest[some], found.weight[some]], axis=1)))
+            values.append(found.value[some])
+        return Priced(np.concatenate(columns, axis=1), np.concatenate(values)), least
+
+    def _local(self, lam: float, nu: Array, active: Array) -> Priced:
+        """Newton's method from the active columns on their faces, and descents from random points of random faces."""
+        size_s, size_x = self.joint.shape
+        starts: list[tuple[IntArray, Array]] = []
+        held = (active > 0.0).sum(axis=0)
+        for size in range(2, min(size_s, size_x) + 1):
+            some = active[:, held == size]
+            if some.shape[1]:
+                supports = np.nonzero(some.T)[1].reshape(-1, size)
+                starts.append((supports, np.take_along_axis(some.T, supports, axis=1)))
+        random = self._random_faces(min(size_s, size_x))
+        found = []
+        for supports, w in starts:
+            found.append((supports, *newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
+        supports, w = random
+        found.append((supports, *descend(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
+        columns = [_spread(size_x, supports, w) for supports, w, _ in found]
+        together = np.concatenate(columns, axis=1)
+        return Priced(together, self.value(together, np.append(nu, -lam)))
+
+    def _random_faces(self, size: int) -> tuple[IntArray, Array]:
+        supports = np.argsort(self.rng.random((STARTS, len(self.p_x))), axis=1)[:, :size]
+        return supports, self.rng.dirichlet(np.ones(size), STARTS)
+
+
+def _spread(size: int, supports: IntArray, weights: Array) -> Array:
+    """Columns (size, n) from supports (n, F) and weights (n, F); negligible weights leave, sums are 1."""
+    kept = np.where(weights < LEAST_WEIGHT, 0.0, weights)
+    kept = kept / kept.sum(axis=1, keepdims=True)
+    columns = np.zeros((size, len(supports)))
+    columns[supports.T, np.arange(len(supports))] = kept.T
+    return columns
