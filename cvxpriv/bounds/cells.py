@@ -14,9 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxpriv.numerics.arrays import Array
+
 __all__ = ["bisect", "edge_pairs", "longest_edges", "unit_cells"]
 
-Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 
 

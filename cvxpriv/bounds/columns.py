@@ -6,17 +6,15 @@ Verification is dear at immature multipliers and cheap at good ones. What it fin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cvxpriv.bounds.master import Master, MasterPoint
-from cvxpriv.bounds.pricing import Clock, Pricing
+from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Pricing
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Generated", "Generation"]
 
-Array: TypeAlias = NDArray[np.float64]
 
 LOCAL_SHARE = 0.05
 """Share of the gap at which local pricing stops."""
@@ -26,6 +24,12 @@ VERIFIED_SHARE = 0.85
 
 MOST_COLUMNS = 4000
 """Columns beyond which the master drops those that are far from paying, plus twenty for each row."""
+
+IDLE_SHARE = 1e-3
+"""A pass that lowers the master by less than this share of the gap is idle."""
+
+MOST_IDLE = 5
+"""Idle passes in a row after which local pricing gives way to verification; ten times that, and rounding has won."""
 
 IN_USE = 1e-12
 """A column with less weight is not in use."""
@@ -95,17 +99,20 @@ class Generation:
         constant : float
             What the objective is above the master's value.
         """
-        best, best_duals, reason = -np.inf, np.zeros(0), ""
+        best, best_duals, reason, last = -np.inf, np.zeros(0), "", np.inf
+        idle = 0
         while True:
             point = self.master.solve()
+            idle = idle + 1 if point.value >= last - IDLE_SHARE * gap else 0
+            last = point.value
             if not len(best_duals):
                 best_duals = point.duals
             if constant + point.value - floor <= VERIFIED_SHARE * gap:
                 break
             if out_of_time():
-                reason = "the time limit was reached"
+                reason = OUT_OF_TIME
                 break
-            if self._improve(point, gap):
+            if idle < MOST_IDLE and self._improve(point, gap):
                 continue
             shown = self.pricing.verify(point.duals, -VERIFIED_SHARE * gap, out_of_time)
             bound = self.pricing.bound(point.duals, shown.least)
@@ -113,8 +120,8 @@ class Generation:
                 best, best_duals = bound, point.duals
             if constant + point.value - best <= gap:
                 break
-            if not shown.columns.shape[1]:
-                reason = "the time limit was reached" if not shown.complete else "rounding leaves more than the gap"
+            if not shown.columns.shape[1] or idle >= 10 * MOST_IDLE:
+                reason = shown.reason or "rounding leaves more than the gap"
                 break
             self.add(shown.columns)
         used = point.weights > IN_USE

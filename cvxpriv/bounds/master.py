@@ -16,14 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.errors import SolverFailure
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Master", "MasterPoint"]
 
-Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 TOLERANCES = (1e-10, 1e-9, 1e-7)
 """Feasibility tolerances of HiGHS, tried in this order: the first sometimes ends in "unknown"."""
+
+COST_SCALE = 1024.0
+"""Costs are scaled by this inside HiGHS, whose tolerance on reduced costs would else end the search at 1e-10."""
 
 SMALLEST_ENTRY = 1e-12
 """HiGHS drops entries below this (its own default is 1e-9, which is too much for posteriors)."""
@@ -91,7 +94,7 @@ class Master:
         starts = np.searchsorted(column, np.arange(count)).astype(np.int32)
         self._solver.addCols(
             count,
-            np.asarray(costs, dtype=np.float64),
+            COST_SCALE * np.asarray(costs, dtype=np.float64),
             np.zeros(count),
             np.full(count, np.inf),
             len(row),
@@ -140,8 +143,8 @@ class Master:
     def _point(self) -> MasterPoint:
         solution = self._solver.getSolution()
         weights = np.maximum(np.array(solution.col_value, dtype=np.float64), 0.0)
-        duals = np.array(solution.row_dual, dtype=np.float64)
-        return MasterPoint(weights, duals, float(self._solver.getInfo().objective_function_value))
+        duals = np.array(solution.row_dual, dtype=np.float64) / COST_SCALE
+        return MasterPoint(weights, duals, float(self._solver.getInfo().objective_function_value) / COST_SCALE)
 
 
 def _quiet() -> highspy.Highs:

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Clock", "Priced", "Pricing", "Verified"]
+__all__ = ["OUT_OF_TIME", "Clock", "Priced", "Pricing", "Verified"]
 
-Array: TypeAlias = NDArray[np.float64]
 
 Clock: TypeAlias = Callable[[], bool]
 """Whether the time is up."""
+
+OUT_OF_TIME = "the time limit was reached"
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Verified:
         No column's reduced cost is below this, rounding included.
     columns : array, ``(symbols, n)``
         Columns found below the level asked for; they go back into the master.
-    complete : bool
-        Whether the search ended by itself: not by time.
+    reason : str
+        "" if the search was complete, else why it was not.
     """
 
     least: float
     columns: Array
-    complete: bool
+    reason: str
 
 
 class Pricing(Protocol):

@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.bounds.master import Master
-from cvxpriv.bounds.pricing import Clock, Priced, Verified
+from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Priced, Verified
 from cvxpriv.errors import DataError
-from cvxpriv.information import entropy
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import entropy
 from cvxpriv_models.privacy_funnel.pricing_edges import edge_minima
 from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum, rounding
 from cvxpriv_models.privacy_funnel.pricing_search import FaceFunction, descend, newton
 
 __all__ = ["FunnelPricing"]
 
-Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 
 LARGEST_S = 5
@@ -44,6 +44,9 @@ STARTS = 400
 
 MOST_ADDED = 200
 """Most columns added in one pass."""
+
+APART = 0.02
+"""Of columns nearer than about this, only the best is added: near copies make the master program ill-conditioned."""
 
 EDGES_AT_ONCE = 200_000
 NEGLIGIBLE = 1e-100
@@ -61,6 +64,8 @@ class FunnelPricing:
     ----------
     joint : array, ``(|S|, |X|)``
         P(S, X); every column has mass.
+    rate : float
+        R in nats; it may be changed, for a curve.
     seed : int
         Of local pricing's random starts.
 
@@ -71,6 +76,7 @@ class FunnelPricing:
     """
 
     joint: Array
+    rate: float
     seed: int = 0
     rng: np.random.Generator = field(init=False, repr=False)
 
@@ -114,9 +120,22 @@ class FunnelPricing:
         size_s = self.joint.shape[0]
         return size_s <= 2 or (size_s <= LARGEST_S and self.faces <= MOST_FACES)
 
-    def master(self, rate: float) -> Master:
-        """The master program without columns: the rows of P(X), and the row of the rate (nats) last."""
-        upper = np.append(self.p_x, self.entropy_x - rate)
+    def limits(self) -> str:
+        """Why the minimum of phi cannot be proved."""
+        size_s, size_x = self.joint.shape
+        if size_s > LARGEST_S:
+            return (
+                f"the gap is not certified: |S| = {size_s}, and posteriors are searched completely up to "
+                f"|S| = {LARGEST_S} only; merge private symbols"
+            )
+        return (
+            f"the gap is not certified: {self.faces} faces of up to {size_s} of the {size_x} public symbols are more "
+            f"than {MOST_FACES}; merge public symbols, or private ones"
+        )
+
+    def master(self) -> Master:
+        """The master program without columns: the rows of P(X), and the row of the rate last."""
+        upper = np.append(self.p_x, self.entropy_x - self.rate)
         return Master(np.append(self.p_x, -np.inf), upper)
 
     def first_columns(self) -> Array:
@@ -136,19 +155,18 @@ class FunnelPricing:
         return -entropy(self.p_s_given_x @ columns, axis=0), np.vstack([columns, entropy(columns, axis=0)])
 
     def split(self, duals: Array) -> tuple[float, Array]:
-        """lam >= 0 and nu of the master's multipliers.
-
-        A lam above 1 is never needed (I(S;Y) falls by at most what I(X;Y) does), one below 1e-30 is none.
-        """
-        lam = float(min(max(-duals[-1], 0.0), 1.0))
+        """lam >= 0 and nu of the master's multipliers; a lam below 1e-30 is taken as none."""
+        lam = float(max(-duals[-1], 0.0))
         return (lam if lam > 1e-30 else 0.0), np.asarray(duals[:-1], dtype=np.float64)
 
     def search(self, duals: Array, active: Array, level: float) -> Priced:
         """Columns below `level`: by all edges for |S| = 2, else from the active columns and from random faces."""
         lam, nu = self.split(duals)
         found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active)
-        order = np.argsort(found.values)[:MOST_ADDED]
+        order = np.argsort(found.values)
         order = order[found.values[order] < level]
+        _, distinct = np.unique(np.round(found.columns[:, order] / APART), axis=1, return_index=True)
+        order = order[np.sort(distinct)[:MOST_ADDED]]
         return Priced(found.columns[:, order], found.values[order])
 
     def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
@@ -159,19 +177,19 @@ class FunnelPricing:
         if self.joint.shape[0] <= 2:
             found, least_inside = self._edges(lam, nu)
             some = found.values < level
-            return Verified(min(least, least_inside), found.columns[:, some][:, :MOST_ADDED], True)
+            return Verified(min(least, least_inside), found.columns[:, some][:, :MOST_ADDED], "")
         if not self.certifiable:
-            return Verified(-math.inf, np.zeros((len(nu), 0)), True)
+            return Verified(-math.inf, np.zeros((len(nu), 0)), self.limits())
         shown = face_minimum(self.p_s_given_x, lam, nu, level, out_of_time)
         columns = np.zeros((len(nu), len(shown.supports)))
         for n, (support, weight) in enumerate(zip(shown.supports, shown.weights, strict=True)):
             columns[support, n] = weight
-        return Verified(min(least, shown.least), columns, shown.complete)
+        return Verified(min(least, shown.least), columns, "" if shown.complete else OUT_OF_TIME)
 
-    def bound(self, duals: Array, least: float, rate: float) -> float:
-        """H(S) + nu.P_X - lam (H(X) - R) + least, rounding included; `rate` in nats."""
+    def bound(self, duals: Array, least: float) -> float:
+        """H(S) + nu.P_X - lam (H(X) - R) + least, rounding included."""
         lam, nu = self.split(duals)
-        terms = [self.entropy_s, least, -lam * (self.entropy_x - rate), *(nu * self.p_x)]
+        terms = [self.entropy_s, least, -lam * (self.entropy_x - self.rate), *(nu * self.p_x)]
         slack = 1e-15 * (8.0 + self.joint.size**0.5) * (1.0 + self.entropy_s + lam * self.entropy_x)
         return math.fsum(terms) - slack - 4e-16 * float(np.abs(nu) @ self.p_x)
 

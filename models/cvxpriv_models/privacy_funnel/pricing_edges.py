@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
+from cvxpriv.numerics.arrays import Array
+
 __all__ = ["EdgeMinima", "edge_minima"]
 
-Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 
 STEPS = 60

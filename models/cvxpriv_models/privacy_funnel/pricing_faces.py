@@ -1,17 +1,17 @@
 """Verification for three to five private symbols: no posterior has phi below a level, shown by cells on faces.
 
-phi(pi) = -H(A pi) + lam H(pi) - nu.pi. At fixed A pi it is concave, so its least value over the simplex is at a vertex
-or inside a face F of 2 to |S| symbols, at a point where, with t = A pi,
+phi(pi) = -H(A pi) + lam H(pi) - nu.pi. At fixed A pi it is concave, so its least value over the simplex is at a corner,
+or inside a face of 2 to |S| symbols as a local minimum of that face. Each face is cut into simplicial cells. From a
+cell's corners v_a come pi <= u and A pi >= l, and the cell is done if
 
-    g_i = (A' log t)_i - lam log pi_i - nu_i   equals phi for every i in F,   and
-    A' diag(1/t) A - lam diag(1/pi)            is positive semidefinite on sum d = 0.
+    N  some direction d, sum d = 0, has sum_s (A d)_s^2 / l_s < lam sum_i d_i^2 / u_i: phi bends down along d
+       everywhere in the cell, which holds no local minimum;
+    V  for some c in the simplex of S, sum_s (A v_a)_s log c_s + lam H(v_a) - nu.v_a >= level at every corner:
+       phi lies above the sum of a tangent of -H and a chord of lam H, which is linear.
 
-Each face is cut into simplicial cells. From a cell's corners come l <= pi <= u and tl <= t <= tu; it is done if
-
-    G  some g_i, with tl and u in it, is above the level: a stationary point in the cell is above it too;
-    N  some direction d has d'(A' diag(1/tl) A - lam diag(1/u)) d < 0: the cell holds no local minimum;
-    V  at the corners, a tangent of -H(A pi) plus the chord of lam H is above the level: so is phi in the whole cell;
-    C  phi is convex on the hull of the cell and a point Y, and its tangent at Y is above the level at the corners.
+The best c is A times the mixture of corners that minimises -H(A pi) plus the chord, a convex function: a few steps of
+Frank and Wolfe's method find it, and its value shows early that a cell has to be cut. Where the rate's multiplier is
+small, V finishes large cells around the minima; where it is large, N finishes the rest.
 
 Every test leaves a margin for rounding, so that "done" is true of the table as it is stored. Corners are exact.
 """
@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from cvxpriv.bounds.cells import bisect, unit_cells
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["FaceSearch", "face_minimum"]
 
-Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -48,9 +48,15 @@ FLOOR = 1e-300
 RELATIVE = 1e-13
 """Relative rounding error of a quadratic form of at most five symbols, with two digits to spare."""
 
+TANGENTS = 8
+"""Tangents tried in a cell before it is cut."""
+
+LONGEST = 0.98
+"""Longest step towards one corner: the others keep some weight."""
+
 
 def rounding(lam: float, nu: Array) -> float:
-    """Absolute rounding error of phi, of g and of tangents: forty operations of 2.2e-16 on terms that are at most
+    """Absolute rounding error of phi and of its tangents: forty operations of 2.2e-16 on terms that are at most
     745 (1 + lam) + max |nu|, the logarithm of the least double being -745.
     """
     return 1e-14 * (750.0 * (1.0 + lam) + float(np.abs(nu).max(initial=0.0)))
@@ -167,36 +173,27 @@ def _next_chunk(waiting: deque[_Cells]) -> _Cells:
 
 @dataclass
 class _Batch:
-    """Cells with what all tests need of them."""
+    """Cells with what the tests need of them."""
 
     cells: _Cells
     a: Array  # (K, F, n)
     nu: Array  # (F, n)
-    t: Array  # (corners, K, n)
-    low: Array  # (F, n)
-    high: Array
-    t_low: Array  # (K, n)
-    t_high: Array
+    t: Array  # A v at the corners, (corners, K, n)
 
     @classmethod
     def of(cls, cells: _Cells, a: Array, nu: Array) -> _Batch:
         on_face = a[:, cells.symbols]
-        corners = cells.corners
-        t = np.einsum("sin,ain->asn", on_face, corners)
-        return cls(
-            cells, on_face, nu[cells.symbols], t, corners.min(0), corners.max(0), t.min(0), t.max(0)
-        )
+        return cls(cells, on_face, nu[cells.symbols], np.einsum("sin,ain->asn", on_face, cells.corners))
 
     def part(self, some: Mask) -> _Batch:
         if some.all():
             return self
-        arrays = (self.a, self.nu, self.t, self.low, self.high, self.t_low, self.t_high)
-        return _Batch(self.cells.part(some), *(array[..., some] for array in arrays))
+        return _Batch(self.cells.part(some), self.a[:, :, some], self.nu[:, some], self.t[:, :, some])
 
-    @property
-    def differences(self) -> Array:
-        """Columns of A less the last one, (K, F - 1, n): A on the basis e_i - e_F of the tangent space."""
-        return self.a[:, :-1] - self.a[:, -1:]
+    def chord(self, lam: float) -> Array:
+        """lam H(v) - nu.v at the corners, (corners, n)."""
+        v = self.cells.corners
+        return np.asarray(-lam * xlogy(v, v).sum(axis=1) - np.einsum("ain,in->an", v, self.nu))
 
 
 @dataclass
@@ -213,7 +210,6 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.margin = rounding(self.lam, self.nu)
-        self.goal = self.level + self.margin
 
     def result(self, complete: bool) -> FaceSearch:
         return FaceSearch(min(self.level, self.left_least), self.supports, self.weights, self.cells, complete)
@@ -222,123 +218,96 @@ class _Search:
         """Give cells up; what test V says of them still holds."""
         for start in range(0, cells.count, CHUNK):
             batch = _Batch.of(cells.part(slice(start, start + CHUNK)), self.a, self.nu)
-            self.left_least = min(self.left_least, float(self._below(batch, self._chord(batch)).min()) - self.margin)
+            lowest = _tangent(batch.t, np.full(batch.t.shape[::2], 1.0 / len(batch.t)), batch.chord(self.lam))[1].min()
+            self.left_least = min(self.left_least, float(lowest) - self.margin)
 
     def reduce(self, cells: _Cells) -> _Cells:
         """Return the cells that no test finishes."""
         self.cells += cells.count
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             batch = _Batch.of(cells, self.a, self.nu)
-            for test in (self._stationary_value, self._no_minimum, self._chord_bound, self._convex_bound):
-                batch = batch.part(~test(batch))
-                if not batch.cells.count:
-                    break
-        return batch.cells
+            batch = batch.part(~_bends_down(batch, self.lam))
+            return batch.cells.part(~self._above(batch))
 
-    def _stationary_value(self, batch: _Batch) -> Mask:
-        """Test G."""
-        log_t = np.maximum(np.log(batch.t_low), -1e300)  # of zero: times a zero of A it has to be zero
-        g = np.einsum("sin,sn->in", batch.a, log_t) - self.lam * np.log(batch.high) - batch.nu
-        return np.asarray(g.max(axis=0) >= self.goal)
-
-    def _no_minimum(self, batch: _Batch) -> Mask:
-        """Test N: a direction of falling slope, proposed by an LDL' factorisation and checked by itself."""
-        done = np.zeros(batch.cells.count, dtype=bool)
-        form = _hessian(batch, batch.t_low, batch.high, self.lam)
-        for pivot in range(len(form)):
-            falling = np.flatnonzero((form[pivot, pivot] < 0.0) & ~done)
-            if len(falling):
-                direction = _direction(form[:, :, falling], pivot)
-                done[falling] = self._falls(batch, falling, direction)
-            _eliminate(form, pivot)
+    def _above(self, batch: _Batch) -> Mask:
+        """Test V; posteriors below the level are found on the way, and their cells given up."""
+        count, size = batch.cells.count, len(batch.t)
+        done, active = np.zeros(count, dtype=bool), np.arange(count)
+        chord, w, t = batch.chord(self.lam), np.full((size, count), 1.0 / size), batch.t
+        for _ in range(TANGENTS):
+            if not len(active):
+                break
+            middle, values = _tangent(t, w, chord)
+            lowest = values.min(axis=0)
+            above = lowest >= self.level + self.margin
+            done[active[above]] = True
+            hopeless = np.sum(w * values, axis=0) < self.level + self.margin
+            if hopeless.any():
+                done[active[hopeless]] = self._found(batch, active[hopeless], w[:, hopeless], lowest[hopeless])
+            rest = ~above & ~hopeless
+            active, w, t, chord = active[rest], w[:, rest], t[:, :, rest], chord[:, rest]
+            w = _towards_lowest(t, w, values[:, rest], middle[:, rest])
         return done
 
-    def _falls(self, batch: _Batch, some: IntArray, d: Array) -> Mask:
-        """Whether d' H d < 0 with every rounding error against it; d is (F, n), its sum zero but for rounding."""
-        length = np.abs(d).sum(axis=0)
-        a, t_low, high = batch.a[:, :, some], batch.t_low[:, some], batch.high[:, some]
-        error = 1e-14 * a.max(axis=1) * length
-        rise = (np.abs(np.einsum("sin,in->sn", a, d)) + error) ** 2 / np.maximum(t_low, FLOOR)
-        fall = np.maximum(np.abs(d) - 1e-14 * length, 0.0) ** 2 / high
-        return np.asarray(rise.sum(axis=0) * (1.0 + RELATIVE) < self.lam * fall.sum(axis=0) * (1.0 - RELATIVE))
-
-    def _chord(self, batch: _Batch) -> Array:
-        """lam H(pi) - nu.pi at the corners, (corners, n)."""
-        corners = batch.cells.corners
-        return np.asarray(-self.lam * xlogy(corners, corners).sum(axis=1) - np.einsum("ain,in->an", corners, batch.nu))
-
-    def _below(self, batch: _Batch, chord: Array) -> Array:
-        """A lower bound of phi in each cell, (n,): the tangent of -H(t) at the middle, and the chord."""
-        log_middle = np.log(np.maximum(batch.t.mean(axis=0), FLOOR))
-        return np.asarray((np.einsum("asn,sn->an", batch.t, log_middle) + chord).min(axis=0))
-
-    def _chord_bound(self, batch: _Batch) -> Mask:
-        """Test V; corners below the level are found on the way."""
-        chord = self._chord(batch)
-        below = self._below(batch, chord)
-        value = xlogy(batch.t, batch.t).sum(axis=1) + chord
-        corner = value.argmin(axis=0)
-        here = np.arange(batch.cells.count)
-        found = value[corner, here] < self.level
-        self._keep(batch, found, batch.cells.corners[corner, :, here].T, below)
-        return np.asarray((below >= self.goal) | found)
-
-    def _keep(self, batch: _Batch, found: Mask, points: Array, below: Array) -> None:
-        """Note posteriors below the level; their cells are given up."""
-        for n in np.flatnonzero(found):
-            self.supports.append(batch.cells.symbols[:, n].copy())
-            self.weights.append(points[:, n] / points[:, n].sum())
-        if found.any():
-            self.left_least = min(self.left_least, float(below[found].min()) - self.margin)
-
-    def _convex_bound(self, batch: _Batch) -> Mask:
-        """Test C."""
-        done = np.zeros(batch.cells.count, dtype=bool)
-        convex = np.flatnonzero(_positive_definite(batch, batch.t_high, batch.low, self.lam))
-        if not len(convex):
-            return done
-        some = np.zeros(batch.cells.count, dtype=bool)
-        some[convex] = True
-        part = batch.part(some)
-        point = self._newton_point(part)
-        t = np.einsum("sin,in->sn", part.a, point)
-        convex_there = _positive_definite(part, np.maximum(part.t_high, t), np.minimum(part.low, point), self.lam)
-        g = self._slopes(part, point, t)
-        tangent = np.einsum("ain,in->an", part.cells.corners, g).min(axis=0)
-        value = np.sum(g * point, axis=0)
+    def _found(self, batch: _Batch, cells: IntArray, w: Array, lowest: Array) -> Mask:
+        """Which mixtures of corners have phi below the level; they are kept, and what V says of their cells."""
+        pi = np.einsum("ain,an->in", batch.cells.corners[:, :, cells], w)
+        t = np.einsum("asn,an->sn", batch.t[:, :, cells], w)
+        value = xlogy(t, t).sum(axis=0) - self.lam * xlogy(pi, pi).sum(axis=0) - np.sum(batch.nu[:, cells] * pi, axis=0)
         found = value < self.level
-        self._keep(part, found, point, self._below(part, self._chord(part)) if found.any() else tangent)
-        done[convex] = (convex_there & (tangent >= self.goal)) | found
-        return done
-
-    def _slopes(self, batch: _Batch, point: Array, t: Array) -> Array:
-        return np.asarray(
-            np.einsum("sin,sn->in", batch.a, np.log(np.maximum(t, FLOOR))) - self.lam * np.log(point) - batch.nu
-        )
-
-    def _newton_point(self, batch: _Batch, steps: int = 3) -> Array:
-        """A few Newton steps from the middle, inside the face, (F, n)."""
-        point = batch.cells.corners.mean(axis=0)
-        for _ in range(steps):
-            t = np.einsum("sin,in->sn", batch.a, point)
-            g = self._slopes(batch, point, t)
-            step = _solve(_hessian(batch, t, point, self.lam), g[-1] - g[:-1])
-            step = np.nan_to_num(np.concatenate([step, -step.sum(axis=0, keepdims=True)]), posinf=0.0, neginf=0.0)
-            room = np.where(step < 0.0, -point / step, np.inf).min(axis=0)
-            point = point + np.minimum(1.0, 0.9 * room) * step
-        point = np.maximum(point, 1e-200)
-        return np.asarray(point / point.sum(axis=0))
+        for n in np.flatnonzero(found):
+            self.supports.append(batch.cells.symbols[:, cells[n]].copy())
+            self.weights.append(pi[:, n] / pi[:, n].sum())
+        if found.any():
+            self.left_least = min(self.left_least, float(lowest[found].min()) - self.margin)
+        return np.asarray(found)
 
 
-def _hessian(batch: _Batch, t: Array, pi: Array, lam: float) -> Array:
-    """A' diag(1/t) A - lam diag(1/pi) on the basis e_i - e_F, (F - 1, F - 1, n)."""
-    d = batch.differences
-    form = np.einsum("sin,sjn->ijn", d / np.maximum(t, FLOOR)[:, None], d)
-    loss = lam / np.maximum(pi, FLOOR)
-    form -= loss[-1]
+def _tangent(t: Array, w: Array, chord: Array) -> tuple[Array, Array]:
+    """c = A times the mixture w of the corners, (K, n), and the values of test V at the corners, (corners, n)."""
+    middle = np.einsum("asn,an->sn", t, w)
+    return middle, np.einsum("asn,sn->an", t, np.log(np.maximum(middle, FLOOR))) + chord
+
+
+def _towards_lowest(t: Array, w: Array, values: Array, middle: Array) -> Array:
+    """One step of Frank and Wolfe's method: towards the corner with the lowest value, by Newton's length."""
+    lowest = values.argmin(axis=0)
+    move = -w
+    move[lowest, np.arange(w.shape[1])] += 1.0
+    slope = np.sum(values * move, axis=0)
+    change = np.einsum("asn,an->sn", t, move)
+    bend = np.sum(change**2 / np.maximum(middle, FLOOR), axis=0)
+    length = np.clip(np.nan_to_num(-slope / np.maximum(bend, FLOOR)), 0.0, LONGEST)
+    return np.asarray(w + length * move)
+
+
+def _bends_down(batch: _Batch, lam: float) -> Mask:
+    """Test N: a direction proposed by the LDL' factorisation of the form on the basis e_i - e_F, checked by itself."""
+    low, high = batch.t.min(axis=0), batch.cells.corners.max(axis=0)
+    done = np.zeros(batch.cells.count, dtype=bool)
+    d = batch.a[:, :-1] - batch.a[:, -1:]
+    form = np.einsum("sin,sjn->ijn", d / np.maximum(low, FLOOR)[:, None], d) - lam / high[-1]
     for i in range(len(form)):
-        form[i, i] -= loss[i]
-    return form
+        form[i, i] -= lam / high[i]
+    for pivot in range(len(form)):
+        falling = np.flatnonzero((form[pivot, pivot] < 0.0) & ~done)
+        if len(falling):
+            direction = _direction(form[:, :, falling], pivot)
+            done[falling] = _falls(batch.a[:, :, falling], low[:, falling], high[:, falling], lam, direction)
+        _eliminate(form, pivot)
+    return done
+
+
+def _falls(a: Array, low: Array, high: Array, lam: float, d: Array) -> Mask:
+    """Whether sum_s (A d)_s^2 / low_s < lam sum_i d_i^2 / high_i, with every rounding error against it.
+
+    d is (F, n); its sum is zero but for rounding.
+    """
+    length = np.abs(d).sum(axis=0)
+    error = 1e-14 * a.max(axis=1) * length
+    rise = (np.abs(np.einsum("sin,in->sn", a, d)) + error) ** 2 / np.maximum(low, FLOOR)
+    fall = np.maximum(np.abs(d) - 1e-14 * length, 0.0) ** 2 / high
+    return np.asarray(rise.sum(axis=0) * (1.0 + RELATIVE) < lam * fall.sum(axis=0) * (1.0 - RELATIVE))
 
 
 def _eliminate(form: Array, pivot: int) -> None:
@@ -351,7 +320,7 @@ def _eliminate(form: Array, pivot: int) -> None:
 
 
 def _direction(form: Array, pivot: int) -> Array:
-    """Solve L' d = e_pivot and close the sum: d' H d is the pivot, (F, n)."""
+    """Solve L' d = e_pivot and close the sum: the form along d is the pivot; (F, n)."""
     size = len(form)
     d = np.zeros((size + 1, form.shape[2]))
     d[pivot] = 1.0
@@ -360,34 +329,3 @@ def _direction(form: Array, pivot: int) -> Array:
             d[i] -= form[j, i] * d[j]
     d[size] = -d[:size].sum(axis=0)
     return np.nan_to_num(d, posinf=0.0, neginf=0.0)
-
-
-def _positive_definite(batch: _Batch, t: Array, pi: Array, lam: float) -> Mask:
-    """Whether the form is positive definite with a margin for rounding: LDL' of it less a share of its trace."""
-    form = _hessian(batch, t, pi, lam)
-    size = len(form)
-    loss = lam / np.maximum(pi, FLOOR)
-    trace = sum(np.abs(form[i, i]) + 2.0 * (loss[i] + loss[-1]) for i in range(size))
-    for i in range(size):
-        form[i, i] -= RELATIVE * trace
-    good = np.ones(form.shape[2], dtype=bool)
-    for pivot in range(size):
-        good &= form[pivot, pivot] > 0.0
-        _eliminate(form, pivot)
-    return good
-
-
-def _solve(form: Array, right: Array) -> Array:
-    """Solve many small symmetric systems by the same LDL', (F - 1, n)."""
-    size, x = len(form), right.copy()
-    for pivot in range(size):
-        _eliminate(form, pivot)
-    for i in range(size):
-        for j in range(i):
-            x[i] -= form[i, j] * x[j]
-    for i in range(size):
-        x[i] /= form[i, i]
-    for i in range(size - 1, -1, -1):
-        for j in range(i + 1, size):
-            x[i] -= form[j, i] * x[j]
-    return np.asarray(x)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from cvxpriv.numerics.arrays import Array
+
 __all__ = ["FaceFunction", "descend", "newton"]
 
-Array: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.intp]
 
 TINY = float(np.finfo(np.float64).tiny)

@@ -1,0 +1,271 @@
+"""The best mechanism, proved: the least leakage at a rate, with a bound that every mechanism obeys.
+
+    lower <= min { I(S;Y) : I(X;Y) >= R } <= upper,
+
+where `upper` is reached by the mechanism that comes with it, and `lower` follows by weak duality from multipliers that
+any reader can check.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.bounds.certificate import Certificate
+from cvxpriv.bounds.columns import Generated, Generation
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import entropy, mutual_information
+from cvxpriv.tables.joint import JointTable
+from cvxpriv_models.privacy_funnel.column_mechanism import mechanism_of, mixed_to_rate, utility
+from cvxpriv_models.privacy_funnel.merging import merged_groups
+from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
+from cvxpriv_models.privacy_funnel.problem import Problem
+
+__all__ = ["FunnelBound", "Prover", "bound"]
+
+NUDGES = (0.0, 4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
+"""How far above the rate, in nats, the master is solved until the mechanism's own I(X;Y) reaches the rate."""
+
+FULL = 1e-12
+"""A rate within this of H(X) is H(X): the identity is the only mechanism left."""
+
+SEARCH_SHARE = 0.5
+"""Share of the time for the local search where there is no complete one."""
+
+MERGED_SHARE = 0.5
+"""Share of the time that is left for each table with merged private symbols."""
+
+LARGEST_MERGED = 4
+"""Most groups of private symbols."""
+
+CLAIM_SHARE = 0.5
+"""What a certificate leaves of the gap, so that its checker need not follow phi down to zero."""
+
+LEAST_CLAIM_ROOM = 1e-9
+"""The same in nats, at least."""
+
+
+@dataclass(frozen=True)
+class FunnelBound:
+    """The least leakage at a rate, between two numbers.
+
+    Attributes
+    ----------
+    lower : float
+        Nats. No mechanism with I(X;Y) >= R leaks less.
+    upper : float
+        Nats: what `mechanism` leaks.
+    mechanism : array, ``(|X|, |Y|)``
+        P(Y|X), with I(X;Y) >= R.
+    certificate : Certificate
+        The multipliers behind `lower`, to be checked without a solver.
+    rate : float
+        R in nats.
+    seconds : float
+    reason : str
+        "" if the wanted gap was proved, else why not.
+    """
+
+    lower: float
+    upper: float
+    mechanism: Array
+    certificate: Certificate
+    rate: float
+    seconds: float
+    reason: str
+
+    @property
+    def gap(self) -> float:
+        """upper - lower, nats."""
+        return self.upper - self.lower
+
+
+def bound(
+    joint: JointTable | ArrayLike,
+    rate: float,
+    gap: float = 1e-6,
+    time_limit: float = 60.0,
+    columns: Array | None = None,
+    seed: int = 0,
+) -> FunnelBound:
+    """Bound the least leakage at a rate from both sides.
+
+    Parameters
+    ----------
+    joint : JointTable or array, ``(|S|, |X|)``
+        P(S, X).
+    rate : float
+        R in nats, 0 <= R <= H(X).
+    gap : float
+        Stop when upper - lower is at most this, in nats.
+    time_limit : float
+        Seconds; after them the bound that is proved so far is returned, with the reason.
+    columns : array, ``(|X|, k)``, optional
+        Posteriors P(X|y) to begin with, of a mechanism that is known.
+    seed : int
+        Of the local search's random starts: it changes the time, not the truth.
+
+    Raises
+    ------
+    DataError
+        The table is no joint distribution.
+    ModelError
+        The rate, the gap or the time limit is out of range.
+
+    Examples
+    --------
+    >>> found = bound([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]], rate=0.5, gap=1e-8)
+    >>> found.gap <= 1e-8, round(found.upper, 6)
+    (True, 0.007757)
+    """
+    problem = Problem.of(joint, rate, "nats", None)
+    return Prover(problem.table.probabilities, columns, seed).at(problem.rate, gap, time_limit)
+
+
+class Prover:
+    """Bounds of one table; columns found at one rate serve at the next.
+
+    Parameters
+    ----------
+    joint : array, ``(|S|, |X|)``
+        P(S, X), every column with mass.
+    columns : array, ``(|X|, k)``, optional
+        Posteriors to begin with.
+    seed : int
+        Of local pricing's random starts.
+    """
+
+    def __init__(self, joint: Array, columns: Array | None = None, seed: int = 0) -> None:
+        self.joint, self.seed = joint, seed
+        self.pricing = FunnelPricing(joint, 0.0, seed)
+        first = self.pricing.first_columns()
+        if columns is not None:
+            first = np.concatenate([first, _posteriors(columns, len(self.pricing.p_x))], axis=1)
+        self.generation = Generation(self.pricing, self.pricing.master(), first)
+
+    def at(self, rate: float, gap: float = 1e-6, time_limit: float = 60.0) -> FunnelBound:
+        """Bound the least leakage at `rate` nats; parameters as for `bound`.
+
+        Raises
+        ------
+        ModelError
+            `gap` or `time_limit` is not positive.
+        """
+        if not gap > 0.0 or not time_limit > 0.0:
+            raise ModelError(f"gap={gap!r} and time_limit={time_limit!r} have to be > 0: pass gap=1e-6, time_limit=60")
+        clock = _Clock(time_limit)
+        self._move(rate)
+        if rate >= self.pricing.entropy_x - FULL:
+            proof, mechanism = self._plain(), np.eye(len(self.pricing.p_x))
+            return self._result(proof, mechanism, rate, gap, clock)
+        proof, mechanism = self._generated(rate, gap, clock)
+        if not self.pricing.certifiable and self.leakage(mechanism) - proof.lower > gap:
+            proof = max([proof, *self._merged(rate, gap, mechanism, clock)], key=lambda one: one.lower)
+        return self._result(proof, mechanism, rate, gap, clock)
+
+    def leakage(self, mechanism: Array) -> float:
+        """I(S;Y) in nats of P(Y|X), (|X|, |Y|)."""
+        return mutual_information(self.pricing.p_s_given_x @ (self.pricing.p_x[:, None] * mechanism))
+
+    def _result(self, proof: _Proof, mechanism: Array, rate: float, gap: float, clock: _Clock) -> FunnelBound:
+        upper = self.leakage(mechanism)
+        lower = min(max(proof.lower, 0.0), upper)  # both are exact but for rounding, and may meet
+        claim = min(lower, proof.without_phi - max(CLAIM_SHARE * gap, LEAST_CLAIM_ROOM))
+        certificate = Certificate.of(self.joint, rate, proof.nu, proof.lam, max(claim, 0.0), mechanism, proof.groups)
+        reason = "" if upper - lower <= gap else proof.reason
+        return FunnelBound(lower, upper, mechanism, certificate, rate, clock.seconds, reason)
+
+    def _plain(self) -> _Proof:
+        """I(S;Y) >= R - H(X|S): the dual point lam = 1, nu_i = -H(S|x_i), at which phi is H(X|S) given y."""
+        pricing = self.pricing
+        nu = -entropy(pricing.p_s_given_x, axis=0)
+        lower = pricing.bound(np.append(nu, -1.0), 0.0)
+        return _Proof(lower, nu, 1.0, lower, "")
+
+    def _generated(self, rate: float, gap: float, clock: _Clock) -> tuple[_Proof, Array]:
+        """Column generation at one rate: the better of its proof and the plain one, and its mechanism."""
+        share = 1.0 if self.pricing.certifiable else SEARCH_SHARE
+        plain = self._plain()
+        generated = self.generation.run(gap, lambda: clock.over(share), max(plain.lower, 0.0), self.pricing.entropy_s)
+        mechanism = self._mechanism(generated, rate)
+        self._move(rate)
+        lam, nu = self.pricing.split(generated.duals)
+        proof = _Proof(generated.bound, nu, lam, self.pricing.bound(generated.duals, 0.0), generated.reason)
+        return (proof if proof.lower > plain.lower else replace(plain, reason=generated.reason)), mechanism
+
+    def _move(self, rate: float) -> None:
+        self.pricing.rate = rate
+        row = len(self.pricing.p_x)
+        self.generation.master.set_row(row, -np.inf, max(self.pricing.entropy_x - rate, 0.0))
+
+    def _mechanism(self, generated: Generated, rate: float) -> Array:
+        """The columns in use as a mechanism with I(X;Y) >= R; where rounding takes the rate below, a little is added."""
+        p_x, columns, weights = self.pricing.p_x, generated.columns, generated.weights
+        for nudge in NUDGES:
+            if nudge > 0.0:
+                self._move(rate + nudge)
+                point = self.generation.master.solve()
+                used = point.weights > 0.0
+                columns, weights = self.generation.columns[:, used], point.weights[used]
+            mechanism = mechanism_of(columns, weights, p_x)
+            if utility(p_x, mechanism) >= rate:
+                return mechanism
+        return mixed_to_rate(mechanism, p_x, rate)
+
+    def _merged(self, rate: float, gap: float, mechanism: Array, clock: _Clock) -> Iterator[_Proof]:
+        """Proofs for the table with private symbols merged: Y tells no more of groups of them than of them."""
+        joint_sy = self.joint @ mechanism
+        posteriors = mechanism * self.pricing.p_x[:, None]
+        for count in range(2, min(LARGEST_MERGED, len(self.joint) - 1) + 1):
+            groups = merged_groups(joint_sy, count)
+            merged = np.zeros((count, self.joint.shape[1]))
+            np.add.at(merged, groups, self.joint)
+            prover = Prover(merged, posteriors / posteriors.sum(axis=0), self.seed)
+            left = clock.limit - clock.seconds
+            if not prover.pricing.certifiable or left <= 0.0:
+                return
+            prover._move(rate)
+            proof, _ = prover._generated(rate, gap, _Clock(MERGED_SHARE * left))
+            yield replace(proof, groups=tuple(int(group) for group in groups), reason=self.pricing.limits())
+
+
+class _Clock:
+    """Seconds since it was made, and whether a limit is over."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit, self._began = limit, time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+    def over(self, share: float = 1.0) -> bool:
+        return self.seconds > share * self.limit
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """Multipliers, the bound that they prove, and what they would if phi were nowhere negative."""
+
+    lower: float
+    nu: Array
+    lam: float
+    without_phi: float
+    reason: str
+    groups: tuple[int, ...] | None = None
+
+
+def _posteriors(columns: Array, size: int) -> Array:
+    """Validated posteriors (|X|, k), each summing to 1."""
+    found = np.asarray(columns, dtype=np.float64)
+    if found.ndim != 2 or found.shape[0] != size or not np.all(np.isfinite(found)) or found.min(initial=0.0) < 0.0:
+        raise ModelError(f"columns has shape {found.shape}: pass posteriors P(X|y), ({size}, k), none negative")
+    sums = found.sum(axis=0)
+    if not np.all(sums > 0.0):
+        raise ModelError("columns has an empty posterior: each column P(X|y) has to sum to 1")
+    return np.asarray(found / sums)
