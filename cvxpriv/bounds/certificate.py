@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.bounds.check_certificate import KIND, SCHEMA, SHORT, VERSION, Refused, check, table_hash
+from cvxpriv.bounds.check_certificate import KIND, SCHEMA, SHORT, VERSION, check, table_hash
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 
@@ -155,6 +155,6 @@ class Certificate:
         given = None if table is None else np.asarray(table, dtype=np.float64).tolist()
         try:
             found = check(self.document(), given)
-        except Refused as problem:
+        except ValueError as problem:
             raise DataError(f"the certificate does not prove its bound of {self.bound:.9g}: {problem}") from None
         return Checked(found["bound"], found["leakage"], found["utility"])

@@ -1,19 +1,15 @@
 """Check a certificate with the standard library alone: python check_certificate.py certificate.json [table.json]
 
-A privacy funnel's certificate says: every mechanism P(Y|X) with I(X;Y) >= R has I(S;Y) >= bound. With A = P(S|X), any
-nu, any lam >= 0 and phi(pi) = -H(A pi) + lam H(pi) - nu.pi over posteriors pi = P(X|y),
-
-    I(S;Y) >= H(S) + nu.P_X - lam (H(X) - R) + min phi,
-
-so it is enough to show phi >= -eps, eps being what the rest exceeds the claim by. Corners of the simplex are looked at
-one by one. For lam >= 1 they are all, as H(A pi) <= H(pi) + sum_i pi_i H(A e_i). Otherwise phi is concave where A pi is
-fixed, so a minimum that is no corner is a local one inside a face of 2 to |S| symbols. Each face is cut into simplices,
-and a simplex is done if
+Claim: every P(Y|X) with I(X;Y) >= R has I(S;Y) >= bound. For any nu and any lam >= 0, with A = P(S|X) and
+phi(pi) = -H(A pi) + lam H(pi) - nu.pi over posteriors, I(S;Y) >= H(S) + nu.P_X - lam (H(X) - R) + min phi. So phi has
+to be >= -eps, eps being what the rest exceeds the claim by. Corners of the simplex are looked at one by one. For
+lam >= 1 they are all, as H(A pi) <= H(pi) + sum_i pi_i H(A e_i). Else phi is concave where A pi is fixed: a minimum
+that is no corner is a local one inside a face of 2 to |S| symbols. Faces are cut into simplices; one is done if
   (V) a tangent of -H(A pi) plus the chord of lam H(pi) is >= -eps at its corners: phi lies above their sum; or
   (P) phi bends down along some e_i - e_j everywhere in it: it holds no local minimum.
-The file's numbers are taken as exact rationals. Integers count units of 2^-64, and are rounded against the claim.
-"""
+The file's numbers are exact rationals. Integers count units of 2^-64, and are rounded against the claim."""
 # ruff: noqa: B905, T201
+# fmt: off
 
 import hashlib
 import json
@@ -26,67 +22,51 @@ from typing import Any
 SCHEMA, VERSION, KIND = "cvxpriv certificate", 1, "privacy funnel"
 BITS, ONE = 64, 1 << 64
 SHORT = 1 << 44  # multipliers are rounded to this denominator first: the bound holds for any multipliers
-LOG_ERROR = 128  # units by which _log may be off
-TANGENTS = 8  # tried on a simplex before it is cut
-MOST_CELLS = 20_000_000
+LOG_ERROR = 128  # units by which log may be off
+TANGENTS, MOST_CELLS = 8, 20_000_000  # tangents tried on a simplex before it is cut
 
 Matrix = list[list[Fraction]]
-# pi on the face, A pi rounded down, lam H(pi) - nu.pi rounded down; and the same three as floats
-Corner = tuple[list[int], list[int], int, list[float], list[float], float]
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
+Corner = tuple[list[int], list[int], int, list[float], list[float], float]  # pi, A pi, lam H - nu.pi; as floats
 
 def check(document: Any, table: Any = None, most_cells: int = MOST_CELLS) -> dict[str, float]:
-    """Re-derive a certificate's bound; return it with what its mechanism leaks and tells, or raise `Refused`."""
+    """Re-derive a certificate's bound; return it with what its mechanism leaks and tells, or raise ValueError."""
     need(isinstance(document, dict), "this is no certificate")
-    head = tuple(document.get(key) for key in ("schema", "version", "kind"))
-    need(head == (SCHEMA, VERSION, KIND), f"it is of {head}, and {(SCHEMA, VERSION, KIND)} is known")
+    head = [document.get(key) for key in ("schema", "version", "kind")]
+    need(head == [SCHEMA, VERSION, KIND], f"it is of {head}, and {[SCHEMA, VERSION, KIND]} is known")
     rows = document.get("table", table)
     joint = matrix(rows)
     need(document.get("table_sha256") == table_hash(rows), "the table is not the certificate's: its SHA-256 differs")
-    total = sum(map(sum, joint))
+    total = sum(map(sum, joint), Fraction(0))
     joint = [[entry / total for entry in row] for row in joint]
-    p_x = [sum(column) for column in zip(*joint)]
+    p_x = [sum(column, Fraction(0)) for column in zip(*joint)]
     need(min(p_x) > 0, "a symbol of X has no mass")
     nu = [Fraction(round(v * SHORT), SHORT) for v in matrix([document.get("nu")], len(p_x), signed=True)[0]]
     lam, rate, claim = matrix([[document.get(key) for key in ("lam", "rate", "bound")]], 3, signed=True)[0]
     mechanism = matrix(document.get("mechanism"))
     need(len(mechanism) == len(p_x) and all(map(any, mechanism)), "mechanism has to have a row for each symbol of X")
     if claim > 0:  # I(S;Y) >= 0 needs no proof
-        groups = document.get("groups", list(range(len(joint))))
-        need(
-            isinstance(groups, list) and len(groups) == len(joint) and all(type(g) is int for g in groups),
-            "groups are wrong",
-        )
+        groups = document.get("groups", list(range(len(joint))))  # Y tells no more of groups than of S
+        need(type(groups) is list and [type(g) for g in groups] == [int] * len(joint), "groups has to have |S| numbers")
         parts = [[row for row, g in zip(joint, groups) if g == name] for name in sorted(set(groups))]
-        merged = [[sum(column) for column in zip(*part)] for part in parts]  # Y tells no more of groups than of S
+        merged = [[sum(column, Fraction(0)) for column in zip(*part)] for part in parts]
         prove(merged, p_x, nu, Fraction(round(lam * SHORT), SHORT), rate, claim, most_cells)
     leakage, utility = measures(joint, p_x, mechanism)
     return {"bound": float(claim), "leakage": leakage, "utility": utility, "rate": float(rate)}
 
-
 def need(true: bool, complaint: str) -> None:
     if not true:
-        raise Refused(complaint)
-
+        raise ValueError(complaint)
 
 def matrix(rows: Any, width: int = 0, signed: bool = False) -> Matrix:
     need(isinstance(rows, list) and bool(rows) and all(isinstance(row, list) and row for row in rows), "no matrix")
     need(all(len(row) == (width or len(rows[0])) for row in rows), "a row of numbers has a wrong length")
     need(all(type(v) in (int, float) and abs(v) < 1e300 for row in rows for v in row), "an entry is no number")
-    need(
-        signed or (all(v >= 0 for row in rows for v in row) and any(map(any, rows))), "probabilities are negative or 0"
-    )
+    need(signed or (min(map(min, rows)) >= 0 and any(map(any, rows))), "probabilities are negative or all zero")
     return [[Fraction(v) for v in row] for row in rows]
-
 
 def table_hash(table: Any) -> str:
     """SHA-256 of a table: its numbers in hexadecimal form, commas between them, a line for each row."""
     return hashlib.sha256("\n".join(",".join(float(v).hex() for v in row) for row in table).encode()).hexdigest()
-
 
 def atanh(top: int, bottom: int) -> int:
     """ln((bottom + top) / (bottom - top)) in units, by its series."""
@@ -97,9 +77,7 @@ def atanh(top: int, bottom: int) -> int:
         total, k = total + term // k, k + 2
     return total >> 15
 
-
 LN2, LN_STEPS = atanh(1, 3), [-atanh(256 - j, 256 + j) for j in range(1, 257)]  # ln(j / 256)
-
 
 def log(x: int) -> int:
     """ln(x / ONE) in units, within LOG_ERROR of them, for 0 < x <= ONE."""
@@ -111,35 +89,31 @@ def log(x: int) -> int:
     series = ONE + square // 3 + ((square * square) >> BITS) // 5 + ((square * square * square) >> (2 * BITS)) // 7
     return shift * LN2 + LN_STEPS[j - 1] - 2 * ((z * series) >> BITS)
 
-
 def units(values: list[Fraction]) -> list[int]:
     return [(v.numerator << BITS) // v.denominator for v in values]
-
 
 def entropy(probabilities: list[int]) -> tuple[int, int]:
     """Lower and upper end of an entropy in units; its arguments may be off by three units."""
     total, slack = -sum([(x * log(x)) >> BITS for x in probabilities if x]), len(probabilities) * (LOG_ERROR + 200)
     return total - slack, total + slack
 
-
 def prove(joint: Matrix, p_x: list[Fraction], nu: list[Fraction], lam: Fraction, rate: Fraction, claim: Fraction,
-          most_cells: int) -> None:  # fmt: skip
-    """Raise `Refused` unless the multipliers prove the claim."""
+          most_cells: int) -> None:
+    """Raise ValueError unless the multipliers prove the claim."""
     need(lam >= 0, "lam is negative")
-    rest = Fraction(entropy(units([sum(row) for row in joint]))[0], ONE) + sum(v * p for v, p in zip(nu, p_x))
-    eps = int((rest - lam * (Fraction(entropy(units(p_x))[1], ONE) - rate) - claim) * ONE)
+    h_s, h_x = entropy(units([sum(row, Fraction(0)) for row in joint]))[0], entropy(units(p_x))[1]
+    rest = Fraction(h_s, ONE) + sum(v * p for v, p in zip(nu, p_x)) - lam * (Fraction(h_x, ONE) - rate)
+    eps = math.floor((rest - claim) * ONE)
     need(eps >= 0, f"the claim exceeds what nu and lam give by {-eps / ONE:.3g}")
     a = [[entry / p for entry, p in zip(row, p_x)] for row in joint]
-    small = [units(row) for row in a]
-    for column, v in zip(zip(*small), nu):
-        need(-entropy(list(column))[1] - int(v * ONE) >= -eps, "phi is below the claim at a corner")
+    corners = [-entropy(units(list(column)))[1] - int(v * ONE) for column, v in zip(zip(*a), nu)]
+    need(min(corners) >= -eps, "phi is below the claim at a corner")
     if lam < 1:
-        cover(a, small, [int(v * ONE) for v in nu], int(lam * ONE), eps, most_cells)
+        cover(a, [int(v * ONE) for v in nu], int(lam * ONE), eps, most_cells)
 
-
-def cover(a: Matrix, small: list[list[int]], nu: list[int], lam: int, eps: int, most_cells: int) -> None:
-    """Cut every face until all simplices are done, or raise `Refused`."""
-    size_x, cells, heights = len(nu), 0, {0: 0}
+def cover(a: Matrix, nu: list[int], lam: int, eps: int, most_cells: int) -> None:
+    """Cut every face until all simplices are done, or raise ValueError."""
+    size_x, cells, heights, small = len(nu), 0, {0: 0}, [units(row) for row in a]
     goal = 2000 * (len(a) + 2) - eps  # A pi is off by 3 units, times a logarithm of 45 at most; logarithms by 128
 
     def corner(face: tuple[int, ...], v: list[int], t: list[int]) -> Corner:
@@ -167,15 +141,12 @@ def cover(a: Matrix, small: list[list[int]], nu: list[int], lam: int, eps: int, 
                 i, j = max(pairs, key=lambda pair: math.dist(corners[pair[0]][3], corners[pair[1]][3]))
                 (v, t), (w, u) = corners[i][:2], corners[j][:2]
                 exact = not any((x + y) & 1 for x, y in zip(v, w))
-                need(
-                    exact and cells < most_cells, f"phi >= -{eps / ONE:.3g} is not shown on the face of symbols {face}"
-                )
+                need(exact and cells < most_cells, f"phi >= -{eps / ONE:.3g} is not shown on face {face}")
                 middle = corner(face, [(x + y) >> 1 for x, y in zip(v, w)], [(x + y) >> 1 for x, y in zip(t, u)])
                 stack += [[*corners[:k], middle, *corners[k + 1 :]] for k in (i, j)]
 
-
 def above(corners: list[Corner], goal: int) -> bool:
-    """Test V: sum_s t_s log t_s >= sum_s t_s log c_s. Floats look for c by Frank and Wolfe's method; integers decide."""
+    """Test V: sum t log t >= sum t log c. Floats look for c by Frank and Wolfe's method, integers decide."""
     wanted, ts = goal / ONE, [corner[4] for corner in corners]
     w = [1 / len(corners)] * len(corners)
     for _ in range(TANGENTS):
@@ -191,40 +162,31 @@ def above(corners: list[Corner], goal: int) -> bool:
         w = [(1 - length) * x + length * (i == k) for i, x in enumerate(w)]
     rational = [max(int(x * (1 - 1e-14) * ONE), 1) for x in c]
     logarithms = [log(x) for x in rational] if lowest >= wanted and sum(rational) <= ONE else []
-    return bool(logarithms) and all(
-        (sum([x * y for x, y in zip(t, logarithms)]) >> BITS) + q >= goal for _, t, q, *_ in corners
-    )
-
+    bounds = [(sum([x * y for x, y in zip(t, logarithms)]) >> BITS) + q for _, t, q, *_ in corners]
+    return bool(logarithms) and min(bounds) >= goal
 
 def bends_down(corners: list[Corner], on_face: list[tuple[int, int, list[int]]], lam: int) -> bool:
     """Test P: sum_s (a_si - a_sj)^2 / t_s < lam (1 / pi_i + 1 / pi_j) for the least t and the largest pi."""
     lows = [min(column) for column in zip(*[c[1] for c in corners])]
     falls = [(lam << BITS) // max(column) for column in zip(*[c[0] for c in corners])]
-    for i, j, bend in on_face:
-        terms = [(b << BITS) // low + 1 if low else ONE << 999 for b, low in zip(bend, lows) if b]
-        if sum(terms) < falls[i] + falls[j]:
-            return True
-    return False
-
+    rises = [sum([(b << BITS) // low + 1 if low else ONE << 999 for b, low in zip(c, lows) if b]) for *_, c in on_face]
+    return any(rise < falls[i] + falls[j] for rise, (i, j, _) in zip(rises, on_face))
 
 def measures(joint: Matrix, p_x: list[Fraction], mechanism: Matrix) -> tuple[float, float]:
     """An upper end of I(S;Y) and a lower end of I(X;Y), in nats, of the mechanism with its rows scaled to 1."""
     outputs = list(zip(*[units([v / total for v in row]) for row, total in zip(mechanism, map(sum, mechanism))]))
     private = [[sum([x * y for x, y in zip(units(row), w)]) >> BITS for w in outputs] for row in joint]
     public = [[(x * y) >> BITS for x, y in zip(units(p_x), w)] for w in outputs]
-    h_y, h_s = entropy([sum(entries) for entries in public]), entropy(units([sum(row) for row in joint]))
+    h_y, h_s = entropy([sum(entries) for entries in public]), entropy(units([sum(row, Fraction(0)) for row in joint]))
     leaked = h_s[1] + h_y[1] - entropy([x for row in private for x in row])[0]
     told = entropy(units(p_x))[0] + h_y[0] - entropy([x for row in public for x in row])[1]
     slack = 100 * len(p_x) * len(outputs) * (1 + len(joint))  # sums over X are off by |X| units, times a logarithm
     return max(leaked + slack, 0) / ONE, max(told - slack, 0) / ONE
 
-
 def main(paths: list[str]) -> int:
-    """Return 0 if the claim is proved, 1 if it is not, 2 for a wrong call."""
-    if not 1 <= len(paths) <= 2:
-        print(str(__doc__).splitlines()[0])
-        return 2
+    """Return 0 if the claim is proved, 1 if it is not."""
     try:
+        need(1 <= len(paths) <= 2, str(__doc__).splitlines()[0])
         found = check(*[json.load(open(path, encoding="utf-8")) for path in paths])  # noqa: SIM115
     except (OSError, ValueError, RecursionError) as problem:
         print(f"not proved: {problem}")
@@ -232,7 +194,6 @@ def main(paths: list[str]) -> int:
     print("proved: every mechanism with I(X;Y) >= {rate:.12g} nats leaks at least {bound:.12g} nats.".format(**found))
     print("The file's mechanism has I(X;Y) >= {utility:.12g} and leaks at most {leakage:.12g} nats.".format(**found))
     return 0
-
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

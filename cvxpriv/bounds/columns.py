@@ -111,6 +111,9 @@ class Generation:
                 break
             if out_of_time():
                 reason = OUT_OF_TIME
+                if best == -np.inf:  # a bound that costs little: what the search says before it starts
+                    shown = self.pricing.verify(point.duals, -gap, lambda: True)
+                    best, best_duals = self.pricing.bound(point.duals, shown.least), point.duals
                 break
             if idle < MOST_IDLE and self._improve(point, gap):
                 continue

@@ -9,7 +9,7 @@ quality and never truth.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import highspy
 import numpy as np
@@ -79,7 +79,7 @@ class Master:
     @property
     def size(self) -> int:
         """How many columns there are."""
-        return int(self._solver.numVariables)
+        return int(self._solver.getNumCol())
 
     def add(self, costs: Array, matrix: Array) -> None:
         """Add columns.
@@ -112,6 +112,11 @@ class Master:
     def set_row(self, row: int, lower: float, upper: float) -> None:
         """Change the ends of one row; the basis stays, so the next solve is a few dual steps."""
         self._solver.changeRowBounds(row, float(lower), float(upper))
+
+    def set_costs(self, costs: Array) -> None:
+        """Change the costs of all columns, (columns,); the basis stays."""
+        index = np.arange(self.size, dtype=np.int32)
+        self._solver.changeColsCost(len(index), index, COST_SCALE * np.asarray(costs, dtype=np.float64))
 
     def solve(self) -> MasterPoint:
         """Solve from the last basis; where a tolerance fails, with the next looser one, and then from scratch.
@@ -147,8 +152,8 @@ class Master:
         return MasterPoint(weights, duals, float(self._solver.getInfo().objective_function_value) / COST_SCALE)
 
 
-def _quiet() -> highspy.Highs:
-    solver = highspy.Highs()
+def _quiet() -> Any:
+    solver = highspy.Highs.__bases__[0]()  # the constructor of Highs itself prints a banner
     for option, value in {
         "output_flag": False,
         "threads": 1,

@@ -121,7 +121,7 @@ def bound(
     --------
     >>> found = bound([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]], rate=0.5, gap=1e-8)
     >>> found.gap <= 1e-8, round(found.upper, 6)
-    (True, 0.007757)
+    (True, 0.002477)
     """
     problem = Problem.of(joint, rate, "nats", None)
     return Prover(problem.table.probabilities, columns, seed).at(problem.rate, gap, time_limit)
@@ -177,7 +177,7 @@ class Prover:
         lower = min(max(proof.lower, 0.0), upper)  # both are exact but for rounding, and may meet
         claim = min(lower, proof.without_phi - max(CLAIM_SHARE * gap, LEAST_CLAIM_ROOM))
         certificate = Certificate.of(self.joint, rate, proof.nu, proof.lam, max(claim, 0.0), mechanism, proof.groups)
-        reason = "" if upper - lower <= gap else proof.reason
+        reason = "" if upper - lower <= gap else self.pricing.limits() or proof.reason
         return FunnelBound(lower, upper, mechanism, certificate, rate, clock.seconds, reason)
 
     def _plain(self) -> _Proof:
@@ -204,7 +204,7 @@ class Prover:
         self.generation.master.set_row(row, -np.inf, max(self.pricing.entropy_x - rate, 0.0))
 
     def _mechanism(self, generated: Generated, rate: float) -> Array:
-        """The columns in use as a mechanism with I(X;Y) >= R; where rounding takes the rate below, a little is added."""
+        """The columns in use as a mechanism with I(X;Y) >= R; what rounding takes from the rate is added again."""
         p_x, columns, weights = self.pricing.p_x, generated.columns, generated.weights
         for nudge in NUDGES:
             if nudge > 0.0:
@@ -231,7 +231,7 @@ class Prover:
                 return
             prover._move(rate)
             proof, _ = prover._generated(rate, gap, _Clock(MERGED_SHARE * left))
-            yield replace(proof, groups=tuple(int(group) for group in groups), reason=self.pricing.limits())
+            yield replace(proof, groups=tuple(int(group) for group in groups))
 
 
 class _Clock:

@@ -26,8 +26,8 @@ def mechanism_of(columns: Array, weights: Array, p_x: Array) -> Array:
     array([[1., 0.],
            [0., 1.]])
     """
-    distinct, where = np.unique(columns, axis=1, return_inverse=True)
-    joint = distinct * np.bincount(where.ravel(), weights, distinct.shape[1])
+    _, first, where = np.unique(columns, axis=1, return_index=True, return_inverse=True)
+    joint = (columns[:, first] * np.bincount(where.ravel(), weights, len(first)))[:, np.argsort(first)]
     lost = np.flatnonzero(joint.sum(axis=1) <= 0.0)
     alone = np.zeros((len(p_x), len(lost)))
     alone[lost, np.arange(len(lost))] = p_x[lost]

@@ -24,7 +24,7 @@ def merged_groups(joint: Array, count: int) -> Labels:
     array([0, 1, 0])
     """
     groups = np.arange(len(joint))
-    rows = {k: row for k, row in enumerate(joint)}
+    rows = dict(enumerate(joint))
     while len(rows) > count:
         names = sorted(rows)
         costs = {(i, j): _loss(rows[i], rows[j]) for at, i in enumerate(names) for j in names[at + 1 :]}

@@ -42,6 +42,9 @@ MOST_FACES = 2_000_000
 STARTS = 400
 """Random starts of local pricing in each pass."""
 
+STARTS_PER_FACE = 40
+"""No more than so many for each of the largest faces."""
+
 MOST_ADDED = 200
 """Most columns added in one pass."""
 
@@ -51,6 +54,9 @@ APART = 0.02
 EDGES_AT_ONCE = 200_000
 NEGLIGIBLE = 1e-100
 """A probability P(s|x) below this counts as zero: it changes every entropy by less than 1e-97."""
+
+NORMALISED = 1e-14
+"""A table whose sum is this near to 1 stays as it is: its marginals are then those that a user computes."""
 
 LEAST_WEIGHT = 1e-10
 """A symbol with less posterior probability leaves a column: the column is then another, still exact one."""
@@ -84,7 +90,9 @@ class FunnelPricing:
         joint = np.asarray(self.joint, dtype=np.float64)
         if joint.ndim != 2 or not np.all(joint.sum(axis=0) > 0.0) or not np.all(joint >= 0.0):
             raise DataError("joint is no table of probabilities with mass in every column: drop empty symbols of X")
-        self.joint = joint[joint.sum(axis=1) > 0.0] / math.fsum(joint.ravel())
+        total = math.fsum(joint.ravel())
+        joint = joint if abs(total - 1.0) <= NORMALISED else joint / total
+        self.joint = joint[joint.sum(axis=1) > 0.0]
         self.rng = np.random.default_rng(self.seed)
 
     @cached_property
@@ -121,8 +129,10 @@ class FunnelPricing:
         return size_s <= 2 or (size_s <= LARGEST_S and self.faces <= MOST_FACES)
 
     def limits(self) -> str:
-        """Why the minimum of phi cannot be proved."""
+        """Why the minimum of phi cannot be proved; "" if it can."""
         size_s, size_x = self.joint.shape
+        if self.certifiable:
+            return ""
         if size_s > LARGEST_S:
             return (
                 f"the gap is not certified: |S| = {size_s}, and posteriors are searched completely up to "
@@ -191,7 +201,7 @@ class FunnelPricing:
         lam, nu = self.split(duals)
         terms = [self.entropy_s, least, -lam * (self.entropy_x - self.rate), *(nu * self.p_x)]
         slack = 1e-15 * (8.0 + self.joint.size**0.5) * (1.0 + self.entropy_s + lam * self.entropy_x)
-        return math.fsum(terms) - slack - 4e-16 * float(np.abs(nu) @ self.p_x)
+        return float(math.fsum(terms) - slack - 4e-16 * float(np.abs(nu) @ self.p_x))
 
     def value(self, columns: Array, duals: Array) -> Array:
         """phi of columns (|X|, n), (n,)."""
@@ -239,8 +249,10 @@ class FunnelPricing:
         return Priced(together, self.value(together, np.append(nu, -lam)))
 
     def _random_faces(self, size: int) -> tuple[IntArray, Array]:
-        supports = np.argsort(self.rng.random((STARTS, len(self.p_x))), axis=1)[:, :size]
-        return supports, self.rng.dirichlet(np.ones(size), STARTS)
+        size_x = len(self.p_x)
+        count = min(STARTS, STARTS_PER_FACE * math.comb(size_x, size))
+        supports = np.argsort(self.rng.random((count, size_x)), axis=1)[:, :size]
+        return supports, self.rng.dirichlet(np.ones(size), count)
 
 
 def _spread(size: int, supports: IntArray, weights: Array) -> Array:

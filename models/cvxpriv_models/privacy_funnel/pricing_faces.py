@@ -19,8 +19,9 @@ Every test leaves a margin for rounding, so that "done" is true of the table as 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -41,6 +42,9 @@ CHUNK = 8192
 
 FOUND_ENOUGH = 60
 """Posteriors below the level after which the search ends: the master program is to be solved again."""
+
+MOST_LEFT = 200_000
+"""Most faces that are still looked at, once each, after the time is up: a second."""
 
 FLOOR = 1e-300
 """Stands for zero under a division or a logarithm whose numerator is zero too."""
@@ -97,7 +101,7 @@ class _Cells:
 
     @property
     def count(self) -> int:
-        return self.symbols.shape[1]
+        return int(self.symbols.shape[1])
 
     def part(self, some: Mask | slice) -> _Cells:
         return _Cells(self.symbols[:, some], self.corners[:, :, some])
@@ -132,43 +136,48 @@ def face_minimum(
     """
     search = _Search(a, lam, nu, level)
     sizes = range(2, min(largest_face or a.shape[0], a.shape[1]) + 1)
-    waiting = deque(block for size in sizes for block in _roots(a.shape[1], size))
-    while waiting:
-        if len(search.supports) >= FOUND_ENOUGH or out_of_time():
-            for cells in waiting:
+    for size in sizes:
+        queue = _Queue(a.shape[1], size)
+        while (cells := queue.next()) is not None:
+            if len(search.supports) >= FOUND_ENOUGH or out_of_time():
                 search.leave(cells)
-            return search.result(complete=False)
-        cells = _next_chunk(waiting)
-        rest = search.reduce(cells)
-        if rest.count:
-            waiting.append(rest.halves())
+                search.leave_all(queue, [_Queue(a.shape[1], later) for later in sizes if later > size])
+                return search.result(complete=False)
+            rest = search.reduce(cells)
+            if rest.count:
+                queue.waiting.append(rest.halves())
     return search.result(complete=True)
 
 
-def _roots(symbols: int, size: int) -> Iterator[_Cells]:
-    """All faces of one size, a chunk at a time."""
-    faces = itertools.combinations(range(symbols), size)
-    while chunk := list(itertools.islice(faces, CHUNK)):
-        yield _Cells(np.array(chunk, dtype=np.intp).T.copy(), unit_cells(size, len(chunk)))
+class _Queue:
+    """Cells to work on, of faces of one size: those that were cut, and whole faces to fill up a chunk."""
 
+    def __init__(self, symbols: int, size: int) -> None:
+        self.size, self.untouched = size, math.comb(symbols, size)
+        self._faces = itertools.combinations(range(symbols), size)
+        self.waiting: deque[_Cells] = deque()
 
-def _next_chunk(waiting: deque[_Cells]) -> _Cells:
-    """The oldest cells, up to a chunk of them, of one face size: small blocks are joined, large ones split."""
-    blocks = [waiting.popleft()]
-    count = blocks[0].count
-    while waiting and count < CHUNK and len(waiting[0].symbols) == len(blocks[0].symbols):
-        blocks.append(waiting.popleft())
-        count += blocks[-1].count
-    cells = blocks[0]
-    if len(blocks) > 1:
-        cells = _Cells(
+    def next(self) -> _Cells | None:
+        """Up to a chunk of cells, or None if there are no more."""
+        blocks: list[_Cells] = []
+        missing = CHUNK
+        while missing > 0 and self.waiting:
+            block = self.waiting.popleft()
+            if block.count > missing:
+                self.waiting.appendleft(block.part(slice(missing, None)))
+                block = block.part(slice(0, missing))
+            blocks.append(block)
+            missing -= block.count
+        faces = list(itertools.islice(self._faces, missing))
+        self.untouched -= len(faces)
+        if faces:
+            blocks.append(_Cells(np.array(faces, dtype=np.intp).T.copy(), unit_cells(self.size, len(faces))))
+        if len(blocks) <= 1:
+            return blocks[0] if blocks else None
+        return _Cells(
             np.concatenate([block.symbols for block in blocks], axis=1),
             np.concatenate([block.corners for block in blocks], axis=2),
         )
-    if cells.count > CHUNK:
-        waiting.appendleft(cells.part(slice(CHUNK, None)))
-        cells = cells.part(slice(0, CHUNK))
-    return cells
 
 
 @dataclass
@@ -220,6 +229,16 @@ class _Search:
             batch = _Batch.of(cells.part(slice(start, start + CHUNK)), self.a, self.nu)
             lowest = _tangent(batch.t, np.full(batch.t.shape[::2], 1.0 / len(batch.t)), batch.chord(self.lam))[1].min()
             self.left_least = min(self.left_least, float(lowest) - self.margin)
+
+    def leave_all(self, queue: _Queue, later: list[_Queue]) -> None:
+        """Give up what waits; whole faces are looked at once if they are few, and bound nothing if they are not."""
+        queues = [queue, *later]
+        if sum(one.untouched for one in queues) > MOST_LEFT:
+            self.left_least = -np.inf
+            return
+        for one in queues:
+            while (cells := one.next()) is not None:
+                self.leave(cells)
 
     def reduce(self, cells: _Cells) -> _Cells:
         """Return the cells that no test finishes."""

@@ -1,0 +1,95 @@
+"""A certified trade-off curve: the least leakage at each rate between two bounds, from one parametric program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.joint import JointTable
+from cvxpriv_models.privacy_funnel.bound import FunnelBound, Prover
+from cvxpriv_models.privacy_funnel.problem import Problem
+
+__all__ = ["Band", "band"]
+
+LEAST_SHARE = 1e-3
+"""Share of the time limit that each rate gets at least."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """The least leakage between two curves.
+
+    Attributes
+    ----------
+    rates : array, ``(n,)``
+        Nats, in the order asked for.
+    lower, upper : array, ``(n,)``
+        Nats; no mechanism at that rate leaks less than `lower`, and one leaks `upper`.
+    points : tuple of FunnelBound
+        The mechanism and the certificate of each rate.
+    """
+
+    rates: Array
+    lower: Array
+    upper: Array
+    points: tuple[FunnelBound, ...]
+
+    @property
+    def gap(self) -> float:
+        """The largest distance between the two curves, nats."""
+        return float((self.upper - self.lower).max(initial=0.0))
+
+
+def band(
+    joint: JointTable | ArrayLike,
+    rates: Sequence[float] | Array,
+    gap: float = 1e-6,
+    time_limit: float = 60.0,
+    seed: int = 0,
+) -> Band:
+    """Bound the least leakage at many rates; columns found at one rate serve at the next.
+
+    Parameters
+    ----------
+    joint : JointTable or array, ``(|S|, |X|)``
+        P(S, X).
+    rates : sequence of float
+        Nats, each 0 <= R <= H(X).
+    gap : float
+        Wanted upper - lower, nats.
+    time_limit : float
+        Seconds for the whole band: each rate may take an even share of what is left.
+    seed : int
+        Of the local search.
+
+    Raises
+    ------
+    DataError
+        The table is no joint distribution.
+    ModelError
+        There is no rate, or a rate, the gap or the time limit is out of range.
+
+    Examples
+    --------
+    >>> found = band([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]], rates=[0.2, 0.5, 0.8])
+    >>> found.gap <= 1e-6, bool(np.all(np.diff(found.upper) >= 0.0))
+    (True, True)
+    """
+    problems = [Problem.of(joint, float(rate), "nats", None) for rate in rates]
+    if not problems:
+        raise ModelError("rates is empty: pass at least one rate in nats")
+    prover, left, found = Prover(problems[0].table.probabilities, seed=seed), time_limit, {}
+    order = sorted(range(len(problems)), key=lambda k: -problems[k].rate)
+    for waiting, k in zip(range(len(order), 0, -1), order, strict=True):
+        found[k] = prover.at(problems[k].rate, gap, max(left / waiting, LEAST_SHARE * time_limit))
+        left -= found[k].seconds
+    points = tuple(found[k] for k in range(len(problems)))
+    rates, lower, upper = (
+        np.array(values) for values in zip(*((one.rate, one.lower, one.upper) for one in points), strict=True)
+    )
+    return Band(rates, lower, upper, points)

@@ -1,0 +1,225 @@
+"""The largest rate at zero leakage, R_0, with its mechanism.
+
+I(S;Y) = 0 says that every posterior pi has A pi = P_S, A = P(S|X). Entropy is concave, so the best posteriors are
+vertices of the polytope {pi >= 0, A pi = P_S}, each with at most rank(A) symbols, and
+
+    R_0 = H(X) - min { sum_y r_y H(pi_y) : sum_y r_y pi_y = P_X, pi_y vertices, r >= 0 }
+
+is a linear program. Vertices are listed where they are few; else they are found one by one, by linearising.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import qr
+
+from cvxpriv.bounds.master import Master, MasterPoint
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import entropy, mutual_information
+from cvxpriv.tables.joint import JointTable
+from cvxpriv_models.privacy_funnel.column_mechanism import mechanism_of, utility
+
+__all__ = ["PerfectPrivacy", "perfect_privacy"]
+
+IntArray: TypeAlias = NDArray[np.intp]
+
+MOST_BASES = 1_000_000
+"""Most supports that are tried one by one: some seconds."""
+
+CHUNK = 100_000
+ZERO = 1e-12
+"""A probability above minus this is none: rounding of a system of at most ten equations."""
+
+DEPENDENT = 1e-12
+"""A diagonal entry of R in A' = Q R, relative to the first, below which rows of A are dependent."""
+
+STARTS = 60
+"""Vertices sought in each pass where they are not listed."""
+
+DECOMPOSITIONS = 4
+"""Mixtures of vertices to begin with."""
+
+FORBIDDEN = 100.0
+"""Cost of a symbol that is used up; others cost at most 1."""
+
+SETTLED = 1e-10
+"""A reduced cost above minus this is none, in nats."""
+
+
+@dataclass(frozen=True)
+class PerfectPrivacy:
+    """The largest rate at zero leakage.
+
+    Attributes
+    ----------
+    rate : float
+        I(X;Y) of `mechanism`, nats.
+    upper : float
+        No mechanism without leakage tells more, nats; `rate` itself but for rounding where all vertices were listed,
+        else H(X|S), since I(X;Y) <= I(S;Y) + H(X|S).
+    mechanism : array, ``(|X|, |Y|)``
+        P(Y|X), whose I(S;Y) is zero but for rounding.
+    leakage : float
+        I(S;Y) of `mechanism` as computed, nats.
+    certified : bool
+        Whether all vertices were listed.
+    """
+
+    rate: float
+    upper: float
+    mechanism: Array
+    leakage: float
+    certified: bool
+
+
+def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, seed: int = 0) -> PerfectPrivacy:
+    """Find the largest rate at which nothing leaks.
+
+    Parameters
+    ----------
+    joint : JointTable or array, ``(|S|, |X|)``
+        P(S, X).
+    time_limit : float
+        Seconds for the search for vertices, where they are too many to list.
+    seed : int
+        Of that search.
+
+    Raises
+    ------
+    DataError
+        The table is no joint distribution.
+
+    Examples
+    --------
+    S is a noisy first bit of X, so the second bit may be released.
+
+    >>> found = perfect_privacy([[0.2, 0.2, 0.05, 0.05], [0.05, 0.05, 0.2, 0.2]])
+    >>> found.certified, round(float(found.rate / np.log(2.0)), 9)
+    (True, 1.0)
+    """
+    table = joint if isinstance(joint, JointTable) else JointTable.from_array(joint)
+    kept = table.p_s > 0.0
+    a, p_x = table.p_s_given_x[kept], table.p_x
+    polytope = _Polytope.of(a, table.p_s[kept])
+    certified = math.comb(len(p_x), polytope.rank) <= MOST_BASES
+    columns, point = _listed(polytope, p_x) if certified else _generated(polytope, p_x, seed, time_limit)
+    used = point.weights > 0.0
+    mechanism = mechanism_of(columns[:, used], point.weights[used], p_x)
+    rate = utility(p_x, mechanism)
+    upper = max(rate, table.entropy_x - point.value) if certified else table.entropy_x - table.information
+    return PerfectPrivacy(rate, upper, mechanism, mutual_information(a @ (p_x[:, None] * mechanism)), certified)
+
+
+@dataclass(frozen=True)
+class _Polytope:
+    """{pi >= 0 : a pi = s} with independent rows only; sum pi = 1 follows, as A's columns sum to 1."""
+
+    a: Array  # (rank, |X|)
+    s: Array
+
+    @classmethod
+    def of(cls, a: Array, s: Array) -> _Polytope:
+        _, r, order = qr(a.T, mode="economic", pivoting=True)
+        diagonal = np.abs(np.diag(r))
+        rows = np.sort(order[: int(np.sum(diagonal > DEPENDENT * diagonal[0]))])
+        return cls(a[rows], s[rows])
+
+    @property
+    def rank(self) -> int:
+        return len(self.s)
+
+    def vertices(self, supports: IntArray) -> Array:
+        """The vertices on those supports (n, rank) that have one, as columns (|X|, k)."""
+        bases = self.a[:, supports].transpose(1, 0, 2)
+        sizes = np.abs(np.linalg.det(bases))
+        regular = sizes > np.finfo(np.float64).tiny
+        weights = np.linalg.solve(bases[regular], np.broadcast_to(self.s[:, None], (regular.sum(), self.rank, 1)))[
+            ..., 0
+        ]
+        good = (weights.min(axis=1) >= -ZERO) & (np.abs(weights.sum(axis=1) - 1.0) <= 1e-9)
+        kept = np.maximum(weights[good], 0.0)
+        columns = np.zeros((self.a.shape[1], len(kept)))
+        columns[supports[regular][good].T, np.arange(len(kept))] = (kept / kept.sum(axis=1, keepdims=True)).T
+        return columns
+
+    def program(self) -> Master:
+        """The linear program over the polytope, to be solved for many costs."""
+        program = Master(self.s, self.s)
+        program.add(np.zeros(self.a.shape[1]), self.a)
+        return program
+
+
+def _listed(polytope: _Polytope, p_x: Array) -> tuple[Array, MasterPoint]:
+    """All vertices, and the linear program over them: columns are added where their reduced cost asks for it."""
+    supports = itertools.combinations(range(len(p_x)), polytope.rank)
+    parts = []
+    while chunk := list(itertools.islice(supports, CHUNK)):
+        parts.append(polytope.vertices(np.array(chunk, dtype=np.intp)))
+    vertices = np.concatenate(parts, axis=1)
+    heights = entropy(vertices, axis=0)
+    master = Master(p_x, p_x)
+    columns, costs = p_x[:, None], np.array([entropy(p_x)])  # P_X itself: feasible, though no vertex
+    master.add(costs, columns)
+    while True:
+        point = master.solve()
+        reduced = heights - point.duals @ vertices
+        paying = np.argsort(reduced)[:500]
+        paying = paying[reduced[paying] < -1e-13]
+        if not len(paying) or columns.shape[1] > 50 * vertices.shape[1]:
+            return columns, point
+        master.add(heights[paying], vertices[:, paying])
+        columns = np.concatenate([columns, vertices[:, paying]], axis=1)
+
+
+def _generated(polytope: _Polytope, p_x: Array, seed: int, time_limit: float) -> tuple[Array, MasterPoint]:
+    """Vertices by linearising H(pi) - nu.pi at random points, until none pays or the time is up."""
+    began, rng, program = time.perf_counter(), np.random.default_rng(seed), polytope.program()
+    parts = [_decomposition(program, p_x, rng) for _ in range(DECOMPOSITIONS)]
+    master, columns = Master(p_x, p_x), np.concatenate([p_x[:, None], *parts], axis=1)
+    master.add(entropy(columns, axis=0), columns)
+    while time.perf_counter() - began < time_limit:
+        point = master.solve()
+        starts = rng.dirichlet(np.full(len(p_x), 0.3), STARTS)
+        found = np.stack([_descend(program, point.duals, start) for start in starts], axis=1)
+        found = np.unique(found, axis=1)
+        reduced = entropy(found, axis=0) - point.duals @ found
+        if reduced.min() > -SETTLED:
+            break
+        found = found[:, reduced < -SETTLED]
+        master.add(entropy(found, axis=0), found)
+        columns = np.concatenate([columns, found], axis=1)
+    return columns, master.solve()
+
+
+def _decomposition(program: Master, p_x: Array, rng: np.random.Generator) -> Array:
+    """Vertices of which P_X is a mixture, (|X|, k): each takes as much of what is left of P_X as it can."""
+    left = p_x.copy()
+    vertices: list[Array] = []
+    while len(vertices) < len(p_x) and left.max() > 0.0:
+        program.set_costs(np.where(left > 0.0, rng.random(len(p_x)), FORBIDDEN))
+        pi = program.solve().weights
+        held = pi > 0.0
+        share = float((left[held] / pi[held]).min())
+        left = np.where(left - share * pi > ZERO * p_x, left - share * pi, 0.0)
+        vertices.append(pi / pi.sum())
+    return np.stack(vertices, axis=1)
+
+
+def _descend(program: Master, nu: Array, pi: Array) -> Array:
+    """From pi to a vertex at which linearising H(pi) - nu.pi leads nowhere lower."""
+    value = np.inf
+    while True:
+        program.set_costs(-np.log(np.maximum(pi, 1e-9)) - nu)
+        trial = program.solve().weights
+        trial = trial / trial.sum()
+        new = entropy(trial) - float(nu @ trial)
+        if not new < value - 1e-12:
+            return pi
+        pi, value = trial, new

@@ -1,0 +1,165 @@
+"""The price of a mechanism: how much a better one could gain, at the mechanism's own multipliers.
+
+At a mechanism with joint table u and posteriors w, g_ij = (A' log t_j)_i - lam log w_ij is the derivative of the
+Lagrangian by u_ij. Multipliers nu_i = min_j g_ij make every column's phi(w_j) = sum_i w_ij (g_ij - nu_i) >= 0, and
+
+    I(S;Y) - bound(nu, lam) = sum_j r_j phi(w_j) + lam (I(X;Y) - R) - min(0, min over all posteriors of phi).
+
+All three terms vanish at the optimum. The first two are the usual residual. The third prices every posterior, not only
+those that are in use: a mechanism with an empty symbol, or with fewer symbols than it may have, can pass the first two
+and still be far from stationary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
+
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv_models.privacy_funnel.column_mechanism import utility
+from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
+from cvxpriv_models.privacy_funnel.problem import Problem
+
+__all__ = ["Price", "price"]
+
+GRID = 257
+"""Multipliers tried before the best is refined."""
+
+ALIKE = 1e-9
+"""Multipliers whose usual residual is this near to the least are priced too: deterministic mechanisms have many."""
+
+CANDIDATES = 8
+"""About how many of those."""
+
+PASSES = 2
+"""Passes of local pricing with new random starts."""
+
+NONE = 1e-15
+"""A phi above minus this is not negative."""
+
+
+@dataclass(frozen=True)
+class Price:
+    """The parts of a mechanism's distance from a first-order point, in nats.
+
+    Attributes
+    ----------
+    columns : float
+        sum_j r_j phi(w_j): how far the columns in use are from being stationary.
+    complementarity : float
+        lam (I(X;Y) - R).
+    free : float
+        -min phi over all posteriors, as far as local pricing finds it: what a new column could gain; >= 0.
+    posterior : array, ``(|X|,)``
+        Where phi is least.
+    lam : float
+    nu : array, ``(|X|,)``
+        The multipliers.
+    """
+
+    columns: float
+    complementarity: float
+    free: float
+    posterior: Array
+    lam: float
+    nu: Array
+
+    @property
+    def residual(self) -> float:
+        """The sum of the three parts: zero only where no posterior pays."""
+        return self.columns + self.complementarity + self.free
+
+
+def price(joint: ArrayLike, mechanism: ArrayLike, rate: float, lam: float | None = None, seed: int = 0) -> Price:
+    """Price a mechanism at its best multipliers.
+
+    Parameters
+    ----------
+    joint : array, ``(|S|, |X|)``
+        P(S, X).
+    mechanism : array, ``(|X|, |Y|)``
+        P(Y|X).
+    rate : float
+        R in nats.
+    lam : float, optional
+        The multiplier of the rate; None takes the one with the smallest residual.
+    seed : int
+        Of local pricing.
+
+    Raises
+    ------
+    DataError
+        The table is no joint distribution.
+    ModelError
+        The mechanism has another number of rows than X has symbols.
+
+    Examples
+    --------
+    The identity tells more than it has to at half the rate.
+
+    >>> joint = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
+    >>> price(joint, np.eye(3), rate=0.5).residual > 0.01
+    True
+    """
+    problem = Problem.of(np.asarray(joint, dtype=np.float64), rate, "nats", None)
+    held = np.asarray(mechanism, dtype=np.float64)
+    if held.ndim != 2 or held.shape[0] != len(problem.p_x):
+        raise ModelError(f"mechanism has shape {held.shape}: pass P(Y|X) with {len(problem.p_x)} rows")
+    priced = _Priced(problem, held, seed)
+    return priced.at(priced.best_multiplier() if lam is None else lam)
+
+
+class _Priced:
+    def __init__(self, problem: Problem, mechanism: Array, seed: int) -> None:
+        self.pricing = FunnelPricing(problem.table.probabilities, problem.rate, seed)
+        u = problem.p_x[:, None] * mechanism
+        u = u[:, u.sum(axis=0) > 0.0]
+        self.u, self.w = u, u / u.sum(axis=0)
+        t = self.pricing.p_s_given_x @ self.w
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_t = np.where(t > 0.0, np.log(t), 0.0)
+            self.log_w = np.log(self.w)
+        self.rise = self.pricing.p_s_given_x.T @ log_t
+        self.slack = max(utility(problem.p_x, mechanism) - problem.rate, 0.0)
+        self.seed = seed
+
+    def best_multiplier(self) -> float:
+        """The lam with the smallest residual: of those that suit the columns in use, the one with the smallest rest."""
+
+        def usual(lam: float) -> float:
+            return self._columns(lam)[0] + lam * self.slack
+
+        grid = np.linspace(0.0, 1.0, GRID)
+        values = np.array([usual(lam) for lam in grid])
+        best = int(values.argmin())
+        ends = (grid[max(best - 1, 0)], grid[min(best + 1, GRID - 1)])
+        refined = float(minimize_scalar(usual, bounds=ends, method="bounded", options={"xatol": 1e-12}).x)
+        alike = grid[values <= values.min() + ALIKE]
+        candidates = [refined, *alike[:: max(1, len(alike) // CANDIDATES)]]
+        return float(min(candidates, key=lambda lam: self.at(lam).residual))
+
+    def _columns(self, lam: float) -> tuple[float, Array]:
+        """sum_j r_j phi(w_j), and nu."""
+        held = self.u > 0.0
+        g = np.where(held, self.rise - lam * np.where(held, self.log_w, 0.0), np.inf)
+        nu = g.min(axis=1)
+        return float(np.sum(self.u[held] * (g - nu[:, None])[held])), nu
+
+    def at(self, lam: float) -> Price:
+        columns, nu = self._columns(lam)
+        value, posterior = self._least(lam, nu)
+        return Price(columns, lam * self.slack, max(-value, 0.0), posterior, lam, nu)
+
+    def _least(self, lam: float, nu: Array) -> tuple[float, Array]:
+        """The least phi that local pricing finds, corners included."""
+        duals = np.append(nu, -lam)
+        self.pricing.rng = np.random.default_rng(self.seed)
+        found = [np.eye(len(nu)), self.w]
+        found += [self.pricing.search(duals, self.w, -NONE).columns for _ in range(PASSES)]
+        columns = np.concatenate(found, axis=1)
+        values = self.pricing.value(columns, duals)
+        return float(values.min()), columns[:, values.argmin()]

@@ -1,0 +1,68 @@
+"""The master program is the linear program that it says it is, also after columns and rows have changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from cvxpriv.bounds.master import Master
+from cvxpriv.errors import SolverFailure
+
+TOLERANCE = 1e-9  # HiGHS solves to 1e-10
+
+
+def program(seed: int, rows: int = 5, columns: int = 40) -> tuple[Master, np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    matrix, costs = rng.random((rows, columns)), rng.normal(size=columns)
+    right = matrix @ rng.random(columns)
+    master = Master(np.append(right[:-1], -np.inf), right)
+    return master, costs, matrix, right
+
+
+def peer(costs: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> float:
+    found = linprog(costs, A_eq=matrix[:-1], b_eq=right[:-1], A_ub=matrix[-1:], b_ub=right[-1:], method="highs-ipm")
+    return float(found.fun)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_value_and_duals_are_those_of_another_solver(seed: int) -> None:
+    master, costs, matrix, right = program(seed)
+    master.add(costs[:25], matrix[:, :25])
+    assert master.solve().value == pytest.approx(peer(costs[:25], matrix[:, :25], right), abs=TOLERANCE)
+    master.add(costs[25:], matrix[:, 25:])
+    point = master.solve()
+    assert point.value == pytest.approx(peer(costs, matrix, right), abs=TOLERANCE)
+    assert np.min(costs - point.duals @ matrix) >= -TOLERANCE
+    assert point.duals @ right == pytest.approx(point.value, abs=TOLERANCE)
+    assert point.duals[-1] <= 0.0
+
+
+def test_a_changed_row_and_dropped_columns_change_the_program() -> None:
+    master, costs, matrix, right = program(7)
+    master.add(costs, matrix)
+    master.solve()
+    right = right.copy()
+    right[-1] *= 0.9
+    master.set_row(len(right) - 1, -np.inf, right[-1])
+    point = master.solve()
+    assert point.value == pytest.approx(peer(costs, matrix, right), abs=TOLERANCE)
+    useless = point.weights == 0.0
+    master.drop(useless)
+    assert master.size == np.sum(~useless)
+    assert master.solve().value == pytest.approx(point.value, abs=TOLERANCE)
+
+
+def test_changed_costs_give_another_vertex() -> None:
+    master = Master(np.array([1.0]), np.array([1.0]))
+    master.add(np.array([1.0, 2.0]), np.ones((1, 2)))
+    assert master.solve().weights.tolist() == [1.0, 0.0]
+    master.set_costs(np.array([2.0, 1.0]))
+    assert master.solve().weights.tolist() == [0.0, 1.0]
+
+
+def test_an_infeasible_program_says_so() -> None:
+    master = Master(np.array([1.0]), np.array([1.0]))
+    master.add(np.array([1.0]), np.array([[-1.0]]))
+    with pytest.raises(SolverFailure, match="Infeasible"):
+        master.solve()
