@@ -26,7 +26,7 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
     """Logistic regression whose rows are split among the nodes of a graph; neighbours exchange coefficients. RADMM.
 
     Minimise sum_i (C/B_i) sum_n log(1 + exp(-y_n x_n'f)) + (reg/2) ||f||^2, B_i the rows of node i. The intercept is
-    regularised as the rest.
+    penalised as the rest.
 
     Parameters
     ----------
