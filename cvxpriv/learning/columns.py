@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from cvxpriv.errors import DataError
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.tables.frames import in_order, symbol
 
 __all__ = ["Category", "Column", "Number", "column_of", "missing_cells"]
 
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 #: A category read off the data has at most so many values: more of them are names or codes of single rows.
 MOST_VALUES = 1000

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
-from cvxpriv.tables.arrays import IntArray
-from cvxpriv.tables.information import FloatArray, entropy, mutual_information
+from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
 
@@ -101,7 +101,7 @@ class Disclosure:
         return float(self.frame[column].to_numpy()[list(MEASURES).index(name)])
 
 
-def bayes_accuracy(joint: FloatArray) -> FloatArray:
+def bayes_accuracy(joint: Array) -> Array:
     """The best chance to guess A from B: ``sum_b max_a p(a, b)``.
 
     Parameters
@@ -120,7 +120,7 @@ def bayes_accuracy(joint: FloatArray) -> FloatArray:
     return np.asarray(joint.max(axis=-2).sum(axis=-1))
 
 
-def measure(joint: FloatArray, mechanism: FloatArray) -> FloatArray:
+def measure(joint: Array, mechanism: Array) -> Array:
     """All measures of tables under one mechanism, in the order of `MEASURES`.
 
     Parameters
@@ -224,12 +224,10 @@ def _check(bootstrap: int, seed: int, level: float) -> None:
         raise DataError(f"level={level!r}: expected a number between 0 and 1, such as 0.95")
 
 
-def _intervals(
-    counts: IntArray, matrix: FloatArray, bootstrap: int, seed: int, level: float, same_records: bool
-) -> FloatArray:
+def _intervals(counts: IntArray, matrix: Array, bootstrap: int, seed: int, level: float, same_records: bool) -> Array:
     """low, high, value and bias of each measure, ``(4, 6)``."""
 
-    def replicates(population: FloatArray) -> FloatArray:
+    def replicates(population: Array) -> Array:
         drawn = resampled_tables(counts, bootstrap, seed, population)
         return np.concatenate([measure(part, matrix) for part in drawn])
 
@@ -246,7 +244,7 @@ def _intervals(
     return np.stack([np.clip(low, *limits), np.clip(high, *limits), value, own.mean(axis=0) - value])
 
 
-def _range(private: int, public: int) -> FloatArray:
+def _range(private: int, public: int) -> Array:
     """The least and the largest possible value of each measure, ``(2, 6)``."""
     log_s, log_x = np.log(private), np.log(public)
     guess = 1 / private

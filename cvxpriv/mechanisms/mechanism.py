@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.file import Fields, dump, parse
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.reports.provenance import versions
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix, read_only
-from cvxpriv.tables.information import FloatArray
 
 __all__ = ["Fact", "Mechanism", "provenance", "stochastic_matrix"]
 
@@ -33,7 +33,7 @@ Fact: TypeAlias = "str | int | float | bool | None"
 """What a line of provenance may hold."""
 
 
-def stochastic_matrix(values: ArrayLike, argument: str) -> FloatArray:
+def stochastic_matrix(values: ArrayLike, argument: str) -> Array:
     """A read-only copy as a row-stochastic matrix, to the last digit as given.
 
     Raises
@@ -101,7 +101,7 @@ class Mechanism:
     (('y0', 'y1'), (2, 2))
     """
 
-    matrix: FloatArray | Sequence[Sequence[float]]
+    matrix: Array | Sequence[Sequence[float]]
     inputs: Alphabet
     outputs: Sequence[str] = ()
     model: str = ""
@@ -124,7 +124,7 @@ class Mechanism:
         object.__setattr__(self, "origin", MappingProxyType(dict(self.origin)))
 
     @property
-    def array(self) -> FloatArray:
+    def array(self) -> Array:
         """The matrix, ``(|X|, |Y|)``."""
         return np.asarray(self.matrix)
 

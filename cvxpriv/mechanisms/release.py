@@ -17,9 +17,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError, suggest
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import require_columns, symbol
-from cvxpriv.tables.information import FloatArray
 
 __all__ = ["RELEASED", "Channel", "SeededNoiseWarning", "Unseen", "draw", "release", "uniforms"]
 
@@ -38,7 +38,7 @@ class Channel(Protocol):
     """What a release needs of a mechanism: P(Y|X), its symbols, and the columns that must never come out."""
 
     @property
-    def array(self) -> FloatArray: ...
+    def array(self) -> Array: ...
 
     @property
     def inputs(self) -> Alphabet: ...
@@ -111,7 +111,7 @@ def release(
     return result
 
 
-def uniforms(size: int, seed: int | None = None) -> FloatArray:
+def uniforms(size: int, seed: int | None = None) -> Array:
     """Uniform numbers in [0, 1), multiples of 2^-53: from the operating system's secure source, or from a seed.
 
     Raises
@@ -138,7 +138,7 @@ def uniforms(size: int, seed: int | None = None) -> FloatArray:
     return np.random.default_rng(int(seed)).random(size)
 
 
-def draw(matrix: FloatArray, codes: NDArray[np.int64], uniform: FloatArray) -> NDArray[np.int64]:
+def draw(matrix: Array, codes: NDArray[np.int64], uniform: Array) -> NDArray[np.int64]:
     """Draw an output for each input by inverting the input's distribution function.
 
     Parameters

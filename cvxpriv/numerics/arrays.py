@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
 Values = Mapping[str, Array]
 
-__all__ = ["Array", "Values", "put", "single", "stack", "starts_in", "take"]
+__all__ = ["Array", "Flags", "IntArray", "Values", "put", "single", "stack", "starts_in", "take"]
 
 
 def starts_in(state: Values) -> int:

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import beta
 
 from cvxpriv.errors import PrivacyError
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Flags
 
 __all__ = ["Audit", "audit"]
 
-Flags = npt.NDArray[np.bool_]
 
 #: Cut points that are tried on the first half of the runs.
 CUTS = 200

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import MAX_COUNT, symbol
-from cvxpriv.tables.information import FloatArray
 
-IntArray: TypeAlias = NDArray[np.int64]
 Labels: TypeAlias = Alphabet | Sequence[object]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -23,7 +22,7 @@ SMOOTHING_ON = ("counts", "probabilities")
 """What smoothing may be added to."""
 
 
-def nonnegative_matrix(values: ArrayLike, argument: str) -> FloatArray:
+def nonnegative_matrix(values: ArrayLike, argument: str) -> Array:
     """A copy as a matrix of finite numbers >= 0, neither side empty.
 
     Raises
@@ -43,7 +42,7 @@ def nonnegative_matrix(values: ArrayLike, argument: str) -> FloatArray:
     return matrix
 
 
-def probability_matrix(values: ArrayLike, argument: str) -> FloatArray:
+def probability_matrix(values: ArrayLike, argument: str) -> Array:
     """A copy as a table of joint probabilities, normalised to rounding.
 
     Raises
@@ -84,7 +83,7 @@ def count_matrix(values: ArrayLike, argument: str) -> IntArray:
     return matrix.astype(np.int64)
 
 
-def smoothed(counts: IntArray, smoothing: float, smoothing_on: str) -> tuple[FloatArray, str]:
+def smoothed(counts: IntArray, smoothing: float, smoothing_on: str) -> tuple[Array, str]:
     """Joint probabilities from counts, and in words what was added.
 
     Raises
@@ -126,7 +125,7 @@ def require_match(shape: tuple[int, ...], private: Alphabet, public: Alphabet) -
         )
 
 
-def require_mass(probabilities: FloatArray, public: Alphabet) -> None:
+def require_mass(probabilities: Array, public: Alphabet) -> None:
     """Raise `DataError` if a public symbol has probability zero: nothing can be conditioned on it."""
     empty = np.flatnonzero(probabilities.sum(axis=0) == 0)
     if empty.size:
@@ -151,7 +150,7 @@ def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return array
 
 
-def _first(matrix: FloatArray, wrong: NDArray[np.bool_], argument: str) -> str:
+def _first(matrix: Array, wrong: NDArray[np.bool_], argument: str) -> str:
     s, x = map(int, np.argwhere(wrong)[0])
     others = int(wrong.sum()) - 1
     return f"{argument}[{s}, {x}]={matrix[s, x]:g}" + (f" (and {others} more)" if others else "")

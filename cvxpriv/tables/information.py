@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import TypeAlias, overload
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr, rel_entr
 
-FloatArray: TypeAlias = NDArray[np.float64]
+from cvxpriv.numerics.arrays import Array
+
 Axis: TypeAlias = int | tuple[int, ...]
 
 
 @overload
-def entropy(p: FloatArray, axis: None = None) -> float: ...
+def entropy(p: Array, axis: None = None) -> float: ...
 @overload
-def entropy(p: FloatArray, axis: Axis) -> FloatArray: ...
-def entropy(p: FloatArray, axis: Axis | None = None) -> float | FloatArray:
+def entropy(p: Array, axis: Axis) -> Array: ...
+def entropy(p: Array, axis: Axis | None = None) -> float | Array:
     """Entropy ``-sum p log p``.
 
     Parameters
@@ -40,15 +40,15 @@ def entropy(p: FloatArray, axis: Axis | None = None) -> float | FloatArray:
     >>> round(entropy(np.array([0.5, 0.5, 0.0])), 6)
     0.693147
     """
-    terms: FloatArray = entr(p)
+    terms: Array = entr(p)
     return float(terms.sum()) if axis is None else np.asarray(terms.sum(axis=axis))
 
 
 @overload
-def kl_divergence(p: FloatArray, q: FloatArray, axis: None = None) -> float: ...
+def kl_divergence(p: Array, q: Array, axis: None = None) -> float: ...
 @overload
-def kl_divergence(p: FloatArray, q: FloatArray, axis: Axis) -> FloatArray: ...
-def kl_divergence(p: FloatArray, q: FloatArray, axis: Axis | None = None) -> float | FloatArray:
+def kl_divergence(p: Array, q: Array, axis: Axis) -> Array: ...
+def kl_divergence(p: Array, q: Array, axis: Axis | None = None) -> float | Array:
     """Kullback-Leibler divergence ``sum p log(p/q)``, infinite where ``p > 0 = q``.
 
     Parameters
@@ -69,15 +69,15 @@ def kl_divergence(p: FloatArray, q: FloatArray, axis: Axis | None = None) -> flo
     >>> round(kl_divergence(np.array([1.0, 0.0]), np.array([0.5, 0.5])), 6)
     0.693147
     """
-    terms: FloatArray = rel_entr(p, q)
+    terms: Array = rel_entr(p, q)
     return float(terms.sum()) if axis is None else np.asarray(terms.sum(axis=axis))
 
 
 @overload
-def mutual_information(joint: FloatArray, axis: None = None) -> float: ...
+def mutual_information(joint: Array, axis: None = None) -> float: ...
 @overload
-def mutual_information(joint: FloatArray, axis: tuple[int, int]) -> FloatArray: ...
-def mutual_information(joint: FloatArray, axis: tuple[int, int] | None = None) -> float | FloatArray:
+def mutual_information(joint: Array, axis: tuple[int, int]) -> Array: ...
+def mutual_information(joint: Array, axis: tuple[int, int] | None = None) -> float | Array:
     """Mutual information ``I(A;B)`` of a joint table, never negative.
 
     It is the mean over ``b`` of ``KL(P_{A|b} || P_A)``. The product of the marginals is not formed: it underflows to
@@ -106,17 +106,17 @@ def mutual_information(joint: FloatArray, axis: tuple[int, int] | None = None) -
     first, second = (0, 1) if axis is None else axis
     p_first = joint.sum(axis=second, keepdims=True)
     p_second = joint.sum(axis=first, keepdims=True)
-    terms: FloatArray = p_second * rel_entr(_conditional(joint, p_second), p_first)
+    terms: Array = p_second * rel_entr(_conditional(joint, p_second), p_first)
     # Rounding can leave -1e-17 for independent variables; the exact value is never negative.
     information = np.maximum(terms.sum(axis=(first, second)), 0.0)
     return float(information) if axis is None else np.asarray(information)
 
 
 @overload
-def conditional_entropy(joint: FloatArray, axis: None = None) -> float: ...
+def conditional_entropy(joint: Array, axis: None = None) -> float: ...
 @overload
-def conditional_entropy(joint: FloatArray, axis: tuple[int, int]) -> FloatArray: ...
-def conditional_entropy(joint: FloatArray, axis: tuple[int, int] | None = None) -> float | FloatArray:
+def conditional_entropy(joint: Array, axis: tuple[int, int]) -> Array: ...
+def conditional_entropy(joint: Array, axis: tuple[int, int] | None = None) -> float | Array:
     """Conditional entropy ``H(A|B)`` of a joint table.
 
     Parameters
@@ -139,11 +139,11 @@ def conditional_entropy(joint: FloatArray, axis: tuple[int, int] | None = None) 
     """
     first, second = (0, 1) if axis is None else axis
     p_second = joint.sum(axis=first, keepdims=True)
-    terms: FloatArray = p_second * entr(_conditional(joint, p_second))
+    terms: Array = p_second * entr(_conditional(joint, p_second))
     total = terms.sum(axis=(first, second))
     return float(total) if axis is None else np.asarray(total)
 
 
-def _conditional(joint: FloatArray, marginal: FloatArray) -> FloatArray:
+def _conditional(joint: Array, marginal: Array) -> Array:
     """``joint / marginal``, with zero where the marginal is zero."""
     return np.divide(joint, marginal, out=np.zeros_like(joint, dtype=np.float64), where=marginal > 0)

@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import (
-    IntArray,
     Labels,
     count_matrix,
     named,
@@ -26,7 +26,7 @@ from cvxpriv.tables.arrays import (
     without_empty,
 )
 from cvxpriv.tables.frames import count_column, read_table, require_roles
-from cvxpriv.tables.information import FloatArray, entropy, mutual_information
+from cvxpriv.tables.information import entropy, mutual_information
 
 __all__ = ["Alphabet", "JointTable"]
 
@@ -71,7 +71,7 @@ class JointTable:
     (0.2158, 0.6931)
     """
 
-    probabilities: FloatArray
+    probabilities: Array
     private: Alphabet
     public: Alphabet
     counts: IntArray | None = None
@@ -265,17 +265,17 @@ class JointTable:
         return None if self.counts is None else int(self.counts.sum())
 
     @cached_property
-    def p_s(self) -> FloatArray:
+    def p_s(self) -> Array:
         """The private marginal, ``(|S|,)``."""
         return read_only(self.probabilities.sum(axis=1))
 
     @cached_property
-    def p_x(self) -> FloatArray:
+    def p_x(self) -> Array:
         """The public marginal, ``(|X|,)``; every entry is positive."""
         return read_only(self.probabilities.sum(axis=0))
 
     @cached_property
-    def p_s_given_x(self) -> FloatArray:
+    def p_s_given_x(self) -> Array:
         """The conditional distributions of S, ``(|S|, |X|)``; every column sums to 1."""
         return read_only(self.probabilities / self.p_x)
 

@@ -31,8 +31,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cvxpriv.tables.arrays import IntArray
-from cvxpriv.tables.information import FloatArray
+from cvxpriv.numerics.arrays import Array, IntArray
 
 __all__ = ["corrected_interval", "percentile_interval", "resampled_tables", "with_unseen_cells"]
 
@@ -40,7 +39,7 @@ CHUNK = 4_000_000
 """How many cells of replicates are held at once (32 MB)."""
 
 
-def with_unseen_cells(counts: IntArray) -> FloatArray:
+def with_unseen_cells(counts: IntArray) -> Array:
     """A population that fits the records and in which cells without a record occur.
 
     Their share is that of the records in cells seen once; it is spread over them in proportion to the product of the
@@ -62,17 +61,15 @@ def with_unseen_cells(counts: IntArray) -> FloatArray:
            [0.1 , 0.27]])
     """
     empty, once = counts == 0, float((counts == 1).sum() / counts.sum())
-    own: FloatArray = counts / counts.sum()
+    own: Array = counts / counts.sum()
     if not empty.any() or once in (0.0, 1.0):
         return own
     spread = np.outer(counts.sum(axis=1) + 0.5, counts.sum(axis=0) + 0.5) * empty
-    population: FloatArray = (1.0 - once) * own + once * spread / spread.sum()
+    population: Array = (1.0 - once) * own + once * spread / spread.sum()
     return population
 
 
-def resampled_tables(
-    counts: IntArray, replicates: int, seed: int, population: FloatArray | None = None
-) -> Iterator[FloatArray]:
+def resampled_tables(counts: IntArray, replicates: int, seed: int, population: Array | None = None) -> Iterator[Array]:
     """Empirical tables of records drawn again from a table of counts, as many records each.
 
     Parameters
@@ -99,7 +96,7 @@ def resampled_tables(
         yield tables.reshape(-1, *counts.shape)
 
 
-def percentile_interval(replicates: FloatArray, level: float) -> FloatArray:
+def percentile_interval(replicates: Array, level: float) -> Array:
     """The middle share ``level`` of the replicates of each measure.
 
     Parameters
@@ -114,9 +111,7 @@ def percentile_interval(replicates: FloatArray, level: float) -> FloatArray:
     return np.asarray(np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2], axis=0))
 
 
-def corrected_interval(
-    value: FloatArray, replicates: FloatArray, level: float, drawn_from: FloatArray | None = None
-) -> FloatArray:
+def corrected_interval(value: Array, replicates: Array, level: float, drawn_from: Array | None = None) -> Array:
     """The hull of the basic and of the shifted interval, both around the value less its bias.
 
     Parameters

@@ -37,7 +37,8 @@ from cvxpriv_models.privacy_funnel.baselines.submodular import (
 from hypothesis import given, settings, strategies as st
 
 from cvxpriv.errors import ModelError
-from cvxpriv.tables.information import FloatArray, entropy, mutual_information
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import entropy, mutual_information
 
 # PF V-A: the synthetic example.
 P_S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])
@@ -52,11 +53,11 @@ CASES = [(prior, k) for prior in PRIORS for k in range(10)]
 ROUNDING = 1e-12  # sums of a few hundred terms of size at most 1
 
 
-def paper_table(prior: str) -> FloatArray:
+def paper_table(prior: str) -> Array:
     return P_S_GIVEN_X * PRIORS[prior]
 
 
-def random_table(seed: int, size_s: int, size_x: int, concentration: float = 0.5) -> FloatArray:
+def random_table(seed: int, size_s: int, size_x: int, concentration: float = 0.5) -> Array:
     return np.random.default_rng(seed).dirichlet(np.full(size_s * size_x, concentration)).reshape(size_s, size_x)
 
 
@@ -64,7 +65,7 @@ def subsets(size: int, least: int = 0) -> list[np.ndarray]:
     return [np.array(w, dtype=int) for k in range(least, size + 1) for w in combinations(range(size), k)]
 
 
-def assert_consistent(found: Baseline, p_sx: FloatArray) -> None:
+def assert_consistent(found: Baseline, p_sx: Array) -> None:
     """Row-stochastic, and its figures are those of its mechanism."""
     assert found.mechanism.shape[0] == p_sx.shape[1]
     assert np.isfinite(found.mechanism).all()
@@ -154,7 +155,7 @@ def test_least_leaking_takes_the_more_useful_of_equals():
 # --- greedy merging --------------------------------------------------------------------------------------------------
 
 
-def greedy_rule(p_sx: FloatArray, rate: float) -> FloatArray:
+def greedy_rule(p_sx: Array, rate: float) -> Array:
     """The rule word for word, every information computed from the merged mechanism."""
     p_x, mechanism = p_sx.sum(axis=0)[:, None], np.eye(p_sx.shape[1])
     while mechanism.shape[1] > 1:
@@ -246,11 +247,11 @@ def test_the_minimum_norm_point_minimises_a_cut_function(seed):
     weights = np.triu(rng.exponential(size=(size, size)) * (rng.random((size, size)) < 0.4), 1)
     pull = rng.normal(0, 2, size)
 
-    def value(inside: FloatArray) -> FloatArray:
+    def value(inside: Array) -> Array:
         cut = inside @ (weights + weights.T) * (1 - inside)
         return np.asarray((cut + inside * pull).sum(axis=-1))
 
-    def prefixes(order: np.ndarray) -> FloatArray:
+    def prefixes(order: np.ndarray) -> Array:
         return value(np.tri(size)[:, np.argsort(order)])
 
     lowest = min(value(np.isin(np.arange(size), w).astype(float)) for w in subsets(size))
@@ -272,7 +273,7 @@ def test_elements_without_mass_are_taken_for_their_modular_value():
     assert concave_subset(np.sqrt, np.array([0.5, 0.0, 0.0]), np.array([0.1, -0.2, 0.2]))[0].tolist() == [1]
 
 
-def lagrangian_change(columns: FloatArray, subset: np.ndarray, multiplier: float) -> float:
+def lagrangian_change(columns: Array, subset: np.ndarray, multiplier: float) -> float:
     if subset.size < 2:
         return 0.0
     leakage_drop, utility_drop = merge_changes(columns, subset)

@@ -21,14 +21,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.numerics.arrays import Array
-from cvxpriv_models.privacy_funnel.multiplier import FLOOR, Flags, Indices, TiltedRows, rows_at_root
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
+from cvxpriv_models.privacy_funnel.multiplier import FLOOR, TiltedRows, rows_at_root
 
 __all__ = [
     "FLOOR",
     "Array",
     "Flags",
-    "Indices",
+    "IntArray",
     "State",
     "complete",
     "expectation",

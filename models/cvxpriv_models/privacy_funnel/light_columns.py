@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv_models.privacy_funnel import interior
-from cvxpriv_models.privacy_funnel.closed_form import Array, Flags, Indices
 from cvxpriv_models.privacy_funnel.line_search import RISE, SHORTFALL, feasible_rows, is_feasible, rate_of, value_of
 
 _AKIN = 1e-2
@@ -62,7 +62,7 @@ def _retired(at: interior.Point, idle: Flags, p: Array) -> Array:
     return u
 
 
-def _revive(u: Array, w: Array, column: Indices, p: Array, s: Array, target: float) -> tuple[Array, Flags]:
+def _revive(u: Array, w: Array, column: IntArray, p: Array, s: Array, target: float) -> tuple[Array, Flags]:
     """Mass for one column of each start, as much as lowers I(S;Y) most among a few sizes, and whether one does."""
     count, everyone = len(u), np.arange(len(u))
     posterior = w[everyone, :, column]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv_models.privacy_funnel import closed_form, interior
-from cvxpriv_models.privacy_funnel.closed_form import Array, Flags, Indices
 
 RISE = 1e-14
 """What I(S;Y) may rise in an accepted step: its own rounding."""
@@ -87,7 +87,7 @@ class LineSearch:
         ladder = np.concatenate([np.ones((1, len(newton))), np.clip(self._room, 0.1, 0.5) * powers])
         return np.where(ladder >= _SHORTEST * self._room, ladder, 0.0)
 
-    def _lengthen(self, work: Indices, best: Array, value: Array, length: Array) -> None:
+    def _lengthen(self, work: IntArray, best: Array, value: Array, length: Array) -> None:
         """Four times the length while I(S;Y) falls: the convex-concave model is too cautious along a valley."""
         for k in range(0, len(_LONGER), self._at_once):
             if not work.size:
@@ -101,12 +101,12 @@ class LineSearch:
             best[work[won]], value[work[won]], length[work[won]] = u[last, won], reached[last, won], tried[last, won]
             work = work[good[-1]]
 
-    def _trials(self, work: Indices, lengths: Array) -> tuple[Array, Array, Flags]:
+    def _trials(self, work: IntArray, lengths: Array) -> tuple[Array, Array, Flags]:
         """:meth:`_trial` of each start at each of its lengths, (tries, work)."""
         u, value, feasible = self._trial(np.tile(work, len(lengths)), lengths.ravel())
         return u.reshape(*lengths.shape, *u.shape[1:]), value.reshape(lengths.shape), feasible.reshape(lengths.shape)
 
-    def _trial(self, work: Indices, length: Array) -> tuple[Array, Array, Flags]:
+    def _trial(self, work: IntArray, length: Array) -> tuple[Array, Array, Flags]:
         """u + length d, the slack spent again along -lift: the new u, its value, and whether it is feasible."""
         old, lift = self._at.u[work], self._towards.lift[work]
         u = np.maximum(old + length[:, None, None] * self._towards.step[work], 0.01 * old)

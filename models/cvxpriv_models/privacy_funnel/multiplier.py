@@ -12,12 +12,8 @@ from __future__ import annotations
 from functools import cached_property, lru_cache, partial
 
 import numpy as np
-import numpy.typing as npt
 
-from cvxpriv.numerics.arrays import Array
-
-Indices = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 FLOOR = -700.0
 ROOT_TOLERANCE = 1e-13
@@ -138,7 +134,7 @@ class TiltedRows:
         squares: Array = self._log_w * self._log_w
         return squares
 
-    def _evaluate(self, some: slice | Indices, change: Array | None) -> None:
+    def _evaluate(self, some: slice | IntArray, change: Array | None) -> None:
         """Bring some starts to their multiplier; ``change`` is what a small move added to it."""
         logits, weights, log_w = self.logits[some], self.weights[some], self._log_w[some]
         if change is None:
@@ -162,7 +158,7 @@ class TiltedRows:
             self._means[some], self.share[some], self.gap[some] = means, share, gap
             self.logits[some], self.weights[some] = logits, weights
 
-    def _shift(self, some: slice | Indices, totals: Array) -> None:
+    def _shift(self, some: slice | IntArray, totals: Array) -> None:
         """Lower rows near underflow or overflow by their largest exponent."""
         lost = (totals < _SAFE_TOTALS[0]) | (totals > _SAFE_TOTALS[1])
         top = (self._base[some] + self.lam[some, None, None] * self._log_w[some]).max(axis=-1)

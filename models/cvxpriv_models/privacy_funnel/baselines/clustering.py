@@ -21,11 +21,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
 from cvxpriv.errors import ModelError
-from cvxpriv.tables.information import FloatArray
+from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv_models.privacy_funnel.baselines.merging import Clusters, pair_drops
 from cvxpriv_models.privacy_funnel.baselines.outcome import (
     RATE_SLACK,
@@ -37,13 +36,11 @@ from cvxpriv_models.privacy_funnel.baselines.outcome import (
 )
 from cvxpriv_models.privacy_funnel.baselines.submodular import Minimiser, by_sorting
 
-IntArray = NDArray[np.int64]
-
 #: A merge that changes the Lagrangian by less than this many nats is rounding.
 LEAST_GAIN = 1e-14
 
 
-def merge_changes(columns: FloatArray, order: IntArray) -> tuple[FloatArray, FloatArray]:
+def merge_changes(columns: Array, order: IntArray) -> tuple[Array, Array]:
     """What both informations lose when the growing prefixes of an order are merged.
 
     Parameters
@@ -65,7 +62,7 @@ def merge_changes(columns: FloatArray, order: IntArray) -> tuple[FloatArray, Flo
     return utility_drop - joint_drop, utility_drop
 
 
-def improve_subset(columns: FloatArray, start: IntArray, multiplier: float, minimiser: Minimiser) -> IntArray:
+def improve_subset(columns: Array, start: IntArray, multiplier: float, minimiser: Minimiser) -> IntArray:
     """Lower the Lagrangian's change over subsets of columns, by the submodular-supermodular procedure.
 
     Parameters
@@ -101,7 +98,7 @@ def improve_subset(columns: FloatArray, start: IntArray, multiplier: float, mini
 
 
 def agglomerative_curve(
-    p_sx: FloatArray,
+    p_sx: Array,
     multipliers: Sequence[float] | None = None,
     rate: float = 0.0,
     *,
@@ -143,7 +140,7 @@ def agglomerative_curve(
 
 
 def agglomerative(
-    p_sx: FloatArray,
+    p_sx: Array,
     rate: float,
     multipliers: Sequence[float] | None = None,
     *,
@@ -180,7 +177,7 @@ def agglomerative(
     return least_leaking(agglomerative_curve(p_sx, multipliers, rate, starts=starts, minimiser=minimiser), rate)
 
 
-def _change(columns: FloatArray, subset: IntArray, multiplier: float) -> float:
+def _change(columns: Array, subset: IntArray, multiplier: float) -> float:
     """Change of ``I(S;Y) - multiplier I(X;Y)`` when a subset is merged; 0 when there is nothing to merge."""
     if subset.size < 2:
         return 0.0
@@ -188,7 +185,7 @@ def _change(columns: FloatArray, subset: IntArray, multiplier: float) -> float:
     return float(multiplier * utility_drop[-1] - leakage_drop[-1])
 
 
-def _nearest_first(columns: FloatArray, subset: IntArray, multiplier: float) -> IntArray:
+def _nearest_first(columns: Array, subset: IntArray, multiplier: float) -> IntArray:
     """The subset, then the other columns by the change that each would bring if it were merged with the subset.
 
     The order decides how tight the lower bound is outside the subset: with it the search found the global minimum in
@@ -201,7 +198,7 @@ def _nearest_first(columns: FloatArray, subset: IntArray, multiplier: float) -> 
     return np.concatenate([subset, rest[np.argsort(change, kind="stable")]])
 
 
-def _cluster(p_sx: FloatArray, multiplier: float, rate: float, starts: int, minimiser: Minimiser) -> Baseline:
+def _cluster(p_sx: Array, multiplier: float, rate: float, starts: int, minimiser: Minimiser) -> Baseline:
     """Merge the best admissible subset found until none lowers the Lagrangian."""
     clusters = Clusters(p_sx)
     merges = 0
@@ -230,7 +227,7 @@ def _best_merge(
     return best
 
 
-def _default_multipliers(p_sx: FloatArray) -> FloatArray:
+def _default_multipliers(p_sx: Array) -> Array:
     """0, and quantiles of the leakage that a pair's merging saves for each nat of utility."""
     clusters = Clusters(p_sx)
     pairs = np.isfinite(clusters.leakage_drop) & (clusters.utility_drop > 0)

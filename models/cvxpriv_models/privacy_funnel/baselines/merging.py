@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from cvxpriv.tables.information import FloatArray
+from cvxpriv.numerics.arrays import Array
 from cvxpriv_models.privacy_funnel.baselines.outcome import (
     RATE_SLACK,
     Baseline,
@@ -30,7 +30,7 @@ from cvxpriv_models.privacy_funnel.baselines.outcome import (
 )
 
 
-def pair_drops(columns: FloatArray, one: int) -> tuple[FloatArray, FloatArray]:
+def pair_drops(columns: Array, one: int) -> tuple[Array, Array]:
     """What both informations lose when a column is merged with each of the columns.
 
     Parameters
@@ -71,7 +71,7 @@ class Clusters:
         `pair_drops` above the diagonal; the leakage drop is ``-inf`` for what is no pair of clusters.
     """
 
-    def __init__(self, p_sx: FloatArray) -> None:
+    def __init__(self, p_sx: Array) -> None:
         size = p_sx.shape[1]
         self.labels: NDArray[np.int64] = np.arange(size)
         self.columns = p_sx.copy()
@@ -113,7 +113,7 @@ class Clusters:
         self.utility_drop[:head, head], self.utility_drop[head, head + 1 :] = utility[:head], utility[head + 1 :]
 
 
-def greedy(p_sx: FloatArray, rate: float) -> Baseline:
+def greedy(p_sx: Array, rate: float) -> Baseline:
     """Merge the pair that lowers ``I(S;Y)`` most, as long as ``I(X;Y)`` stays at the rate or above.
 
     Parameters

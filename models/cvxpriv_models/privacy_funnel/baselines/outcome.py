@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError
-from cvxpriv.tables.information import FloatArray, entropy, mutual_information
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import entropy, mutual_information
 
 #: How far below the rate a utility may lie by rounding, in nats.
 RATE_SLACK = 1e-12
@@ -38,7 +39,7 @@ class Baseline:
     """
 
     name: str
-    mechanism: FloatArray
+    mechanism: Array
     leakage: float
     utility: float
     iterations: int
@@ -49,8 +50,8 @@ class Baseline:
 
 def measured(
     name: str,
-    p_sx: FloatArray,
-    mechanism: FloatArray,
+    p_sx: Array,
+    mechanism: Array,
     iterations: int,
     *,
     converged: bool = True,
@@ -76,7 +77,7 @@ def measured(
     return Baseline(name, mechanism, leakage, utility, iterations, converged, multiplier, gap)
 
 
-def require_attainable(rate: float, p_sx: FloatArray) -> None:
+def require_attainable(rate: float, p_sx: Array) -> None:
     """Refuse a rate that no mechanism reaches.
 
     Raises
@@ -107,7 +108,7 @@ def least_leaking(candidates: Iterable[Baseline], rate: float) -> Baseline:
     return min(feasible, key=lambda candidate: (candidate.leakage, -candidate.utility))
 
 
-def indicator(labels: np.ndarray[tuple[int], np.dtype[np.int64]]) -> FloatArray:
+def indicator(labels: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Array:
     """The deterministic mechanism that releases the cluster of each symbol.
 
     Parameters

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.errors import ModelError
-from cvxpriv.tables.information import FloatArray
+from cvxpriv.numerics.arrays import Array
 from cvxpriv_models.privacy_funnel.baselines.outcome import Baseline, least_leaking, measured, require_attainable
 from cvxpriv_models.privacy_funnel.baselines.splitting_steps import (
     FLOOR,
@@ -52,7 +52,7 @@ BATCH_ENTRIES = 1_000_000
 
 
 def drs_curve(
-    p_sx: FloatArray,
+    p_sx: Array,
     betas: Sequence[float] | None = None,
     starts: int = 10,
     seed: int = 0,
@@ -122,7 +122,7 @@ def drs_curve(
 
 
 def drs(
-    p_sx: FloatArray,
+    p_sx: Array,
     rate: float,
     betas: Sequence[float] | None = None,
     starts: int = 10,
@@ -182,8 +182,8 @@ def drs(
 
 
 def _iterate(
-    splitting: Splitting, q: FloatArray, beta: FloatArray, max_iter: int, tolerance: float
-) -> tuple[FloatArray, FloatArray, NDArray[np.int64], NDArray[np.bool_]]:
+    splitting: Splitting, q: Array, beta: Array, max_iter: int, tolerance: float
+) -> tuple[Array, Array, NDArray[np.int64], NDArray[np.bool_]]:
     """Iterate a batch; a run that has converged leaves it. Returns mechanisms, gaps, iterations, converged."""
     backward, penalty = splitting.backward, splitting.penalty
     final, gaps = q.copy(), np.zeros(len(q))
@@ -209,7 +209,7 @@ def _iterate(
     return final / final.sum(axis=-1, keepdims=True), gaps, iterations, converged
 
 
-def _starting_points(runs: int, size_x: int, size_y: int, starts: int, rng: np.random.Generator) -> FloatArray:
+def _starting_points(runs: int, size_x: int, size_y: int, starts: int, rng: np.random.Generator) -> Array:
     """Dirichlet rows for even starts; for odd ones a random label for each symbol, kept with probability 0.9."""
     scattered = rng.dirichlet(np.ones(size_y), size=(runs, size_x))
     labelled = np.eye(size_y)[rng.integers(size_y, size=(runs, size_x))]
@@ -218,7 +218,7 @@ def _starting_points(runs: int, size_x: int, size_y: int, starts: int, rng: np.r
 
 
 def _check_options(
-    betas: FloatArray, starts: int, size_y: int, penalty: float, relaxation: float, max_iter: int, inner: int
+    betas: Array, starts: int, size_y: int, penalty: float, relaxation: float, max_iter: int, inner: int
 ) -> None:
     """Refuse options outside their range."""
     if not (np.isfinite(betas) & (betas > 0)).all():

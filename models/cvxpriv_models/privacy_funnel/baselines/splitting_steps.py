@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr, wrightomega
 
-from cvxpriv.tables.information import FloatArray
+from cvxpriv.numerics.arrays import Array
 
 #: Least entry of ``P(Y|X)`` during the iteration; an entry that ends there is returned as 0.
 FLOOR = 1e-10
@@ -33,16 +33,16 @@ class Splitting:
         Gradient steps of a q-step.
     """
 
-    p_s: FloatArray
-    p_x: FloatArray
-    backward: FloatArray
-    pull: FloatArray
+    p_s: Array
+    p_x: Array
+    backward: Array
+    pull: Array
     penalty: float
     relaxation: float
     inner: int
 
 
-def split(p_sx: FloatArray, penalty: float, relaxation: float, inner: int) -> Splitting:
+def split(p_sx: Array, penalty: float, relaxation: float, inner: int) -> Splitting:
     """Form the conditionals of a joint table, without the private symbols that never occur.
 
     Parameters
@@ -61,7 +61,7 @@ def split(p_sx: FloatArray, penalty: float, relaxation: float, inner: int) -> Sp
     return Splitting(p_s, p_x, table / p_s[:, None], (likelihood / p_s[:, None]).T, penalty, relaxation, inner)
 
 
-def project_onto_simplex(points: FloatArray, floor: float = 0.0) -> FloatArray:
+def project_onto_simplex(points: Array, floor: float = 0.0) -> Array:
     """The nearest points with entries at or above a floor and sum 1.
 
     Parameters
@@ -88,11 +88,11 @@ def project_onto_simplex(points: FloatArray, floor: float = 0.0) -> FloatArray:
     counts = np.arange(1, size + 1)
     support = (descending * counts > excess).sum(axis=-1, keepdims=True)
     level = np.take_along_axis(excess, support - 1, axis=-1) / support
-    nearest: FloatArray = np.maximum(shifted - level, 0.0) + floor
+    nearest: Array = np.maximum(shifted - level, 0.0) + floor
     return nearest
 
 
-def private_step(p_s: FloatArray, target: FloatArray, dual: FloatArray, penalty: float) -> FloatArray:
+def private_step(p_s: Array, target: Array, dual: Array, penalty: float) -> Array:
     """The exact p-step: minimise ``-H(Y|S) + <v, p> + c/2 ||p - Bq||^2`` over row-stochastic p.
 
     A row satisfies ``P_S(s) (log p + 1) + v + c (p - Bq) + nu = 0``, so ``p = (P_S(s) / c) omega(.)`` with Wright's
@@ -125,11 +125,11 @@ def private_step(p_s: FloatArray, target: FloatArray, dual: FloatArray, penalty:
             break
         nu = nu + penalty * excess / (omega / (1.0 + omega)).sum(axis=-1, keepdims=True)
     p = (mass / penalty) * omega
-    result: FloatArray = p / p.sum(axis=-1, keepdims=True)
+    result: Array = p / p.sum(axis=-1, keepdims=True)
     return result
 
 
-def public_value(splitting: Splitting, q: FloatArray, p: FloatArray, dual: FloatArray, beta: FloatArray) -> FloatArray:
+def public_value(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Array) -> Array:
     """``L(p, q, v) - F(p)``: what the q-step lowers.
 
     Parameters
@@ -147,13 +147,11 @@ def public_value(splitting: Splitting, q: FloatArray, p: FloatArray, dual: Float
     given_x = entr(q).sum(axis=-1) @ splitting.p_x
     residual = p - splitting.backward @ q
     coupling = (residual * (dual + 0.5 * splitting.penalty * residual)).sum(axis=(-2, -1))
-    value: FloatArray = (1.0 - beta) * released + beta * given_x + coupling
+    value: Array = (1.0 - beta) * released + beta * given_x + coupling
     return value
 
 
-def public_gradient(
-    splitting: Splitting, q: FloatArray, p: FloatArray, dual: FloatArray, beta: FloatArray
-) -> FloatArray:
+def public_gradient(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Array) -> Array:
     """Gradient of `public_value` divided by ``p_x``, up to a constant in each row.
 
     Parameters
@@ -169,11 +167,11 @@ def public_gradient(
     released = np.log(splitting.p_x @ q)[:, None, :]
     residual = p - splitting.backward @ q
     tied = splitting.pull @ (dual + splitting.penalty * residual)
-    gradient: FloatArray = -(1.0 - price) * released - price * np.log(q) - tied
+    gradient: Array = -(1.0 - price) * released - price * np.log(q) - tied
     return gradient
 
 
-def stationarity(splitting: Splitting, q: FloatArray, beta: FloatArray) -> FloatArray:
+def stationarity(splitting: Splitting, q: Array, beta: Array) -> Array:
     """How far q is from a stationary point of ``I(S;Y) - beta I(X;Y)``: ``max |q - projection(q - gradient)|``.
 
     It knows neither p nor v nor c: a large penalty, which makes the iteration creep, can't feign convergence.
@@ -192,13 +190,11 @@ def stationarity(splitting: Splitting, q: FloatArray, beta: FloatArray) -> Float
     p = splitting.backward @ q
     # With p = B q, the gradient of -H(Y|S) stands in for the multiplier's pull, up to a constant in each row.
     gradient = public_gradient(splitting, q, p, -splitting.p_s[:, None] * np.log(p), beta)
-    residual: FloatArray = np.abs(q - project_onto_simplex(q - gradient, FLOOR)).max(axis=(-2, -1))
+    residual: Array = np.abs(q - project_onto_simplex(q - gradient, FLOOR)).max(axis=(-2, -1))
     return residual
 
 
-def public_step(
-    splitting: Splitting, q: FloatArray, p: FloatArray, dual: FloatArray, beta: FloatArray, step: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def public_step(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Array, step: Array) -> tuple[Array, Array]:
     """The q-step: projected gradient steps on `public_value`, which never rises.
 
     Each run has its own step size. A run keeps its q where no step size lowers the value.

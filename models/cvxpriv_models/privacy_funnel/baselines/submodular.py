@@ -10,28 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
 from cvxpriv.errors import ModelError, NotConverged
-from cvxpriv.tables.information import FloatArray
-
-IntArray = NDArray[np.int64]
+from cvxpriv.numerics.arrays import Array, IntArray
 
 #: The values of a set function on the growing prefixes of an order: entry k belongs to the first k + 1 elements.
-Prefixes = Callable[[IntArray], FloatArray]
+Prefixes = Callable[[IntArray], Array]
 
 #: Minimises ``weight * h(masses(W)) + modular(W)``: arguments weight, masses, modular; result subset and value.
-Minimiser = Callable[[float, FloatArray, FloatArray], tuple[IntArray, float]]
+Minimiser = Callable[[float, Array, Array], tuple[IntArray, float]]
 
 
 #: The gap, relative to the largest entry of a base, below which a point that no longer moves is taken as it is.
 ROUNDING = 1e-9
 
 
-def concave_subset(
-    concave: Callable[[FloatArray], FloatArray], masses: FloatArray, modular: FloatArray
-) -> tuple[IntArray, float]:
+def concave_subset(concave: Callable[[Array], Array], masses: Array, modular: Array) -> tuple[IntArray, float]:
     """Minimise ``concave(masses(W)) + modular(W)`` over all subsets W.
 
     A concave function is the least of its tangents. For the tangent of slope t the best subset is
@@ -131,7 +126,7 @@ def minimum_norm_subset(prefixes: Prefixes, size: int, tolerance: float = 1e-12)
     )
 
 
-def by_sorting(weight: float, masses: FloatArray, modular: FloatArray) -> tuple[IntArray, float]:
+def by_sorting(weight: float, masses: Array, modular: Array) -> tuple[IntArray, float]:
     """Minimise ``weight * h(masses(W)) + modular(W)`` over subsets W by `concave_subset`.
 
     Parameters
@@ -148,7 +143,7 @@ def by_sorting(weight: float, masses: FloatArray, modular: FloatArray) -> tuple[
     return concave_subset(lambda mass: weight * entr(mass), masses, modular)
 
 
-def by_minimum_norm(weight: float, masses: FloatArray, modular: FloatArray) -> tuple[IntArray, float]:
+def by_minimum_norm(weight: float, masses: Array, modular: Array) -> tuple[IntArray, float]:
     """Minimise ``weight * h(masses(W)) + modular(W)`` over subsets W by `minimum_norm_subset`.
 
     Parameters
@@ -167,14 +162,14 @@ def by_minimum_norm(weight: float, masses: FloatArray, modular: FloatArray) -> t
     )
 
 
-def _greedy_base(prefixes: Prefixes, order: IntArray) -> FloatArray:
+def _greedy_base(prefixes: Prefixes, order: IntArray) -> Array:
     """The vertex of the base polytope that an order generates (Edmonds)."""
     base = np.empty(order.size)
     base[order] = np.diff(prefixes(order), prepend=0.0)
     return base
 
 
-def _best_prefix(order: IntArray, values: FloatArray) -> tuple[IntArray, float]:
+def _best_prefix(order: IntArray, values: Array) -> tuple[IntArray, float]:
     """The prefix with the least value, the empty one included."""
     best = int(np.argmin(values))
     if values[best] >= 0:
@@ -182,7 +177,7 @@ def _best_prefix(order: IntArray, values: FloatArray) -> tuple[IntArray, float]:
     return np.sort(order[: best + 1]), float(values[best])
 
 
-def _least_norm(bases: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _least_norm(bases: Array, weights: Array) -> tuple[Array, Array]:
     """Wolfe's minor cycle: move to the least norm over the affine hull, dropping bases that would weigh less than 0."""
     while True:
         # Differences, not Gram products, which would square the condition number.
