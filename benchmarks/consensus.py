@@ -84,7 +84,7 @@ def counted(work: Callable[[], object]) -> Counter[str]:
 
 def cone_solvers() -> None:
     """The odd step of two of 20 nodes, 2,000 x 105 each, by every solver that takes it."""
-    found = adult(20)[0].solve("r-admm", rounds=5)
+    found = adult(20)[0].solve(method="r-admm", max_iter=5)
     check = found.certify(("CLARABEL", "ECOS", "SCS"), nodes=2)
     columns = ["case", "solver", "verdict", "gap", "distance", "seconds"]
     print(check.table[columns].to_string(index=False, float_format="{:.2e}".format))
@@ -116,7 +116,9 @@ def private(python: Path | None) -> None:
 def several(model: RecycledADMM, epsilon: float, options: dict[str, Any]) -> Array:
     """One private run's mean parameters; fewer rounds where the curvature alone would spend the budget."""
     rounds = 25 if options or epsilon >= 2.0 else 10
-    return model.solve_private("mr-admm", epsilon=epsilon, growth=1.04, rounds=rounds, tol=1e-8, **options).mean
+    return model.solve_private(
+        method="mr-admm", epsilon=epsilon, eta=1.0, growth=1.04, max_iter=rounds, node_tol=1e-8, **options
+    ).mean
 
 
 def scores(data: AdultNodes, classifiers: Sequence[Array]) -> list[float]:

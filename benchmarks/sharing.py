@@ -104,7 +104,7 @@ def memory() -> None:
         parts, y = a9a_parts(dense), load_a9a().y_train
         size = sum(_bytes(part) for part in parts)
         tracemalloc.start()
-        ADMMSharing(parts, y).solve(RHO, max_iter=20)
+        ADMMSharing(parts, y).solve(rho=RHO, max_iter=20)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         kind = "dense" if dense else "sparse"
@@ -136,7 +136,7 @@ def whole_fit() -> None:
 
 
 def _until(parts: list[Part], y: Array, lam: float, rho: float, target: float) -> tuple[int, float]:
-    found = ADMMSharing(parts, y, lam=lam).solve(rho, callback=lambda *each: each[2]["objective"][0] < target)
+    found = ADMMSharing(parts, y, lam=lam).solve(rho=rho, callback=lambda *each: each[2]["objective"][0] < target)
     return found.iterations, found.objective
 
 
@@ -149,7 +149,7 @@ def many_columns(folder: Path) -> None:
     """6000 x (2000 + 2000 + 1000), like Gisette: a fit to 1e-4 of the optimum, against scikit-learn's lbfgs."""
     data = load_gisette_like(folder)
     parts: list[Part] = [np.ascontiguousarray(part) for part in np.split(data.x_train, [2000, 4000], axis=1)]
-    best = ADMMSharing(parts, data.y_train).solve(RHO_DIGITS, tol=1e-5, max_iter=1000)
+    best = ADMMSharing(parts, data.y_train).solve(rho=RHO_DIGITS, tol=1e-5, max_iter=1000)
     print(f"optimum {best.objective:.8g}, certified to {best.gap:.1e}")
     begun = time.perf_counter()
     passes, objective = _until(parts, data.y_train, 1.0, RHO_DIGITS, best.objective * (1.0 + 1e-4))
@@ -221,7 +221,7 @@ def _private_scores(
     bound = np.sqrt([8.0, 6.0])  # of adult.names: so many features stand for one person
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the noise has a seed
-        found = model.solve_private(epsilon, 1e-6, row_bound=tuple(bound), labels=labels, noise_seed=seed)
+        found = model.solve_private(epsilon=epsilon, delta=1e-6, row_bound=tuple(bound), labels=labels, noise_seed=seed)
     likely = found.predict_proba(test)[:, 1]
     return float(log_loss(y, likely)), float(roc_auc_score(y, likely))
 

@@ -66,7 +66,7 @@ def against_skglm() -> None:
         return
     rows = []
     for kind, datafit in (("squared", Quadratic()), ("logistic", Logistic())):
-        model = ISTDP(*correlated(kind), kind, MCP(1.0))
+        model = ISTDP(*correlated(kind), loss=kind, penalty=MCP(1.0))
         penalty = MCP(SHARE * model.lambda_max)
         model = model.with_penalty(penalty)
         problem = model.problem
@@ -145,15 +145,15 @@ def best_fits(data: A9A, fit: Callable[[Sequence[float], int], dict[float, list[
 
 
 def _default(model: ISTDP, epsilon: float) -> Array:
-    return model.solve_private(epsilon, DELTA).coefficients
+    return model.solve_private(epsilon=epsilon, delta=DELTA).coefficients
 
 
 def _fitted(model: ISTDP, algorithm: str, epsilon: float, penalty: str, clip: float, row_bound: float) -> Array:
     problem = model.problem
     one = ISTDP(problem.design, problem.y, penalty=penalty, allow_constant=True)
-    iterations = {"iterations": 100} if algorithm == "gradient-descent" else {}
-    options = {"algorithm": algorithm, "clip": clip, "row_bound": row_bound, **iterations}
-    return one.solve_private(epsilon, DELTA, **options).coefficients
+    iterations = {"max_iter": 100} if algorithm == "gradient-descent" else {}
+    options = {"method": algorithm, "clip": clip, "row_bound": row_bound, **iterations}
+    return one.solve_private(epsilon=epsilon, delta=DELTA, **options).coefficients
 
 
 def _told(chosen: tuple[str, float, float]) -> str:

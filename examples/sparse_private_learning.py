@@ -47,7 +47,7 @@ def main() -> None:
     show("none", clear.coefficients, scores_of(theirs, clear.decision_function(others)).auc)
     for epsilon in (8.0, 2.0, 0.5):
         model = PrivateSparseLogisticRegression(
-            PENALTY, epsilon, 1e-6, iterations=50, clip=1.0, noise_seed=noise_seed
+            penalty=PENALTY, epsilon=epsilon, delta=1e-6, max_iter=50, clip=1.0, noise_seed=noise_seed
         ).fit(answers, outcome)
         show(f"{epsilon:g}", model.coef_[0], scores_of(theirs, model.decision_function(others)).auc)
 

@@ -68,7 +68,7 @@ def main() -> None:
     told("together", VerticalLogisticRegression(groups), everything)
     for epsilon in (4.0, 1.0):
         private = VerticalLogisticRegression(
-            groups, lam=300.0, epsilon=epsilon, delta=1e-6, epochs=32, row_bound=bounds, noise_seed=noise_seed
+            groups, lam=300.0, epsilon=epsilon, delta=1e-6, max_iter=32, row_bound=bounds, noise_seed=noise_seed
         )
         told(f"together, epsilon = {epsilon:g}", private, everything)
     print(f"\n{private.accounting_}\n\nWhat this does not cover:")

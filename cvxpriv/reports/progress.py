@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["track"]
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["track", "with_bar"]
 
 T = TypeVar("T")
+Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 
 
 def track(items: Iterable[T], *, total: int, description: str, shown: bool) -> Iterator[T]:
@@ -29,3 +32,16 @@ def track(items: Iterable[T], *, total: int, description: str, shown: bool) -> I
         for item in items:
             yield item
             bar.advance(task)
+
+
+def with_bar(callback: Watch | None, total: int, description: str, shown: bool) -> Watch | None:
+    """Return a callback that moves a bar by one step a pass, and then calls the given one."""
+    if not shown:
+        return callback
+    bar = iter(track(range(total), total=total, description=description, shown=shown))
+
+    def moved(loop: str, iteration: int, measured: Mapping[str, Array]) -> bool | None:
+        next(bar, None)
+        return None if callback is None else callback(loop, iteration, measured)
+
+    return moved

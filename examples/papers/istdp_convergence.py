@@ -29,7 +29,7 @@ SHARES = (0.3, 0.1)
 def figure(out: Path, fast: bool) -> None:
     """Draw the KKT residual over the passes."""
     x, y, _ = correlated(200 if fast else 500, 100 if fast else 1000)
-    model = ISTDP(x, y, "squared", MCP(1.0))
+    model = ISTDP(x, y, loss="squared", penalty=MCP(1.0))
     drawing, axes = panels([f"lambda = {share:g} lambda_max" for share in SHARES], height=3.6)
     limit = 60 if fast else 400
     gist.STEPS = RULES  # the product has no rule for what is printed

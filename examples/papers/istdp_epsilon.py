@@ -43,7 +43,9 @@ def figure(out: Path, fast: bool) -> None:
         model = ISTDP(x[train], y[train], penalty=penalty)
         losses, sizes = [], []
         for epsilon in epsilons:
-            found = [model.solve_private(epsilon, DELTA, algorithm=algorithm).coefficients for _ in range(runs)]
+            found = [
+                model.solve_private(epsilon=epsilon, delta=DELTA, method=algorithm).coefficients for _ in range(runs)
+            ]
             losses.append([log_loss(x[test], y[test], theta) for theta in found])
             sizes.append(np.mean([np.count_nonzero(theta) for theta in found]))
         left.errorbar(epsilons, np.mean(losses, axis=1), np.std(losses, axis=1), color=colour, label=algorithm)

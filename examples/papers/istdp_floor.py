@@ -58,7 +58,10 @@ def figure(out: Path, fast: bool) -> None:
     counts = np.unique(np.geomspace(3, 600, 5 if fast else 10).astype(int))
     runs = 3 if fast else 20
     found = [
-        [model.problem.objective(model.solve_private(EPSILON, DELTA, iterations=int(count)).theta) for _ in range(runs)]
+        [
+            model.problem.objective(model.solve_private(epsilon=EPSILON, delta=DELTA, max_iter=int(count)).theta)
+            for _ in range(runs)
+        ]
         for count in counts
     ]
     excess = np.array(found) - best.objective
@@ -68,7 +71,7 @@ def figure(out: Path, fast: bool) -> None:
     right.set_xlabel("T")
     rule = public_iterations(1.0, 2.0 / ROWS, gaussian_mu(EPSILON, DELTA), COLUMNS)
     right.axvline(rule, **GREY_LINE)
-    right.annotate(f'iterations="auto": {rule}', (rule, excess.mean(axis=1).max()), fontsize=9, ha="center")
+    right.annotate(f"the rule's number: {rule}", (rule, excess.mean(axis=1).max()), fontsize=9, ha="center")
     legend_below(drawing, left)
     for count, one in zip(counts, excess, strict=True):
         print(f"T = {count}: excess {one.mean():.3f} +- {one.std():.3f}")

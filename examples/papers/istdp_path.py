@@ -30,7 +30,7 @@ def figure(out: Path, fast: bool) -> None:
     titles = [*(f"coefficients, {name}" for name in PENALTIES), "coefficients found", "bias of the ten"]
     drawing, axes = panels(titles)
     for index, (name, penalty) in enumerate(PENALTIES.items()):
-        model = ISTDP(x, y, "squared", penalty)
+        model = ISTDP(x, y, loss="squared", penalty=penalty)
         path = model.path(8 if fast else 40, tol=1e-9)
         theta = path[[f"theta[x{i}]" for i in range(truth.size)]].to_numpy()
         share = path.index.to_numpy() / model.lambda_max

@@ -38,7 +38,9 @@ def runs_of(case: Case, count: int, algorithm: str, **options: Any) -> tuple[Arr
     def one(seed: int) -> tuple[list[float], float, list[float]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
-            run = case.model.solve_private(algorithm, noise_seed=seed, **{"gamma": GAMMA, "tol": 1e-8, **options})
+            run = case.model.solve_private(
+                method=algorithm, noise_seed=seed, **{"eta": 1.0, "gamma": GAMMA, "node_tol": 1e-8, **options}
+            )
         printed = [claim.epsilon for claim in run.accounting.claims if "(32)" in claim.rule] or [np.nan]
         return [case.excess(f) for f in run.released], case.error(run.mean), [run.accounting.epsilon, *printed]
 
@@ -62,7 +64,7 @@ def by_option(out: Path, case: Case, count: int, figure_name: str, name: str, va
         lines = {}
         for value in values:
             lines[f"{name} = {value:g}"], errors, epsilon = runs_of(
-                case, count, "mr-admm", alpha=alpha, rounds=ROUNDS, **{name: value, **fixed}
+                case, count, "mr-admm", alpha=alpha, max_iter=ROUNDS, **{name: value, **fixed}
             )
             print(
                 f"{figure_name}: alpha {alpha:g}, {name} {value:g}: errors {spread(errors)}, epsilon {epsilon[0]:.2f} "
@@ -79,11 +81,11 @@ def by_option(out: Path, case: Case, count: int, figure_name: str, name: str, va
 @styled
 def figure_5(out: Path, case: Case, count: int, alphas: tuple[float, ...]) -> None:
     """Draw all algorithms at the epsilon that R-ADMM has at alpha by the tight bound."""
-    epsilons = [runs_of(case, 1, "r-admm", alpha=alpha, rounds=ROUNDS)[2][0] for alpha in alphas]
+    epsilons = [runs_of(case, 1, "r-admm", alpha=alpha, max_iter=ROUNDS)[2][0] for alpha in alphas]
     figure, axes = panels([f"epsilon = {epsilon:.2f}" for epsilon in epsilons] + ["test errors"], 13.0, 4.2)
     for index, (panel, epsilon) in enumerate(zip(axes[:-1], epsilons, strict=True)):
         for colour, (name, (algorithm, rounds, options)) in zip(COLOURS, COMPARED.items(), strict=False):
-            losses, errors, _ = runs_of(case, count, algorithm, epsilon=epsilon, rounds=rounds, **options)
+            losses, errors, _ = runs_of(case, count, algorithm, epsilon=epsilon, max_iter=rounds, **options)
             x = np.arange(1, 2 * ROUNDS + 1, 2 * ROUNDS // rounds)
             panel.plot(x, losses.mean(axis=0), color=colour, label=name)
             panel.fill_between(x, losses.min(axis=0), losses.max(axis=0), color=colour, alpha=0.18, linewidth=0)

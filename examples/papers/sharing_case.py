@@ -140,7 +140,7 @@ def compare(
         Of the optimum that all are compared with.
     """
     model = case.model()
-    optimum = model.solve(rhos["averaged"], tol=tol, max_iter=1500)
+    optimum = model.solve(rho=rhos["averaged"], tol=tol, max_iter=1500)
     rows = {
         "ADMM, averaged": admm_curve(case, model, "averaged", rhos["averaged"], epochs),
         "ADMM, averaged, with Anderson": admm_curve(case, model, "averaged", rhos["averaged"], epochs, accelerate=True),

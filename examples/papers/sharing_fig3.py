@@ -31,7 +31,7 @@ DELTA = 1e-6
 LAM = 30.0
 #: Public: by adult.names a person has at most 8 and 6 features of value 1 in the two parties.
 ROW_BOUND = (np.sqrt(8.0), np.sqrt(6.0))
-RELATIONS = {"row": "a person's row, both parties", "party-row": "a person's row in one party"}
+RELATIONS = {"replace-one": "a person's row, both parties", "party-row": "a person's row in one party"}
 
 
 def scores(margin: Array, y: Array) -> tuple[float, float]:
@@ -54,7 +54,9 @@ def private_scores(case: Case, epsilons: list[float], runs: int) -> pd.DataFrame
     for relation in RELATIONS:
         for epsilon in epsilons:
             for seed in range(runs):
-                run = model.solve_private(epsilon, DELTA, adjacency=relation, row_bound=ROW_BOUND, noise_seed=seed)
+                run = model.solve_private(
+                    epsilon=epsilon, delta=DELTA, adjacency=relation, row_bound=ROW_BOUND, noise_seed=seed
+                )
                 rows.append([relation, epsilon, *scores(run.decision_function(test), case.y_test)])
     return pd.DataFrame(rows, columns=["relation", "epsilon", "loss", "auc"])
 

@@ -120,23 +120,23 @@ def test_a_private_fit_says_per_node_what_was_spent_and_shows_no_time(
     assert "by the sum of what these nodes guarantee" in words
     assert max(map(len, result.stdout.splitlines())) <= 80
     page = Path("o/report.html").read_text()
-    assert "Round by round" in page
+    assert "Pass by pass" in page
     assert "seconds" not in page
     assert ("pure: delta is 0" in page) == (not options)
     assert ("paper&#39;s (32)" in page) == (not options)
 
 
 def test_a_rate_of_noise_is_a_budget_too(run: Run, rows: str) -> None:
-    document = fitted(run, rows, *PUBLIC, "--columns", "a,b", "--alpha", "0.5", "--algorithm", "dvp", "--rounds", "2")
+    document = fitted(run, rows, *PUBLIC, "--columns", "a,b", "--alpha", "0.5", "--method", "dvp", "--max-iter", "2")
     assert document["private"]
     assert {row["alpha"] for row in document["privacy_loss"]} == {0.5}
 
 
 def test_a_fit_that_did_not_converge_writes_its_files_says_so_and_exits_with_3(run: Run, rows: str) -> None:
-    result = run("consensus", rows, "--label", "y", *BARE, "--rounds", "2", "--tol", "1e-9")
+    result = run("consensus", rows, "--label", "y", *BARE, "--max-iter", "2", "--tol", "1e-9")
     assert result.exit_code == 3
     assert "NOT CONVERGED" in result.stdout
-    assert "raise --rounds" in result.stderr
+    assert "raise --max-iter" in result.stderr
     assert Path("out/model.json").exists()
 
 
@@ -164,11 +164,11 @@ def test_without_rows_held_out_there_is_a_fit_and_no_score(run: Run, rows: str) 
         (("--graph", "bare.csv", "--node-column", "place"), "begins with the edge east,west: put a header line"),
         (("--graph", "rows.csv"), "has 4 columns: a file of edges has two"),
         (("--node-column", "plaec"), "did you mean 'place'"),
-        (("--algorithm", "radmm"), "did you mean 'r-admm'"),
-        (("--growth", "1.1"), "pass algorithm='mr-admm' for several"),
+        (("--method", "radmm"), "did you mean 'r-admm'"),
+        (("--method", "r-admm", "--growth", "1.1"), "pass method='mr-admm' for several"),
         (("--eta", "0"), "eta=0.0 must be finite and > 0"),
         (("--gamma", "-1"), "gamma=-1.0"),
-        (("--rounds", "0"), "rounds=0"),
+        (("--max-iter", "0"), "max_iter=0"),
         (("--weight", "1e6"), "--weight C=1000000.0 must be in (0, 84]"),
         (("--loss", "hinge"), "has a kink"),
         (("--epsilon", "0"), "epsilon=0.0 is no privacy budget"),
@@ -176,10 +176,10 @@ def test_without_rows_held_out_there_is_a_fit_and_no_score(run: Run, rows: str) 
         (("--epsilon", "1", "--alpha", "1"), "are two budgets"),
         (("--delta", "1e-6"), "goes with --epsilon"),
         (("--epsilon", "1"), "would be read off the private rows"),
-        ((*PRIVATE, "--rounds", "5000"), "take fewer rounds"),
+        ((*PRIVATE, "--max-iter", "5000"), "take fewer rounds"),
         ((*PRIVATE, "--perturbation", "input"), "perturbation='input'"),
         ((*PRIVATE, "--loss", "squared"), "no bounded slope"),
-        (("--algorithm", "dvp"), "algorithm='dvp'"),
+        (("--method", "dvp"), "method='dvp'"),
     ],
 )
 def test_bad_input_is_one_line(run: Run, rows: str, arguments: tuple[str, ...], message: str) -> None:

@@ -118,7 +118,7 @@ def test_the_encoding_gives_the_bound_of_every_neighbouring_relation(
 
 
 def test_a_category_is_several_encoded_columns_and_the_statements_say_so(run: Run, rows: str) -> None:
-    for adjacency in ("row", "cell"):
+    for adjacency in ("replace-one", "cell"):
         statements = fitted(run, rows, *PRIVATE, "--adjacency", adjacency)["statements"]
         assert any("changes two entries" in line for line in statements) == (adjacency == "cell")
 
@@ -190,11 +190,11 @@ def test_rows_without_a_number_or_a_label_are_dropped_when_asked(run: Run, rows:
         ((*PARTIES, "--label", "income", "--test-fraction", "1"), "--test-fraction=1 is no part of the rows"),
         ((*PARTIES, "--label", "income", "--seed", "-1"), "--seed=-1 is no seed"),
         ((*PARTIES, "--label", "income", "--lam", "-1"), "lam=-1.0 is no weight"),
-        ((*PARTIES, "--label", "income", "--scheme", "jacobi"), "scheme='jacobi'"),
+        ((*PARTIES, "--label", "income", "--method", "jacobi"), "method='jacobi'"),
         ((*PARTIES, "--label", "income", "--loss", "logit"), "did you mean 'logistic'"),
         ((*PARTIES, "--label", "income", "--epsilon", "0"), "epsilon=0.0 is no privacy budget"),
         ((*PARTIES, "--label", "income", "--epsilon", "1", "--delta", "1"), "delta=1.0 is not in (0, 1)"),
-        ((*PARTIES, "--label", "income", *PRIVATE, "--adjacency", "rows"), "did you mean 'row'"),
+        ((*PARTIES, "--label", "income", *PRIVATE, "--adjacency", "party"), "did you mean 'party-row'"),
         ((*PARTIES, "--label", "income", *PRIVATE, "--labels", "hidden"), "labels='hidden' is not known"),
         ((*PARTIES, "--label", "income", *PRIVATE, "--penalty", "l1"), "is no square, and a private intercept"),
     ],

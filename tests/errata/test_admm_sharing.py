@@ -41,7 +41,7 @@ class TestParallelUpdate:
         return Problem.of([np.ones((1, 1))] * 3, np.ones(1), "squared", "l2", 0.1)
 
     def test_every_printed_assumption_holds_at_the_counterexample(self) -> None:
-        table = ADMMSharing([np.ones((1, 1))] * 3, np.ones(1), "squared", lam=0.1).check_assumptions(2.0).table
+        table = ADMMSharing([np.ones((1, 1))] * 3, np.ones(1), loss="squared", lam=0.1).check_assumptions(rho=2.0).table
         for assumption in table.index[table.index.str.startswith("1.")]:
             assert table.at[assumption, "holds"], assumption
         assert not table.at["1.2b the x steps descend", "right_holds"]
@@ -54,17 +54,17 @@ class TestParallelUpdate:
 
     @pytest.mark.parametrize("scheme", ["averaged", "gauss_seidel", "proximal_jacobi"])
     def test_the_other_schemes_converge_there(self, scheme: str) -> None:
-        model = ADMMSharing([np.ones((1, 1))] * 3, np.ones(1), "squared", lam=0.1)
-        found = model.solve(2.0, scheme, accelerate="none")
+        model = ADMMSharing([np.ones((1, 1))] * 3, np.ones(1), loss="squared", lam=0.1)
+        found = model.solve(rho=2.0, method=scheme, accelerate="none")
         assert found.converged
         # x = 1/(3 + lambda), all three alike; the residual of 1e-8 is relative to numbers of size one.
         assert [float(x[0]) for x in found.coefficients] == pytest.approx([1.0 / 3.1] * 3, abs=1e-6)
 
     def test_the_printed_scheme_converges_there_from_one_and_a_half_m_l_on(self) -> None:
-        model = ADMMSharing([np.ones((1, 1))] * 3, np.ones(1), "squared", lam=0.1)
+        model = ADMMSharing([np.ones((1, 1))] * 3, np.ones(1), loss="squared", lam=0.1)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # 1.5 M L = 4.5: no warning
-            assert model.solve(4.5, "printed").converged
+            assert model.solve(rho=4.5, method="printed").converged
 
     def test_the_exact_threshold_is_three_halves_of_the_largest_eigenvalue_less_two(self) -> None:
         # lambda -> 0, squared loss with L = 1: converges iff rho > 1.5 lambda_max(sum P_m) - 2 = 2.5 for M = 3.
@@ -123,8 +123,8 @@ def test_the_loss_is_summed_so_that_an_average_needs_n_times_the_lambda() -> Non
 
 def test_the_hinge_does_not_satisfy_assumption_1_1_although_svm_is_claimed() -> None:
     rng = np.random.default_rng(1)
-    model = ADMMSharing([rng.normal(size=(20, 2)), rng.normal(size=(20, 2))], rng.integers(0, 2, 20), "hinge")
-    table = model.check_assumptions(1.0, scheme="averaged").table
+    model = ADMMSharing([rng.normal(size=(20, 2)), rng.normal(size=(20, 2))], rng.integers(0, 2, 20), loss="hinge")
+    table = model.check_assumptions(rho=1.0, method="averaged").table
     assert not table.at["1.1 smooth loss", "holds"]
     assert table.at["1.1 smooth loss", "right_holds"]  # a convex loss does without
 

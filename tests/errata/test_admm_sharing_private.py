@@ -17,7 +17,9 @@ OTHER = np.array([[-0.5, np.sqrt(0.75)], [0.5, np.sqrt(0.75)], [1.0, 0.0]])
 
 def released(part: Array, noise: str) -> Array:
     given = ADMMSharing([part], np.array([1.0, 1.0, -1.0]), lam=1.0)
-    run = given.solve_private(1.0, 1e-5, 1, row_bound=1.0, noise=noise, shrink=False, clip_entries=50.0)
+    run = given.solve_private(
+        epsilon=1.0, delta=1e-5, max_iter=1, row_bound=1.0, noise=noise, shrink=False, clip_entries=50.0
+    )
     return run.released["v/0"]
 
 
@@ -46,7 +48,7 @@ def test_isotropic_noise_passes_the_audit_that_catches_the_printed_one() -> None
 def test_the_printed_noise_warns_why_and_has_no_guarantee() -> None:
     given = ADMMSharing([ONE], np.array([1.0, 1.0, -1.0]))
     with pytest.warns(PrivacyWarning, match="range of D_m, which moves with the data"):
-        run = given.solve_private(1.0, 1e-5, 2, row_bound=1.0, noise="printed")
+        run = given.solve_private(epsilon=1.0, delta=1e-5, max_iter=2, row_bound=1.0, noise="printed")
     assert not run.accounting.table.holds.any()
     assert "Corollary 1 as printed" in list(run.accounting.table.rule)
     with pytest.raises(PrivacyError, match="no rule holds"):
@@ -126,7 +128,7 @@ def test_the_broadcast_dual_is_the_labels_whatever_the_noise_on_the_shares() -> 
     given = ADMMSharing([rows[:, :2], rows[:, 2:]], y, lam=10.0)
     plain = given.solve(max_iter=1, accelerate="none")
     with pytest.warns(PrivacyWarning, match="noise_seed"):
-        private = given.solve_private(1.0, 1e-6, 1, row_bound=1.0, noise_seed=0)
+        private = given.solve_private(epsilon=1.0, delta=1e-6, max_iter=1, row_bound=1.0, noise_seed=0)
     assert np.array_equal(labels.recovered(plain.state["y"]), y)
     said = np.abs(private.released["y"]) > 1e-9  # below, a confident prediction's y is rounding
     assert said.sum() > 20
@@ -145,10 +147,12 @@ def test_corollary_1_counts_the_releases_of_one_party_while_a_person_stands_in_a
     rows = rng.uniform(-0.5, 0.5, size=(100, 4))
     given = ADMMSharing([rows[:, :2], rows[:, 2:]], rows[:, 0] > 0.0, lam=5.0)
     printed = {
-        adjacency: given.solve_private(0.5, 1e-5, 4, adjacency=adjacency, row_bound=1.0).accounting.claims[-1]
-        for adjacency in ("row", "party-row")
+        adjacency: given.solve_private(
+            epsilon=0.5, delta=1e-5, max_iter=4, adjacency=adjacency, row_bound=1.0
+        ).accounting.claims[-1]
+        for adjacency in ("replace-one", "party-row")
     }
-    assert not printed["row"].holds
+    assert not printed["replace-one"].holds
     assert printed["party-row"].holds
     assert printed["party-row"].epsilon > 0.5  # a bound, and a loose one
 

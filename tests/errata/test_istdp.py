@@ -10,14 +10,19 @@ import numpy as np
 import pytest
 from cvxpriv_models.istdp import ISTDP
 from cvxpriv_models.istdp.closed_form import allowed_height, barzilai_borwein
-from cvxpriv_models.istdp.gist import STEPS
+from cvxpriv_models.istdp.gist import STEPS, gist, initial_state
+from cvxpriv_models.istdp.line_search import Search
 from cvxpriv_models.istdp.printed import printed_noise
 from scipy.special import expit
 
+from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP, loss_named
 from cvxpriv.penalties.proximal import CONVEX, proximal, proximal_block
 from cvxpriv.privacy import GaussianNoise, PrivacyWarning, noise_scale
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run as run_schedule
+from cvxpriv.schedules.steps import Context
 from tests.models.istdp_cases import correlated
 
 
@@ -36,10 +41,13 @@ class TestStep:
         # BB1 BB2 = dtheta'dtheta / dg'dg.
         monkeypatch.setitem(STEPS, "printed", lambda first, second, passes: first * second)
         x, y, _ = correlated(200, 50, 0.6, seed=0)
-        model = ISTDP(3.0 * x, y, "squared", MCP(0.1))
-        runs = {step: model.solve(step=step, accelerate="none", max_iter=3000, tol=1e-8) for step in ("bb1", "printed")}
-        count = {step: int((run.history["block"] == "prox").sum()) for step, run in runs.items()}
-        assert runs["bb1"].converged
+        problem, search = ISTDP(3.0 * x, y, loss="squared", penalty=MCP(0.1)).problem, Search()
+        count = {}
+        for step in ("bb1", "printed"):
+            context = Context(ClosedForm(), History())
+            start = initial_state(problem, np.zeros(problem.size), search)
+            run_schedule(gist(problem, step, search, tol=1e-8, limit=3000), start, context)
+            count[step] = int((context.history.frame(0)["block"] == "prox").sum())
         assert count["printed"] > 4 * count["bb1"]
 
 
@@ -240,7 +248,7 @@ class TestLeak:
             x[0] = [1.0, 0.0]
         model = ISTDP(x, np.ones(200), penalty="l1:0.01", allow_constant=True)
         with pytest.warns(PrivacyWarning):
-            run = model.solve_private(1.0, 1e-5, algorithm="printed", iterations=1)
+            run = model.solve_private(epsilon=1.0, delta=1e-5, method="printed", max_iter=1)
         return float(run.history["step"].iloc[0])
 
     def test_one_record_tells_itself_by_the_printed_step_whatever_the_noise(self) -> None:
@@ -255,7 +263,7 @@ class TestLeak:
             x = np.column_stack([np.zeros(200), np.linspace(-1.0, 1.0, 200)])
             x[0] = [first, 0.0]
             model = ISTDP(x, np.ones(200), penalty="l1:0.01", allow_constant=True)
-            steps.append(model.solve_private(1.0, 1e-5, iterations=1).history["step"].iloc[0])
+            steps.append(model.solve_private(epsilon=1.0, delta=1e-5, max_iter=1).history["step"].iloc[0])
         assert steps[0] == steps[1]
 
 
@@ -285,7 +293,9 @@ class TestSensitivity:
         best = model.solve().objective
 
         def excess() -> float:
-            runs = [model.solve_private(self.EPSILON, self.DELTA, iterations=self.ITERATIONS) for _ in range(6)]
+            runs = [
+                model.solve_private(epsilon=self.EPSILON, delta=self.DELTA, max_iter=self.ITERATIONS) for _ in range(6)
+            ]
             return float(np.mean([model.problem.objective(run.theta) for run in runs])) - best
 
         # ERRATA: .066 to .071 on its own data; seen here .066, with a spread of some .01 over runs.

@@ -28,7 +28,7 @@ class TestPenaltiesOfEachNode:
     def test_the_printed_form_converges_to_another_point_and_says_so(self) -> None:
         several = model()
         with pytest.warns(NoGuaranteeWarning, match="sum_i O_i/eta_i"):
-            found = several.solve("mr-admm", eta=ETA, rounds=300, tol=1e-13, variant="printed")
+            found = several.solve(method="mr-admm", eta=ETA, max_iter=300, tol=1e-13, variant="printed")
         weighted = centralised(several.problem, 1.0 / ETA)
         assert np.abs(found.parameters - weighted).max() < 1e-8
         assert found.optimality.distance > 0.05
@@ -45,19 +45,23 @@ class TestPenaltiesOfEachNode:
         assert (after / ETA[:, None]).sum(axis=0) == pytest.approx((dual / ETA[:, None]).sum(axis=0), abs=1e-13)
 
     def test_one_weight_an_edge_reaches_the_optimum(self) -> None:
-        found = model().solve("mr-admm", eta=ETA, rounds=300, tol=1e-13)
+        found = model().solve(method="mr-admm", eta=ETA, max_iter=300, tol=1e-13)
         assert found.converged
         assert found.optimality.distance < 1e-8
         assert found.kkt.dual_sum < 1e-12
 
     def test_equal_penalties_make_no_difference_and_no_warning(self) -> None:
-        printed, edge = (model().solve("r-admm", eta=0.7, rounds=20, variant=one) for one in ("printed", "edge"))
+        printed, edge = (
+            model().solve(method="r-admm", eta=0.7, max_iter=20, variant=one) for one in ("printed", "edge")
+        )
         assert printed.parameters == pytest.approx(edge.parameters, abs=1e-12)
 
     @pytest.mark.parametrize(("growth", "floor"), [(1.04, 1e-7), (1.1, 1e-3), (1.3, 0.05)])
     def test_a_penalty_that_grows_without_end_freezes_short_of_the_optimum(self, growth: float, floor: float) -> None:
         distances = [
-            model().solve("mr-admm", growth=growth, eta_cap=np.inf, rounds=rounds, tol=1e-16).optimality.distance
+            model()
+            .solve(method="mr-admm", eta=1.0, growth=growth, eta_cap=np.inf, max_iter=rounds, tol=1e-16)
+            .optimality.distance
             for rounds in (250, 350)
         ]
         assert distances[1] > floor
@@ -76,8 +80,8 @@ class TestConvergenceConditions:
     @pytest.mark.parametrize("graph", [nx.path_graph(3), nx.cycle_graph(4), nx.star_graph(4)])
     def test_no_gamma_satisfies_them_on_bipartite_graphs_where_the_iteration_converges(self, graph: nx.Graph) -> None:
         several = model(graph=graph, sizes=(20,) * len(graph))
-        assert all(several.convergence_conditions(1.0, gamma).holds is False for gamma in (0.0, 10.0, 1e5))
-        assert several.solve("r-admm", eta=0.7, gamma=0.0, rounds=400, tol=1e-12).converged
+        assert all(several.convergence_conditions(eta=1.0, gamma=gamma).holds is False for gamma in (0.0, 10.0, 1e5))
+        assert several.solve(method="r-admm", eta=0.7, gamma=0.0, max_iter=400, tol=1e-12).converged
 
     @pytest.mark.parametrize(
         ("graph", "smallest"),
@@ -86,7 +90,7 @@ class TestConvergenceConditions:
     def test_the_simplified_ones_begin_to_hold_where_they_do(self, graph: nx.Graph, smallest: float) -> None:
         def simplified(gamma: float) -> float:
             nodes = len(graph)
-            one = RecycledADMM(graph, [(np.eye(2), np.zeros(2))] * nodes, "squared", reg=0.0, C=2.0)
+            one = RecycledADMM(graph, [(np.eye(2), np.zeros(2))] * nodes, loss="squared", reg=0.0, C=2.0)
             # The gradient of (2/2) sum of squares / 2 on the unit rows: M_i = 1.
             assert one.problem.smoothness == pytest.approx(np.ones(nodes))
             return min(conditions(one.problem, np.ones(nodes), gamma, "edge", ("CLARABEL",)).simplified)

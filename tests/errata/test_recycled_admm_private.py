@@ -59,7 +59,7 @@ def test_the_condition_on_the_first_penalty_is_not_needed() -> None:
     # Algorithm 3 asks for 2 c1 < B_i (rho/N + 2 eta V_i) / C. The bound here holds without, and is finite.
     x, y = np.array([[1.0], [0.5]]), np.array([1, -1])
     model = RecycledADMM(nx.path_graph(2), [(x, y), (x, y)], reg=0.02, C=2.0)
-    run = model.solve_private("r-admm", alpha=0.1, eta=0.01, rounds=3)
+    run = model.solve_private(method="r-admm", alpha=0.1, eta=0.01, max_iter=3)
     convexity = 0.02 / 2.0 + 2.0 * 0.01
     assert convexity * 2.0 / 2.0 < 2.0 * 0.25  # the condition fails
     per_round = objective_epsilon(0.1 * ONE, 2.0 * ONE, 2.0, convexity * ONE, 0.25)[0]

@@ -40,4 +40,4 @@ def model(
     seed: int = 0,
 ) -> RecycledADMM:
     """A small model; with reg = 1 its optimum is well-conditioned."""
-    return RecycledADMM(graph, shards(sizes, features, loss, seed), loss, reg=reg, C=C)
+    return RecycledADMM(graph, shards(sizes, features, loss, seed), loss=loss, reg=reg, C=C)

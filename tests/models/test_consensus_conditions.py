@@ -32,7 +32,7 @@ def margins_by_hand(several: RecycledADMM, eta: float, gamma: float, L: float, m
 class TestTheorem:
     def test_it_holds_at_the_l_and_mu_that_it_names(self) -> None:
         several = model(reg=0.22)
-        found = several.convergence_conditions(0.5, 10.0)
+        found = several.convergence_conditions(eta=0.5, gamma=10.0)
         assert found.holds
         first, second = margins_by_hand(several, 0.5, 10.0, found.L, found.mu)
         assert min(first, second) > 0.0
@@ -43,7 +43,7 @@ class TestTheorem:
 
     @pytest.mark.parametrize("gamma", [1.0, 10.0, 100.0])
     def test_both_solvers_and_our_own_certificate_meet(self, gamma: float) -> None:
-        found = model(reg=0.22).convergence_conditions(0.5, gamma)
+        found = model(reg=0.22).convergence_conditions(eta=0.5, gamma=gamma)
         assert set(found.table["solver"]) == {"CLARABEL", "SCS"}
         assert found.table["residual"].max() < 1e-6
         # By weak duality no margin exceeds the bound: together they are a proof of the optimum.
@@ -54,7 +54,7 @@ class TestTheorem:
     @pytest.mark.parametrize("gamma", [1.0, 10.0])
     def test_a_search_over_l_and_mu_finds_no_better_margin(self, gamma: float) -> None:
         several = model(reg=0.22)
-        found = several.convergence_conditions(0.5, gamma)
+        found = several.convergence_conditions(eta=0.5, gamma=gamma)
         network = several.problem.network
         size = 0.5 * np.linalg.norm(np.diag(network.degrees) + network.adjacency, 2)
 
@@ -70,7 +70,7 @@ class TestTheorem:
         assert min(found.margins) >= -searched.fun - 1e-7  # a solver's optimum, up to its gap
 
     def test_a_gamma_too_small_is_refuted_by_the_bound(self) -> None:
-        found = model(reg=0.22).convergence_conditions(0.5, 1.0)
+        found = model(reg=0.22).convergence_conditions(eta=0.5, gamma=1.0)
         assert found.holds is False
         assert "sufficient only" in found.verdict
         assert found.table["bound"].min() < -0.1
@@ -98,12 +98,13 @@ class TestRate:
     @pytest.mark.parametrize("eta", [0.4, 2.0])
     def test_it_is_what_a_run_on_a_squared_loss_shows(self, algorithm: str, eta: float) -> None:
         several = model("squared")
-        rate = several.linear_rate(eta, 0.5, algorithm)
+        rate = several.linear_rate(eta=eta, gamma=0.5, method=algorithm)
         # From 1e4 down to 1e-8: other modes are gone by then, and rounding, 1e-12, is not yet seen.
         length = int(np.log(1e-12) / np.log(rate))
         start = 1e4 * np.random.default_rng(0).normal(size=(5, 4))
-        found = several.solve(algorithm, eta=eta, gamma=0.5, rounds=length, tol=1e-15, init=start)
-        distance = found.history.query("block == 'round'")["distance"].to_numpy()
+        options = {"method": algorithm, "eta": eta, "gamma": 0.5, "max_iter": length, "tol": 1e-15, "init": start}
+        found = several.solve(accelerate="none", **options)
+        distance = found.history.query("block == 'pass'")["distance"].to_numpy()
         window = length // 5
         assert (distance[-1] / distance[-1 - window]) ** (1.0 / window) == pytest.approx(rate, rel=0.02)
 
@@ -111,13 +112,13 @@ class TestRate:
         from cvxpriv_models.recycled_admm import rate
 
         several = model("squared")
-        dense = several.linear_rate(0.7)
+        dense = several.linear_rate(eta=0.7)
         monkeypatch.setattr(rate, "DENSE", 10)
-        assert several.linear_rate(0.7) == pytest.approx(dense, rel=1e-8)
+        assert several.linear_rate(eta=0.7) == pytest.approx(dense, rel=1e-8)
 
     def test_unequal_printed_penalties_converge_as_fast_though_elsewhere(self) -> None:
         with pytest.warns(UserWarning, match="printed"):
-            assert model("squared").linear_rate(np.array([0.5, 0.9, 0.6, 0.8, 0.7]), variant="printed") < 1.0
+            assert model("squared").linear_rate(eta=np.array([0.5, 0.9, 0.6, 0.8, 0.7]), variant="printed") < 1.0
 
 
 class TestSampleComplexity:

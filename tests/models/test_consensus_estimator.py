@@ -16,7 +16,7 @@ pytest.importorskip("sklearn")
 
 from cvxpriv_models import DecentralizedLogisticRegression
 from cvxpriv_models.recycled_admm.node_rows import place, spelled
-from cvxpriv_models.recycled_admm.public_defaults import PLAIN, PURE, Privacy
+from cvxpriv_models.recycled_admm.public_defaults import PURE, Privacy
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -33,7 +33,7 @@ REPEATED = {"check_classifier_data_not_an_array", "check_supervised_y_2d", "chec
 
 
 @pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([DecentralizedLogisticRegression(rounds=60), DecentralizedLogisticRegression(**SEEDED)])
+@parametrize_with_checks([DecentralizedLogisticRegression(max_iter=60), DecentralizedLogisticRegression(**SEEDED)])
 def test_scikit_learn_s_own_checks_pass(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -50,7 +50,7 @@ def test_without_a_seed_only_the_checks_that_repeat_a_fit_fail() -> None:
 @pytest.mark.parametrize("graph", ["ring", "random:0.5", nx.star_graph(4), nx.to_numpy_array(nx.path_graph(5))])
 def test_a_consensus_is_the_pooled_fit_of_scikit_learn_on_every_graph(graph: Any) -> None:
     model = DecentralizedLogisticRegression(
-        graph=graph, reg=2.0, eta=1.0, rounds=1000, tol=1e-9, fit_intercept=False, random_state=0
+        graph=graph, reg=2.0, eta=1.0, max_iter=1000, tol=1e-9, fit_intercept=False, random_state=0
     )
     model.fit(X, Y)
     # C = 60 rows a node: the losses add up, and reg is 1/C of scikit-learn.
@@ -117,9 +117,9 @@ def test_a_sparse_matrix_fits_as_its_dense_one_does() -> None:
     np.testing.assert_allclose(dense.node_coef_, sparse.node_coef_, atol=1e-9)  # both steps are exact to 1e-12
 
 
-def test_too_few_rounds_warn_as_scikit_learn_does() -> None:
-    with pytest.warns(ConvergenceWarning, match="raise rounds"):
-        assert not DecentralizedLogisticRegression(rounds=2, tol=1e-9).fit(X, Y).converged_
+def test_too_few_passes_warn_as_scikit_learn_does() -> None:
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        assert not DecentralizedLogisticRegression(max_iter=2, tol=1e-9).fit(X, Y).converged_
 
 
 def test_a_clone_and_a_pickle_predict_alike() -> None:
@@ -131,7 +131,6 @@ def test_a_clone_and_a_pickle_predict_alike() -> None:
 
 
 def test_defaults_follow_from_what_is_asked() -> None:
-    assert Privacy().usual is PLAIN
     assert Privacy(epsilon=1.0).usual is PURE
     assert Privacy(epsilon=1.0, delta=1e-6).where == "output"
     assert Privacy(epsilon=1.0, delta=1e-6, perturbation="objective").usual is PURE

@@ -41,7 +41,9 @@ def consensus(rows_each: int = 60, seed: int = 0, **options: Any) -> RecycledADM
 def private_run(algorithm: str = "r-admm", seed: int = 1, **options: Any) -> PrivateConsensusRun:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        return consensus().solve_private(algorithm, **{"alpha": 1.0, "rounds": 5, "noise_seed": seed, **options})
+        return consensus().solve_private(
+            method=algorithm, **{"alpha": 1.0, "eta": 1.0, "max_iter": 5, "noise_seed": seed, **options}
+        )
 
 
 def log_density_ratios(loss: str, weight: float, rows: int, bend: float, alpha: float) -> Array:
@@ -149,8 +151,8 @@ def test_every_rule_covers_the_node_that_spends_most_by_that_rule() -> None:
 
 def test_recycling_halves_the_cost_of_as_many_iterations() -> None:
     # RADMM section V, and ERRATA: conventional ADMM with the same noise costs the same per iteration, twice in all.
-    recycled = private_run("r-admm", rounds=5)  # ten iterations
-    conventional = private_run("admm", rounds=10)
+    recycled = private_run("r-admm", max_iter=5)  # ten iterations
+    conventional = private_run("admm", max_iter=10)
     assert conventional.accounting.epsilon == pytest.approx(2.0 * recycled.accounting.epsilon, rel=1e-12)
     assert recycled.privacy_loss["conventional"].max() == pytest.approx(conventional.accounting.epsilon, rel=1e-12)
 
@@ -162,9 +164,9 @@ def test_noise_on_the_dual_counts_twice_in_the_objective() -> None:
 
 
 def test_noise_inside_the_penalty_is_noise_in_the_objective_times_twice_the_penalties() -> None:
-    run = private_run("m-admm", alpha=1.0, eta=0.5, rounds=1)
+    run = private_run("m-admm", alpha=1.0, eta=0.5, max_iter=1)
     degrees = np.array([1.0, 2.0, 1.0])
-    same = private_run("admm", alpha=1.0 / (2.0 * 0.5 * degrees), eta=0.5, rounds=1)
+    same = private_run("admm", alpha=1.0 / (2.0 * 0.5 * degrees), eta=0.5, max_iter=1)
     assert run.parameters == pytest.approx(same.parameters, abs=1e-12)
     assert run.privacy_loss["tight"].tolist() == pytest.approx(same.privacy_loss["tight"].tolist(), rel=1e-12)
 
@@ -188,7 +190,9 @@ class TestPublicSteps:
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_one_step_of_a_round_draws_and_all_others_are_public(self, algorithm: str) -> None:
         problem = consensus().problem
-        chosen = PrivateSettings(algorithm, "objective", "edge", 0.5, 3, 1.0, 1e-9)
+        chosen = PrivateSettings(
+            algorithm, "objective", "edge", 0.5, 3, 1.0, 1e-9, problem.C, problem.reg, (1.0, 1.0, 1.0)
+        )
         table = np.ones((3, 3))
         releases = releases_of(problem, chosen, table, Budget(alpha=1.0))
         body = private.private_rounds(problem, chosen, table, releases).body
@@ -211,7 +215,7 @@ def test_an_audit_of_one_round_stays_below_its_epsilon_and_catches_noise_ten_tim
         return RecycledADMM(network, [(x, np.array(labels)), (x, np.array([1, -1]))], reg=1.0, C=2.0)
 
     def released(alpha: float) -> Any:
-        return lambda model: float(model.solve_private("admm", alpha=alpha, rounds=1).parameters[0, 0])
+        return lambda model: float(model.solve_private(method="admm", alpha=alpha, max_iter=1).parameters[0, 0])
 
     # Labels (1, -1) give the minimiser a symmetric law; with (1, 1) it is negative with probability exp(-alpha) / 2.
     claimed = consensus_epsilon(alpha=1.0)
@@ -248,21 +252,21 @@ class TestResult:
     def test_secure_noise_is_the_default_and_never_repeats(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            runs = [consensus().solve_private(alpha=1.0, rounds=2) for _ in range(2)]
+            runs = [consensus().solve_private(alpha=1.0, eta=1.0, max_iter=2) for _ in range(2)]
         assert not np.array_equal(runs[0].parameters, runs[1].parameters)
         assert runs[0].accounting.secure
 
     def test_a_seed_repeats_the_run_and_warns(self) -> None:
         with pytest.warns(PrivacyWarning, match="secret"):
-            first = consensus().solve_private(alpha=1.0, rounds=2, noise_seed=7)
-        assert np.array_equal(first.parameters, private_run("mr-admm", alpha=1.0, rounds=2, seed=7).parameters)
+            first = consensus().solve_private(alpha=1.0, eta=1.0, max_iter=2, noise_seed=7)
+        assert np.array_equal(first.parameters, private_run("mr-admm", alpha=1.0, max_iter=2, seed=7).parameters)
         assert not first.accounting.secure
 
     def test_a_callback_ends_it_and_only_what_was_published_counts(self) -> None:
-        run = private_run(rounds=5, callback=lambda loop, iteration, figures: iteration == 2)
+        run = private_run(max_iter=5, callback=lambda loop, iteration, figures: iteration == 2)
         assert run.interrupted
         assert run.accounting.releases == 2
-        assert run.accounting.epsilon == pytest.approx(private_run(rounds=2).accounting.epsilon, rel=1e-12)
+        assert run.accounting.epsilon == pytest.approx(private_run(max_iter=2).accounting.epsilon, rel=1e-12)
 
 
 class TestRefusals:
@@ -275,13 +279,14 @@ class TestRefusals:
             ({"epsilon": 1.0}, "pass one of them"),
             ({"alpha": -1.0}, "alpha=-1.0 holds no rate"),
             ({"alpha": [1.0, 2.0]}, "no rate a node"),
-            ({"alpha": None, "epsilon": -1.0}, "epsilon"),
+            ({"alpha": None, "epsilon": -1.0}, "epsilon=-1.0"),
             ({"alpha": None, "epsilon": 1.0, "delta": 2.0}, "delta"),
             ({"alpha": None, "epsilon": 1e-3}, "by their curvature alone"),
             ({"delta": 1e-6}, "delta without epsilon"),
-            ({"tol": 1e-6}, "another distribution"),
+            ({"node_tol": 1e-6}, "node_tol=1e-06"),
             ({"row_bound": 0.1}, "row_bound=0.1"),
-            ({"row_bound": -1.0}, "no bound"),
+            ({"perturbation": "input"}, "perturbation='input'"),
+            ({"row_bound": -1.0}, "row_bound=-1.0 is not"),
         ],
     )
     def test_what_would_not_be_private_is_refused(self, options: dict[str, Any], message: str) -> None:
@@ -291,9 +296,8 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"algorithm": "sgd"}, "algorithm='sgd'"),
-            ({"perturbation": "input"}, "perturbation='input'"),
-            ({"rounds": 0}, "rounds=0"),
+            ({"algorithm": "sgd"}, "method='sgd'"),
+            ({"max_iter": 0}, "max_iter=0"),
             ({"eta": -1.0}, "eta=-1.0"),
             ({"gamma": -1.0}, "gamma=-1.0"),
             ({"algorithm": "mr-admm", "growth": 0.9}, "growth=0.9"),
@@ -315,7 +319,7 @@ class TestRefusals:
         assert run.accounting.epsilon < private_run().accounting.epsilon
 
     def test_a_run_that_is_not_private_is_not_read_as_one(self, tmp_path: Path) -> None:
-        path = consensus().solve(rounds=5).save(tmp_path / "run.json")
+        path = consensus().solve(max_iter=5).save(tmp_path / "run.json")
         with pytest.raises(DataError):
             PrivateConsensusRun.load(path)
 

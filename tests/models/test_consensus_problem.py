@@ -89,18 +89,18 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"algorithm": "radmm"}, "did you mean"),
+        ({"method": "radmm"}, "did you mean"),
         ({"eta": 0.0}, "> 0"),
         ({"eta": [1.0, 1.0, 1.0, 1.0, -1.0]}, "> 0"),
         ({"eta": [1.0, 2.0]}, "one for each of 5 nodes"),
         ({"eta": np.vstack([np.full((5, 5), 2.0), np.full((5, 5), 1.0)])}, "falls from round 5 to 6"),
         ({"growth": 0.99}, "may not decrease"),
         ({"eta": 2.0, "eta_cap": 1.0}, "eta_cap"),
-        ({"algorithm": "r-admm", "eta": [1.0, 1.0, 1.0, 1.0, 2.0]}, "mr-admm"),
-        ({"algorithm": "admm", "growth": 1.1}, "m-admm"),
+        ({"method": "r-admm", "eta": [1.0, 1.0, 1.0, 1.0, 2.0]}, "mr-admm"),
+        ({"method": "admm", "growth": 1.1}, "m-admm"),
         ({"gamma": -0.1}, "gamma"),
         ({"variant": "edges"}, "did you mean 'edge'"),
-        ({"rounds": 0}, "rounds"),
+        ({"max_iter": 0}, "max_iter"),
         ({"tol": 0.0}, "tol"),
         ({"init": np.zeros(3)}, "init has shape (3,)"),
         ({"engine": "newton"}, "engine"),
@@ -109,7 +109,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
 )
 def test_options_of_a_solve_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=re.escape(message)):
-        model().solve(**{"rounds": 10, **options})
+        model().solve(**{"max_iter": 10, **options})
 
 
 def test_graph_and_adjacency_matrix_give_the_same_model() -> None:

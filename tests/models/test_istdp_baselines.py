@@ -55,14 +55,14 @@ def test_long_rows_are_shortened_to_the_bound_and_short_ones_are_left(sparse: bo
 @pytest.mark.parametrize("algorithm", PERTURBATIONS)
 def test_without_noise_a_perturbation_is_the_minimiser(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     silent(monkeypatch)
-    found = model().solve_private(EPSILON, DELTA, algorithm=algorithm).coefficients
+    found = model().solve_private(epsilon=EPSILON, delta=DELTA, method=algorithm).coefficients
     # Two algorithms of their own, to 1e-10 and to 1e-12; the curvature is at least .05.
     np.testing.assert_allclose(found, model().solve(tol=1e-12).coefficients, atol=1e-8)
 
 
 def test_without_noise_gradient_descent_is_the_minimiser(monkeypatch: pytest.MonkeyPatch) -> None:
     silent(monkeypatch)
-    run = model().solve_private(EPSILON, DELTA, algorithm="gradient-descent", iterations=300)
+    run = model().solve_private(epsilon=EPSILON, delta=DELTA, method="gradient-descent", max_iter=300)
     np.testing.assert_allclose(run.coefficients, model().solve(tol=1e-12).coefficients, atol=1e-8)  # .8^300
     assert run.settings.step_limit == pytest.approx(1.0 / (0.25 + 0.05))
 
@@ -71,7 +71,7 @@ def test_a_dense_and_a_sparse_design_have_the_same_objective_perturbation(monkey
     silent(monkeypatch)
     x, y = data()
     both = [ISTDP(one, y, penalty="l2:0.05") for one in (x, sp.csr_array(x))]
-    found = [one.solve_private(EPSILON, DELTA, algorithm="objective-perturbation").theta for one in both]
+    found = [one.solve_private(epsilon=EPSILON, delta=DELTA, method="objective-perturbation").theta for one in both]
     np.testing.assert_allclose(found[0], found[1], atol=1e-11)
 
 
@@ -100,7 +100,7 @@ def test_no_random_neighbour_moves_the_minimiser_further_than_the_sensitivity(ad
 def test_one_row_far_on_the_wrong_side_reaches_the_sensitivity() -> None:
     # lam = 10 keeps theta at 0, where the slope of the smoothed hinge is 1: both sides move it by 1/(n lam).
     both = [
-        ISTDP(np.ones((2, 1)), labels, "smoothed-hinge", "l2:10", allow_constant=True).problem
+        ISTDP(np.ones((2, 1)), labels, loss="smoothed-hinge", penalty="l2:10", allow_constant=True).problem
         for labels in ([1.0, 1.0], [1.0, -1.0])
     ]
     points = [output_perturbation._minimiser(problem, 1.0, 2)[0] for problem in both]
@@ -109,7 +109,7 @@ def test_one_row_far_on_the_wrong_side_reaches_the_sensitivity() -> None:
 
 def test_output_perturbation_has_the_exact_gaussian_accounting() -> None:
     one = model()
-    run = one.solve_private(EPSILON, DELTA, algorithm="output-perturbation", noise_seed=0)
+    run = one.solve_private(epsilon=EPSILON, delta=DELTA, method="output-perturbation", noise_seed=0)
     sensitivity = minimiser_sensitivity(one.problem, 1.0, "replace-one", 200)
     assert sensitivity == pytest.approx(2.0 / (200 * 0.05), rel=1e-6)  # 2 L / (n Lambda)
     exact = noise_scale(sensitivity, EPSILON, DELTA)
@@ -119,7 +119,7 @@ def test_output_perturbation_has_the_exact_gaussian_accounting() -> None:
 
 
 def test_objective_perturbation_is_pure() -> None:
-    run = model().solve_private(EPSILON, DELTA, algorithm="objective-perturbation", noise_seed=0)
+    run = model().solve_private(epsilon=EPSILON, delta=DELTA, method="objective-perturbation", noise_seed=0)
     assert (run.accounting.epsilon, run.accounting.delta) == (EPSILON, 0.0)
 
 
@@ -172,8 +172,8 @@ class TestAudit:
     def found(cls, algorithm: str) -> float:
         def mechanism(labels: Array) -> Array:
             one = ISTDP(np.ones((2, 1)), labels, penalty="l2:0.5", allow_constant=True)
-            options = {"iterations": 2} if algorithm == "gradient-descent" else {}
-            return one.solve_private(EPSILON, DELTA, algorithm=algorithm, clip=1.0, **options).coefficients
+            options = {"max_iter": 2} if algorithm == "gradient-descent" else {}
+            return one.solve_private(epsilon=EPSILON, delta=DELTA, method=algorithm, clip=1.0, **options).coefficients
 
         return audit(mechanism, *cls.NEIGHBOURS, delta=DELTA, runs=160, confidence=0.999).epsilon
 
@@ -210,27 +210,27 @@ def test_what_the_analysis_does_not_cover_is_refused(
     algorithm: str, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        model(**options).solve_private(EPSILON, DELTA, algorithm=algorithm)
+        model(**options).solve_private(epsilon=EPSILON, delta=DELTA, method=algorithm)
 
 
 def test_an_inexact_solve_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tilted, "STEPS", 1)
     with pytest.raises(PrivacyError, match="J was not solved exactly enough"):
-        model().solve_private(EPSILON, DELTA, algorithm="objective-perturbation")
+        model().solve_private(epsilon=EPSILON, delta=DELTA, method="objective-perturbation")
     monkeypatch.setattr(output_perturbation, "TOLERANCE", 1e-30)
     with pytest.raises(PrivacyError, match="the minimiser was not found to"):
-        model().solve_private(EPSILON, DELTA, algorithm="output-perturbation")
+        model().solve_private(epsilon=EPSILON, delta=DELTA, method="output-perturbation")
 
 
 @pytest.mark.parametrize("algorithm", PERTURBATIONS)
 def test_a_single_release_takes_no_iterations(algorithm: str) -> None:
-    with pytest.raises(PrivacyError, match="iterations=50.*releases once"):
-        model().solve_private(EPSILON, DELTA, algorithm=algorithm, iterations=50)
+    with pytest.raises(PrivacyError, match="max_iter=50.*releases once"):
+        model().solve_private(epsilon=EPSILON, delta=DELTA, method=algorithm, max_iter=50)
 
 
 @pytest.mark.parametrize("algorithm", [*PERTURBATIONS, "gradient-descent"])
 def test_a_saved_baseline_reads_back(algorithm: str, tmp_path: Any) -> None:
-    run = model().solve_private(EPSILON, DELTA, algorithm=algorithm, noise_seed=0)
+    run = model().solve_private(epsilon=EPSILON, delta=DELTA, method=algorithm, noise_seed=0)
     again = type(run).load(run.save(tmp_path / "run.json"))
     np.testing.assert_array_equal(again.theta, run.theta)
     assert again.accounting == run.accounting
@@ -249,5 +249,7 @@ def test_the_rows_that_count_are_the_shortened_ones() -> None:
 @pytest.mark.parametrize("algorithm", PERTURBATIONS)
 def test_rows_at_the_end_of_the_doubles_are_shortened_or_left_out_in_silence(algorithm: str) -> None:
     x, y = data()
-    run = ISTDP(x * 1e308, y, penalty="l2:1", allow_constant=True).solve_private(EPSILON, DELTA, algorithm=algorithm)
+    run = ISTDP(x * 1e308, y, penalty="l2:1", allow_constant=True).solve_private(
+        epsilon=EPSILON, delta=DELTA, method=algorithm
+    )
     assert np.isfinite(run.theta).all()

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cvxpriv_models.istdp import ISTDP, PrivateSparseRun, noisy_descent, printed, private
+from cvxpriv_models.istdp import ISTDP, PrivateSparseRun, noisy_descent, printed
 from cvxpriv_models.istdp.clipping import ClippedGradient, clipped_slopes, row_norms
+from cvxpriv_models.istdp.noisy_descent import PUBLIC, private_loop
 from cvxpriv_models.istdp.private_options import public_step_limit
 from cvxpriv_models.istdp.private_run import PrivateSettings
 
@@ -53,7 +54,7 @@ def settings(**changed: Any) -> PrivateSettings:
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_clipped_average_is_that_of_rows_clipped_one_by_one(loss: str, sparse: bool) -> None:
     x, y = data(60, 5, seed=1)
-    problem = ISTDP(sp.csr_array(x) if sparse else x, y, loss, intercept=True).problem
+    problem = ISTDP(sp.csr_array(x) if sparse else x, y, loss=loss, intercept=True).problem
     theta = np.random.default_rng(2).normal(size=6)
     rows = np.column_stack([x, np.ones(60)])
     total = np.zeros(6)
@@ -86,7 +87,7 @@ def test_a_row_of_zeros_has_no_limit_and_no_gradient() -> None:
 )
 def test_a_row_at_the_ends_of_the_doubles_counts_no_more_than_the_clip(row: float, label: float, sparse: bool) -> None:
     x = np.array([[row, -row, row], [0.0, 0.0, 0.0]])
-    problem = ISTDP(sp.csr_array(x) if sparse else x, [label, 0.0], "squared", allow_constant=True).problem
+    problem = ISTDP(sp.csr_array(x) if sparse else x, [label, 0.0], loss="squared", allow_constant=True).problem
     for theta in (np.zeros(3), np.array([1e5, 1e5, -1e5])):
         average = ClippedGradient(problem, 1.0, 1).at(theta)
         assert np.isfinite(average).all()
@@ -107,7 +108,7 @@ def test_no_random_neighbour_moves_the_average_further_than_the_sensitivity(loss
         other[which], labels[which] = row, random.choice([-1.0, 1.0])
         if adjacency == "add-remove":
             other, labels = np.delete(x, which, axis=0), np.delete(y, which)
-        both = [ISTDP(a, b, loss, allow_constant=True).problem for a, b in ((x, y), (other, labels))]
+        both = [ISTDP(a, b, loss=loss, allow_constant=True).problem for a, b in ((x, y), (other, labels))]
         averages = [ClippedGradient(problem, 0.5, 6) for problem in both]
         moved = float(np.linalg.norm(averages[0].at(theta) - averages[1].at(theta)))
         bound = averages[0].sensitivity(adjacency)
@@ -117,12 +118,12 @@ def test_no_random_neighbour_moves_the_average_further_than_the_sensitivity(loss
     assert largest > 0.95
 
 
-@pytest.mark.parametrize("step", private.STEPS)
+@pytest.mark.parametrize("step", ["lipschitz", "noisy-bb"])
 @pytest.mark.parametrize(("adjacency", "size"), [("replace-one", 2.0), ("add-remove", 1.0)])
 def test_the_accounting_is_the_budget_asked_for(step: str, adjacency: str, size: float) -> None:
     public = {"public_rows": 200} if adjacency == "add-remove" else {}
-    options = {"iterations": 12, "clip": 0.5, "step": step, "adjacency": adjacency, **public}
-    run = model().solve_private(EPSILON, DELTA, noise_seed=0, **options)
+    options = {"max_iter": 12, "clip": 0.5, "step": step, "adjacency": adjacency, **public}
+    run = model().solve_private(epsilon=EPSILON, delta=DELTA, noise_seed=0, **options)
     # Inverting the formula and back loses 1e-8 at most, and never on the wrong side.
     assert EPSILON * (1 - 1e-8) <= run.accounting.epsilon <= EPSILON
     assert (run.accounting.delta, run.accounting.releases) == (DELTA, 12)
@@ -133,8 +134,10 @@ def test_the_accounting_is_the_budget_asked_for(step: str, adjacency: str, size:
 
 
 def test_a_public_divisor_takes_the_place_of_n() -> None:
-    run = model().solve_private(EPSILON, DELTA, iterations=20, adjacency="add-remove", public_rows=1000, noise_seed=0)
-    own = model().solve_private(EPSILON, DELTA, iterations=20, noise_seed=0)
+    run = model().solve_private(
+        epsilon=EPSILON, delta=DELTA, max_iter=20, adjacency="add-remove", public_rows=1000, noise_seed=0
+    )
+    own = model().solve_private(epsilon=EPSILON, delta=DELTA, max_iter=20, noise_seed=0)
     # n = 200, and one row added or removed moves the sum half as much as one replaced.
     assert run.settings.noise_scale == pytest.approx(own.settings.noise_scale / 10.0, rel=1e-3)
     assert "divisor 1000 public" in run.accounting.neighbours
@@ -143,7 +146,9 @@ def test_a_public_divisor_takes_the_place_of_n() -> None:
 @pytest.mark.filterwarnings("default:noise_seed makes")
 def test_a_seed_repeats_the_run_and_warns() -> None:
     with pytest.warns(PrivacyWarning, match="noise_seed makes the privacy noise repeatable"):
-        first, again, other = (model().solve_private(EPSILON, DELTA, noise_seed=seed) for seed in (1, 1, 2))
+        first, again, other = (
+            model().solve_private(epsilon=EPSILON, delta=DELTA, noise_seed=seed) for seed in (1, 1, 2)
+        )
     np.testing.assert_array_equal(first.theta, again.theta)
     assert not np.array_equal(first.theta, other.theta)
     assert not first.accounting.secure
@@ -152,17 +157,17 @@ def test_a_seed_repeats_the_run_and_warns() -> None:
 def test_without_a_seed_the_noise_is_secure_fresh_and_silent() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        first, other = (model().solve_private(EPSILON, DELTA) for _ in range(2))
+        first, other = (model().solve_private(epsilon=EPSILON, delta=DELTA) for _ in range(2))
     assert first.accounting.secure
     assert not np.array_equal(first.theta, other.theta)
 
 
 @pytest.mark.parametrize("algorithm", ["istdp", "gradient-descent"])
-@pytest.mark.parametrize("step", private.STEPS)
+@pytest.mark.parametrize("step", ["lipschitz", "noisy-bb"])
 def test_one_step_draws_and_all_others_are_public(step: str, algorithm: str) -> None:
     problem = model(penalty="l2:0.1").problem
     average, noise = ClippedGradient(problem, 1.0, problem.rows), GaussianNoise(0.01, 0.1, problem.size)
-    loop = private.private_loop(average, settings(step=step, algorithm=algorithm), noise)
+    loop = private_loop(average, settings(step=step, algorithm=algorithm), noise)
     assert isinstance(loop.body, Sweep)
     draw, *others = loop.body.steps
     assert isinstance(draw, Draw)
@@ -171,23 +176,24 @@ def test_one_step_draws_and_all_others_are_public(step: str, algorithm: str) -> 
 
 
 @pytest.mark.parametrize("algorithm", ["istdp", "gradient-descent"])
-@pytest.mark.parametrize("step", private.STEPS)
-@pytest.mark.parametrize("output", private.OUTPUTS)
+@pytest.mark.parametrize("step", ["lipschitz", "noisy-bb"])
+@pytest.mark.parametrize("output", ["last", "average"])
 def test_from_the_same_releases_other_data_give_the_same_run(
     step: str, output: str, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ClippedGradient, "at", lambda self, theta: 0.3 * theta - 0.1)
-    options = {"algorithm": algorithm, "step": step, "output": output}
+    options = {"method": algorithm, "step": step, "output": output}
     runs = [
-        model(seed=seed, penalty="l2:0.1").solve_private(EPSILON, DELTA, noise_seed=5, **options) for seed in (0, 1)
+        model(seed=seed, penalty="l2:0.1").solve_private(epsilon=EPSILON, delta=DELTA, noise_seed=5, **options)
+        for seed in (0, 1)
     ]
     np.testing.assert_array_equal(runs[0].theta, runs[1].theta)
     assert runs[0].history.equals(runs[1].history)
 
 
-@pytest.mark.parametrize("step", private.STEPS)
+@pytest.mark.parametrize("step", ["lipschitz", "noisy-bb"])
 def test_no_step_is_longer_than_the_public_limit(step: str) -> None:
-    run = model(penalty="l1:0.01").solve_private(EPSILON, DELTA, step=step, noise_seed=0)
+    run = model(penalty="l1:0.01").solve_private(epsilon=EPSILON, delta=DELTA, step=step, noise_seed=0)
     assert run.settings.step_limit == 4.0  # 1 / (1/4 * 1)
     assert (run.history["step"] <= 4.0).all()
     assert (run.history["step"] >= 0.4).all()
@@ -203,24 +209,28 @@ def test_the_average_is_that_of_the_second_half(monkeypatch: pytest.MonkeyPatch)
     # Noise off: iterate k of theta+ = theta + 1, prox of no penalty, is k.
     monkeypatch.setattr(GaussianNoise, "release", lambda self, query, noise: query)
     monkeypatch.setattr(ClippedGradient, "at", lambda self, theta: -np.ones_like(theta))
-    options: dict[str, Any] = {"iterations": 5, "row_bound": 2.0, "noise_seed": 0}
+    options: dict[str, Any] = {"max_iter": 5, "row_bound": 2.0, "noise_seed": 0}
     one = model(penalty="l1:0")
-    np.testing.assert_allclose(one.solve_private(EPSILON, DELTA, **options).theta, 5.0)
-    np.testing.assert_allclose(one.solve_private(EPSILON, DELTA, output="average", **options).theta, 4.0)  # 3, 4, 5
+    np.testing.assert_allclose(one.solve_private(epsilon=EPSILON, delta=DELTA, **options).theta, 5.0)
+    np.testing.assert_allclose(
+        one.solve_private(epsilon=EPSILON, delta=DELTA, output="average", **options).theta, 4.0
+    )  # 3, 4, 5
 
 
 def test_with_a_large_budget_the_private_point_is_the_stationary_one() -> None:
     x, y = data(300, 4, seed=6)
     x /= np.maximum(1.0, np.linalg.norm(x, axis=1))[:, None]
     problem = ISTDP(x, y, penalty="l1:0.01")
-    run = problem.solve_private(1e5, 0.1, iterations=400, noise_seed=0)
+    run = problem.solve_private(epsilon=1e5, delta=0.1, max_iter=400, noise_seed=0)
     # Noise of 3e-4 a step of 4, against a curvature of some .05.
     np.testing.assert_allclose(run.coefficients, problem.solve().coefficients, atol=0.02)
 
 
 def test_a_run_predicts_with_names_intercept_and_classes() -> None:
     x, y = data(80, 3, seed=7)
-    run = ISTDP(sp.csr_array(x), (y + 1) / 2, penalty="l1:0.01", intercept=True).solve_private(5.0, DELTA, noise_seed=0)
+    run = ISTDP(sp.csr_array(x), (y + 1) / 2, penalty="l1:0.01", intercept=True).solve_private(
+        epsilon=5.0, delta=DELTA, noise_seed=0
+    )
     assert isinstance(run, PrivateSparseRun)
     assert (run.coefficients.size, run.intercept) == (3, run.theta[-1])
     assert set(run.predict(x)) <= {0.0, 1.0}
@@ -234,7 +244,7 @@ class TestPrinted:
 
     def test_it_warns_and_no_claim_holds(self) -> None:
         with pytest.warns(PrivacyWarning, match="reads the clean gradient and its line search the clean"):
-            run = model().solve_private(EPSILON, DELTA, algorithm="printed", iterations=5, noise_seed=0)
+            run = model().solve_private(epsilon=EPSILON, delta=DELTA, method="printed", max_iter=5, noise_seed=0)
         assert not any(claim.holds for claim in run.accounting.claims)
         with pytest.raises(PrivacyError, match="no rule holds"):
             _ = run.accounting.epsilon
@@ -243,7 +253,7 @@ class TestPrinted:
 
     def test_its_step_length_is_caught_by_the_public_check(self) -> None:
         with pytest.raises(PrivacyError, match="'step 1.2' reads clean, last_clean, which was not released"):
-            Public(printed.clean_step(), private.PUBLIC)
+            Public(printed.clean_step(), PUBLIC)
 
     @pytest.mark.parametrize("algorithm", ["istdp", "gradient-descent"])
     @pytest.mark.parametrize("replaced", ["_step", "_move"])
@@ -252,7 +262,7 @@ class TestPrinted:
     ) -> None:
         monkeypatch.setattr(noisy_descent, replaced, lambda chosen: printed.clean_step())
         with pytest.raises(PrivacyError, match="reads clean, last_clean, which was not released"):
-            model(penalty="l2:0.1").solve_private(EPSILON, DELTA, algorithm=algorithm, noise_seed=0)
+            model(penalty="l2:0.1").solve_private(epsilon=EPSILON, delta=DELTA, method=algorithm, noise_seed=0)
 
     @pytest.mark.parametrize("algorithm", ["istdp", "gradient-descent"])
     def test_a_step_that_hides_what_it_reads_is_caught_when_it_runs(
@@ -263,7 +273,7 @@ class TestPrinted:
 
         monkeypatch.setattr(noisy_descent, "_step", peek)
         with pytest.raises(PrivacyError, match="'step' reads clean, which it does not declare"):
-            model(penalty="l2:0.1").solve_private(EPSILON, DELTA, algorithm=algorithm, noise_seed=0)
+            model(penalty="l2:0.1").solve_private(epsilon=EPSILON, delta=DELTA, method=algorithm, noise_seed=0)
 
 
 class TestAudit:
@@ -273,7 +283,7 @@ class TestAudit:
     def found(runs: int = 300) -> float:
         def mechanism(labels: Array) -> Array:
             one = ISTDP(np.ones((2, 1)), labels, penalty="l2:0", allow_constant=True)
-            return one.solve_private(EPSILON, DELTA, iterations=2, clip=0.25, row_bound=1.0).coefficients
+            return one.solve_private(epsilon=EPSILON, delta=DELTA, max_iter=2, clip=0.25, row_bound=1.0).coefficients
 
         neighbours = np.array([1.0, 1.0]), np.array([1.0, -1.0])
         return audit(mechanism, *neighbours, delta=DELTA, runs=runs, confidence=0.9999).epsilon
@@ -290,23 +300,25 @@ class TestAudit:
     ("options", "error", "message"),
     [
         ({"clip": None}, PrivacyError, "clip is missing"),
-        ({"clip": 0.0}, PrivacyError, "clip=0.0 is no bound"),
-        ({"clip": np.inf}, PrivacyError, "clip=inf is no bound"),
-        ({"epsilon": 0.0}, PrivacyError, "epsilon=0.0 is no privacy budget"),
-        ({"epsilon": np.nan}, PrivacyError, "epsilon=nan is no privacy budget"),
-        ({"delta": 1.0}, PrivacyError, "delta=1.0 is not in"),
-        ({"delta": 0.0}, PrivacyError, "delta=0.0 is not in"),
-        ({"iterations": 0}, PrivacyError, "iterations=0 is no count"),
-        ({"iterations": 2.5}, PrivacyError, "iterations=2.5 is no count"),
-        ({"row_bound": -1.0}, PrivacyError, "row_bound=-1.0 is no bound"),
+        ({"clip": 0.0}, PrivacyError, "clip=0.0 is not a finite number > 0"),
+        ({"clip": np.inf}, PrivacyError, "clip=inf is not a finite number > 0"),
+        ({"epsilon": 0.0}, PrivacyError, "epsilon=0.0 is not a finite number > 0"),
+        ({"epsilon": np.nan}, PrivacyError, "epsilon=nan is not a finite number > 0"),
+        ({"delta": 1.0}, PrivacyError, "delta=1.0 is not a finite number > 0 and < 1"),
+        ({"delta": 0.0}, PrivacyError, "delta=0.0 is not a finite number > 0 and < 1"),
+        ({"epsilon": None}, PrivacyError, "needs both"),
+        ({"delta": None}, PrivacyError, "needs both"),
+        ({"max_iter": 0}, ModelError, "max_iter=0 is not a whole number >= 1"),
+        ({"max_iter": 2.5}, ModelError, "max_iter=2.5 is not a whole number >= 1"),
+        ({"row_bound": -1.0}, PrivacyError, "row_bound=-1.0 is not a finite number > 0"),
         ({"public_rows": 100}, PrivacyError, "public_rows=100 is for adjacency='add-remove'"),
-        ({"public_rows": 1, "adjacency": "add-remove"}, PrivacyError, "public_rows=1 is no count"),
+        ({"public_rows": 1, "adjacency": "add-remove"}, PrivacyError, "public_rows=1 is not a whole number >= 2"),
         ({"adjacency": "add-remove"}, PrivacyError, "public_rows is missing"),
-        ({"noise_seed": -1}, PrivacyError, "noise_seed=-1 is not a seed"),
-        ({"step": "bb1"}, ModelError, "step='bb1' is not one of solve_private"),
-        ({"adjacency": "replace"}, ModelError, "did you mean 'replace-one'"),
-        ({"algorithm": "gist"}, ModelError, "algorithm='gist' is not one of solve_private"),
-        ({"output": "best"}, ModelError, "output='best' is not one of solve_private"),
+        ({"noise_seed": -1}, PrivacyError, "noise_seed=-1 is not a whole number >= 0"),
+        ({"step": "bb1"}, ModelError, "step='bb1' is not known"),
+        ({"adjacency": "replace"}, PrivacyError, "did you mean 'replace-one'"),
+        ({"method": "gist"}, ModelError, "method='gist' is not known"),
+        ({"output": "best"}, ModelError, "output='best' is not known"),
     ],
 )
 def test_bad_options_are_refused_before_anything_is_read(
@@ -324,13 +336,15 @@ def test_bad_options_are_refused_before_anything_is_read(
 def test_a_loss_of_unbounded_slope_needs_a_public_row_bound() -> None:
     one = model(loss="squared", penalty="l1:0.01")
     with pytest.raises(PrivacyError, match="row_bound is missing.*slope of loss='squared'"):
-        one.solve_private(EPSILON, DELTA)
-    assert one.solve_private(EPSILON, DELTA, row_bound=2.0, noise_seed=0).settings.step_limit == 0.25
+        one.solve_private(epsilon=EPSILON, delta=DELTA)
+    assert one.solve_private(epsilon=EPSILON, delta=DELTA, row_bound=2.0, noise_seed=0).settings.step_limit == 0.25
 
 
 def test_penalised_constants_are_kept_where_asked_and_the_intercept_is_not_penalised() -> None:
     x, y = data(200, 2, seed=8)
     x[:, 0] = 1.0
-    run = ISTDP(x, y, penalty="l1:50", intercept=True, allow_constant=True).solve_private(EPSILON, DELTA, noise_seed=0)
+    run = ISTDP(x, y, penalty="l1:50", intercept=True, allow_constant=True).solve_private(
+        epsilon=EPSILON, delta=DELTA, noise_seed=0
+    )
     assert run.support.size == 0
     assert run.intercept != 0.0

@@ -20,7 +20,7 @@ SMOOTH = [loss.name for loss in LOSSES.values() if np.isfinite(loss.smoothness)]
 
 def problem(loss: str, intercept: bool = True, sparse: bool = False) -> Problem:
     labels = SIGNS if LOSSES[loss].margin else Y
-    return ISTDP(sp.csr_matrix(X) if sparse else X, labels, loss, MCP(0.1), intercept).problem
+    return ISTDP(sp.csr_matrix(X) if sparse else X, labels, loss=loss, penalty=MCP(0.1), intercept=intercept).problem
 
 
 @pytest.mark.parametrize("loss", SMOOTH)
@@ -67,14 +67,14 @@ def test_few_columns_are_multiplied_as_all_are() -> None:
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_no_coefficient_leaves_zero_above_lambda_max_and_one_does_below(loss: str, intercept: bool) -> None:
     x, y = (X, SIGNS) if loss == "logistic" else (X, Y + 3.0)
-    most = ISTDP(x, y, loss, L1(1.0), intercept).lambda_max
-    assert ISTDP(x, y, loss, L1(1.001 * most), intercept).solve().support.size == 0
-    assert ISTDP(x, y, loss, L1(0.999 * most), intercept).solve().support.size > 0
+    most = ISTDP(x, y, loss=loss, penalty=L1(1.0), intercept=intercept).lambda_max
+    assert ISTDP(x, y, loss=loss, penalty=L1(1.001 * most), intercept=intercept).solve().support.size == 0
+    assert ISTDP(x, y, loss=loss, penalty=L1(0.999 * most), intercept=intercept).solve().support.size > 0
 
 
 def test_lambda_max_is_refused_where_an_intercept_alone_has_no_best_value() -> None:
     with pytest.raises(ModelError, match="one class only"):
-        _ = ISTDP(X, np.ones(40), "logistic", L1(1.0), intercept=True).lambda_max
+        _ = ISTDP(X, np.ones(40), loss="logistic", penalty=L1(1.0), intercept=True).lambda_max
 
 
 def test_labels_of_zero_and_one_are_those_of_minus_one_and_one() -> None:
@@ -112,9 +112,9 @@ def with_one(value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: ISTDP(X[:1], Y[:1], "squared"), DataError, "n >= 2 rows"),
-        (lambda: ISTDP(X[:, 0], Y, "squared"), DataError, r"X has shape \(40,\)"),
-        (lambda: ISTDP(X, Y[:-1], "squared"), DataError, r"y has shape \(39,\), expected \(40,\)"),
+        (lambda: ISTDP(X[:1], Y[:1], loss="squared"), DataError, "n >= 2 rows"),
+        (lambda: ISTDP(X[:, 0], Y, loss="squared"), DataError, r"X has shape \(40,\)"),
+        (lambda: ISTDP(X, Y[:-1], loss="squared"), DataError, r"y has shape \(39,\), expected \(40,\)"),
         (lambda: ISTDP(with_column(1.0), SIGNS), DataError, "constant in column x3.*intercept that would be penalised"),
         (lambda: ISTDP(sp.csr_array(with_column(0.0)), SIGNS), DataError, "constant in column x3"),
         (lambda: ISTDP(with_one(np.nan), SIGNS), DataError, "NaN or infinite values in column x3"),
@@ -123,8 +123,8 @@ def with_one(value: float) -> np.ndarray:
         (lambda: ISTDP(X, Y), DataError, "y has 40 classes .*takes two"),
         (lambda: ISTDP(X, ["a"] * 40), DataError, r"1 class \('a'\)"),
         (lambda: ISTDP([["a"]] * 40, SIGNS), DataError, "X does not hold numbers"),
-        (lambda: ISTDP(X, SIGNS, "hinge"), ModelError, "has a kink.*smoothed-hinge"),
-        (lambda: ISTDP(X, SIGNS, "logit"), ModelError, "not known"),
+        (lambda: ISTDP(X, SIGNS, loss="hinge"), ModelError, "has a kink.*smoothed-hinge"),
+        (lambda: ISTDP(X, SIGNS, loss="logit"), ModelError, "not known"),
         (lambda: ISTDP(X, SIGNS, penalty="mcp:0.1:1"), ModelError, "MCP needs alpha > 1"),
         (lambda: ISTDP(X, SIGNS, penalty="mcp:-0.1"), ModelError, "lam=-0.1"),
         (lambda: ISTDP(X, SIGNS, penalty=object()), ModelError, "lacks value, prox, residual, weak_convexity"),

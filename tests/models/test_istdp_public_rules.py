@@ -11,7 +11,7 @@ from cvxpriv_models.istdp.problem import DEFAULT
 from cvxpriv_models.istdp.public_rules import MOST_ITERATIONS, noise_level_penalty, public_iterations
 from scipy.special import expit
 
-from cvxpriv.errors import PrivacyError
+from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP
 from cvxpriv.privacy import GaussianNoise, gaussian_mu
@@ -31,7 +31,9 @@ def data(rows: int = 1000, columns: int = 20, seed: int = 0) -> tuple[Array, Arr
 
 
 def test_other_data_of_the_same_shape_get_the_same_choices() -> None:
-    first, other = (ISTDP(*data(seed=seed)).solve_private(EPSILON, DELTA, noise_seed=seed) for seed in (0, 1))
+    first, other = (
+        ISTDP(*data(seed=seed)).solve_private(epsilon=EPSILON, delta=DELTA, noise_seed=seed) for seed in (0, 1)
+    )
     assert first.settings == other.settings
     assert first.penalty == other.penalty
     assert first.accounting.releases == first.settings.iterations
@@ -39,7 +41,7 @@ def test_other_data_of_the_same_shape_get_the_same_choices() -> None:
 
 @pytest.mark.parametrize("clip", [0.1, 1.0, 30.0])
 def test_the_number_of_iterations_is_n_mu_over_the_root_of_e_d_whatever_the_clip(clip: float) -> None:
-    run = ISTDP(*data()).solve_private(EPSILON, DELTA, clip=clip, noise_seed=0)
+    run = ISTDP(*data()).solve_private(epsilon=EPSILON, delta=DELTA, clip=clip, noise_seed=0)
     assert run.settings.iterations == round(1000 * gaussian_mu(EPSILON, DELTA) / np.sqrt(np.e * 20))
 
 
@@ -63,11 +65,11 @@ def test_it_is_at_least_one_and_never_without_end() -> None:
 def test_what_is_left_after_the_rules_number_of_steps_is_less_than_after_far_fewer_or_far_more() -> None:
     model = ISTDP(*data(), penalty=MCP(0.01))
 
-    def mean(iterations: int | str) -> float:
-        runs = [model.solve_private(EPSILON, DELTA, iterations=iterations) for _ in range(5)]
+    def mean(iterations: int | None) -> float:
+        runs = [model.solve_private(epsilon=EPSILON, delta=DELTA, max_iter=iterations) for _ in range(5)]
         return float(np.mean([model.problem.objective(run.theta) for run in runs]))
 
-    at_rule = mean("auto")
+    at_rule = mean(None)
     assert at_rule < mean(4)
     assert at_rule < mean(400)
 
@@ -85,13 +87,13 @@ def test_a_penalty_left_out_is_chosen_by_the_noise_and_one_that_is_given_is_kept
     x, y = data()
     left, given = ISTDP(x, y), ISTDP(x, y, penalty=DEFAULT)
     assert left.solve().penalty == given.solve().penalty == MCP(0.05, 3.0)
-    chosen = left.solve_private(EPSILON, DELTA, noise_seed=0)
+    chosen = left.solve_private(epsilon=EPSILON, delta=DELTA, noise_seed=0)
     public = noise_level_penalty(2.0 / 1000, gaussian_mu(EPSILON, DELTA), chosen.settings.iterations * 4.0, 20)
     assert isinstance(chosen.penalty, MCP)
     # The sensitivity has what rounding may do to a sum of 1000 rows in it.
     assert (chosen.penalty.lam, chosen.penalty.alpha) == (pytest.approx(public.lam, rel=1e-8), public.alpha)
-    assert given.solve_private(EPSILON, DELTA, noise_seed=0).penalty == DEFAULT
-    assert left.with_penalty(DEFAULT).solve_private(EPSILON, DELTA, noise_seed=0).penalty == DEFAULT
+    assert given.solve_private(epsilon=EPSILON, delta=DELTA, noise_seed=0).penalty == DEFAULT
+    assert left.with_penalty(DEFAULT).solve_private(epsilon=EPSILON, delta=DELTA, noise_seed=0).penalty == DEFAULT
 
 
 @pytest.mark.parametrize("penalty", ["mcp:0.02:1.5", "scad:0.02:2.5", "capped-l1:0.02:0.5", "l1:0.02"])
@@ -102,7 +104,7 @@ def test_without_noise_no_step_of_length_1_over_l_raises_f_even_beyond_alpha(
     model = ISTDP(*data(), penalty=penalty)
     heights = [model.problem.objective(np.zeros(20))]
     for iterations in range(1, 12):
-        run = model.solve_private(EPSILON, DELTA, iterations=iterations)
+        run = model.solve_private(epsilon=EPSILON, delta=DELTA, max_iter=iterations)
         assert run.settings.step_limit == 4.0
         heights.append(model.problem.objective(run.theta))
     assert (np.diff(heights) <= 1e-14).all()
@@ -111,21 +113,21 @@ def test_without_noise_no_step_of_length_1_over_l_raises_f_even_beyond_alpha(
 
 @pytest.mark.parametrize(("options", "clip", "step"), [({"clip": None, "row_bound": 2.0}, 2.0, 1.0), ({}, 1.0, 4.0)])
 def test_the_clip_and_the_row_bound_follow_from_each_other(options: dict[str, Any], clip: float, step: float) -> None:
-    settings = ISTDP(*data()).solve_private(EPSILON, DELTA, noise_seed=0, **options).settings
+    settings = ISTDP(*data()).solve_private(epsilon=EPSILON, delta=DELTA, noise_seed=0, **options).settings
     assert (settings.clip, settings.step_limit) == (clip, step)
 
 
 def test_without_either_there_is_no_bound() -> None:
     with pytest.raises(PrivacyError, match="clip is missing.*or row_bound"):
-        ISTDP(*data()).solve_private(EPSILON, DELTA, clip=None)
+        ISTDP(*data()).solve_private(epsilon=EPSILON, delta=DELTA, clip=None)
     with pytest.raises(PrivacyError, match="clip is missing, and no noise hides an unbounded row"):
-        ISTDP(*data(), "squared").solve_private(EPSILON, DELTA, clip=None, row_bound=1.0)
+        ISTDP(*data(), loss="squared").solve_private(epsilon=EPSILON, delta=DELTA, clip=None, row_bound=1.0)
 
 
 @pytest.mark.parametrize("iterations", ["many", 0, 2.0, True])
-def test_iterations_are_a_number_or_auto(iterations: Any) -> None:
-    with pytest.raises(PrivacyError, match="is no count"):
-        ISTDP(*data()).solve_private(EPSILON, DELTA, iterations=iterations)
+def test_passes_are_a_whole_number(iterations: Any) -> None:
+    with pytest.raises(ModelError, match="is not a whole number"):
+        ISTDP(*data()).solve_private(epsilon=EPSILON, delta=DELTA, max_iter=iterations)
 
 
 def test_the_choices_are_made_before_any_row_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +139,7 @@ def test_the_choices_are_made_before_any_row_is_looked_at(monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr(clipping.ClippedGradient, "at", stop)
-    run = ISTDP(*data()).solve_private(EPSILON, DELTA, noise_seed=0)
+    run = ISTDP(*data()).solve_private(epsilon=EPSILON, delta=DELTA, noise_seed=0)
     assert run.interrupted
     assert seen == [run.penalty]
 
@@ -145,4 +147,4 @@ def test_the_choices_are_made_before_any_row_is_looked_at(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("bound", [1e-200, 1e200])
 def test_a_bound_without_a_step_is_refused(bound: float) -> None:
     with pytest.raises(PrivacyError, match="gives a step of.*scale the columns"):
-        ISTDP(*data()).solve_private(EPSILON, DELTA, row_bound=bound)
+        ISTDP(*data()).solve_private(epsilon=EPSILON, delta=DELTA, row_bound=bound)

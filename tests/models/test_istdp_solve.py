@@ -25,7 +25,7 @@ SMALL = {kind: correlated(80, 12, 0.6, seed=2, kind=kind) for kind in ("squared"
 
 def model(kind: str, penalty: Penalty, cases: dict = SMALL, intercept: bool = False) -> ISTDP:
     x, y, _ = cases[kind]
-    return ISTDP(x, y, kind, penalty, intercept)
+    return ISTDP(x, y, loss=kind, penalty=penalty, intercept=intercept)
 
 
 def recomputed(one: ISTDP, theta: np.ndarray) -> float:
@@ -56,7 +56,8 @@ def test_a_correlated_design_of_500_by_1000_is_solved_to_stationarity_1e9(kind: 
 @pytest.mark.parametrize("accelerate", ["none", "newton"])
 def test_every_penalty_and_loss_reaches_a_stationary_point(penalty: Penalty, loss: str, accelerate: str) -> None:
     x, y, _ = SMALL["logistic" if loss in ("logistic", "smoothed-hinge") else "squared"]
-    run = ISTDP(x, y, loss, penalty, intercept=True).solve(accelerate=accelerate, max_iter=20_000, tol=1e-9)
+    model = ISTDP(x, y, loss=loss, penalty=penalty, intercept=True)
+    run = model.solve(accelerate=accelerate, max_iter=20_000, tol=1e-9)
     assert run.converged
     assert run.kkt.intercept <= 1e-9
 
@@ -95,7 +96,7 @@ def test_every_rule_for_the_step_ends_at_a_stationary_point(step: str) -> None:
 def test_engines_end_at_the_same_point(penalty: Penalty, longest: float | None) -> None:
     one = model("squared", penalty)
     options = {"line_search": Search(longest=longest), "tol": 1e-7}
-    exact, dcp, checked = (one.solve(engine, **options) for engine in ("closed_form", "dcp", "checked"))
+    exact, dcp, checked = (one.solve(engine=engine, **options) for engine in ("closed_form", "dcp", "checked"))
     assert exact.converged
     assert dcp.converged
     np.testing.assert_allclose(dcp.theta, exact.theta, atol=1e-6)  # what tol 1e-7 leaves
@@ -115,7 +116,7 @@ def test_a_run_says_whether_two_pieces_were_compared_and_which_was_taken() -> No
 
 
 def test_the_objective_never_rises_above_the_last_ones() -> None:
-    run = model("logistic", MCP(0.05)).solve("checked", accelerate="none", max_iter=60)
+    run = model("logistic", MCP(0.05)).solve(engine="checked", accelerate="none", max_iter=60)
     heights = run.history.query("block == @LOOP")["objective"].to_numpy()
     for k in range(1, heights.size):
         assert heights[k] <= heights[max(0, k - 5) : k].max() + 1e-15
@@ -147,7 +148,7 @@ def test_a_sparse_matrix_gives_what_a_dense_one_gives() -> None:
 
 def test_a_penalty_of_a_user_is_solved_without_newton() -> None:
     x, y, _ = SMALL["squared"]
-    one = ISTDP(x, y, "squared", Ridge(0.3))
+    one = ISTDP(x, y, loss="squared", penalty=Ridge(0.3))
     run = one.solve(tol=1e-10, max_iter=5000)
     np.testing.assert_allclose(run.theta, np.linalg.solve(x.T @ x / 80 + 0.3 * np.eye(12), x.T @ y / 80), atol=1e-9)
     with pytest.raises(ModelError, match="needs slope"):
@@ -187,7 +188,7 @@ def test_a_saved_run_comes_back_without_any_row_of_the_data(tmp_path: Path) -> N
 def test_code_is_not_saved(tmp_path: Path) -> None:
     x, y, _ = SMALL["squared"]
     with pytest.raises(ModelError, match="is code and cannot be saved"):
-        ISTDP(x, y, "squared", Ridge(0.3)).solve().save(tmp_path / "run.json")
+        ISTDP(x, y, loss="squared", penalty=Ridge(0.3)).solve().save(tmp_path / "run.json")
 
 
 def test_predictions_are_labels_of_the_user_and_probabilities_of_the_logistic_model() -> None:
@@ -233,7 +234,7 @@ def test_a_callback_ends_a_run() -> None:
         ({"tol": 0.0}, "tol=0.0"),
         ({"max_iter": 0}, "max_iter=0"),
         ({"step": "bb3"}, "step='bb3'"),
-        ({"algorithm": "istdp"}, "run with solve_private"),
+        ({"method": "istdp"}, "method='istdp' is not known"),
         ({"accelerate": "squarem"}, "accelerate='squarem'"),
         ({"engine": "closed"}, "engine='closed'"),
         ({"init": np.zeros(3)}, r"init has shape \(3,\), expected \(12,\)"),
@@ -267,6 +268,6 @@ def test_a_path_of_a_penalty_without_weight_is_refused() -> None:
 
     x, y, _ = SMALL["squared"]
     with pytest.raises(ModelError, match="has no weight lam"):
-        ISTDP(x, y, "squared", Plain()).path([1.0])
+        ISTDP(x, y, loss="squared", penalty=Plain()).path([1.0])
     with pytest.raises(ModelError, match="holds no weights"):
         model("squared", MCP(0.1)).path([-1.0])

@@ -28,7 +28,7 @@ MODEL = ADMMSharing(PARTS, Y, lam=10.0)
 
 def fitted(**options: Any) -> PrivateSharingRun:
     with pytest.warns(PrivacyWarning):
-        return MODEL.solve_private(1.0, 1e-5, row_bound=1.0, noise_seed=0, **options)
+        return MODEL.solve_private(epsilon=1.0, delta=1e-5, row_bound=1.0, noise_seed=0, **options)
 
 
 def assert_sound(check: CrossCheck) -> None:
@@ -73,7 +73,7 @@ def test_a_private_history_has_no_times(tmp_path: Path) -> None:
 
 
 def test_a_private_sparse_run_comes_back_and_its_last_step_is_certified(tmp_path: Path) -> None:
-    run = ISTDP(X, Y, penalty="mcp:0.01:3", intercept=True).solve_private(2.0, 1e-5, iterations=5)
+    run = ISTDP(X, Y, penalty="mcp:0.01:3", intercept=True).solve_private(epsilon=2.0, delta=1e-5, max_iter=5)
     loaded = cpv.load(run.save(tmp_path / "run.json"))
     assert isinstance(loaded, PrivateSparseRun)
     assert loaded.accounting == run.accounting
@@ -87,7 +87,7 @@ def test_a_private_sparse_run_comes_back_and_its_last_step_is_certified(tmp_path
 
 @pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
 def test_an_algorithm_that_releases_no_proximal_problem_has_nothing_to_certify(tmp_path: Path) -> None:
-    run = ISTDP(X, Y, penalty="mcp:0.01:3").solve_private(2.0, 1e-5, iterations=3, algorithm="printed")
+    run = ISTDP(X, Y, penalty="mcp:0.01:3").solve_private(epsilon=2.0, delta=1e-5, max_iter=3, method="printed")
     loaded = cpv.load(run.save(tmp_path / "run.json"))
     assert loaded.accounting == run.accounting
     for one in (run, loaded):

@@ -26,15 +26,15 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 
 
 def sharing(**options: Any) -> Any:
-    bound = {"row": "row", "party-row": "row", "column": "column", "cell": "cell"}[options["adjacency"]]
+    bound = {"replace-one": "row", "party-row": "row", "column": "column", "cell": "cell"}[options["adjacency"]]
     parts = [ROWS[:, :2], ROWS[:, 2:3], ROWS[:, 3:]]
     limit = {f"{bound}_bound": 6.0 if bound == "column" else 1.0}
-    return ADMMSharing(parts, LABELS, lam=5.0).solve_private(**BUDGET, epochs=2, **limit, **options)
+    return ADMMSharing(parts, LABELS, lam=5.0).solve_private(**BUDGET, max_iter=2, **limit, **options)
 
 
 def sparse(**options: Any) -> Any:
-    algorithm = options["algorithm"]
-    many = {"iterations": 3} if algorithm in ("istdp", "gradient-descent", "printed") else {}
+    method = options["method"]
+    many = {"max_iter": 3} if method in ("istdp", "gradient-descent", "printed") else {}
     public = {"public_rows": 100} if options["adjacency"] == "add-remove" else {}
     model = ISTDP(ROWS, LABELS, penalty="l2:0.1")
     return model.solve_private(**BUDGET, **many, **public, **options)
@@ -43,8 +43,8 @@ def sparse(**options: Any) -> Any:
 def consensus(**options: Any) -> Any:
     shards = [(ROWS[node::3], LABELS[node::3]) for node in range(3)]
     model = RecycledADMM(nx.path_graph(3), shards, reg=0.3, C=20.0)
-    growth = {"growth": 1.2} if options["algorithm"] in ("mr-admm", "m-admm") else {}
-    return model.solve_private(rounds=3, **growth, **options)
+    growth = {"growth": 1.2} if options["method"] in ("mr-admm", "m-admm") else {}
+    return model.solve_private(max_iter=3, eta=1.0, **growth, **options)
 
 
 def chosen(**lists: tuple[Any, ...]) -> list[dict[str, Any]]:
@@ -55,34 +55,34 @@ CASES: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     *(
         (sharing, options)
         for options in chosen(
-            adjacency=("row", "party-row", "column", "cell"),
+            adjacency=("replace-one", "party-row", "column", "cell"),
             labels=("shared", "held"),
             noise=("gaussian", "printed"),
         )
     ),
-    (sharing, {"adjacency": "row", "scheme": "gauss_seidel"}),
-    (sharing, {"adjacency": "row", "scheme": "proximal_jacobi", "clip": 0.5}),
+    (sharing, {"adjacency": "replace-one", "method": "gauss_seidel"}),
+    (sharing, {"adjacency": "replace-one", "method": "proximal_jacobi", "clip": 0.5}),
     *(
         (sparse, options)
         for options in chosen(
             adjacency=("replace-one", "add-remove"),
-            algorithm=("istdp", "gradient-descent", "output-perturbation", "objective-perturbation", "printed"),
+            method=("istdp", "gradient-descent", "output-perturbation", "objective-perturbation", "printed"),
         )
     ),
     *(
         (consensus, options)
         for options in chosen(
-            algorithm=("admm", "r-admm", "mr-admm", "m-admm", "dvp"),
+            method=("admm", "r-admm", "mr-admm", "m-admm", "dvp"),
             perturbation=("objective", "output"),
             epsilon=(2.0,),
         )
     ),
     *(
-        (consensus, {"algorithm": "r-admm", "alpha": [0.5, 1.0, 2.0], "perturbation": one})
+        (consensus, {"method": "r-admm", "alpha": [0.5, 1.0, 2.0], "perturbation": one})
         for one in ("objective", "output")
     ),
     *(
-        (consensus, {"algorithm": "mr-admm", "perturbation": one, **BUDGET, "epsilon": 3.0})
+        (consensus, {"method": "mr-admm", "perturbation": one, **BUDGET, "epsilon": 3.0})
         for one in ("objective", "output")
     ),
 ]
@@ -121,14 +121,14 @@ def test_the_saved_ledger_of_a_run_accounts_for_its_epsilon(
 @pytest.mark.parametrize("labels", ["shared", "held"])
 def test_a_person_over_all_parties_is_touched_by_each_and_one_in_a_party_by_its_own(labels: str) -> None:
     held = int(labels == "held")
-    for adjacency, touched in (("row", 6), ("party-row", 2), ("column", 2), ("cell", 2)):
+    for adjacency, touched in (("replace-one", 6), ("party-row", 2), ("column", 2), ("cell", 2)):
         run = sharing(adjacency=adjacency, labels=labels)
         assert len(run.ledger) == 6 + held
         assert run.accounting.releases == touched + held
 
 
 def test_a_record_of_a_node_is_touched_by_that_nodes_releases_alone() -> None:
-    run = consensus(algorithm="r-admm", alpha=[0.5, 1.0, 2.0])
+    run = consensus(method="r-admm", alpha=[0.5, 1.0, 2.0])
     assert {entry.touches for entry in run.ledger} == {"node 0", "node 1", "node 2"}
     worst = [entry.epsilon for entry in run.ledger if entry.touches == "node 2"]
     assert run.accounting.epsilon == pytest.approx(sum(worst), rel=1e-12)

@@ -16,7 +16,9 @@ POOLED, FIRST = 10529.5625846, 11468.7847518
 def test_two_parties_reach_the_pooled_optimum_in_some_sixty_passes() -> None:
     data = load_a9a()
     model = ADMMSharing([data.x_train[:, :66], data.x_train[:, 66:]], data.y_train)
-    run = model.solve(0.15, callback=lambda loop, iteration, figures: figures["objective"][0] < POOLED * (1.0 + 1e-6))
+    run = model.solve(
+        rho=0.15, callback=lambda loop, iteration, figures: figures["objective"][0] < POOLED * (1.0 + 1e-6)
+    )
     assert run.objective < POOLED * (1.0 + 1e-6)
     assert run.iterations <= 60
     assert run.objective - POOLED <= run.gap
@@ -24,11 +26,11 @@ def test_two_parties_reach_the_pooled_optimum_in_some_sixty_passes() -> None:
 
 def test_the_certificate_holds_to_the_last_printed_digit_of_the_optimum() -> None:
     data = load_a9a()
-    run = ADMMSharing([data.x_train[:, :66], data.x_train[:, 66:]], data.y_train).solve(0.15, tol=1e-6)
+    run = ADMMSharing([data.x_train[:, :66], data.x_train[:, 66:]], data.y_train).solve(rho=0.15, tol=1e-6)
     assert run.converged
     assert run.gap < 1e-6
     assert run.objective == pytest.approx(POOLED, abs=1e-7)
-    alone = ADMMSharing([data.x_train[:, :66]], data.y_train).solve(0.15, tol=1e-6)
+    alone = ADMMSharing([data.x_train[:, :66]], data.y_train).solve(rho=0.15, tol=1e-6)
     assert alone.objective == pytest.approx(FIRST, abs=1e-7)
 
 
@@ -38,7 +40,7 @@ def test_test_log_loss_is_that_of_the_centralised_fit() -> None:
     test = [data.x_test[:, :66], data.x_test[:, 66:]]
     shared, central = (
         LOSSES["logistic"].value(fit.decision_function(test), data.y_test).mean()
-        for fit in (model.solve(0.15, max_iter=30), pooled(model.problem))
+        for fit in (model.solve(rho=0.15, max_iter=30), pooled(model.problem))
     )
     assert central == pytest.approx(0.3241, abs=5e-5)  # scikit-learn's, rounded
     assert abs(shared - central) < 1e-4
@@ -48,6 +50,6 @@ def test_dense_columns_of_a9a_make_the_same_passes_as_sparse_ones() -> None:
     data = load_a9a()
     parts = [data.x_train[:, :66], data.x_train[:, 66:]]
     thin, dense = (
-        ADMMSharing(given, data.y_train).solve(0.15, max_iter=10) for given in (parts, [p.toarray() for p in parts])
+        ADMMSharing(given, data.y_train).solve(rho=0.15, max_iter=10) for given in (parts, [p.toarray() for p in parts])
     )
     assert dense.objective == pytest.approx(thin.objective, rel=1e-12)

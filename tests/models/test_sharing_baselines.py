@@ -28,7 +28,7 @@ def test_sgd_with_whole_batches_and_small_steps_ends_at_the_optimum(loss: str, p
     given = problem(loss, penalty, 2.0)
     found = sgd(given, step=10.0 if loss == "logistic" else 1.0, epochs=600, batch=200)  # below 2/curvature
     scheme = "averaged" if penalty == "l2" else "proximal_jacobi"
-    best = ADMMSharing(split(X, 3), Y, loss, penalty, 2.0).solve(scheme=scheme, max_iter=2000)
+    best = ADMMSharing(split(X, 3), Y, loss=loss, penalty=penalty, lam=2.0).solve(method=scheme, max_iter=2000)
     # Proximal gradient steps of a well-conditioned problem: linear convergence to rounding.
     assert found.history["objective"].iloc[-1] == pytest.approx(best.objective, rel=1e-9)
 
@@ -58,7 +58,7 @@ def test_sparse_and_dense_columns_take_the_same_steps() -> None:
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_scikit_learn_on_all_columns_is_the_optimum_of_sharing(loss: str) -> None:
-    shared = ADMMSharing(split(X, 3), Y, loss, lam=0.7).solve(tol=1e-10, max_iter=2000)
+    shared = ADMMSharing(split(X, 3), Y, loss=loss, lam=0.7).solve(tol=1e-10, max_iter=2000)
     found = pooled(problem(loss, lam=0.7))
     # A relative residual of 1e-10, gradients of a hundred, curvatures of a hundred.
     for x, other in zip(shared.coefficients, found.coefficients, strict=True):

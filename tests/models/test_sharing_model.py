@@ -49,35 +49,37 @@ class TestOptimum:
     @pytest.mark.parametrize("loss", [name for name, one in LOSSES.items() if one.convex and name != "hinge"])
     @pytest.mark.parametrize("penalty", ["l2", "l1", "elastic-net:1:0.3", "nonneg", "box:-0.2:0.3"])
     def test_proximal_jacobi_reaches_the_cone_programs_optimum(self, loss: str, penalty: str) -> None:
-        run = ADMMSharing(PARTS, Y, loss, penalty, lam=0.7).solve(scheme="proximal_jacobi", max_iter=1000)
+        run = ADMMSharing(PARTS, Y, loss=loss, penalty=penalty, lam=0.7).solve(method="proximal_jacobi", max_iter=1000)
         assert run.converged
         # CLARABEL's relative gap, 1e-9 or a little above.
         assert run.objective == pytest.approx(cone_optimum(loss, penalty, 0.7), rel=1e-8)
 
     def test_the_hinge_too(self) -> None:
-        run = ADMMSharing(PARTS, Y, "hinge").solve(max_iter=3000, tol=1e-7)
+        run = ADMMSharing(PARTS, Y, loss="hinge").solve(max_iter=3000, tol=1e-7)
         assert run.converged
         assert run.objective == pytest.approx(cone_optimum("hinge", "l2", 1.0), rel=1e-6)
 
     def test_a_penalty_without_an_exact_step_goes_to_a_solver(self) -> None:
-        run = ADMMSharing(PARTS, Y, "squared", "l1").solve(rho=2.0, tol=1e-6, max_iter=60)
+        run = ADMMSharing(PARTS, Y, loss="squared", penalty="l1").solve(rho=2.0, tol=1e-6, max_iter=60)
         assert run.converged
         assert set(run.history["engine"].dropna()) >= {"dcp", "closed_form"}
         assert run.objective == pytest.approx(cone_optimum("squared", "l1", 1.0), rel=1e-8)
 
     def test_a_group_penalty_drops_whole_groups(self) -> None:
         pairs = GroupLasso([[0, 1], [2]])
-        run = ADMMSharing(PARTS, Y, "squared", pairs, lam=15.0).solve(scheme="proximal_jacobi", max_iter=2000)
+        run = ADMMSharing(PARTS, Y, loss="squared", penalty=pairs, lam=15.0).solve(
+            method="proximal_jacobi", max_iter=2000
+        )
         assert run.converged
         zero = [float(np.abs(x[one]).max()) == 0.0 for x in run.coefficients for one in ([0, 1], [2])]
         assert any(zero)
         assert not all(zero)
 
     def test_a_ready_set_comes_on_top_of_the_penalty(self) -> None:
-        run = ADMMSharing(PARTS, Y, sets=["nonneg", None]).solve(scheme="proximal_jacobi", max_iter=1000)
+        run = ADMMSharing(PARTS, Y, sets=["nonneg", None]).solve(method="proximal_jacobi", max_iter=1000)
         assert run.converged
         assert run.coefficients[0].min() >= 0.0 > run.coefficients[1].min()
-        both = ADMMSharing(PARTS, Y, sets="nonneg").solve(scheme="proximal_jacobi", max_iter=1000)
+        both = ADMMSharing(PARTS, Y, sets="nonneg").solve(method="proximal_jacobi", max_iter=1000)
         assert both.objective == pytest.approx(cone_optimum("logistic", "l2", 1.0, within="nonneg"), rel=1e-8)
 
     def test_a_users_constraint_on_a_party_holds_and_the_run_is_optimal_for_it(self) -> None:
@@ -98,7 +100,7 @@ class TestOptimum:
 
     def test_dependent_columns_and_no_penalty_are_handled(self) -> None:
         doubled = [np.column_stack([PARTS[0], PARTS[0][:, 0]]), PARTS[1]]
-        run = ADMMSharing(doubled, Y, "squared", lam=0.0).solve(max_iter=2000)
+        run = ADMMSharing(doubled, Y, loss="squared", lam=0.0).solve(max_iter=2000)
         assert run.converged
         least = 0.5 * float(np.sum((X @ np.linalg.lstsq(X, Y, rcond=None)[0] - Y) ** 2))
         assert run.objective == pytest.approx(least, rel=1e-12)
@@ -113,8 +115,10 @@ class TestOptimum:
 
     @pytest.mark.parametrize(("penalty", "scheme"), [("l2", "averaged"), ("l1", "proximal_jacobi")])
     def test_a_party_whose_columns_are_zeros_adds_nothing(self, penalty: str, scheme: str) -> None:
-        both = ADMMSharing([0.0 * PARTS[0], PARTS[1]], Y, "squared", penalty).solve(scheme=scheme, max_iter=2000)
-        alone = ADMMSharing([PARTS[1]], Y, "squared", penalty).solve(scheme=scheme, max_iter=2000)
+        both = ADMMSharing([0.0 * PARTS[0], PARTS[1]], Y, loss="squared", penalty=penalty).solve(
+            method=scheme, max_iter=2000
+        )
+        alone = ADMMSharing([PARTS[1]], Y, loss="squared", penalty=penalty).solve(method=scheme, max_iter=2000)
         assert both.converged
         assert not both.coefficients[0].any()
         assert both.objective == pytest.approx(alone.objective, rel=1e-9)
@@ -122,7 +126,7 @@ class TestOptimum:
     def test_more_columns_than_samples_reach_the_pooled_optimum(self) -> None:
         wide = np.random.default_rng(5).normal(size=(20, 90))
         y = np.where(wide[:, 0] > 0.0, 1.0, -1.0)
-        run = ADMMSharing(split(wide, 3), y).solve(0.3, tol=1e-9)
+        run = ADMMSharing(split(wide, 3), y).solve(rho=0.3, tol=1e-9)
         # A relative residual of 1e-9, gradients of ten, curvature at least lam = 1.
         np.testing.assert_allclose(np.concatenate(run.coefficients), pooled(wide, y, "logistic"), atol=1e-7)
 
@@ -139,8 +143,8 @@ class TestCertificates:
 
     @pytest.mark.parametrize("penalty", ["l2", "l1", "nonneg"])
     def test_residuals_vanish_at_the_optimum_and_nowhere_near_it(self, penalty: str) -> None:
-        model = ADMMSharing(PARTS, Y, "smoothed-hinge", penalty)
-        run = model.solve(scheme="proximal_jacobi", tol=1e-9, max_iter=2000)
+        model = ADMMSharing(PARTS, Y, loss="smoothed-hinge", penalty=penalty)
+        run = model.solve(method="proximal_jacobi", tol=1e-9, max_iter=2000)
         assert run.kkt.largest <= 1e-9
         assert run.kkt.fit <= 1e-12  # y is the gradient at z after every pass
         moved = {**run.state, "x/0": run.state["x/0"] + np.array([0.1, 0.0, 0.0])}
@@ -151,12 +155,12 @@ class TestCertificates:
     @pytest.mark.parametrize("rho", [1e-12, 1e-3, 1e6])
     def test_the_gap_is_a_bound_at_a_penalty_that_leads_nowhere(self, rho: float) -> None:
         best = ADMMSharing(PARTS, Y).solve(tol=1e-11, max_iter=2000).objective
-        run = ADMMSharing(PARTS, Y).solve(rho, max_iter=3)
+        run = ADMMSharing(PARTS, Y).solve(rho=rho, max_iter=3)
         assert run.gap >= run.objective - best - 1e-12  # of values of forty, rounding
-        assert ADMMSharing(PARTS, Y).solve(1e-300, max_iter=3).gap >= 0.0
+        assert ADMMSharing(PARTS, Y).solve(rho=1e-300, max_iter=3).gap >= 0.0
 
     def test_a_kink_of_the_loss_has_a_whole_interval_of_slopes(self) -> None:
-        run = ADMMSharing(PARTS, Y, "hinge").solve(max_iter=3000, tol=1e-7)
+        run = ADMMSharing(PARTS, Y, loss="hinge").solve(max_iter=3000, tol=1e-7)
         assert (np.abs(Y * run.state["z"] - 1.0) < 1e-12).any()
         assert run.kkt.fit <= 1e-10
 
@@ -166,7 +170,7 @@ class TestCertificates:
         report.raise_if_failed()
 
     def test_certify_leaves_out_a_centre_block_without_a_cone_program(self) -> None:
-        report = ADMMSharing(PARTS, Y, "sigmoid").solve(max_iter=20).certify(("CLARABEL",))
+        report = ADMMSharing(PARTS, Y, loss="sigmoid").solve(max_iter=20).certify(("CLARABEL",))
         assert set(report.table["case"]) == {"x/0", "x/1"}
 
     def test_example_cases_are_right(self) -> None:
@@ -188,7 +192,7 @@ class TestPrediction:
         assert (run.predict(parts) == peer.predict(other)).all()
 
     def test_a_residual_loss_predicts_numbers_and_no_probability(self) -> None:
-        run = ADMMSharing(PARTS, Y, "squared").solve()
+        run = ADMMSharing(PARTS, Y, loss="squared").solve()
         assert run.predict(PARTS) == pytest.approx(X @ pooled(X, Y, "squared"), abs=1e-6)
         with pytest.raises(ModelError, match="gives no probabilities"):
             run.predict_proba(PARTS)
@@ -228,15 +232,15 @@ class TestRun:
         assert not run.converged
 
     def test_the_printed_scheme_warns_below_its_bound_and_only_there(self) -> None:
-        model = ADMMSharing(PARTS, Y, "squared")
+        model = ADMMSharing(PARTS, Y, loss="squared")
         with pytest.warns(NoGuaranteeWarning, match="1.5 M L = 3"):
-            model.solve(rho=2.9, scheme="printed", max_iter=2)
+            model.solve(rho=2.9, method="printed", max_iter=2)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            model.solve(rho=3.0, scheme="printed", max_iter=2)
+            model.solve(rho=3.0, method="printed", max_iter=2)
             model.solve(rho=0.1, max_iter=2)
         with pytest.warns(NoGuaranteeWarning, match="a smooth loss"):
-            ADMMSharing(PARTS, Y, "hinge").solve(rho=50.0, scheme="printed", max_iter=2)
+            ADMMSharing(PARTS, Y, loss="hinge").solve(rho=50.0, method="printed", max_iter=2)
 
 
 class TestAssumptions:
@@ -244,7 +248,7 @@ class TestAssumptions:
 
     def test_measured_numbers_are_those_of_the_columns(self) -> None:
         model = ADMMSharing(PARTS, Y, lam=0.7)
-        table = model.check_assumptions(2.0).table
+        table = model.check_assumptions(rho=2.0).table
         squares = [np.linalg.svd(part, compute_uv=False) ** 2 for part in PARTS]
         for part in squares:
             assert f"{0.7 + 2.0 * part[-1]:.4g}" in table.at["1.2b the x steps descend", "measured"]
@@ -254,19 +258,19 @@ class TestAssumptions:
 
     def test_unit_rows_and_dependent_columns_are_seen(self) -> None:
         rows = [part / np.linalg.norm(part, axis=1, keepdims=True) for part in PARTS]
-        assert ADMMSharing(rows, Y).check_assumptions(1.0).table.at["2.3 rows of norm 1", "holds"]
+        assert ADMMSharing(rows, Y).check_assumptions(rho=1.0).table.at["2.3 rows of norm 1", "holds"]
         doubled = [PARTS[0][:, [0, 0]], PARTS[1]]
-        table = ADMMSharing(doubled, Y).check_assumptions(1.0).table
+        table = ADMMSharing(doubled, Y).check_assumptions(rho=1.0).table
         assert table.at["1.1 full column rank", "measured"] == "1 of 2, 3 of 3"
         assert table.at["1.1 full column rank", "right_holds"]
 
     def test_the_right_condition_stands_beside_the_printed_one(self) -> None:
         model = ADMMSharing(split(X, 3), Y)
-        printed = model.check_assumptions(5.0).table
+        printed = model.check_assumptions(rho=5.0).table
         assert printed.at["1.2b the x steps descend", "holds"] != printed.at["1.2b the x steps descend", "right_holds"]
-        averaged = model.check_assumptions(5.0, scheme="averaged").table
+        averaged = model.check_assumptions(rho=5.0, method="averaged").table
         assert averaged["right_holds"].all()
-        assert "1.1 smooth loss" in str(model.check_assumptions(5.0))
+        assert "1.1 smooth loss" in str(model.check_assumptions(rho=5.0))
 
 
 @pytest.mark.parametrize(
@@ -317,10 +321,10 @@ def test_a_bad_model_is_refused(arguments: dict[str, object], message: str) -> N
     ("options", "message"),
     [
         ({"rho": 0.0}, "rho=0.0"),
-        ({"scheme": "jacobi"}, "scheme='jacobi' is not a scheme"),
+        ({"method": "jacobi"}, "method='jacobi' is not known"),
         ({"max_iter": 0}, "max_iter=0"),
         ({"tol": -1.0}, "tol=-1.0"),
-        ({"accelerate": "nesterov"}, "not an acceleration"),
+        ({"accelerate": "nesterov"}, "is not known"),
         ({"accelerate": "anderson", "adapt_rho": True}, "adapt_rho=False"),
         ({"engine": "exact"}, "engine='exact'"),
         ({"callback": 3}, "callback=3"),
@@ -333,7 +337,7 @@ def test_bad_options_are_refused(options: dict[str, object], message: str) -> No
 
 def test_a_non_convex_loss_needs_a_penalty_above_its_curvature() -> None:
     with pytest.raises(ModelError, match=r"choose rho > 0\.1925"):  # 2 / (6 sqrt 3)
-        ADMMSharing(PARTS, Y, "sigmoid").solve(rho=0.1)
+        ADMMSharing(PARTS, Y, loss="sigmoid").solve(rho=0.1)
 
 
 def test_a_constraint_on_no_party_or_that_is_no_constraint_is_refused() -> None:

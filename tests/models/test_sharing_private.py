@@ -115,7 +115,7 @@ def test_the_bound_of_a_release_is_that_of_the_target_its_party_really_has() -> 
     """The share that a party computes in a pass is H a of the very target that its noise was scaled for."""
     given = model()
     kappa = 5.0 / 0.4
-    release = mechanism.ShareRelease(0.3, "row", (1.0, 1.0), (kappa, kappa), clip_entries=2.0)
+    release = mechanism.ShareRelease(0.3, "replace-one", (1.0, 1.0), (kappa, kappa), clip_entries=2.0)
     for name in ("averaged", "gauss_seidel", "printed"):
         scheme = scheme_named(name)
         loop = mechanism.private_passes(given.problem, scheme, given.factors, (), release, 3)
@@ -145,7 +145,7 @@ def test_bounds_of_any_size_give_a_finite_sensitivity() -> None:
 
 def test_clipping_a_share_moves_no_two_shares_apart() -> None:
     rng = np.random.default_rng(3)
-    release = mechanism.ShareRelease(1.0, "row", (1.0,), (1.0,), clip=2.0, clip_entries=0.7)
+    release = mechanism.ShareRelease(1.0, "replace-one", (1.0,), (1.0,), clip=2.0, clip_entries=0.7)
     for _ in range(2000):
         one, other = rng.normal(size=(2, 6)) * 10 ** rng.uniform(-1, 1)
         inside = release.clipped(one), release.clipped(other)
@@ -158,14 +158,16 @@ def test_clipping_a_share_moves_no_two_shares_apart() -> None:
 def test_a_budget_without_end_gives_the_fit_without_privacy(scheme: str) -> None:
     given = model()
     exact = given.solve(tol=1e-10)
-    private = given.solve_private(1e10, 1e-5, 400, scheme, row_bound=1.0, clip_entries=100.0, rho=0.5, noise_seed=0)
+    private = given.solve_private(
+        epsilon=1e10, delta=1e-5, max_iter=400, method=scheme, row_bound=1.0, clip_entries=100.0, rho=0.5, noise_seed=0
+    )
     # The mean over the passes forgets the first ones as 1/passes.
     assert np.allclose(np.concatenate(private.coefficients), np.concatenate(exact.coefficients), atol=0.02)
     assert private.predict_proba(unit_rows()[0]) == pytest.approx(exact.predict_proba(unit_rows()[0]), abs=0.01)
 
 
 def test_a_run_spends_its_budget_exactly_and_no_more() -> None:
-    run = model().solve_private(1.0, 1e-5, 5, row_bound=1.0)
+    run = model().solve_private(epsilon=1.0, delta=1e-5, max_iter=5, row_bound=1.0)
     assert run.accounting.delta == 1e-5
     assert 1.0 - 1e-6 < run.accounting.epsilon <= 1.0
     assert len(run.ledger) == run.accounting.releases == 10
@@ -176,19 +178,19 @@ def test_a_run_spends_its_budget_exactly_and_no_more() -> None:
 @pytest.mark.parametrize("parties", [2, 3, 6])
 def test_a_row_over_all_parties_costs_the_root_of_their_number_times_the_mu_of_one(parties: int) -> None:
     over_all, one = (
-        model(parties).solve_private(1.0, 1e-5, 3, adjacency=adjacency, row_bound=1.0)
-        for adjacency in ("row", "party-row")
+        model(parties).solve_private(epsilon=1.0, delta=1e-5, max_iter=3, adjacency=adjacency, row_bound=1.0)
+        for adjacency in ("replace-one", "party-row")
     )
     assert one.ledger[0].mu == pytest.approx(np.sqrt(parties) * over_all.ledger[0].mu)
     ledger = [replace(entry, touches=EVERYONE) for entry in one.ledger]
-    same_noise = spending.spent(ledger, 1e-5, "row", neighbours="")
+    same_noise = spending.spent(ledger, 1e-5, "replace-one", neighbours="")
     assert same_noise.mu == pytest.approx(np.sqrt(parties) * one.accounting.mu)
     assert same_noise.epsilon > 1.0 >= one.accounting.epsilon
 
 
 def test_an_audit_cannot_refute_the_guarantee_but_does_refute_a_fifth_of_it() -> None:
     """A row that moves its release by most of the bound; all else is fixed, and only the release is looked at."""
-    release = mechanism.ShareRelease(gaussian_mu(1.0, 1e-3), "row", (1.0,), (0.1,), shrink=False)
+    release = mechanism.ShareRelease(gaussian_mu(1.0, 1e-3), "replace-one", (1.0,), (0.1,), shrink=False)
 
     def at_its_release(row: float) -> tuple[Draw, Values]:
         given = ADMMSharing([np.array([[row], [1.0]])], np.array([1.0, -1.0]), lam=0.05)
@@ -214,7 +216,7 @@ def test_an_audit_cannot_refute_the_guarantee_but_does_refute_a_fifth_of_it() ->
 
 
 def test_public_steps_see_no_share_and_history_holds_only_what_was_released() -> None:
-    run = model().solve_private(1.0, 1e-5, 3, row_bound=1.0)
+    run = model().solve_private(epsilon=1.0, delta=1e-5, max_iter=3, row_bound=1.0)
     figures = set(run.history.columns) - {"iteration", "block", "seconds", "engine", "solver", "status"}
     assert figures == {"gap", *(f"{name} {m}" for name in ("noise", "sensitivity", "kept") for m in (0, 1))}
     assert not any(name.startswith(("x/", "share/", "mean/")) for name in run.released)
@@ -222,7 +224,9 @@ def test_public_steps_see_no_share_and_history_holds_only_what_was_released() ->
 
 def test_a_seeded_run_repeats_and_says_that_its_guarantee_hangs_on_the_seed() -> None:
     with pytest.warns(PrivacyWarning, match="noise_seed"):
-        runs = [model().solve_private(1.0, 1e-5, 2, row_bound=1.0, noise_seed=7) for _ in range(2)]
+        runs = [
+            model().solve_private(epsilon=1.0, delta=1e-5, max_iter=2, row_bound=1.0, noise_seed=7) for _ in range(2)
+        ]
     assert np.array_equal(runs[0].coefficients[0], runs[1].coefficients[0])
     assert not runs[0].accounting.secure
     assert any("seed" in line for line in runs[0].warnings)
@@ -245,13 +249,13 @@ def test_shrinking_keeps_a_clear_share_and_forgets_a_drowned_one() -> None:
 
 def test_shared_labels_are_read_off_every_broadcast_without_a_miss() -> None:
     given = model()
-    release = mechanism.ShareRelease(0.01, "row", (1.0, 1.0), (12.5, 12.5))
+    release = mechanism.ShareRelease(0.01, "replace-one", (1.0, 1.0), (12.5, 12.5))
     loop = mechanism.private_passes(given.problem, scheme_named("averaged"), given.factors, (), release, 1)
     state = mechanism.initial_state(given.problem, 0.4)
     for step in loop.body.steps[:2]:  # type: ignore[union-attr]
         state = run_schedule(step, state, Context(ClosedForm()))
     assert np.array_equal(labels.recovered(state["y"][0]), given.problem.y)
-    run = given.solve_private(1.0, 1e-6, 3, row_bound=1.0, noise_seed=0)
+    run = given.solve_private(epsilon=1.0, delta=1e-6, max_iter=3, row_bound=1.0, noise_seed=0)
     said = np.abs(run.released["y"]) > 1e-9  # below, a confident prediction's y is rounding
     assert said.sum() > 20
     assert np.array_equal(labels.recovered(run.released["y"])[said], given.problem.y[said])
@@ -260,7 +264,9 @@ def test_shared_labels_are_read_off_every_broadcast_without_a_miss() -> None:
 
 def test_held_labels_are_recovered_no_better_than_their_epsilon_allows() -> None:
     parts, y = unit_rows(4000)
-    run = ADMMSharing(parts, y, lam=5.0).solve_private(1.0, 1e-6, 4, row_bound=1.0, labels="held")
+    run = ADMMSharing(parts, y, lam=5.0).solve_private(
+        epsilon=1.0, delta=1e-6, max_iter=4, row_bound=1.0, labels="held"
+    )
     hits = np.mean(labels.recovered(run.released["y"]) == y)
     expected = 1.0 - labels.flip_probability(0.5)
     assert abs(hits - expected) < 5.0 * np.sqrt(0.25 / 4000)  # five standard errors
@@ -268,7 +274,7 @@ def test_held_labels_are_recovered_no_better_than_their_epsilon_allows() -> None
 
 
 def test_held_labels_cost_half_of_epsilon_once_and_stand_in_the_accounting() -> None:
-    run = model().solve_private(1.0, 1e-5, 4, row_bound=1.0, labels="held")
+    run = model().solve_private(epsilon=1.0, delta=1e-5, max_iter=4, row_bound=1.0, labels="held")
     assert run.ledger[0].step == labels.LABELS
     assert sum(entry.step == labels.LABELS for entry in run.ledger) == 1
     assert 1.0 - 1e-6 < run.accounting.epsilon <= 1.0
@@ -300,12 +306,12 @@ def test_the_corrected_loss_is_unbiased_over_flips_and_its_z_step_exact() -> Non
 def test_every_relation_runs_and_says_what_a_neighbour_is() -> None:
     given = model()
     for adjacency, options in {
-        "row": {"row_bound": 1.0},
+        "replace-one": {"row_bound": 1.0},
         "party-row": {"row_bound": (1.0, 1.0)},
         "column": {"column_bound": 20.0},
         "cell": {"cell_bound": 1.0},
     }.items():
-        run = given.solve_private(1.0, 1e-5, 2, adjacency=adjacency, **options)
+        run = given.solve_private(epsilon=1.0, delta=1e-5, max_iter=2, adjacency=adjacency, **options)
         assert run.accounting.epsilon <= 1.0
         assert ("column" if adjacency == "column" else "entry" if adjacency == "cell" else "row") in (
             run.accounting.neighbours
@@ -316,10 +322,11 @@ def test_sparse_columns_are_bounded_as_dense_ones() -> None:
     parts, y = unit_rows()
     given = ADMMSharing([sparse.csr_array(part) for part in parts], y, lam=5.0)
     dense, thin = (
-        one.solve_private(1.0, 1e-5, 2, row_bound=1.0, noise_seed=1).coefficients[0] for one in (model(), given)
+        one.solve_private(epsilon=1.0, delta=1e-5, max_iter=2, row_bound=1.0, noise_seed=1).coefficients[0]
+        for one in (model(), given)
     )
     assert np.allclose(dense, thin, atol=1e-10)
-    for adjacency, limit in (("row", 0.3), ("column", 2.0), ("cell", 0.2)):
+    for adjacency, limit in (("replace-one", 0.3), ("column", 2.0), ("cell", 0.2)):
         both = [bounds.within(one.problem, adjacency, (limit, limit), clip_data=True) for one in (model(), given)]
         for full, part in zip(*both, strict=True):
             assert np.allclose(full, part.toarray(), atol=1e-12)  # type: ignore[union-attr]
@@ -327,10 +334,10 @@ def test_sparse_columns_are_bounded_as_dense_ones() -> None:
 
 def test_data_beyond_the_bound_are_refused_unless_clipping_was_asked_for() -> None:
     with pytest.raises(PrivacyError, match=r"row_bound=0.4 does not hold: parts\[0\]"):
-        model().solve_private(1.0, 1e-5, row_bound=0.4)
-    run = model().solve_private(1.0, 1e-5, row_bound=0.4, clip_data=True)
+        model().solve_private(epsilon=1.0, delta=1e-5, row_bound=0.4)
+    run = model().solve_private(epsilon=1.0, delta=1e-5, row_bound=0.4, clip_data=True)
     assert run.settings.clip_data
-    for adjacency, size in (("row", 1), ("column", 0)):
+    for adjacency, size in (("replace-one", 1), ("column", 0)):
         clipped = bounds.within(model().problem, adjacency, (0.4, 0.4), clip_data=True)
         assert max(np.linalg.norm(part, axis=size).max() for part in clipped) <= 0.4 + 1e-12  # type: ignore[arg-type]
 
@@ -339,7 +346,9 @@ def test_what_rounding_lets_beyond_a_bound_is_within_the_margin_of_the_budget() 
     # Noise for (1 + ROUNDING) times the sensitivity is asked for; gaussian_mu leaves room for more than its square.
     assert gaussian_delta(1.0, (1.0 + bounds.ROUNDING) ** 2 * gaussian_mu(1.0, 1e-5)) <= 1e-5
     with pytest.raises(PrivacyError, match="does not hold"):
-        bounds.within(ADMMSharing([np.full((2, 1), 1.0 + 1e-11)], np.array([0, 1])).problem, "row", (1.0,), False)
+        bounds.within(
+            ADMMSharing([np.full((2, 1), 1.0 + 1e-11)], np.array([0, 1])).problem, "replace-one", (1.0,), False
+        )
 
 
 def test_an_entry_stored_in_several_parts_is_bounded_as_their_sum() -> None:
@@ -368,10 +377,10 @@ def test_an_entry_stored_in_several_parts_is_bounded_as_their_sum() -> None:
         ({"row_bound": float("inf")}, "no public bound"),
         ({"row_bound": -1.0}, "no public bound"),
         ({"row_bound": (1.0, 1.0, 1.0)}, "one for each party"),
-        ({"adjacency": "rows"}, "did you mean 'row'"),
+        ({"adjacency": "party"}, "did you mean 'party-row'"),
         ({"adjacency": "column"}, "says nothing for adjacency='column'"),
-        ({"cell_bound": 1.0}, "says nothing for adjacency='row'"),
-        ({"scheme": "proximal_jacobi"}, "Pass clip"),
+        ({"cell_bound": 1.0}, "says nothing for adjacency='replace-one'"),
+        ({"method": "proximal_jacobi"}, "Pass clip"),
         ({"clip": 0.0}, "clip=0.0"),
         ({"clip_entries": float("inf")}, "clip_entries=inf"),
         ({"labels": "hidden"}, "labels='hidden'"),
@@ -390,35 +399,37 @@ def test_a_penalty_without_a_bound_needs_a_clip_and_runs_with_one() -> None:
     ruled = model(lam=1e5).constrain("sum", lambda x: x[0] >= 0.0)  # as a ridge step it would hardly move
     for given in (model(penalty="l1"), model(lam=0.0), ruled):
         with pytest.raises(PrivacyError, match="Pass clip"):
-            given.solve_private(1.0, 1e-5, row_bound=1.0)
+            given.solve_private(epsilon=1.0, delta=1e-5, row_bound=1.0)
         for options in ({}, {"row_bound": 1.0}):  # the bound of the ridge step is not that of these steps
-            run = given.solve_private(1.0, 1e-5, 2, clip=0.3, **options)
+            run = given.solve_private(epsilon=1.0, delta=1e-5, max_iter=2, clip=0.3, **options)
             assert run.released["sensitivity/0"] == pytest.approx(0.6)
 
 
 def test_labels_that_are_numbers_cannot_be_held() -> None:
     parts, y = unit_rows()
     with pytest.raises(PrivacyError, match="two classes"):
-        ADMMSharing(parts, y, "squared", lam=5.0).solve_private(1.0, 1e-5, row_bound=1.0, labels="held")
+        ADMMSharing(parts, y, loss="squared", lam=5.0).solve_private(
+            epsilon=1.0, delta=1e-5, row_bound=1.0, labels="held"
+        )
 
 
 def test_a_loss_that_is_not_convex_keeps_its_own_condition_on_rho() -> None:
     parts, y = unit_rows()
-    given = ADMMSharing(parts, y, "sigmoid", lam=5.0)
+    given = ADMMSharing(parts, y, loss="sigmoid", lam=5.0)
     with pytest.raises(ModelError, match="too small"):
-        given.solve_private(1.0, 1e-5, row_bound=1.0, rho=1e-3)
-    assert given.solve_private(1.0, 1e-5, 2, row_bound=1.0).accounting.epsilon <= 1.0
+        given.solve_private(epsilon=1.0, delta=1e-5, row_bound=1.0, rho=1e-3)
+    assert given.solve_private(epsilon=1.0, delta=1e-5, max_iter=2, row_bound=1.0).accounting.epsilon <= 1.0
 
 
 def test_a_callback_that_ends_the_run_leaves_the_accounting_of_what_was_released() -> None:
-    run = model().solve_private(1.0, 1e-5, 5, row_bound=1.0, callback=lambda *each: each[1] == 2)
+    run = model().solve_private(epsilon=1.0, delta=1e-5, max_iter=5, row_bound=1.0, callback=lambda *each: each[1] == 2)
     assert run.interrupted
     assert run.accounting.releases == 4
     assert run.accounting.epsilon < 0.7
 
 
 def test_spending_counts_the_releases_of_one_party_for_a_change_within_one() -> None:
-    for adjacency, count in (("row", 12), ("party-row", 4), ("column", 4), ("cell", 4)):
+    for adjacency, count in (("replace-one", 12), ("party-row", 4), ("column", 4), ("cell", 4)):
         release = mechanism.ShareRelease(0.1, adjacency, (1.0,) * 3, (1.0,) * 3)
         ledger = [release.entry(m) for _ in range(4) for m in range(3)]
         found = spending.spent(ledger, 1e-5, adjacency, neighbours="")
@@ -439,7 +450,10 @@ def a9a_scores(epsilon: float, **options: object) -> tuple[float, float]:
         return log_loss(data.y_test, likely), roc_auc_score(data.y_test, likely)
 
     limits = (np.sqrt(8.0), np.sqrt(6.0))  # of adult.names: 7 or 8 and 5 or 6 features stand for one person
-    runs = [given.solve_private(epsilon, 1e-6, row_bound=limits, noise_seed=seed, **options) for seed in range(5)]
+    runs = [
+        given.solve_private(epsilon=epsilon, delta=1e-6, row_bound=limits, noise_seed=seed, **options)
+        for seed in range(5)
+    ]
     loss, auc = np.mean([score(run) for run in runs], axis=0)
     return float(loss), float(auc)
 

@@ -94,9 +94,9 @@ def test_averaging_is_the_proximal_jacobi_scheme_held_by_the_parties_own_squares
 @pytest.mark.parametrize("loss", ["logistic", "squared", "huber", "smoothed-hinge"])
 def test_anderson_and_the_plain_scheme_end_at_the_same_point(loss: str, scheme: str) -> None:
     x, y = columns(60, 6)
-    model = ADMMSharing(split(x, 2), y, loss)
-    fast = model.solve(0.5, scheme)
-    slow = model.solve(0.5, scheme, accelerate="none", max_iter=5000)
+    model = ADMMSharing(split(x, 2), y, loss=loss)
+    fast = model.solve(rho=0.5, method=scheme)
+    slow = model.solve(rho=0.5, method=scheme, accelerate="none", max_iter=5000)
     assert fast.converged
     assert slow.converged
     assert fast.iterations < slow.iterations
@@ -137,8 +137,8 @@ def test_residual_balancing_leads_from_a_bad_rho_to_the_optimum() -> None:
     x, y = columns()
     model = ADMMSharing(split(x, 3), y)
     for bad in (1e-3, 100.0):
-        plain = model.solve(bad, accelerate="none", max_iter=300, tol=1e-6)
-        balanced = model.solve(bad, adapt_rho=True, max_iter=300, tol=1e-6)
+        plain = model.solve(rho=bad, accelerate="none", max_iter=300, tol=1e-6)
+        balanced = model.solve(rho=bad, adapt_rho=True, max_iter=300, tol=1e-6)
         assert balanced.converged
         assert not plain.converged
         assert balanced.history["rho"].dropna().nunique() > 2
@@ -189,7 +189,7 @@ class TestNonConvex:
 
 def test_a_non_convex_run_records_the_lagrangian_and_v() -> None:
     x, y = columns(60, 6)
-    run_of = ADMMSharing(split(x, 2), y, "sigmoid").solve(1.0, max_iter=100)
+    run_of = ADMMSharing(split(x, 2), y, loss="sigmoid").solve(rho=1.0, max_iter=100)
     recorded = run_of.history.dropna(subset=["V"])
     assert len(recorded) == run_of.iterations
     assert recorded["V"].iloc[-1] < 1e-3 * recorded["V"].iloc[1]
@@ -206,6 +206,6 @@ def test_where_three_parties_step_at_once_unheld_nothing_says_that_the_lagrangia
 @pytest.mark.parametrize("scheme", EVERY)
 def test_one_party_alone_reaches_the_optimum_in_every_scheme(scheme: str) -> None:
     x, y = columns(60, 6)
-    found = ADMMSharing([x], y).solve(0.8, scheme, tol=1e-9, accelerate="none", max_iter=2000)
+    found = ADMMSharing([x], y).solve(rho=0.8, method=scheme, tol=1e-9, accelerate="none", max_iter=2000)
     # A relative residual of 1e-9, gradients of ten.
     np.testing.assert_allclose(found.coefficients[0], pooled(x, y, "logistic"), atol=1e-7)

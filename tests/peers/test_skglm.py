@@ -36,7 +36,7 @@ def theirs(model: ISTDP) -> Array:
 
 def posed(kind: str, rho: float, seed: int, share: float = 0.3) -> ISTDP:
     x, y, _ = correlated(200, 400, rho, seed, kind)
-    model = ISTDP(x, y, kind, MCP(1.0))
+    model = ISTDP(x, y, loss=kind, penalty=MCP(1.0))
     return model.with_penalty(MCP(share * model.lambda_max, 3.0))
 
 

@@ -71,7 +71,7 @@ def test_a_vertical_fit_is_the_pooled_one_of_scikit_learn_intercept_included(lam
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_an_intercept_beside_a_penalty_that_is_no_square_is_free_of_it() -> None:
-    model = VerticalLogisticRegression(2, penalty="nonneg", lam=0.1, max_iter=200, scheme="proximal_jacobi")
+    model = VerticalLogisticRegression(2, penalty="nonneg", lam=0.1, max_iter=200, method="proximal_jacobi")
     shifted = np.where(X[:, 0] > 0.9, "yes", "no")  # wants a negative intercept
     model.fit(X, shifted)
     assert model.intercept_[0] < -1.0
@@ -82,14 +82,16 @@ def test_a_sparse_matrix_fits_as_its_dense_one_does() -> None:
     dense, sparse = (VerticalLogisticRegression(tol=1e-9).fit(rows, Y) for rows in (X, sp.csr_array(X)))
     np.testing.assert_allclose(dense.coef_, sparse.coef_, atol=1e-7)
     with pytest.warns(PrivacyWarning):
-        both = [PrivateSparseLogisticRegression("l1:0.01", noise_seed=1).fit(r, Y) for r in (X, sp.csr_array(X))]
+        both = [
+            PrivateSparseLogisticRegression(penalty="l1:0.01", noise_seed=1).fit(r, Y) for r in (X, sp.csr_array(X))
+        ]
     np.testing.assert_allclose(both[0].coef_, both[1].coef_, atol=1e-9)
 
 
 def test_both_work_in_a_pipeline_a_grid_search_a_clone_and_a_pickle() -> None:
     for model, name in (
         (VerticalLogisticRegression(), "lam"),
-        (PrivateSparseLogisticRegression("l1:0.01", epsilon=50.0), "epsilon"),
+        (PrivateSparseLogisticRegression(penalty="l1:0.01", epsilon=50.0), "epsilon"),
     ):
         search = GridSearchCV(
             make_pipeline(StandardScaler(), model), {f"{type(model).__name__.lower()}__{name}": [9.0]}

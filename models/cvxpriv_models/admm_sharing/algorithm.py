@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep
 from cvxpriv.schedules.stopping import Below
 
 from . import balancing, kkt, lagrangian
-from .anderson import Anderson
 from .blocks import centre, dual, party, total_share
 from .factor import Factor
+from .packing import MEMORY, CoefficientsAndArgument
 from .problem import Problem
 from .schemes import Scheme
 
 __all__ = [
     "LOOP",
     "Constraints",
+    "Posed",
     "blocks",
     "initial_state",
     "measure",
@@ -36,6 +39,17 @@ LOOP = "pass"
 
 #: (party, name, constraint) of every constraint that a user added.
 Constraints = tuple[tuple[int, str, Constraint], ...]
+
+
+class Posed(Protocol):
+    """A model as the algorithm sees it."""
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def factors(self) -> tuple[Factor, ...]: ...
+    @property
+    def constraints(self) -> Constraints: ...
 
 
 def one_pass(
@@ -74,7 +88,7 @@ def schedule(
         stop=Below("kkt", tol),
         limit=limit,
         measure=measure(problem, scheme, factors, constraints),
-        accelerate=Anderson(problem, scheme, factors) if accelerate else None,
+        accelerate=Anderson(CoefficientsAndArgument(problem, scheme, factors), MEMORY) if accelerate else None,
         name=LOOP,
     )
 
@@ -95,12 +109,17 @@ def constrained(block: Block, m: int, constraints: Constraints) -> Block:
     return block
 
 
-def initial_state(problem: Problem, rho: float) -> dict[str, Array]:
-    """Return the paper's start, x = z = y = 0, and the penalty."""
+def initial_state(problem: Problem, rho: float, coefficients: Array | None = None) -> dict[str, Array]:
+    """Return the start z = S and y = 0 at given coefficients, (d_1 + ... + d_M,), and the penalty.
+
+    None is the paper's start, x = z = y = 0.
+    """
     zeros = np.zeros((1, problem.samples))
-    shares = {f"v/{m}": zeros for m in range(problem.parties)}
-    coefficients = {f"x/{m}": np.zeros((1, part.shape[1])) for m, part in enumerate(problem.parts)}
-    return {**coefficients, **shares, "z": zeros, "y": zeros, "rho": np.array([rho]), "passes": np.zeros(1)}
+    x = problem.split(np.zeros(problem.columns) if coefficients is None else coefficients)
+    shares = [part @ own for part, own in zip(problem.parts, x, strict=True)]
+    state = {f"x/{m}": own[None] for m, own in enumerate(x)}
+    state |= {f"v/{m}": np.asarray(share)[None] for m, share in enumerate(shares)}
+    return {**state, "z": np.sum(shares, axis=0)[None], "y": zeros, "rho": np.array([rho]), "passes": np.zeros(1)}
 
 
 def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints = ()) -> Measure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from cvxpriv.errors import ModelError, NoGuaranteeWarning
 from cvxpriv.penalties.box import bounded
 
 from .factor import Factor
@@ -16,7 +18,7 @@ from .lagrangian import descent
 from .problem import Part, Problem
 from .schemes import Scheme
 
-__all__ = ["Assumptions", "check"]
+__all__ = ["Assumptions", "check", "require_guarantee"]
 
 #: How far a row's norm may be from 1 by rounding.
 ROUNDING = 1e-9
@@ -64,6 +66,33 @@ def check(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rho: floa
     """Return the table of assumptions."""
     rows = (*_smoothness(problem, factors), *_penalty(problem, scheme, factors, rho), *_regularity(problem))
     return Assumptions(rows, scheme.name, rho)
+
+
+def require_guarantee(problem: Problem, scheme: Scheme, rho: float) -> None:
+    """Refuse a penalty with which the z step has several minima; warn where a scheme may diverge.
+
+    Raises
+    ------
+    ModelError
+        The loss is not convex and the penalty too small.
+    """
+    r = float(scheme.weight(np.asarray(rho), problem.parties))
+    bend = _smoothness_of(problem)
+    if not problem.loss.convex and r <= bend:
+        least = scheme.rho(bend, problem.parties)
+        raise ModelError(
+            f"rho={rho:g} is too small for loss {problem.loss.name!r}, whose z step then has several minima: "
+            f"choose rho > {least:.4g}"
+        )
+    if scheme.name == "printed" and not r >= 1.5 * problem.parties * bend:
+        bound = 1.5 * problem.parties * bend
+        need = f"rho >= 1.5 M L = {bound:.4g}" if bend < float("inf") else "a smooth loss"
+        warnings.warn(
+            f"method='printed' with rho={rho:g} may diverge: it needs {need}; method='averaged' converges for "
+            "every rho",
+            NoGuaranteeWarning,
+            stacklevel=4,
+        )
 
 
 def _smoothness(problem: Problem, factors: Sequence[Factor]) -> list[Row]:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy import sparse
 
 from cvxpriv.errors import PrivacyError, suggest
 from cvxpriv.numerics.arrays import Array
 
+from .options import Bound
 from .problem import Part, Problem
 
 __all__ = ["ADJACENCIES", "neighbours", "public_bounds", "within"]
 
 #: Relation to (the bound that it goes with, what one neighbour changes).
 ADJACENCIES = {
-    "row": ("row_bound", "one person's row replaced in all {parties} parties, each part of norm at most {bound}"),
+    "replace-one": (
+        "row_bound",
+        "one person's row replaced in all {parties} parties, each part of norm at most {bound}",
+    ),
     "party-row": ("row_bound", "one person's row replaced in one party, of norm at most {bound}"),
     "column": ("column_bound", "one column of one party replaced, of norm at most {bound}"),
     "cell": ("cell_bound", "one entry of one party replaced, of absolute value at most {bound}"),
 }
-
-Bound = float | Sequence[float] | None
 
 #: How far beyond a bound rounding may leave a norm: within the margin of `gaussian_mu`, so that the budget covers it.
 ROUNDING = 1e-12

@@ -19,8 +19,6 @@ from cvxpriv.privacy import Accounting
 from .intercept import bounds_with_ones, model_with_intercept
 from .model import ADMMSharing
 from .problem import Part
-from .rho import default_rho
-from .schemes import scheme_named
 
 __all__ = ["VerticalLogisticRegression"]
 
@@ -41,18 +39,18 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         `l2` (half the square), `l1`, `elastic-net:<weight>:<ratio>`, ...: see `ADMMSharing`.
     rho : float, optional
         The penalty of ADMM; None is a good one, or with `epsilon` the one that suits noise.
-    scheme : str
+    method : str, optional
         See `ADMMSharing.solve`.
     max_iter, tol
-        Most passes, and the relative KKT residual to reach; a private fit has `epochs` passes.
+        Most passes, and the relative KKT residual to reach. A private fit has `max_iter` passes, four unless named.
     fit_intercept : bool
         Without privacy it is as good as not penalised; with `epsilon` it is, as a coefficient of the first party: see
         `intercept`.
     epsilon : float, optional
         None: no privacy. Else what parties send each other is (epsilon, delta)-private. **Coefficients and predictions
         are not**: each party's coefficients stay with it, see `warnings_`.
-    delta, epochs, adjacency, clip, clip_entries, labels, noise_seed
-        See `ADMMSharing.solve_private`; `adjacency` is `row` or `party-row`.
+    delta, adjacency, clip, clip_entries, labels, noise_seed
+        See `ADMMSharing.solve_private`; `adjacency` is `replace-one` or `party-row`.
     row_bound : float or one a group, optional
         A public bound of the norm of a group's part of any row. Needed with `epsilon`, unless `clip` is given.
 
@@ -88,14 +86,13 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         lam: float = 1.0,
         penalty: str = "l2",
         rho: float | None = None,
-        scheme: str = "averaged",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
+        method: str | None = None,
+        max_iter: int | None = None,
+        tol: float = 1e-7,
         fit_intercept: bool = True,
         epsilon: float | None = None,
         delta: float = 1e-6,
-        epochs: int = 4,
-        adjacency: str = "row",
+        adjacency: str = "replace-one",
         row_bound: float | Sequence[float] | None = None,
         clip: float | None = None,
         clip_entries: float | None = None,
@@ -106,13 +103,12 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         self.lam = lam
         self.penalty = penalty
         self.rho = rho
-        self.scheme = scheme
+        self.method = method
         self.max_iter = max_iter
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.epsilon = epsilon
         self.delta = delta
-        self.epochs = epochs
         self.adjacency = adjacency
         self.row_bound = row_bound
         self.clip = clip
@@ -143,10 +139,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         return self._solved_private(model) if self._private else self._solved(model)
 
     def _solved(self, model: ADMMSharing) -> list[Array]:
-        rho = self.rho
-        if rho is None:
-            rho = default_rho(model.problem.loss, scheme_named(self.scheme), model.problem.parties)
-        run = model.solve(rho, self.scheme, max_iter=self.max_iter, tol=self.tol)
+        run = model.solve(method=self.method, rho=self.rho, max_iter=self.max_iter, tol=self.tol)
         if not run.converged:
             warnings.warn(
                 f"the KKT residual is {run.kkt.largest:.1e} after {run.iterations} passes, above tol={self.tol:g}: "
@@ -161,14 +154,16 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
 
     def _solved_private(self, model: ADMMSharing) -> list[Array]:
         assert self.epsilon is not None
-        if self.adjacency not in ("row", "party-row"):
-            raise ModelError(f"adjacency={self.adjacency!r} is not 'row' or 'party-row': use ADMMSharing for others")
+        if self.adjacency not in ("replace-one", "party-row"):
+            raise ModelError(
+                f"adjacency={self.adjacency!r} is not 'replace-one' or 'party-row': use ADMMSharing for others"
+            )
         run = model.solve_private(
-            self.epsilon,
-            self.delta,
-            self.epochs,
-            self.scheme,
+            epsilon=self.epsilon,
+            delta=self.delta,
             adjacency=self.adjacency,
+            method=self.method,
+            max_iter=self.max_iter,
             row_bound=self._row_bounds(),
             clip=self.clip,
             clip_entries=self.clip_entries,
@@ -176,7 +171,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
             rho=self.rho,
             noise_seed=self.noise_seed,
         )
-        self.n_iter_, self.converged_ = self.epochs, False
+        self.n_iter_, self.converged_ = run.settings.epochs, False
         self.accounting_, self.warnings_ = run.accounting, run.warnings
         return run.coefficients
 

@@ -52,10 +52,10 @@ class Intercept:
 def model_with_intercept(
     parts: Sequence[Part],
     y: Array,
+    *,
     loss: str | Loss = "logistic",
     penalty: str | Penalty = "l2",
     lam: float = 1.0,
-    *,
     private: bool,
 ) -> tuple[ADMMSharing, Intercept]:
     """Return the model of `ADMMSharing` with an intercept, and where that is; the arguments are its own.
@@ -73,9 +73,11 @@ def model_with_intercept(
         )
     if square:
         found = Intercept(1.0 if private else TALL)
-        return ADMMSharing([_with_column(parts[0], found.height), *parts[1:]], y, loss, penalty, lam), found
+        tall = [_with_column(parts[0], found.height), *parts[1:]]
+        return ADMMSharing(tall, y, loss=loss, penalty=penalty, lam=lam), found
+    each = [*[penalty] * len(parts), "none"]
     ones = np.ones((parts[0].shape[0], 1))
-    return ADMMSharing([*parts, ones], y, loss, [*[penalty] * len(parts), "none"], lam), Intercept(1.0, own=True)
+    return ADMMSharing([*parts, ones], y, loss=loss, penalty=each, lam=lam), Intercept(1.0, own=True)
 
 
 def bounds_with_ones(bounds: Sequence[float], adjacency: str, rows: int) -> list[float]:

@@ -49,7 +49,7 @@ class ShareRelease:
     mu : float
         Sensitivity / standard deviation of each release.
     adjacency : str
-        "row" or "party-row", "column", "cell".
+        "replace-one" or "party-row", "column", "cell".
     bounds : tuple of float
         Public bound of the data, one a party; inf where there is none.
     kappas : tuple of float
@@ -76,7 +76,7 @@ class ShareRelease:
     def entry(self, m: int) -> Release:
         """Return what a release of party m costs, and whom: a row stands in all parties, any other change in one."""
         name = f"party {m}"
-        touches = EVERYONE if self.adjacency == "row" else name
+        touches = EVERYONE if self.adjacency == "replace-one" else name
         return Release(mu=self.mu, source=name, touches=touches, flaw=DEGENERATE if self.printed else "")
 
     def clipped(self, share: Array) -> Array:

@@ -20,6 +20,7 @@ from cvxpriv.runs.private_records import accounting_document, accounting_of, fin
 from cvxpriv.runs.saved import write_run
 
 from . import algorithm
+from .algorithm import Posed
 from .blocks import centre
 from .labels import LABELS, flip_probability, unbiased
 from .private_settings import FOR_LABELS, PrivateSettings
@@ -29,8 +30,6 @@ from .schemes import scheme_named
 
 if TYPE_CHECKING:
     from cvxpriv.certify.check import CrossCheck
-
-    from .model import ADMMSharing
 
 __all__ = ["AT_HOME", "DEGENERATE", "LEAK", "SEEDED", "PrivateSharingRun"]
 
@@ -93,7 +92,7 @@ class PrivateSharingRun(Fitted):
         rows: int | None = ROWS,
         seed: int = 0,
         *,
-        model: ADMMSharing | None = None,
+        model: Posed | None = None,
         **options: Any,
     ) -> CrossCheck:
         """Pose the step that would follow the last release again, to every solver, and judge the answers.
@@ -193,7 +192,7 @@ class PrivateSharingRun(Fitted):
         none = (L2(0.0),) * len(unknown)
         return Problem(unknown, labels, loss, none, 0.0, self.released["weights"])
 
-    def _require_fitted(self, model: ADMMSharing) -> None:
+    def _require_fitted(self, model: Posed) -> None:
         shapes = [part.shape for part in model.problem.parts]
         expected = [(self.released[LABELS].size, x.size) for x in self.coefficients]
         if shapes != expected:

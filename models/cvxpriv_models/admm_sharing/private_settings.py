@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.errors import PrivacyError, suggest
-from cvxpriv.numerics.arguments import require_counts, require_positive
+from cvxpriv.errors import PrivacyError
 from cvxpriv.privacy.gaussian import require_budget
 
 from . import bounds
+from .options import Bound
 from .problem import Problem
-from .schemes import Scheme, scheme_named
+from .schemes import USUAL, Scheme, scheme_named
 
-__all__ = ["FOR_LABELS", "Bound", "PrivateSettings", "kappas", "require_bounded", "settings_of"]
+__all__ = ["FOR_LABELS", "PASSES", "PrivateSettings", "kappas", "require_bounded", "settings_of"]
 
-Bound = float | Sequence[float] | None
-
+#: Passes, unless told otherwise.
+PASSES = 4
 #: Default penalty of S = z in units of the loss's curvature: small, so that noise in S moves y little.
 PENALTY = 0.2
 #: That curvature for a loss with a kink.
@@ -50,13 +49,15 @@ class PrivateSettings:
 
 def settings_of(
     problem: Problem,
-    epsilon: float,
-    delta: float,
-    epochs: int,
-    scheme: str,
     *,
+    epsilon: float | None,
+    delta: float | None,
     adjacency: str,
-    given: dict[str, Bound],
+    method: str | None,
+    max_iter: int | None,
+    row_bound: Bound,
+    column_bound: Bound,
+    cell_bound: Bound,
     clip: float | None,
     clip_entries: float | None,
     clip_data: bool,
@@ -65,23 +66,34 @@ def settings_of(
     rho: float | None,
     shrink: bool,
 ) -> PrivateSettings:
-    """Return the settings; the arguments and errors are those of `solve_private`, `given` its three bounds by name."""
+    """Return the settings, with defaults from public numbers; see `ADMMSharing.solve_private`.
+
+    Raises
+    ------
+    PrivacyError
+        There is no budget, or no public bound that goes with the relation.
+    """
+    if epsilon is None or delta is None:
+        raise PrivacyError(
+            f"epsilon={epsilon!r} and delta={delta!r}: shares get Gaussian noise, which needs both; pass for example "
+            "epsilon=1.0 and delta=1e-6, which should be well below one over the number of rows"
+        )
     require_budget(epsilon, delta)
-    require_counts(epochs=epochs)
-    chosen = scheme_named(scheme)
-    _require_choice("labels", labels, ("shared", "held"))
-    _require_choice("noise", noise, ("gaussian", "printed"))
-    penalty = _penalty(problem, chosen) if rho is None else rho
-    require_positive(rho=penalty)
+    chosen = scheme_named(method or USUAL)
+    penalty = _penalty(problem, chosen) if rho is None else float(rho)
     return PrivateSettings(
         epsilon,
         delta,
-        epochs,
+        max_iter or PASSES,
         chosen.name,
         adjacency,
-        bounds.public_bounds(adjacency, problem.parties, given),
-        _clip("clip", clip),
-        _clip("clip_entries", CLIP_ENTRIES if clip_entries is None and problem.loss.margin else clip_entries),
+        bounds.public_bounds(
+            adjacency,
+            problem.parties,
+            {"row_bound": row_bound, "column_bound": column_bound, "cell_bound": cell_bound},
+        ),
+        _finite(clip),
+        _finite(CLIP_ENTRIES if clip_entries is None and problem.loss.margin else clip_entries),
         clip_data,
         labels,
         noise,
@@ -141,14 +153,5 @@ def _penalty(problem: Problem, scheme: Scheme) -> float:
     return scheme.rho(part * bend * float(problem.weights.max()), problem.parties)
 
 
-def _clip(name: str, value: float | None) -> float:
-    if value is None:
-        return float("inf")
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0.0 < value < np.inf:
-        raise PrivacyError(f"{name}={value!r} bounds nothing: pass a finite number > 0")
-    return float(value)
-
-
-def _require_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise PrivacyError(f"{name}={value!r} is not known: {suggest(str(value), known)}")
+def _finite(clip: float | None) -> float:
+    return float("inf") if clip is None else float(clip)

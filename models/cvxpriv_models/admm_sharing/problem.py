@@ -12,6 +12,7 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty, Within, convex_penalty, loss_named
 
@@ -70,6 +71,22 @@ class Problem:
     def parties(self) -> int:
         """M."""
         return len(self.parts)
+
+    @property
+    def columns(self) -> int:
+        """Of all parties: d_1 + ... + d_M."""
+        return sum(int(part.shape[1]) for part in self.parts)
+
+    def split(self, coefficients: Array) -> list[Array]:
+        """Return each party's part of all coefficients, (d_1 + ... + d_M,)."""
+        ends = np.cumsum([part.shape[1] for part in self.parts])[:-1]
+        return np.split(coefficients, ends)
+
+    @property
+    def random_scale(self) -> float:
+        """Standard deviation of the entries of a random start."""
+        entries = [part if isinstance(part, np.ndarray) else part.data for part in self.parts]
+        return random_scale(sum(float(np.vdot(one, one)) for one in entries), self.samples)
 
     @classmethod
     def of(

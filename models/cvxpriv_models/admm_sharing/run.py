@@ -128,6 +128,8 @@ class SharingRun(Fitted):
     constraints : tuple
     interrupted : bool
         Whether the keyboard or a callback ended the solve.
+    starts : DataFrame, optional
+        One row a start: objective, kkt, iterations, converged, best. None in a run read from a file.
     """
 
     state: Values
@@ -142,6 +144,7 @@ class SharingRun(Fitted):
     log: History = field(default_factory=History, repr=False)
     constraints: Constraints = ()
     interrupted: bool = False
+    starts: pd.DataFrame | None = field(default=None, repr=False)
 
     @property
     def history(self) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from cvxpriv.penalties import Penalty
 
 from .factor import Factor
 
-__all__ = ["SCHEMES", "Scheme", "scheme_named"]
+__all__ = ["SCHEMES", "USUAL", "Scheme", "scheme_named"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,9 @@ SCHEMES: Mapping[str, Scheme] = {
     )
 }
 
+#: The scheme unless told otherwise.
+USUAL = "averaged"
+
 
 def scheme_named(scheme: str) -> Scheme:
     """Return the scheme of a name.
@@ -96,5 +99,5 @@ def scheme_named(scheme: str) -> Scheme:
         There is no such scheme.
     """
     if scheme not in SCHEMES:
-        raise ModelError(f"scheme={scheme!r} is not a scheme of ADMM sharing: {suggest(str(scheme), SCHEMES)}")
+        raise ModelError(f"method={scheme!r} is not a scheme of ADMM sharing: {suggest(str(scheme), SCHEMES)}")
     return SCHEMES[scheme]

@@ -15,7 +15,7 @@ __all__ = ["corollary_1", "parties_touched", "spent"]
 
 def parties_touched(adjacency: str, parties: int) -> int:
     """Return in how many parties one neighbour's change stands: a person's row spans all of them."""
-    return parties if adjacency == "row" else 1
+    return parties if adjacency == "replace-one" else 1
 
 
 def corollary_1(mu: float, epochs: int, delta: float) -> Claim:
@@ -51,7 +51,7 @@ def spent(
         mu = max(entry.mu for entry in ledger if entry.mu is not None)
         printed = [corollary_1(mu, max(by_party.values()), delta)]
         flaws = [entry.flaw for entry in ledger if entry.flaw]
-        if adjacency == "row" and len(by_party) > 1:
+        if adjacency == "replace-one" and len(by_party) > 1:
             flaws.append(f"counts the releases of one party, not of {len(by_party)}")
         if flaws:
             printed = [replace(printed[0], holds=False, note=flaws[0])]

@@ -17,16 +17,13 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import loss_named
 from cvxpriv.privacy.gaussian import require_budget
 
 from .bounds import ADJACENCIES
 from .intercept import Intercept, bounds_with_ones, model_with_intercept
 from .model import ADMMSharing
 from .private_run import PrivateSharingRun
-from .rho import default_rho
 from .run import SharingRun
-from .schemes import scheme_named
 
 if TYPE_CHECKING:
     from cvxpriv.reports.facts import Facts
@@ -48,13 +45,12 @@ class SharingOptions:
     penalty: str = "l2"
     intercept: bool = True
     rho: float | None = None
-    scheme: str = "averaged"
-    max_iter: int = 1000
-    tol: float = 1e-6
+    method: str = "averaged"
+    max_iter: int | None = None
+    tol: float = 1e-7
     epsilon: float | None = None
     delta: float = 1e-6
-    epochs: int = 4
-    adjacency: str = "row"
+    adjacency: str = "replace-one"
     labels: str = "shared"
     clip: float | None = None
     clip_entries: float | None = None
@@ -212,10 +208,9 @@ def _fitted(
 
 
 def _solved(model: ADMMSharing, options: SharingOptions, callback: Any) -> SharingRun:
-    rho = options.rho
-    if rho is None:
-        rho = default_rho(loss_named(options.loss), scheme_named(options.scheme), model.problem.parties)
-    return model.solve(rho, options.scheme, max_iter=options.max_iter, tol=options.tol, callback=callback)
+    return model.solve(
+        method=options.method, rho=options.rho, max_iter=options.max_iter, tol=options.tol, callback=callback
+    )
 
 
 def _private(
@@ -230,11 +225,11 @@ def _private(
             bounds_with_ones(found, options.adjacency, rows.y.size) if options.intercept else found
         )
     return model.solve_private(
-        options.epsilon,
-        options.delta,
-        options.epochs,
-        options.scheme,
+        epsilon=options.epsilon,
+        delta=options.delta,
         adjacency=options.adjacency,
+        method=options.method,
+        max_iter=options.max_iter,
         clip=options.clip,
         clip_entries=options.clip_entries,
         labels=options.labels,

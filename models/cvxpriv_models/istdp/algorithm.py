@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.errors import ModelError, suggest
+from cvxpriv.errors import ModelError
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.schedules.steps import Accelerator, Loop
 
@@ -12,27 +12,19 @@ from .line_search import Search
 from .problem import Problem
 from .support_newton import suits, support_newton
 
-__all__ = ["ACCELERATIONS", "ALGORITHMS", "blocks", "schedule"]
+__all__ = ["METHODS", "blocks", "schedule"]
 
-ALGORITHMS = ("gist",)
-ACCELERATIONS = ("auto", "newton", "none")
+METHODS = ("gist",)
 
 
-def schedule(
-    problem: Problem, algorithm: str, step: str, accelerate: str, search: Search, tol: float, limit: int
-) -> Loop:
+def schedule(problem: Problem, step: str, accelerate: str, search: Search, tol: float, limit: int) -> Loop:
     """Return the whole algorithm: passes until the KKT residual of ISTDP (2) is at most `tol`.
 
     Raises
     ------
     ModelError
-        There is no such algorithm, rule for the step, or acceleration, or the penalty does not suit it.
+        There is no such rule for the step, or the penalty does not suit the acceleration.
     """
-    if algorithm not in ALGORITHMS:
-        raise ModelError(
-            f"algorithm={algorithm!r} is not one of solve: {suggest(str(algorithm), ALGORITHMS)}; "
-            "private algorithms run with solve_private"
-        )
     return gist(problem, step, search, tol, limit, _acceleration(problem, accelerate, tol))
 
 
@@ -42,8 +34,6 @@ def blocks(problem: Problem) -> dict[str, Block]:
 
 
 def _acceleration(problem: Problem, accelerate: str, tol: float) -> Accelerator | None:
-    if accelerate not in ACCELERATIONS:
-        raise ModelError(f"accelerate={accelerate!r} is not an acceleration: {suggest(str(accelerate), ACCELERATIONS)}")
     if accelerate == "newton" and not suits(problem):
         raise ModelError(
             f"accelerate='newton' needs slope(theta) and bend(theta) of penalty={problem.penalty!r}, p' and p'' of "

@@ -30,8 +30,8 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
         `mcp:<lam>:<alpha>`, `l1:<lam>`, ...: see `ISTDP`. "auto" is one that follows from public numbers.
     epsilon, delta : float
         The budget of one fit.
-    iterations, clip, step, adjacency, output, noise_seed
-        See `cvxpriv_models.istdp.private.solve_private`.
+    max_iter, clip, step, adjacency, output, noise_seed
+        See `ISTDP.solve_private`.
     row_bound : float, optional
         A public bound of the norms of the rows of X: the step rests on it, privacy does not, as longer rows are
         clipped. None: what the clip stands for.
@@ -54,18 +54,18 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
     >>> from cvxpriv_models import PrivateSparseLogisticRegression
     >>> columns = np.random.default_rng(0).uniform(-0.5, 0.5, size=(5000, 4))
     >>> labels = np.where(columns[:, 2] > 0, "yes", "no")
-    >>> model = PrivateSparseLogisticRegression("l1:0.01", epsilon=1.0, delta=1e-6).fit(columns, labels)
+    >>> model = PrivateSparseLogisticRegression(penalty="l1:0.01", epsilon=1.0, delta=1e-6).fit(columns, labels)
     >>> print(f"{model.accounting_.epsilon:.4f}, {bool(model.score(columns, labels) > 0.9)}")
     1.0000, True
     """
 
     def __init__(
         self,
+        *,
         penalty: str | Penalty = "auto",
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        *,
-        iterations: int | str = "auto",
+        max_iter: int | None = None,
         clip: float = 1.0,
         step: str = "lipschitz",
         adjacency: str = "replace-one",
@@ -77,7 +77,7 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
         self.penalty = penalty
         self.epsilon = epsilon
         self.delta = delta
-        self.iterations = iterations
+        self.max_iter = max_iter
         self.clip = clip
         self.step = step
         self.adjacency = adjacency
@@ -96,9 +96,9 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
         if bound is not None and self.fit_intercept:
             bound = float(np.hypot(bound, 1.0))
         run = model.solve_private(
-            self.epsilon,
-            self.delta,
-            iterations=self.iterations,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            max_iter=self.max_iter,
             clip=self.clip,
             step=self.step,
             adjacency=self.adjacency,

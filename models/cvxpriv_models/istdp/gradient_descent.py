@@ -26,7 +26,7 @@ def smooth_weight(penalty: Penalty) -> float:
         return penalty.lam
     raise ModelError(
         f"penalty={penalty!r} has no gradient at 0, and this algorithm takes no proximal step: pass "
-        "penalty='l2:<lam>', 'l2:0' for none, or algorithm='istdp'"
+        "penalty='l2:<lam>', 'l2:0' for none, or method='istdp'"
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Annotated, Unpack
 
 import numpy as np
 import pandas as pd
@@ -12,27 +13,57 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.blocks.engines import engine_named
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arguments import numbers, require_counts, require_positive
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Loss, Penalty
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.saved import read_run
+from cvxpriv.runs.shared_options import (
+    Adjacency,
+    Callback,
+    Delta,
+    Engine,
+    Epsilon,
+    Init,
+    MaxIter,
+    Method,
+    NJobs,
+    NoiseSeed,
+    Progress,
+    Seed,
+    SolveOptions,
+    Solver,
+    Starts,
+    Tol,
+    require_callback,
+)
 
-from .algorithm import blocks, schedule
+from . import options
+from .algorithm import METHODS, blocks, schedule
+from .clipping import ADJACENCIES
 from .line_search import Search
 from .path import path_table
+from .private import PRIVATE_METHODS, solve_private
+from .private_run import PrivateSparseRun
 from .problem import Problem
 from .run import Settings, SparseRun
-from .solving import Callback, solve_from
-
-if TYPE_CHECKING:
-    from .private_run import PrivateSparseRun
+from .solving import solve_from
 
 __all__ = ["ISTDP"]
+
+#: Most passes, unless told otherwise.
+MAX_ITER = 1000
+
+
+class OwnOptions(SolveOptions, total=False):
+    """The options of `ISTDP.solve`."""
+
+    step: options.Step
+    accelerate: options.Accelerate
+    line_search: options.LineSearch
 
 
 class ISTDP:
@@ -84,10 +115,10 @@ class ISTDP:
         self,
         X: ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix,
         y: ArrayLike,
+        *,
         loss: str | Loss = "logistic",
         penalty: str | Penalty = "auto",
         intercept: bool = False,
-        *,
         allow_constant: bool = False,
     ) -> None:
         self.problem = Problem.of(X, y, loss, penalty, intercept, allow_constant)
@@ -119,44 +150,26 @@ class ISTDP:
         """Return every block of the model by name."""
         return blocks(self.problem)
 
+    @declared
     def solve(
         self,
-        engine: str | Engine = "closed_form",
         *,
-        algorithm: str = "gist",
-        step: str = "bb1",
-        accelerate: str = "auto",
-        line_search: Search | None = None,
-        init: ArrayLike | None = None,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-        solver: str | Sequence[str] | None = "CLARABEL",
-        callback: Callback | None = None,
+        method: Annotated[Method, Option(choices=METHODS, usual="gist")] = None,
+        engine: Engine = "closed_form",
+        starts: Annotated[Starts, Option(usual="1; another start may end at another stationary point")] = None,
+        seed: Seed = 0,
+        tol: Tol = 1e-7,
+        max_iter: Annotated[MaxIter, Option(usual=str(MAX_ITER))] = None,
+        init: Annotated[Init, Option("Coefficients to start from, (d,), an intercept last.", usual="0")] = None,
+        solver: Solver = None,
+        n_jobs: NJobs = 1,
+        progress: Progress = False,
+        callback: Callback = None,
+        step: options.Step = "bb1",
+        accelerate: options.Accelerate = "auto",
+        line_search: options.LineSearch = None,
     ) -> SparseRun:
         """Find a stationary point; nothing about it is private.
-
-        Parameters
-        ----------
-        engine : {"closed_form", "dcp", "checked"} or Engine
-            Who does the proximal steps: the exact formula, cvxpy solvers, or both compared at each step.
-        algorithm : {"gist"}
-        step : {"bb1", "bb2", "alternating"}
-            The Barzilai-Borwein length that a pass begins with.
-        accelerate : {"auto", "newton", "none"}
-            What follows a pass: Newton steps on the support, accepted only if F falls, or nothing. "auto" is "newton"
-            where the penalty has `slope` and `bend`.
-        line_search : Search, optional
-            The constants of the line search, and the greatest length.
-        init : array, (d,) or, with an intercept, (d + 1,), optional
-            Where to start; None is 0. The problem has several stationary points: another start may end at another.
-        max_iter : int
-            Most passes.
-        tol : float
-            The largest KKT residual of a converged run.
-        solver : str or sequence of str, optional
-            The first of the fallback chain, or the whole chain.
-        callback : callable, optional
-            `callback(loop, iteration, measured)` after each iteration; returning True ends the run.
 
         Raises
         ------
@@ -171,30 +184,107 @@ class ISTDP:
         -----
         A keyboard interrupt returns the point so far.
         """
-        require_counts(max_iter=max_iter)
-        require_positive(tol=tol)
-        if callback is not None and not callable(callback):
-            raise ModelError(f"callback={callback!r} is no function: pass callback(loop, iteration, measured)")
+        require_callback(callback, n_jobs)
         who = engine_named(engine, solver=solver)
         search = Search() if line_search is None else line_search
-        loop = schedule(self.problem, algorithm, step, accelerate, search, float(tol), max_iter)
-        settings = Settings(algorithm, who.name, step, accelerate, max_iter, float(tol))
-        return solve_from(self.problem, self._initial(init), loop, search, who, settings, callback)
+        settings = Settings(method or METHODS[0], who.name, step, accelerate, max_iter or MAX_ITER, float(tol))
+        loop = schedule(self.problem, step, accelerate, search, settings.tol, settings.max_iter)
+        points = initial_points(init, (self.problem.size,), starts, seed, self.problem.random_scale)
+        alone = len(points) == 1
+        work = partial(
+            solve_from,
+            self.problem,
+            loop=loop,
+            search=search,
+            engine=who,
+            settings=settings,
+            progress=progress and alone,
+            callback=callback,
+        )
+        best, table = best_start(work, points, n_jobs=n_jobs, progress=progress and not alone)
+        return replace(best, starts=table)
 
-    def solve_private(self, epsilon: float, delta: float, **options: Any) -> PrivateSparseRun:
-        """Find coefficients with (epsilon, delta)-differential privacy: see `private.solve_private` for the options."""
-        from .private import solve_private
+    @declared
+    def solve_private(
+        self,
+        *,
+        epsilon: Epsilon | None = None,
+        delta: Delta | None = None,
+        adjacency: Annotated[Adjacency, Option(choices=tuple(ADJACENCIES))] = "replace-one",
+        noise_seed: NoiseSeed = None,
+        method: Annotated[Method, Option(choices=PRIVATE_METHODS, usual="istdp")] = None,
+        max_iter: Annotated[
+            MaxIter,
+            Option("Noisy gradients that are released.", usual="n mu / sqrt(e d), from public numbers"),
+        ] = None,
+        progress: Progress = False,
+        callback: Callback = None,
+        clip: options.Clip = 1.0,
+        step: options.PrivateStep = "lipschitz",
+        output: options.Output = "last",
+        row_bound: options.RowBound = None,
+        public_rows: options.PublicRows = None,
+    ) -> PrivateSparseRun:
+        """Find coefficients with (epsilon, delta)-differential privacy.
 
-        return solve_private(self.problem, epsilon, delta, **options)
+        The shape of X, the loss, the penalty and the options count as public: choose them without these data, and make
+        the model with `allow_constant=True` where it must not become known that a column is constant. A penalty that
+        was left out is the MCP of `public_rules.noise_level_penalty`.
 
-    def path(self, lams: Iterable[float] | int = 20, **options: Any) -> pd.DataFrame:
+        `adjacency` says what one person may change: a row is replaced, n being public ("replace-one"); or a row is
+        there or not, and the sum of gradients is divided by the public number `public_rows` ("add-remove").
+
+        The methods "output-perturbation" and "objective-perturbation" need an l2 penalty (the first also takes an
+        elastic net) and no kink. Objective perturbation spends no delta, and every other method needs one. "printed"
+        is Algorithm 1 as the paper has it: it is not private, and warns.
+
+        Raises
+        ------
+        PrivacyError
+            The budget, `clip`, `max_iter` or a public bound is none, or the loss needs a `row_bound`.
+        ModelError
+            There is no such method or step, or it does not cover the loss or the penalty.
+
+        Notes
+        -----
+        A keyboard interrupt returns the point so far, and the accounting of what was released up to there.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from cvxpriv.models import ISTDP
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(-0.5, 0.5, size=(2000, 4))
+        >>> y = np.where(x[:, 2] + 0.1 * rng.normal(size=2000) > 0.0, 1, -1)
+        >>> run = ISTDP(x, y, penalty="l1:0.02").solve_private(epsilon=1.0, delta=1e-6, max_iter=30)
+        >>> run.accounting.releases, round(run.accounting.epsilon, 6), bool(run.coefficients[2] > 0.5)
+        (30, 1.0, True)
+        """
+        return solve_private(
+            self.problem,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=adjacency,
+            noise_seed=noise_seed,
+            method=method or PRIVATE_METHODS[0],
+            max_iter=max_iter,
+            progress=progress,
+            callback=callback,
+            clip=clip,
+            step=step,
+            output=output,
+            row_bound=row_bound,
+            public_rows=public_rows,
+        )
+
+    def path(self, lams: Iterable[float] | int = 20, **solving: Unpack[OwnOptions]) -> pd.DataFrame:
         """Return solutions for several weights, each started from the one before, from the largest weight down.
 
         Parameters
         ----------
         lams : iterable of float, or int
             Weights; a number is so many from `lambda_max` down to a hundredth of it, with equal ratios.
-        **options
+        **solving
             Passed to `solve`; `init` is the first start.
 
         Returns
@@ -208,7 +298,13 @@ class ISTDP:
         ModelError
             A weight is none, or the penalty has no weight `lam`.
         """
-        return path_table(self, lams, options)
+
+        def solved(penalty: Penalty, init: ArrayLike | None) -> SparseRun:
+            asked = solving.copy()
+            asked["init"] = init
+            return self.with_penalty(penalty).solve(**asked)
+
+        return path_table(self.problem, lams, solving.get("init"), solved)
 
     @staticmethod
     def example_cases() -> list[Case]:
@@ -231,15 +327,4 @@ class ISTDP:
     @staticmethod
     def load_run(path: PathLike) -> SparseRun | PrivateSparseRun:
         """Read a saved run, private or not: what `cvxpriv.load` calls."""
-        from .private_run import PrivateSparseRun
-
         return PrivateSparseRun.load(path) if read_run(path).get("private") else SparseRun.load(path)
-
-    def _initial(self, init: ArrayLike | None) -> Array:
-        if init is None:
-            return np.zeros(self.problem.size)
-        theta = numbers("init", init)
-        if theta.shape != (self.problem.size,) or not np.isfinite(theta).all():
-            last = ", the intercept last" if self.problem.intercept else ""
-            raise ModelError(f"init has shape {theta.shape}, expected ({self.problem.size},) finite numbers{last}")
-        return theta

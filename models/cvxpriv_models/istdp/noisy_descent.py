@@ -18,6 +18,7 @@ from cvxpriv.numerics.arrays import Array, Values, single, stack
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger
 from cvxpriv.runs.private_records import history_of_loop
+from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Draw, Loop, Public, Sweep, Update
 from cvxpriv.schedules.stopping import Never
@@ -28,11 +29,9 @@ from .closed_form import barzilai_borwein
 from .gradient_descent import descent
 from .private_run import LOOP, PrivateSettings, PrivateSparseRun
 
-__all__ = ["GRADIENT_DESCENT", "OUTPUTS", "PUBLIC", "STEPS", "private_loop", "solve_noisy_descent"]
+__all__ = ["GRADIENT_DESCENT", "PUBLIC", "private_loop", "solve_noisy_descent"]
 
 GRADIENT_DESCENT = "gradient-descent"
-STEPS = ("lipschitz", "noisy-bb")
-OUTPUTS = ("last", "average")
 
 #: The least Barzilai-Borwein length as a share of the greatest: noise alone makes gradients turn.
 SHORTEST = 0.1
@@ -57,14 +56,19 @@ def private_loop(average: ClippedGradient, settings: PrivateSettings, gaussian: 
 
 
 def solve_noisy_descent(
-    average: ClippedGradient, delta: float, settings: PrivateSettings, gaussian: GaussianNoise, noise: Noise
+    average: ClippedGradient,
+    delta: float,
+    settings: PrivateSettings,
+    gaussian: GaussianNoise,
+    noise: Noise,
+    callback: Watch | None = None,
 ) -> PrivateSparseRun:
     """Run the loop from 0 and account for what it released."""
     problem = average.problem
     zero = np.zeros(problem.size)
     vectors = ("theta", "noisy", "last_theta", "last_noisy", "center", "trial", "total")
     start = stack([{**dict.fromkeys(vectors, zero), "step": settings.step_limit, "far": np.nan, "passes": 0.0}])
-    context = Context(ClosedForm(), starts=np.arange(1), noise=noise)
+    context = Context(ClosedForm(), callback=callback, starts=np.arange(1), noise=noise)
     final = single(run(private_loop(average, settings, gaussian), start, context), 0)
     counted = float(final["passes"]) - settings.iterations // 2
     averaged = settings.output == "average" and counted > 0.0

@@ -102,7 +102,7 @@ def solve_objective_perturbation(
     if problem.loss is not LOSSES["logistic"]:
         raise ModelError(
             f"loss={problem.loss.name!r}: objective perturbation is proven for a loss that is convex and twice "
-            "differentiable, with bounded slope; pass loss='logistic', or algorithm='istdp'"
+            "differentiable, with bounded slope; pass loss='logistic', or method='istdp'"
         )
     require_bounded_slope(problem)
     lam = smooth_weight(problem.penalty)

@@ -13,20 +13,26 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.penalties import ElasticNet, Penalty
 from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger, gaussian_mu
 
+from .algorithm import schedule
 from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows, neighbours
-from .model import ISTDP
+from .line_search import Search
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
+from .run import Settings
+from .solving import solve_from
 
 __all__ = ["minimiser_sensitivity", "require_bounded_slope", "solve_output_perturbation"]
 
 #: KKT residual at which the minimiser stops. The sensitivity includes the error that remains, and rounding.
 TOLERANCE = 1e-10
+#: Most passes of that.
+LIMIT = 1000
 
 
 def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, divisor: int) -> float:
@@ -60,12 +66,12 @@ def require_bounded_slope(problem: Problem) -> None:
     if not (loss.convex and np.isfinite(loss.slope)):
         raise ModelError(
             f"loss={loss.name!r} is not convex with a bounded slope, and nothing else bounds how far one row moves the "
-            "minimiser: pass loss='logistic', or algorithm='istdp'"
+            "minimiser: pass loss='logistic', or method='istdp'"
         )
     if problem.intercept:
         raise ModelError(
             "intercept=True has no penalty, and nothing else bounds how far one row moves it: append a column of ones "
-            "to X and pass allow_constant=True, or algorithm='istdp'"
+            "to X and pass allow_constant=True, or method='istdp'"
         )
 
 
@@ -113,11 +119,15 @@ def _minimiser(problem: Problem, row_bound: float, divisor: int) -> np.ndarray:
     bounded = replace(
         problem, design=clipped_rows(problem.design, row_bound), penalty=ElasticNet(share * penalty.lam, penalty.ratio)
     )
-    run = ISTDP.of(bounded).solve(tol=TOLERANCE * share)
+    tol = TOLERANCE * share
+    settings, search = Settings("gist", "closed_form", "bb1", "auto", LIMIT, tol), Search()
+    loop = schedule(bounded, settings.step, settings.accelerate, search, tol, LIMIT)
+    zero = np.zeros(bounded.size)
+    run = solve_from(bounded, zero, loop=loop, search=search, engine=ClosedForm(), settings=settings)
     if not run.converged:
         raise PrivacyError(
             f"the minimiser was not found to {TOLERANCE:g}, which its sensitivity rests on: raise lam of the penalty, "
-            "or pass algorithm='istdp'"
+            "or pass method='istdp'"
         )
     return run.theta
 
@@ -127,5 +137,5 @@ def _modulus(penalty: Penalty) -> float:
         return penalty.lam * (1.0 - penalty.ratio)
     raise ModelError(
         f"penalty={penalty!r} is not strongly convex, and nothing else bounds how far one row moves the minimiser: "
-        "pass penalty='l2:<lam>' or 'elastic-net:<lam>:<ratio>' with ratio < 1, or algorithm='istdp'"
+        "pass penalty='l2:<lam>' or 'elastic-net:<lam>:<ratio>' with ratio < 1, or method='istdp'"
     )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import numbers, require_counts
 from cvxpriv.penalties import Penalty
 
 from .problem import Problem
-
-if TYPE_CHECKING:
-    from .model import ISTDP
+from .run import SparseRun
 
 __all__ = ["path_table"]
 
@@ -24,21 +22,25 @@ __all__ = ["path_table"]
 LEAST = 0.01
 
 
-def path_table(model: ISTDP, lams: Iterable[float] | int, options: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the table of `ISTDP.path`.
+def path_table(
+    problem: Problem,
+    lams: Iterable[float] | int,
+    init: ArrayLike | None,
+    solve: Callable[[Penalty, ArrayLike | None], SparseRun],
+) -> pd.DataFrame:
+    """Return the table of `ISTDP.path`; `solve` takes a penalty and where to start.
 
     Raises
     ------
     ModelError
         A weight is none, or the penalty has no weight `lam`.
     """
-    problem = model.problem
     weights = _weights(lams, problem)
     columns = _columns(problem)
-    start = options.get("init")
+    start = init
     rows = []
     for lam in weights:
-        run = model.with_penalty(_reweighted(problem.penalty, lam)).solve(**{**options, "init": start})
+        run = solve(_reweighted(problem.penalty, lam), start)
         start = run.theta
         figures = {
             "objective": run.objective,

@@ -32,8 +32,8 @@ __all__ = ["LEAK", "Figures", "clean_step", "printed_noise", "solve_printed"]
 Figures = Callable[[Values], Mapping[str, Array]]
 
 LEAK = (
-    "algorithm='printed' is not private: its step length reads the clean gradient and its line search the clean "
-    "objective, and both show in the coefficients; use algorithm='istdp'"
+    "method='printed' is not private: its step length reads the clean gradient and its line search the clean "
+    "objective, and both show in the coefficients; use method='istdp'"
 )
 FLAW = "step and line search read clean data"
 #: Bounds of the length (alpha_min, alpha_max), the line search's beta and eta, and its most trials.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.errors import ModelError, PrivacyError, suggest
+from cvxpriv.errors import PrivacyError
 
 from .problem import Problem
 
-__all__ = ["public_step_limit", "require_bounds", "require_choices", "require_divisor", "require_whole"]
+__all__ = ["public_step_limit", "require_bounds", "require_divisor"]
 
 
 def public_step_limit(problem: Problem, row_bound: float) -> float:
@@ -41,11 +41,7 @@ def require_bounds(problem: Problem, clip: float | None, row_bound: float | None
         One is no bound, or is missing where nothing implies it.
     """
     slope = problem.loss.slope
-    if row_bound is not None:
-        _require_positive("row_bound", row_bound, "a public bound of the rows' norms")
-    if clip is not None:
-        _require_positive("clip", clip, "the most that one row's gradient counts")
-    elif row_bound is None or not np.isfinite(slope):
+    if clip is None and (row_bound is None or not np.isfinite(slope)):
         raise PrivacyError(
             "clip is missing, and no noise hides an unbounded row: pass the most that its gradient counts"
             + (", or row_bound, a public bound of the rows' norms" if np.isfinite(slope) else "")
@@ -66,7 +62,7 @@ def require_divisor(problem: Problem, adjacency: str, public_rows: int | None) -
     Raises
     ------
     PrivacyError
-        `public_rows` is missing or below 2 for "add-remove", or given where n is public.
+        `public_rows` is missing for "add-remove", or given where n is public.
     """
     if adjacency == "add-remove":
         if public_rows is None:
@@ -74,39 +70,7 @@ def require_divisor(problem: Problem, adjacency: str, public_rows: int | None) -
                 "public_rows is missing: with adjacency='add-remove' the number of rows is private, and the sum of "
                 "gradients is divided by a public number; pass about how many rows there are known to be"
             )
-        require_whole("public_rows", public_rows, 2)
         return int(public_rows)
     if public_rows is not None:
         raise PrivacyError(f"public_rows={public_rows!r} is for adjacency='add-remove': replacing a row keeps n public")
     return problem.rows
-
-
-def require_whole(name: str, value: object, least: int) -> None:
-    """Refuse what is no whole number from `least` on.
-
-    Raises
-    ------
-    PrivacyError
-        It is none.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise PrivacyError(f"{name}={value!r} is no count: pass a whole number >= {least}")
-
-
-def require_choices(**choices: tuple[str, tuple[str, ...]]) -> None:
-    """Refuse a choice, the first of each pair, that is not among those known, the second.
-
-    Raises
-    ------
-    ModelError
-        It is not; the nearest one is named.
-    """
-    for name, (chosen, known) in choices.items():
-        if chosen not in known:
-            raise ModelError(f"{name}={chosen!r} is not one of solve_private: {suggest(str(chosen), known)}")
-
-
-def _require_positive(name: str, value: object, meaning: str) -> None:
-    number = value if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) else 0.0
-    if not 0.0 < number < np.inf:
-        raise PrivacyError(f"{name}={value!r} is no bound: pass {meaning}, a finite number > 0")

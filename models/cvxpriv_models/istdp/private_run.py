@@ -105,7 +105,7 @@ class PrivateSparseRun(SparseFit):
 
         if self.center is None or self.last_step is None:
             raise ModelError(
-                f"algorithm={self.settings.algorithm!r} releases no proximal problem to certify: use algorithm='istdp'"
+                f"method={self.settings.algorithm!r} releases no proximal problem to certify: use method='istdp'"
             )
         view = {"center": self.center, "step": np.asarray(self.last_step)}
         return crosscheck([case_of_block(proximal_block(self.penalty, len(self.names)), view)], solvers, **options)

@@ -15,6 +15,7 @@ from scipy.sparse.linalg import svds
 
 from cvxpriv.errors import ModelError
 from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP, Loss, Penalty, loss_named, penalty_named, require_penalty
 
@@ -105,6 +106,12 @@ class Problem:
     def size(self) -> int:
         """Length of theta: d, and 1 more for an intercept."""
         return int(self.design.shape[1])
+
+    @property
+    def random_scale(self) -> float:
+        """Standard deviation of the entries of a random start."""
+        entries = self.design if isinstance(self.design, np.ndarray) else self.design.data
+        return random_scale(float(np.vdot(entries, entries)), self.rows)
 
     def with_penalty(self, penalty: Penalty) -> Problem:
         """Return the same problem with another penalty."""

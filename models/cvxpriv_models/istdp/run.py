@@ -160,6 +160,8 @@ class SparseRun(SparseFit):
     log : History
     interrupted : bool
         Whether the keyboard or a callback ended the solve.
+    starts : DataFrame, optional
+        One row a start: objective, kkt, iterations, converged, best. None in a run read from a file.
     """
 
     gradient: Array
@@ -170,6 +172,7 @@ class SparseRun(SparseFit):
     seconds: float
     log: History = field(default_factory=History, repr=False)
     interrupted: bool = False
+    starts: pd.DataFrame | None = field(default=None, repr=False)
 
     @cached_property
     def kkt(self) -> SparseResiduals:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.numerics.arrays import Array, single
+from cvxpriv.reports.progress import with_bar
+from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop
@@ -18,23 +19,24 @@ from .line_search import Search
 from .problem import Problem
 from .run import Settings, SparseRun
 
-__all__ = ["Callback", "solve_from"]
-
-Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+__all__ = ["solve_from"]
 
 
 def solve_from(
     problem: Problem,
     theta: Array,
+    *,
     loop: Loop,
     search: Search,
     engine: Engine,
     settings: Settings,
-    callback: Callback | None,
+    progress: bool = False,
+    callback: Watch | None = None,
 ) -> SparseRun:
     """Run the algorithm from one start, (size,)."""
     begun = time.perf_counter()
-    context = Context(engine, History(), callback, starts=np.arange(1))
+    watch = with_bar(callback, settings.max_iter, "passes", progress)
+    context = Context(engine, History(), watch, starts=np.arange(1))
     final = single(run(loop, initial_state(problem, theta, search), context), 0)
     return SparseRun(
         theta=final["theta"],

@@ -38,11 +38,10 @@ class SparseOptions:
     penalty: str | None = None
     loss: str = "logistic"
     intercept: bool = True
-    max_iter: int = 1000
-    tol: float = 1e-8
+    max_iter: int | None = None
+    tol: float = 1e-7
     epsilon: float | None = None
     delta: float = 1e-6
-    iterations: int | None = None
     clip: float | None = None
     step: str = "lipschitz"
     adjacency: str = "replace-one"
@@ -140,7 +139,14 @@ def study(terminal: Terminal, rows: Rows, options: SparseOptions, certify: bool)
     KeyboardInterrupt
         Before there was any fit.
     """
-    model = ISTDP(rows.x, rows.y, options.loss, options.chosen, options.intercept, allow_constant=True)
+    model = ISTDP(
+        rows.x,
+        rows.y,
+        loss=options.loss,
+        penalty=options.chosen,
+        intercept=options.intercept,
+        allow_constant=True,
+    )
     log_odds = options.loss == "logistic"
 
     def begin(interrupt: Interrupt) -> SparseFitted:
@@ -178,9 +184,9 @@ def _private(model: ISTDP, rows: Rows, options: SparseOptions) -> PrivateSparseR
     if clip is None and np.isfinite(slope):
         clip = COUNTED * slope * bound
     return model.solve_private(
-        options.epsilon,
-        options.delta,
-        iterations="auto" if options.iterations is None else options.iterations,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        max_iter=options.max_iter,
         clip=clip,
         step=options.step,
         adjacency=options.adjacency,

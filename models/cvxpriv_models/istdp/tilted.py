@@ -85,7 +85,7 @@ class Tilted:
             theta = self._next(theta, gradient)
         raise PrivacyError(
             "J was not solved exactly enough for its noise to cover the rest, and nothing was released: raise lam of "
-            "the penalty, or pass algorithm='istdp'"
+            "the penalty, or pass method='istdp'"
         )
 
     def _next(self, theta: Array, gradient: Array) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.errors import ModelError
+from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Sweep
@@ -17,13 +18,12 @@ from cvxpriv.schedules.stopping import Below
 
 from . import kkt
 from .blocks import carry, dual_update, even_update, odd_block, odd_sweep, penalty_step
+from .methods import RECYCLING
+from .packing import MEMORY, PublishedAndDual
 from .problem import Problem
 
 __all__ = [
-    "ALGORITHMS",
-    "COMMON",
     "LOOP",
-    "RECYCLING",
     "blocks",
     "figures_of",
     "initial_state",
@@ -33,18 +33,10 @@ __all__ = [
 ]
 
 #: The name under which the loop stands in a run's history.
-LOOP = "round"
-
-#: `admm` is RADMM (8)-(9); `m-admm` the same with each node's own growing penalty, as section II-D tells of [22];
-#: `r-admm` and `mr-admm` are Algorithms 1 and 2.
-ALGORITHMS = ("admm", "r-admm", "mr-admm", "m-admm")
-#: With an even step.
-RECYCLING = ("r-admm", "mr-admm")
-#: With one penalty for all nodes and rounds.
-COMMON = ("admm", "r-admm")
+LOOP = "pass"
 
 
-def one_round(problem: Problem, algorithm: str, variant: str, table: Array, gamma: float) -> list[AnyStep]:
+def one_round(problem: Problem, method: str, variant: str, table: Array, gamma: float) -> list[AnyStep]:
     """Return the steps of a round, in order: the penalties, the odd step, the dual step, the even step.
 
     Conventional ADMM carries the odd iterate over in place of the even step.
@@ -52,24 +44,27 @@ def one_round(problem: Problem, algorithm: str, variant: str, table: Array, gamm
     Parameters
     ----------
     problem : Problem
-    algorithm : str
-        One of `ALGORITHMS`.
+    method : str
+        One of `METHODS`.
     variant : {"edge", "printed"}
     table : ndarray, (rounds, N)
         eta_i(2k-1).
     gamma : float
     """
-    last = even_update(problem, variant, gamma) if algorithm in RECYCLING else carry()
+    last = even_update(problem, variant, gamma) if method in RECYCLING else carry()
     return [penalty_step(table), odd_sweep(problem, variant), dual_update(problem, variant), last]
 
 
-def schedule(problem: Problem, algorithm: str, variant: str, table: Array, gamma: float, tol: float) -> Loop:
+def schedule(
+    problem: Problem, method: str, variant: str, table: Array, gamma: float, tol: float, accelerate: bool = False
+) -> Loop:
     """Return the whole algorithm: rounds until the KKT residual of (1) is at most `tol`; see `one_round`."""
     return Loop(
-        Sweep(one_round(problem, algorithm, variant, table, gamma)),
+        Sweep(one_round(problem, method, variant, table, gamma)),
         stop=Below("kkt", tol),
         limit=len(table),
         measure=measure(problem),
+        accelerate=Anderson(PublishedAndDual(problem, table[0], variant), MEMORY) if accelerate else None,
         name=LOOP,
     )
 

@@ -15,13 +15,13 @@ from cvxpriv.cli.rows import RowOptions
 from cvxpriv.cli.terminal import Terminal
 
 from .fit_options import ConsensusOptions
-from .public_defaults import GAUSSIAN, PLAIN, PURE
+from .public_defaults import GAUSSIAN, PURE
 from .study import study
 
 __all__ = ["consensus"]
 
 #: The defaults of `posing`, in words.
-ROUNDS = f"{PLAIN.rounds}; private {PURE.rounds}, with --delta {GAUSSIAN.rounds}"
+PASSES = f"1000; private {PURE.passes}, with --delta {GAUSSIAN.passes}"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -45,17 +45,21 @@ def consensus_options(command: Command) -> Command:
             "Rows with the same value belong to the node of that name.  [default: dealt at random, by --seed]",
             metavar="COLUMN",
         ),
-        option("--algorithm", "Of consensus; dvp is private alone.", metavar="[r-admm|mr-admm|admm|m-admm|dvp]"),
-        option("--eta", "The penalty of ADMM on an edge.  [default: from public numbers]", type=float),
-        option("--growth", "Of eta in each round, for mr-admm and m-admm.", type=float),
+        option(
+            "--method",
+            "Of consensus; dvp is private alone.  [default: r-admm]",
+            metavar="[r-admm|mr-admm|admm|m-admm|dvp]",
+        ),
+        option("--eta", "The penalty of ADMM on an edge.  [default: from the rows or public numbers]", type=float),
+        option("--growth", "Of eta in each pass, for mr-admm and m-admm.", type=float),
         option("--gamma", "Of the even steps of r-admm and mr-admm; larger ones are shorter.", type=float),
-        option("--rounds", f"Most rounds.  [default: {ROUNDS}]", type=int),
+        option("--max-iter", f"Most passes.  [default: {PASSES}]", type=int),
         option("--tol", "The relative KKT residual to reach, without privacy.", type=float),
         option("--reg", "Weight of the square of the coefficients.  [default: from --weight]", type=float),
         option("--weight", "C, the weight of a node's mean loss.  [default: rows of the smallest node]", type=float),
         option("--loss", "Of a prediction.", metavar="[logistic|squared|huber|smoothed-hinge]"),
         click.option("--intercept/--no-intercept", default=True, show_default=True, help="Fit one."),
-        option("--epsilon", "Fit privately, with this budget for all rounds.  [default: not private]", type=float),
+        option("--epsilon", "Fit privately, with this budget for all passes.  [default: not private]", type=float),
         option("--delta", "Of the budget.  [default: none, a pure epsilon]", type=float),
         option("--alpha", "Rate of the noise, in place of --epsilon.", type=float),
         option(

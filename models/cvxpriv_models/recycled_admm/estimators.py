@@ -17,7 +17,7 @@ from cvxpriv.privacy import Accounting
 from .graph import Network
 from .model import RecycledADMM
 from .node_rows import Placement, Spelling, place, spelled
-from .public_defaults import Privacy, posed, usual_eta
+from .placed import posed
 
 __all__ = ["DecentralizedLogisticRegression"]
 
@@ -34,14 +34,13 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         How many; None: what `graph` or the `groups` of `fit` say, or else five.
     graph : str, networkx.Graph or adjacency matrix
         `complete`, `ring`, `path`, `star`, `random:<chance of an edge>`, or a connected graph.
-    algorithm, eta, growth, gamma, rounds, tol
-        See `RecycledADMM.solve`. None takes an eta and a number of rounds that suit rows with norms of about 1.
+    method, eta, growth, gamma, max_iter, tol
+        See `RecycledADMM.solve`.
     reg, C : float, optional
-        See `RecycledADMM`. None is C = the rows of the smallest node, and a small multiple of C N for reg.
+        See `RecycledADMM`.
     epsilon, delta, alpha, perturbation, row_bound, clip_rows, noise_seed
-        See `cvxpriv_models.recycled_admm.private.solve_private`; without epsilon and alpha nothing is private.
-        `row_bound` is a public bound of the norms of the rows of X. perturbation=None is "output" where a delta is
-        given.
+        See `RecycledADMM.solve_private`; without epsilon and alpha nothing is private. `row_bound` is a public bound of
+        the norms of the rows of X.
     fit_intercept : bool
     random_state : int, RandomState or None
         Deals rows to nodes, and draws a random graph.
@@ -57,7 +56,7 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         The nodes' labels.
     graph_ : networkx.Graph
     n_iter_ : int
-        Rounds.
+        Passes.
     converged_ : bool
         A private fit does not converge, and says False.
     accounting_ : Accounting or None
@@ -79,12 +78,12 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         nodes: int | None = None,
         graph: Any = "complete",
         *,
-        algorithm: str = "r-admm",
+        method: str | None = None,
         eta: float | None = None,
         growth: float = 1.0,
         gamma: float = 0.5,
-        rounds: int | None = None,
-        tol: float = 1e-2,
+        max_iter: int | None = None,
+        tol: float = 1e-7,
         reg: float | None = None,
         C: float | None = None,
         epsilon: float | None = None,
@@ -99,11 +98,11 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
     ) -> None:
         self.nodes = nodes
         self.graph = graph
-        self.algorithm = algorithm
+        self.method = method
         self.eta = eta
         self.growth = growth
         self.gamma = gamma
-        self.rounds = rounds
+        self.max_iter = max_iter
         self.tol = tol
         self.reg = reg
         self.C = C
@@ -119,11 +118,7 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
 
     @property
     def _private(self) -> bool:
-        return self._asked.private
-
-    @property
-    def _asked(self) -> Privacy:
-        return Privacy(self.epsilon, self.delta, self.alpha, self.perturbation)
+        return self.epsilon is not None or self.alpha is not None
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> DecentralizedLogisticRegression:
         """Fit the model.
@@ -159,7 +154,6 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
             reg=self.reg,
             C=self.C,
             intercept=self.fit_intercept,
-            usual=self._asked.usual,
         )
         parameters = self._solved_private(model) if self._private else self._solved(model)
         self.graph_, self.nodes_ = placement.graph, model.problem.network.labels
@@ -180,26 +174,25 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         return place(_graph(self.graph), rows, self.nodes, owners, seed)
 
     def _solved(self, model: RecycledADMM) -> Array:
-        run = model.solve(self.algorithm, **self._steps(model), tol=self.tol)
+        run = model.solve(**self._steps(), tol=self.tol)
         if not run.converged:
             warnings.warn(
-                f"the KKT residual is {run.kkt.largest:.1e} after {run.rounds} rounds, above tol={self.tol:g}: raise "
-                "rounds, scale the columns, or choose another eta",
+                f"the KKT residual is {run.kkt.largest:.1e} after {run.iterations} passes, above tol={self.tol:g}: "
+                "raise max_iter, scale the columns, or choose another eta",
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        self.n_iter_, self.converged_ = run.rounds, run.converged
+        self.n_iter_, self.converged_ = run.iterations, run.converged
         self.accounting_: Accounting | None = None
         return run.parameters
 
     def _solved_private(self, model: RecycledADMM) -> Array:
         run = model.solve_private(
-            self.algorithm,
-            **self._steps(model),
+            **self._steps(),
             alpha=self.alpha,
             epsilon=self.epsilon,
             delta=self.delta,
-            perturbation=self._asked.where,
+            perturbation=self.perturbation,
             row_bound=float(np.hypot(self.row_bound, float(self.fit_intercept))),
             clip_rows=self.clip_rows,
             noise_seed=self.noise_seed,
@@ -207,12 +200,13 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         self.n_iter_, self.converged_, self.accounting_ = len(run.released), False, run.accounting
         return run.parameters
 
-    def _steps(self, model: RecycledADMM) -> dict[str, Any]:
+    def _steps(self) -> dict[str, Any]:
         return {
-            "eta": usual_eta(model.problem, self._asked.usual) if self.eta is None else self.eta,
+            "method": self.method,
+            "max_iter": self.max_iter,
+            "eta": self.eta,
             "growth": self.growth,
             "gamma": self.gamma,
-            "rounds": self._asked.usual.rounds if self.rounds is None else self.rounds,
         }
 
 

@@ -11,7 +11,7 @@ from cvxpriv.cli.fits.text import WIDTH, crosscheck_part, heading, privacy_part,
 from cvxpriv.privacy import gaussian_epsilon
 from cvxpriv.reports.layout import number, residual, table
 
-from .algorithm import RECYCLING
+from .methods import RECYCLING
 from .private_run import PrivateConsensusRun
 from .run import ConsensusRun
 from .study import ConsensusFit
@@ -30,7 +30,7 @@ def findings(fit: ConsensusFit) -> str:
         ["columns", f"{len(encoding.columns)}, encoded as {len(encoding.features)}"],
         ["graph", fit.drawn],
         ["rows a node", _counts(fit)],
-        ["algorithm", f"{fit.options.algorithm}, eta {number(fit.eta)}, C {number(fit.C)}, reg {number(fit.reg)}"],
+        ["method", f"{fit.run.settings.algorithm}, eta {number(fit.eta)}, C {number(fit.C)}, reg {number(fit.reg)}"],
     ]
     parts = [
         heading(fit, lines),
@@ -49,13 +49,13 @@ def statements(fit: ConsensusFit) -> tuple[str, ...]:
     """Return what is guaranteed and what is not."""
     if isinstance(fit.run, ConsensusRun):
         return (
-            "what the nodes send each other in each round, and every coefficient, tell of their rows; --epsilon gives "
+            "what the nodes send each other in each pass, and every coefficient, tell of their rows; --epsilon gives "
             "a guarantee",
         )
     found = fit.run.accounting
     pure = f"{found.epsilon:.4g}" if found.delta == 0.0 else f"({found.epsilon:.4g}, {found.delta:.1g})"
     return (
-        f"what the nodes publish in all rounds, and all that follows from it, each node's coefficients too, is {pure}-"
+        f"what the nodes publish in all passes, and all that follows from it, each node's coefficients too, is {pure}-"
         f"differentially private: {found.neighbours}",
         "a node sees its own rows; against all others, the other nodes together, its records are protected",
         "a person with records at several nodes is protected by the sum of what these nodes guarantee",
@@ -75,7 +75,7 @@ def worst_nodes(run: PrivateConsensusRun) -> tuple[pd.DataFrame, str]:
         losses = losses.assign(tight=spent, conventional=usual, printed=np.nan)
     order = losses.sort_values("tight", ascending=False, kind="stable")
     frame = pd.DataFrame({"node": order.index.map(str), "rows": order["rows"].astype(int), "epsilon": order["tight"]})
-    words = "epsilon: of all rounds, " + (f"at delta = {delta:g}." if gaussian else "the tight bound; delta is 0.")
+    words = "epsilon: of all passes, " + (f"at delta = {delta:g}." if gaussian else "the tight bound; delta is 0.")
     if order["printed"].notna().all():
         frame["paper's (32)"] = order["printed"]
     if recycles:
@@ -94,7 +94,7 @@ def _solution(fit: ConsensusFit) -> list[str]:
     if not isinstance(run, ConsensusRun):
         return []
     verdict = "" if run.converged else "  NOT CONVERGED"
-    effort = f"asked for {residual(run.settings.tol)}; {run.rounds} rounds, {number(run.seconds, 3)} s{verdict}"
+    effort = f"asked for {residual(run.settings.tol)}; {run.iterations} passes, {number(run.seconds, 3)} s{verdict}"
     rows = [
         ["KKT residual", residual(run.kkt.largest), effort],
         ["consensus", residual(run.consensus), "largest distance of a node from the mean"],
@@ -112,7 +112,7 @@ def _released(fit: ConsensusFit) -> list[str]:
     if isinstance(fit.run, ConsensusRun):
         return []
     rows = [
-        ["rounds", str(fit.rounds), f"noise in the {noisy(fit.run)} of each node"],
+        ["passes", str(fit.rounds), f"noise in the {noisy(fit.run)} of each node"],
         ["consensus", residual(fit.run.consensus), "largest distance of a node from the mean, as published"],
     ]
     return [f"Released\n{table([], rows, 'lrl')}"]

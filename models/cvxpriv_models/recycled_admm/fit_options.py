@@ -24,12 +24,12 @@ class ConsensusOptions:
     nodes: int | None = None
     graph: str = "complete"
     node_column: str | None = None
-    algorithm: str = "r-admm"
+    method: str | None = None
     eta: float | None = None
     growth: float = 1.0
     gamma: float = 0.5
-    rounds: int | None = None
-    tol: float = 1e-2
+    max_iter: int | None = None
+    tol: float = 1e-7
     reg: float | None = None
     weight: float | None = None
     loss: str = "logistic"

@@ -3,44 +3,65 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Annotated, Any
 
 import networkx as nx
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.blocks import engines
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.errors import ModelError, NoGuaranteeWarning, suggest
-from cvxpriv.numerics.arguments import require_counts, require_positive
+from cvxpriv.errors import ModelError
+from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.reports.files import PathLike
-from cvxpriv.reports.progress import track
+from cvxpriv.reports.progress import with_bar
+from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.saved import read_run
+from cvxpriv.runs.shared_options import (
+    Adjacency,
+    Callback,
+    Delta,
+    Engine,
+    Epsilon,
+    Init,
+    MaxIter,
+    Method,
+    NJobs,
+    NoiseSeed,
+    Progress,
+    Seed,
+    Solver,
+    Starts,
+    Tol,
+    Watch,
+    require_callback,
+)
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context
 
-from . import algorithm as algorithms, kkt
+from . import algorithm, kkt, options
 from .conditions import ConvergenceConditions, conditions, sweep
-from .eta import checked_gamma, eta_table
+from .default_eta import default_eta
+from .eta import checked_gamma
+from .methods import METHODS, PRIVATE_METHODS, RECYCLING, penalty_table, usual_method
+from .private import solve_private
+from .private_run import PrivateConsensusRun
 from .problem import Problem, Shard
 from .rate import linear_rate
 from .run import ConsensusRun, Settings
-from .updates import EDGE, PRINTED, VARIANTS
-
-if TYPE_CHECKING:
-    from .private_run import PrivateConsensusRun
+from .updates import EDGE
 
 __all__ = ["RecycledADMM"]
 
-#: callback(loop, round, figures); returning True ends the run.
-Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+#: Most passes, unless told otherwise.
+MAX_ITER = 1000
 
 
 class RecycledADMM:
@@ -56,10 +77,10 @@ class RecycledADMM:
         Rows (B_i, d), dense or sparse, and labels (B_i,); a sequence is in the order of `graph.nodes`. For a margin
         loss there are two classes over all nodes, of any type.
     loss : {"logistic", "squared", "huber", "smoothed-hinge"} or Loss
-    reg : float
-        The paper's rho, >= 0.
-    C : float
-        In (0, min B_i]: no row weighs more than 1.
+    reg : float, optional
+        The paper's rho, >= 0. None: 2.5e-5 C N, which is about .22 in the paper's setting; in a private solve 1e-3 C N.
+    C : float, optional
+        In (0, min B_i]: no row weighs more than 1. None: min B_i, the rows of the smallest node.
     penalty : str or Penalty
         R, convex; `l2` is (1/2)||f||^2. Others (`l1`, `nonneg`, `elastic-net:<weight>:<ratio>` ...) take proximal
         steps, node by node.
@@ -78,7 +99,7 @@ class RecycledADMM:
     >>> rows = np.random.default_rng(0).normal(size=(60, 2))
     >>> labels = np.where(rows @ [1.0, -0.5] > 0.0, "yes", "no")
     >>> shards = [(rows[i::3], labels[i::3]) for i in range(3)]
-    >>> run = RecycledADMM(nx.path_graph(3), shards, reg=1.0, C=20).solve(algorithm="r-admm", eta=0.5, rounds=200)
+    >>> run = RecycledADMM(nx.path_graph(3), shards, reg=1.0).solve()
     >>> run.converged, run.optimality.relative < 1e-6, str(run.predict([[1.0, 0.0]])[0])
     (True, True, 'yes')
     """
@@ -87,11 +108,11 @@ class RecycledADMM:
         self,
         graph: nx.Graph | ArrayLike,
         shards: Sequence[Shard] | Mapping[Any, Shard],
-        loss: str | Loss = "logistic",
-        reg: float = 0.22,
-        C: float = 1750.0,
         *,
+        loss: str | Loss = "logistic",
         penalty: str | Penalty = "l2",
+        reg: float | None = None,
+        C: float | None = None,
     ) -> None:
         self.problem = Problem.of(graph, shards, loss, penalty, reg, C)
 
@@ -103,57 +124,40 @@ class RecycledADMM:
         """The centralised optimum f_c, (d,), by exact Newton; kept once it is known."""
         return self.problem.optimum
 
+    @declared
     def solve(
         self,
-        algorithm: str = "mr-admm",
         *,
-        eta: ArrayLike = 1.0,
-        growth: ArrayLike = 1.0,
-        gamma: float = 0.5,
-        rounds: int = 100,
-        variant: str = EDGE,
-        eta_cap: ArrayLike | None = None,
-        engine: str | Engine = "closed_form",
-        solver: str | Sequence[str] | None = None,
-        tol: float = 1e-8,
-        init: ArrayLike | None = None,
-        progress: bool = False,
-        callback: Callback | None = None,
+        method: Annotated[
+            Method, Option(choices=METHODS, usual="r-admm, and mr-admm for penalties that differ")
+        ] = None,
+        engine: Engine = "closed_form",
+        starts: Annotated[Starts, Option(usual="1: the problem is convex")] = None,
+        seed: Seed = 0,
+        tol: Annotated[Tol, Option("Relative KKT residual at which a start has converged.")] = 1e-7,
+        max_iter: Annotated[
+            MaxIter,
+            Option(
+                "Most passes. A pass uses the data once: two of the paper's iterations with an even step, one without.",
+                usual=str(MAX_ITER),
+            ),
+        ] = None,
+        init: Annotated[Init, Option("f(0), (d,) or (N, d).", usual="0")] = None,
+        solver: Solver = None,
+        n_jobs: NJobs = 1,
+        progress: Progress = False,
+        callback: Callback = None,
+        eta: options.Eta = None,
+        growth: options.Growth = 1.0,
+        eta_cap: options.EtaCap = None,
+        gamma: options.Gamma = 0.5,
+        variant: options.Variant = EDGE,
+        accelerate: options.Accelerate = "auto",
     ) -> ConsensusRun:
         """Run consensus ADMM without privacy.
 
-        Parameters
-        ----------
-        algorithm : {"mr-admm", "r-admm", "admm", "m-admm"}
-            "admm" is (8)-(9) with one common eta, "r-admm" Algorithm 1 likewise; "m-admm" and "mr-admm" are their forms
-            with a penalty of each node that may grow.
-        eta : float, (N,) or (rounds, N)
-            > 0: eta_i(2k-1) = min(eta_i growth_i^k, cap_i). A table of all rounds is taken as it is. A small eta
-            converges fast on well-conditioned data.
-        growth : float or (N,)
-            >= 1.
-        gamma : float
-            >= 0, of the even step: a larger one takes shorter even steps.
-        rounds : int
-            Most rounds. A round uses the data once: two of the paper's iterations with an even step, one without.
-        variant : {"edge", "printed"}
-            "edge" puts min(eta_i, eta_j) on every edge: each eta_i is then known to neighbours. "printed" is (14)-(17)
-            as they stand: with unequal eta_i its limit is not the optimum of (1) but that of sum_i O_i/eta_i, and
-            `run.kkt.dual_sum` is not 0.
-        eta_cap : float or (N,), optional
-            None is ten times eta; inf is none. A penalty that grows without end freezes the iterates.
-        engine : {"closed_form", "dcp", "checked"} or Engine
-            Who does the odd steps: exact Newton on all nodes at once, cvxpy solvers node by node, or both compared.
-        solver : str or sequence of str, optional
-            The first of the fallback chain, or the whole chain.
-        tol : float
-            The relative KKT residual (`ConsensusResiduals.largest`) at which the run has converged.
-        init : array, (d,) or (N, d), optional
-            f(0); None is 0.
-        progress : bool
-            A bar on a terminal.
-        callback : callable, optional
-            `callback(loop, round, figures)` after each round; returning True ends the run.
+        The method "admm" is (8)-(9) with one common eta, "r-admm" Algorithm 1 likewise; "m-admm" and "mr-admm" are
+        their forms with a penalty of each node that may grow.
 
         Raises
         ------
@@ -173,78 +177,131 @@ class RecycledADMM:
 
         Notes
         -----
-        A keyboard interrupt returns the last round, with `converged` False where it is not.
+        A keyboard interrupt returns the last pass, with `converged` False where it is not.
         """
-        begun = time.perf_counter()
-        require_positive(tol=tol)
-        require_counts(rounds=rounds)
-        table = self.eta_table(algorithm, eta, growth, eta_cap, rounds, variant)
-        who = engine_named(engine, solver=solver)
-        if callback is not None and not callable(callback):
-            raise ModelError(f"callback={callback!r} is no function: pass one of (loop, round, figures)")
-        loop = algorithms.schedule(self.problem, algorithm, variant, table, checked_gamma(gamma), tol)
-        bar = iter(track(range(rounds), total=rounds, description="rounds", shown=progress))
+        require_callback(callback, n_jobs)
+        problem = self.problem
+        chosen = method or usual_method(eta, growth)
+        first = default_eta(problem, gamma if chosen in RECYCLING else None) if eta is None else eta
+        table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
+        who = engines.engine_named(engine, solver=solver)
+        settings = Settings(
+            chosen,
+            variant,
+            who.name,
+            checked_gamma(gamma),
+            len(table),
+            tol,
+            tuple(table[-1].tolist()),
+            _accelerated(accelerate, who, table),
+        )
+        points = initial_points(init, (problem.nodes, problem.features), starts, seed, problem.random_scale)
+        alone = len(points) == 1
+        work = partial(
+            self._from, table=table, settings=settings, engine=who, progress=progress and alone, callback=callback
+        )
+        best, found = best_start(work, points, n_jobs=n_jobs, progress=progress and not alone)
+        return replace(best, starts=found)
 
-        def each(name: str, iteration: int, figures: Mapping[str, Array]) -> bool | None:
-            next(bar, None)
-            return None if callback is None else callback(name, iteration, figures)
+    @declared
+    def solve_private(
+        self,
+        *,
+        epsilon: Epsilon | None = None,
+        delta: Delta | None = None,
+        adjacency: Annotated[Adjacency, Option(choices=("replace-one",))] = "replace-one",
+        noise_seed: NoiseSeed = None,
+        method: Annotated[
+            Method, Option(choices=PRIVATE_METHODS, usual="r-admm, and mr-admm for penalties that differ")
+        ] = None,
+        max_iter: Annotated[
+            MaxIter, Option("Passes: each node publishes one vector a pass.", usual="3, and 10 for Gaussian noise")
+        ] = None,
+        progress: Progress = False,
+        callback: Callback = None,
+        alpha: options.Alpha = None,
+        perturbation: options.Perturbation = None,
+        eta: options.PublicEta = None,
+        growth: options.Growth = 1.0,
+        eta_cap: options.EtaCap = None,
+        gamma: options.Gamma = 0.5,
+        variant: options.Variant = EDGE,
+        row_bound: options.RowBound = 1.0,
+        clip_rows: options.ClipRows = False,
+        node_tol: options.NodeTol = 1e-9,
+        init: Annotated[Init, Option("f(0), (d,) or (N, d), public.", usual="0")] = None,
+    ) -> PrivateConsensusRun:
+        """Find a consensus with differential privacy for every record of every node.
 
-        context = Context(who, History(), each)
-        state = single(run(loop, algorithms.initial_state(self.problem, init), context), 0)
-        settings = Settings(algorithm, variant, who.name, float(gamma), rounds, tol, tuple(table[-1].tolist()))
-        return self._finished(state, context, settings, time.perf_counter() - begun)
+        A pass of "mr-admm" or "r-admm" has a second iteration that is free: it follows from what was published. "admm"
+        is the conventional one, with noise in the objective; "dvp" has it on the dual variable, which counts twice;
+        "m-admm" has it inside the penalty, where it grows with eta.
 
-    def eta_table(
-        self, algorithm: str, eta: ArrayLike, growth: ArrayLike, eta_cap: ArrayLike | None, rounds: int, variant: str
-    ) -> Array:
-        """Return eta_i(2k-1) of every round and node, (rounds, N), checked against the algorithm.
+        The budget is `epsilon`, the total over all passes, which every node spends, or `alpha`, the rate of the noise.
+        Without a delta the guarantee is pure, a sum over the passes. With perturbation="objective" a delta only states
+        other rules beside it; with "output" the noise is then Gaussian (section VII-B). The options, C, reg, the graph
+        and every node's number of rows count as public.
 
         Raises
         ------
+        PrivacyError
+            There is no budget or two, it is out of range, or the curvature alone exceeds it; the loss has no bounded
+            slope and curvature; a row is beyond its bound; a node could not minimise to within `node_tol`.
         ModelError
-            No such algorithm or variant; penalties that are not positive or fall; several for an algorithm with one.
+            Another option is out of range.
+
+        Notes
+        -----
+        A node's records are protected against everyone who sees what is published, the other nodes included. One
+        record is replaced; a person with records at several nodes costs the sum over them.
+
+        Examples
+        --------
+        >>> import networkx as nx, numpy as np
+        >>> from cvxpriv.models import RecycledADMM
+        >>> rng = np.random.default_rng(0)
+        >>> rows = rng.uniform(-0.5, 0.5, size=(600, 3))
+        >>> labels = np.where(rows @ [2.0, -1.0, 0.5] > 0.0, 1, -1)
+        >>> shards = [(rows[i::3], labels[i::3]) for i in range(3)]
+        >>> run = RecycledADMM(nx.complete_graph(3), shards).solve_private(epsilon=2.0, max_iter=10)
+        >>> round(run.accounting.epsilon, 9), run.accounting.releases
+        (2.0, 10)
         """
-        if algorithm not in algorithms.ALGORITHMS:
-            raise ModelError(f"algorithm={algorithm!r} is not known: {suggest(str(algorithm), algorithms.ALGORITHMS)}")
-        if variant not in VARIANTS:
-            raise ModelError(f"variant={variant!r} is not known: {suggest(str(variant), VARIANTS)}")
-        table = eta_table(eta, growth, eta_cap, rounds, self.problem.nodes)
-        if algorithm in algorithms.COMMON and np.ptp(table) > 0.0:
-            other = {"admm": "m-admm", "r-admm": "mr-admm"}[algorithm]
-            raise ModelError(
-                f"algorithm={algorithm!r} has one eta for all nodes and rounds: pass algorithm={other!r} for several, "
-                "or growth=1"
-            )
-        if variant == PRINTED and np.ptp(table, axis=1).max() > 0.0:
-            warnings.warn(
-                "variant='printed' with penalties that differ between nodes converges to the optimum of "
-                "sum_i O_i/eta_i, not of sum_i O_i: variant='edge' converges to the latter",
-                NoGuaranteeWarning,
-                stacklevel=3,
-            )
-        return table
+        return solve_private(
+            self.problem,
+            epsilon=epsilon,
+            delta=delta,
+            noise_seed=noise_seed,
+            method=method or usual_method(eta, growth),
+            max_iter=max_iter,
+            progress=progress,
+            callback=callback,
+            alpha=alpha,
+            perturbation=perturbation,
+            eta=eta,
+            growth=growth,
+            eta_cap=eta_cap,
+            gamma=gamma,
+            variant=variant,
+            row_bound=row_bound,
+            clip_rows=clip_rows,
+            node_tol=node_tol,
+            init=init,
+        )
 
-    def solve_private(self, *args: Any, **options: Any) -> PrivateConsensusRun:
-        """Fit with differential privacy: see `private.solve_private` for the parameters."""
-        from .private import solve_private
-
-        return solve_private(self, *args, **options)
-
+    @declared
     def convergence_conditions(
         self,
-        eta: ArrayLike = 1.0,
-        gamma: float = 0.5,
-        variant: str = EDGE,
+        *,
+        eta: options.Eta = None,
+        gamma: options.Gamma = 0.5,
+        variant: options.Variant = EDGE,
         solvers: Sequence[str] = ("CLARABEL", "SCS"),
     ) -> ConvergenceConditions:
         """Ask whether Theorem IV.1 holds at fixed penalties: conditions (i), (ii) for some L > 0 and mu > 1.
 
         Parameters
         ----------
-        eta : float or (N,)
-            Of each node.
-        gamma : float
-        variant : {"edge", "printed"}
         solvers : sequence of str
             Who solves the semidefinite program.
 
@@ -252,38 +309,38 @@ class RecycledADMM:
         --------
         linear_rate : how fast the iteration converges near the optimum, whatever the theorem says.
         """
-        return conditions(self.problem, self._constant(eta, variant), checked_gamma(gamma), variant, solvers)
+        return conditions(self.problem, self._constant(eta, gamma, variant), checked_gamma(gamma), variant, solvers)
 
+    @declared
     def convergence_sweep(
         self,
         gammas: Iterable[float],
-        eta: ArrayLike = 1.0,
-        variant: str = EDGE,
+        *,
+        eta: options.Eta = None,
+        variant: options.Variant = EDGE,
         solvers: Sequence[str] = ("CLARABEL", "SCS"),
     ) -> pd.DataFrame:
         """Return `convergence_conditions` and `linear_rate` for several gammas, one row each."""
-        return sweep(
-            self.problem, self._constant(eta, variant), [checked_gamma(one) for one in gammas], variant, solvers
-        )
+        several = [checked_gamma(one) for one in gammas]
+        return sweep(self.problem, self._constant(eta, 0.5, variant), several, variant, solvers)
 
+    @declared
     def linear_rate(
-        self, eta: ArrayLike = 1.0, gamma: float = 0.5, algorithm: str = "mr-admm", variant: str = EDGE
+        self,
+        *,
+        method: Annotated[Method, Option(choices=METHODS, usual="mr-admm")] = None,
+        eta: options.Eta = None,
+        gamma: options.Gamma = 0.5,
+        variant: options.Variant = EDGE,
     ) -> float:
-        """Return the factor by which a round shrinks the error, near the optimum, at fixed penalties.
+        """Return the factor by which a pass shrinks the error, near the optimum, at fixed penalties.
 
         The spectral radius of the iteration with each O_i replaced by its second-order form at the optimum: exact for
         the squared loss, and otherwise what a run tends to. Above 1 the iteration diverges.
-
-        Parameters
-        ----------
-        eta : float or (N,)
-        gamma : float
-        algorithm : str
-        variant : {"edge", "printed"}
         """
-        table = self.eta_table(algorithm, eta, 1.0, None, 1, variant)
-        recycles = algorithm in algorithms.RECYCLING
-        return linear_rate(self.problem, table[0], checked_gamma(gamma) if recycles else None, variant)
+        recycles = method is None or method in RECYCLING
+        used = checked_gamma(gamma) if recycles else None
+        return linear_rate(self.problem, self._constant(eta, used, variant, method or "mr-admm"), used, variant)
 
     @staticmethod
     def example_cases() -> list[Case]:
@@ -293,16 +350,33 @@ class RecycledADMM:
     @staticmethod
     def load_run(path: PathLike) -> ConsensusRun | PrivateConsensusRun:
         """Read a saved run, private or not: what `cvxpriv.load` calls."""
-        from .private_run import PrivateConsensusRun
-
         return PrivateConsensusRun.load(path) if read_run(path).get("private") else ConsensusRun.load(path)
 
-    def _constant(self, eta: ArrayLike, variant: str) -> Array:
+    def _constant(self, eta: ArrayLike | None, gamma: float | None, variant: str, method: str = "mr-admm") -> Array:
         """The penalties of conditions at fixed eta, (N,)."""
-        return np.asarray(self.eta_table("mr-admm", eta, 1.0, None, 1, variant)[0])
+        first = default_eta(self.problem, gamma) if eta is None else eta
+        return np.asarray(penalty_table(method, variant, first, 1.0, None, 1, self.problem.nodes, 1)[0])
+
+    def _from(
+        self,
+        point: Array,
+        table: Array,
+        settings: Settings,
+        engine: engines.Engine,
+        progress: bool,
+        callback: Watch | None,
+    ) -> ConsensusRun:
+        """Run the algorithm from one f(0), (N, d)."""
+        begun = time.perf_counter()
+        loop = algorithm.schedule(
+            self.problem, settings.algorithm, settings.variant, table, settings.gamma, settings.tol, settings.accelerate
+        )
+        context = Context(engine, History(), with_bar(callback, len(table), "passes", progress))
+        state = single(run(loop, algorithm.initial_state(self.problem, point), context), 0)
+        return self._finished(state, context, settings, time.perf_counter() - begun)
 
     def _finished(self, state: Values, context: Context, settings: Settings, seconds: float) -> ConsensusRun:
-        problem, report = self.problem, context.reports[algorithms.LOOP]
+        problem, report = self.problem, context.reports[algorithm.LOOP]
         found = kkt.residuals(problem, state["odd"], state["dual"])
         return ConsensusRun(
             state["odd"],
@@ -312,7 +386,7 @@ class RecycledADMM:
             state,
             settings,
             converged=found.largest <= settings.tol,
-            rounds=int(report.iterations[0]),
+            iterations=int(report.iterations[0]),
             objective=float(problem.objectives(state["odd"]).sum()),
             kkt=found,
             seconds=seconds,
@@ -320,6 +394,13 @@ class RecycledADMM:
             log=context.history,
             interrupted=context.interrupted,
         )
+
+
+def _accelerated(accelerate: str, engine: engines.Engine, table: Array) -> bool:
+    fit = engine.name == "closed_form" and float(np.ptp(table, axis=0).max()) == 0.0
+    if accelerate == "anderson" and not fit:
+        raise ModelError("accelerate='anderson' goes with engine='closed_form' and growth=1: pass accelerate='none'")
+    return fit and accelerate != "none"
 
 
 def example_cases() -> list[Case]:
@@ -331,8 +412,8 @@ def example_cases() -> list[Case]:
     for loss, penalty in (("logistic", "l2"), ("smoothed-hinge", "l2"), ("huber", "l2"), ("squared", "l1")):
         labels = np.sign(margins) if loss in ("logistic", "smoothed-hinge") else margins
         shards = [(rows[node::3], labels[node::3]) for node in range(3)]
-        model = RecycledADMM(nx.complete_graph(3), shards, loss, C=10.0, penalty=penalty)
-        solved = model.solve(eta=0.5, rounds=4)
+        model = RecycledADMM(nx.complete_graph(3), shards, loss=loss, C=10.0, penalty=penalty)
+        solved = model.solve(eta=0.5, max_iter=4)
         case = case_of_block(solved.blocks()["f/0"], solved.state)
         cases.append(replace(case, name=f"recycled admm {loss} {penalty} {case.name}"))
     return cases

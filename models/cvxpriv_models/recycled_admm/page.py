@@ -18,8 +18,8 @@ from cvxpriv.cli.fits.sections import (
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number
 
-from .algorithm import RECYCLING
 from .findings import noisy, worst_nodes
+from .methods import RECYCLING
 from .pictures import plot_graph, plot_spread
 from .run import ConsensusRun
 from .study import ConsensusFit
@@ -62,16 +62,16 @@ def _headlines(fit: ConsensusFit) -> list[Fact]:
     epsilon = format_number(fit.accounting.epsilon)
     return [
         *heads[:-1],
-        Fact("Privacy: epsilon", epsilon, "pure: delta is 0", detail=f"{fit.rounds} rounds", main=True),
+        Fact("Privacy: epsilon", epsilon, "pure: delta is 0", detail=f"{fit.rounds} passes", main=True),
     ]
 
 
 def _graph(fit: ConsensusFit) -> Section:
     graph, noise = fit.placement.graph, " with noise" if fit.private else ""
     picture = Picture(plot_graph(graph, fit.counts), f"The graph: {fit.drawn}.", "Edges join neighbours.")
-    text = f"{fit.drawn}. In each round a node sends its neighbours one coefficient a column{noise}, and no row."
-    if fit.options.algorithm in RECYCLING:
-        text += " Half of a round follows from what was sent before, and uses no row."
+    text = f"{fit.drawn}. In each pass a node sends its neighbours one coefficient a column{noise}, and no row."
+    if fit.run.settings.algorithm in RECYCLING:
+        text += " Half of a pass follows from what was sent before, and uses no row."
     if fit.options.node_column is None:
         text += " Rows were dealt to the nodes at random."
     else:
@@ -94,10 +94,10 @@ def _privacy(fit: ConsensusFit) -> Section | None:
     nodes, words = worst_nodes(fit.run)
     return Section(
         "Privacy accounting",
-        f"In each of {found.releases} rounds every node publishes one vector, with noise in its {noisy(fit.run)}. "
+        f"In each of {found.releases} passes every node publishes one vector, with noise in its {noisy(fit.run)}. "
         f"Neighbours: {found.neighbours}.",
         tables=[
-            Table(rules, "What each rule says of all rounds, at the worst node; the least bound is guaranteed."),
+            Table(rules, "What each rule says of all passes, at the worst node; the least bound is guaranteed."),
             Table(nodes, f"Each node, the worst first. {words}"),
         ],
     )
@@ -140,11 +140,11 @@ def _crosscheck(fit: ConsensusFit) -> Section | None:
 def _history(fit: ConsensusFit) -> Section | None:
     if isinstance(fit.run, ConsensusRun):
         return history_section(fit)
-    picture = Picture(plot_spread(fit.run.history), "Distance of the nodes from their mean by round.")
-    return Section("Round by round", "How far the nodes are from their mean, as published.", pictures=[picture])
+    picture = Picture(plot_spread(fit.run.history), "Distance of the nodes from their mean by pass.")
+    return Section("Pass by pass", "How far the nodes are from their mean, as published.", pictures=[picture])
 
 
 def _settings(fit: ConsensusFit) -> Section:
     options = fit.options
     facts = {"loss": options.loss, "C": fit.C, "reg": fit.reg, "eta, at first": fit.eta, "growth": options.growth}
-    return settings_section(fit, {**facts, "intercept": options.intercept, "rounds that ran": fit.rounds})
+    return settings_section(fit, {**facts, "intercept": options.intercept, "passes that ran": fit.rounds})

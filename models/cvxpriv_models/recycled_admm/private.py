@@ -1,6 +1,6 @@
 """Consensus with differential privacy: `solve_private`. RADMM Algorithm 3, and its relatives.
 
-In each round every node releases one vector; the rest of the round is `Public`::
+In each pass every node releases one vector; the rest of the pass is `Public`::
 
     Loop(Sweep([penalty, release, dual, even]))
 """
@@ -8,138 +8,88 @@ In each round every node releases one vector; the rest of the round is `Public`:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.engines import ClosedForm
-from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.privacy import Noise, Release, noise_source
-from cvxpriv.reports.progress import track
+from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.private_records import history_of_loop
+from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run as run_schedule
 from cvxpriv.schedules.steps import Context, Draw, Loop, Public, Sweep
 from cvxpriv.schedules.stopping import Never
 
-from .algorithm import LOOP, RECYCLING, initial_state
+from .algorithm import LOOP, initial_state
 from .blocks import carry, dual_update, even_update, penalty_step
 from .eta import checked_gamma
 from .exactness import gradient_left, require_solved
+from .methods import RECYCLING, penalty_table
 from .newton import odd_step
 from .private_run import PrivateConsensusRun
 from .private_settings import Budget, PrivateSettings, Releases, releases_of, require_private
 from .problem import Problem
+from .public_defaults import Privacy, usual_eta
 from .spending import accounted, node_costs
 from .updates import edge_weights, pull
-
-if TYPE_CHECKING:
-    from .model import RecycledADMM
 
 __all__ = ["RELEASED", "private_rounds", "solve_private"]
 
 #: What everyone may know: published vectors, and what follows from them and the public options.
 RELEASED = frozenset({"f", "odd", "dual", "eta", "round"})
 
-Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
-
 
 def solve_private(
-    model: RecycledADMM,
-    algorithm: str = "mr-admm",
+    given: Problem,
     *,
-    alpha: ArrayLike | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    perturbation: str = "objective",
-    eta: ArrayLike = 1.0,
-    growth: ArrayLike = 1.0,
-    eta_cap: ArrayLike | None = None,
-    gamma: float = 0.5,
-    rounds: int = 50,
-    variant: str = "edge",
-    row_bound: float = 1.0,
-    clip_rows: bool = False,
-    tol: float = 1e-9,
-    init: ArrayLike | None = None,
-    noise_seed: int | None = None,
-    progress: bool = False,
-    callback: Callback | None = None,
+    epsilon: float | None,
+    delta: float | None,
+    noise_seed: int | None,
+    method: str,
+    max_iter: int | None,
+    progress: bool,
+    callback: Watch | None,
+    alpha: ArrayLike | None,
+    perturbation: str | None,
+    eta: ArrayLike | None,
+    growth: ArrayLike,
+    eta_cap: ArrayLike | None,
+    gamma: float,
+    variant: str,
+    row_bound: float,
+    clip_rows: bool,
+    node_tol: float,
+    init: ArrayLike | None,
 ) -> PrivateConsensusRun:
-    """Find a consensus with differential privacy for every record of every node.
-
-    Parameters
-    ----------
-    model : RecycledADMM
-    algorithm : {"mr-admm", "r-admm", "admm", "dvp", "m-admm"}
-        A round of the first two has a second iteration that is free: it follows from what was published. "admm" is
-        the conventional one, with noise in the objective; "dvp" has it on the dual variable, which counts twice;
-        "m-admm" has it inside the penalty, where it grows with eta.
-    alpha : float or array, (N,), optional
-        The noise has density proportional to exp(-alpha_i ||b||): a smaller alpha is more private.
-    epsilon, delta : float, optional
-        In place of alpha: the total over all rounds, which every node spends. For perturbation="objective", and without
-        a delta, it is pure: a sum over the rounds; a delta then only states other rules beside it.
-    perturbation : {"objective", "output"}
-        "output" releases the minimiser plus noise, which is Gaussian where a delta is given (section VII-B).
-    eta, growth, eta_cap, gamma, rounds, variant, init
-        As in `RecycledADMM.solve`; public, as are C, reg, the graph and every node's number of records.
-    row_bound : float
-        Public bound of the rows' norms.
-    clip_rows : bool
-        Shorten rows beyond it, in place of refusing them.
-    tol : float
-        How exactly a node minimises, in the norm of the gradient; at most 1e-8.
-    noise_seed : int, optional
-        None, the only right choice for real data: secure randomness.
-    progress : bool
-    callback : callable, optional
-        `callback(loop, round, figures)`, public figures; returning True ends the run.
-
-    Raises
-    ------
-    PrivacyError
-        There is no budget or two, it is out of range, or the curvature alone exceeds it; the loss has no bounded slope
-        and curvature; a row is beyond its bound; a node could not minimise to within `tol`.
-    ModelError
-        Another option is out of range.
-
-    Notes
-    -----
-    A node's records are protected against everyone who sees what is published, the other nodes included. One record is
-    replaced; a person with records at several nodes costs the sum over them.
-
-    Examples
-    --------
-    >>> import networkx as nx, numpy as np
-    >>> from cvxpriv.models import RecycledADMM
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.uniform(-0.5, 0.5, size=(600, 3))
-    >>> labels = np.where(rows @ [2.0, -1.0, 0.5] > 0.0, 1, -1)
-    >>> shards = [(rows[i::3], labels[i::3]) for i in range(3)]
-    >>> model = RecycledADMM(nx.complete_graph(3), shards, reg=0.3, C=100)
-    >>> run = model.solve_private(algorithm="r-admm", epsilon=2.0, rounds=10)
-    >>> round(run.accounting.epsilon, 9), run.accounting.releases
-    (2.0, 10)
-    """
-    require_counts(rounds=rounds)
+    """Return a private consensus; the options and errors are those of `RecycledADMM.solve_private`."""
+    asked = Privacy(epsilon, delta, alpha, perturbation)
+    usual = asked.usual
+    if given.automatic:
+        given = given.with_reg(usual.reg * given.C * given.nodes)
+    first = usual_eta(given, usual) if eta is None else eta
+    table = penalty_table(method, variant, first, growth, eta_cap, max_iter, given.nodes, usual.passes)
+    rounds = len(table)
     settings = PrivateSettings(
-        algorithm, perturbation, variant, checked_gamma(gamma), rounds, float(row_bound), float(tol)
+        method,
+        asked.where,
+        variant,
+        checked_gamma(gamma),
+        rounds,
+        float(row_bound),
+        float(node_tol),
+        given.C,
+        given.reg,
+        tuple(table[0].tolist()),
     )
-    problem = require_private(model.problem, settings, clip_rows)
-    table = model.eta_table("admm" if algorithm == "dvp" else algorithm, eta, growth, eta_cap, rounds, variant)
+    problem = require_private(given, settings, clip_rows)
     releases = releases_of(problem, settings, table, Budget(alpha, epsilon, delta))
     noise = noise_source(noise_seed)
-    bar = iter(track(range(rounds), total=rounds, description="rounds", shown=progress))
-
-    def each(name: str, iteration: int, figures: Mapping[str, Array]) -> bool | None:
-        next(bar, None)
-        return None if callback is None else callback(name, iteration, figures)
-
-    context = Context(ClosedForm(), History(), each, starts=np.arange(1), noise=noise)
+    watch = with_bar(callback, rounds, "passes", progress)
+    context = Context(ClosedForm(), History(), watch, starts=np.arange(1), noise=noise)
     loop = private_rounds(problem, settings, table, releases)
     state = single(run_schedule(loop, initial_state(problem, init), context), 0)
     done, labels = len(context.published), problem.network.labels
@@ -160,7 +110,7 @@ def solve_private(
 
 
 def private_rounds(problem: Problem, settings: PrivateSettings, table: Array, releases: Releases) -> Loop:
-    """Return the schedule: one release of every node a round, and every other step `Public`."""
+    """Return the schedule: one release of every node a pass, and every other step `Public`."""
     recycles = settings.algorithm in RECYCLING
     last = even_update(problem, settings.variant, settings.gamma) if recycles else Public(carry(), RELEASED)
     penalty, dual = (Public(step, RELEASED) for step in (penalty_step(table), dual_update(problem, settings.variant)))

@@ -89,7 +89,7 @@ class PrivateConsensusRun(Fitted):
         fitted = cls.fitted_of(document)
         return cls(
             **fitted,
-            settings=PrivateSettings(**document["settings"]),
+            settings=PrivateSettings(**{**document["settings"], "eta": tuple(document["settings"]["eta"])}),
             accounting=accounting_of(document["accounting"]),
             ledger=ledger_of(document["ledger"]),
             privacy_loss=pd.DataFrame(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from cvxpriv.errors import ModelError, PrivacyError, suggest
+from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import BallNoise, GaussianNoise, Release, gaussian_mu
 from cvxpriv.privacy.gaussian import require_budget
@@ -19,19 +19,12 @@ from .rows import Part, Rows
 from .spending import gradient_move, node_name, objective_epsilon, output_move, printed_epsilon
 from .updates import edge_weights, reach
 
-__all__ = ["ALGORITHMS", "PERTURBATIONS", "Budget", "PrivateSettings", "Releases", "releases_of", "require_private"]
-
-#: By name here: the schedule, and by what a node's noise counts in its objective.
-ALGORITHMS = ("admm", "r-admm", "mr-admm", "m-admm", "dvp")
-PERTURBATIONS = ("objective", "output")
+__all__ = ["Budget", "PrivateSettings", "Releases", "releases_of", "require_private"]
 
 #: What covers the part of a minimiser that a computer does not find, as a part of what the exact one costs.
 COVER = 2.0**-8
 #: How far beyond their bound rounding may leave the norms of rows.
 ROUNDING = 1e-12
-
-#: A minimiser less exact than this is not the one whose distribution the analysis bounds.
-LEAST_ACCURACY = 1e-8
 
 
 @dataclass(frozen=True)
@@ -112,6 +105,10 @@ class PrivateSettings:
     row_bound : float
     tol : float
         How exactly a node minimises, in the norm of the gradient.
+    C, reg : float
+        Of the problem.
+    eta : tuple of float
+        The penalties of the first pass, one a node.
     """
 
     algorithm: str
@@ -121,6 +118,9 @@ class PrivateSettings:
     rounds: int
     row_bound: float
     tol: float
+    C: float
+    reg: float
+    eta: tuple[float, ...]
 
 
 def require_private(problem: Problem, settings: PrivateSettings, clip_rows: bool) -> Problem:
@@ -129,21 +129,9 @@ def require_private(problem: Problem, settings: PrivateSettings, clip_rows: bool
     Raises
     ------
     PrivacyError
-        The loss has no bounded slope and curvature, the penalty no constant curvature, the tolerance is too loose,
-        or a row is beyond its bound and is not to be clipped.
-    ModelError
-        There is no such algorithm or perturbation.
+        The loss has no bounded slope and curvature, the penalty no constant curvature, or a row is beyond its
+        bound and is not to be clipped.
     """
-    for name, known in (("algorithm", ALGORITHMS), ("perturbation", PERTURBATIONS)):
-        if getattr(settings, name) not in known:
-            raise ModelError(
-                f"{name}={getattr(settings, name)!r} is unknown: {suggest(getattr(settings, name), known)}"
-            )
-    if not 0.0 < settings.tol <= LEAST_ACCURACY:
-        raise PrivacyError(
-            f"tol={settings.tol!r}: what is released must be the minimiser itself, since a point on the way to it has "
-            f"another distribution; pass a number in (0, {LEAST_ACCURACY:g}]"
-        )
     loss = problem.loss
     if not np.isfinite([loss.slope, loss.smoothness]).all():
         raise PrivacyError(
@@ -207,8 +195,6 @@ def releases_of(problem: Problem, settings: PrivateSettings, table: Array, budge
     _require_one(budget)
     if settings.perturbation == "output":
         return _output(budget, output_move(rows, problem.C, convexity, slope), convexity)
-    if budget.delta is not None and budget.epsilon is None:
-        raise PrivacyError("delta without epsilon: pass the total as epsilon and delta, or alpha alone")
     inside = _inside(settings.algorithm, reaches)
     curvature = problem.loss.smoothness * longest**2
 
@@ -262,6 +248,8 @@ def _output(budget: Budget, moves: Array, convexity: Array) -> Releases:
 
 
 def _require_one(budget: Budget) -> None:
+    if budget.delta is not None and budget.epsilon is None:
+        raise PrivacyError("delta without epsilon: pass the total as epsilon and delta, or alpha alone")
     if (budget.alpha is None) == (budget.epsilon is None):
         raise PrivacyError(
             f"alpha={budget.alpha!r} and epsilon={budget.epsilon!r}: pass one of them, the noise's rate or the total"

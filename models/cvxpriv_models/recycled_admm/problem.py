@@ -13,6 +13,7 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
 
@@ -21,6 +22,10 @@ from .newton import centralised
 from .rows import Part, Rows
 
 __all__ = ["Problem", "Shard", "checked_rows"]
+
+#: reg, unless it is named, over C N: the weight of (1/2)||f||^2 beside the mean loss of a row. RADMM section VIII has
+#: reg = .22 at C = 1750 and N = 5.
+REG = 2.5e-5
 
 Shard = tuple[ArrayLike | sparse.sparray, ArrayLike]
 
@@ -46,6 +51,8 @@ class Problem:
     C : float
     classes : ndarray, (2,), optional
         The labels that the user gave for -1 and 1; None for a residual loss.
+    automatic : bool
+        Whether reg was left to the model.
     """
 
     network: Network
@@ -56,6 +63,7 @@ class Problem:
     reg: float
     C: float
     classes: np.ndarray | None = None
+    automatic: bool = False
 
     def __repr__(self) -> str:
         counts = self.rows.counts
@@ -72,8 +80,8 @@ class Problem:
         shards: Sequence[Shard] | Mapping[Any, Shard],
         loss: str | Loss = "logistic",
         penalty: str | Penalty = "l2",
-        reg: float = 0.22,
-        C: float = 1750.0,
+        reg: float | None = None,
+        C: float | None = None,
     ) -> Problem:
         """Validate what a user passes; see `RecycledADMM`.
 
@@ -89,11 +97,22 @@ class Problem:
         chosen = _smooth(loss)
         rows = Rows.of(designs)
         y, classes = _labels(labels, network, chosen)
-        return cls(network, rows, y, chosen, convex_penalty(penalty), _at_least_0("reg", reg), _C(C, rows), classes)
+        weight = _C(C, rows)
+        strength = REG * weight * network.nodes if reg is None else _at_least_0("reg", reg)
+        return cls(network, rows, y, chosen, convex_penalty(penalty), strength, weight, classes, reg is None)
 
     def with_rows(self, rows: Rows) -> Problem:
         """Return the problem with other rows of the same shapes."""
         return replace(self, rows=rows)
+
+    def with_reg(self, reg: float) -> Problem:
+        """Return the problem with another weight of R."""
+        return replace(self, reg=reg)
+
+    @property
+    def random_scale(self) -> float:
+        """Standard deviation of the entries of a random start."""
+        return random_scale(float(self.rows.norms @ self.rows.norms), self.y.size)
 
     def of_node(self, node: int) -> Problem:
         """Return the problem of one node by itself, whose O is that node's."""
@@ -254,8 +273,8 @@ def _at_least_0(name: str, value: Any) -> float:
 
 
 def _C(C: Any, rows: Rows) -> float:
-    number = _at_least_0("C", C)
     least = int(rows.counts.min())
+    number = float(least) if C is None else _at_least_0("C", C)
     if not 0.0 < number <= least:
         raise ModelError(
             f"C={C!r} must be in (0, {least}]: no row may weigh C/B_i > 1 (RADMM section V), and the smallest node has "

@@ -44,7 +44,8 @@ class Settings:
     rounds : int
     tol : float
     eta : tuple of float
-        The penalties of the last round that was planned, one a node.
+        The penalties of the last pass that was planned, one a node.
+    accelerate : bool
     """
 
     algorithm: str
@@ -54,6 +55,7 @@ class Settings:
     rounds: int
     tol: float
     eta: tuple[float, ...]
+    accelerate: bool
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,8 @@ class ConsensusRun(Fitted):
     settings : Settings
     converged : bool
         Whether `kkt.largest` is at most the tolerance.
-    rounds : int
-        That ran.
+    iterations : int
+        Passes.
     objective : float
         sum_i O_i(f_i).
     kkt : ConsensusResiduals
@@ -192,22 +194,25 @@ class ConsensusRun(Fitted):
     log : History
     interrupted : bool
         Whether the keyboard or a callback ended the solve.
+    starts : DataFrame, optional
+        One row a start: objective, kkt, iterations, converged, best. None in a run read from a file.
     """
 
     state: Values
     settings: Settings
     converged: bool
-    rounds: int
+    iterations: int
     objective: float
     kkt: ConsensusResiduals
     seconds: float
     problem: Problem | None = None
     log: History = field(default_factory=History, repr=False)
     interrupted: bool = False
+    starts: pd.DataFrame | None = field(default=None, repr=False)
 
     @property
     def history(self) -> pd.DataFrame:
-        """Round by round: iteration, block, the figures of `algorithm.figures_of`, seconds, engine, solver, status."""
+        """Pass by pass: iteration, block, the figures of `algorithm.figures_of`, seconds, engine, solver, status."""
         return self.log.frame(0)
 
     @cached_property
@@ -278,7 +283,7 @@ class ConsensusRun(Fitted):
             "dual": self.state["dual"].tolist(),
             "settings": asdict(self.settings),
             "converged": self.converged,
-            "rounds": self.rounds,
+            "iterations": self.iterations,
             "objective": self.objective,
             "kkt": asdict(self.kkt),
             "seconds": self.seconds,
@@ -305,7 +310,7 @@ class ConsensusRun(Fitted):
             },
             settings=Settings(**{**settings, "eta": tuple(settings["eta"])}),
             converged=document["converged"],
-            rounds=document["rounds"],
+            iterations=document["iterations"],
             objective=document["objective"],
             kkt=ConsensusResiduals(
                 tuple(found["stationarity"]), found["consensus"], found["dual_sum"], tuple(found["scales"])

@@ -22,8 +22,8 @@ from cvxpriv.numerics.arrays import Array
 from .fit_options import ConsensusOptions
 from .model import RecycledADMM
 from .node_rows import Placement, Spelling, place
+from .placed import posed
 from .private_run import PrivateConsensusRun
-from .public_defaults import posed, usual_eta
 from .run import ConsensusRun, Optimality
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class ConsensusFit(Fit):
     @property
     def rounds(self) -> int:
         """That ran."""
-        return self.run.rounds if isinstance(self.run, ConsensusRun) else len(self.run.released)
+        return self.run.iterations if isinstance(self.run, ConsensusRun) else len(self.run.released)
 
     @property
     def drawn(self) -> str:
@@ -78,7 +78,7 @@ class ConsensusFit(Fit):
         found: dict[str, object] = {
             "nodes": self.counts,
             "edges": [[str(one), str(other)] for one, other in self.placement.graph.edges],
-            "algorithm": self.options.algorithm,
+            "method": self.run.settings.algorithm,
             "C": self.C,
             "reg": self.reg,
             "eta": self.eta,
@@ -130,8 +130,8 @@ class ConsensusFit(Fit):
         """See `Fit`."""
         if isinstance(self.run, ConsensusRun) and not self.run.converged:
             raise NotConverged(
-                f"the KKT residual is {self.run.kkt.largest:.1e} after {self.run.rounds} rounds, above "
-                f"tol={self.run.settings.tol:g}: raise --rounds, try another --eta, or allow a larger --tol"
+                f"the KKT residual is {self.run.kkt.largest:.1e} after {self.run.iterations} passes, above "
+                f"tol={self.run.settings.tol:g}: raise --max-iter, try another --eta, or allow a larger --tol"
             )
 
 
@@ -149,10 +149,9 @@ def study(terminal: Terminal, rows: Rows, options: ConsensusOptions, certify: bo
     kind = str(network) if isinstance(network, Spelling) else Path(options.graph).name
     placement = place(network, rows.y.size, options.nodes, _owners(rows, options), rows.seed)
     model = _posed(placement, rows, options)
-    eta = usual_eta(model.problem, options.privacy.usual) if options.eta is None else options.eta
 
     def begin(interrupt: Interrupt) -> ConsensusFit:
-        run = _fitted(terminal, model, rows, eta, options, interrupt)
+        run = _fitted(terminal, model, rows, options, interrupt)
         name = f"consensus of {len(run.labels)} nodes"
         mean = scored(name, linear_of(run.mean, options.intercept), rows, options.loss == "logistic")
         return ConsensusFit(
@@ -163,8 +162,8 @@ def study(terminal: Terminal, rows: Rows, options: ConsensusOptions, certify: bo
             placement=placement,
             kind=kind,
             C=model.problem.C,
-            reg=model.problem.reg,
-            eta=eta,
+            reg=run.settings.reg if isinstance(run, PrivateConsensusRun) else model.problem.reg,
+            eta=run.settings.eta[0],
             options=options,
         )
 
@@ -199,7 +198,6 @@ def _posed(placement: Placement, rows: Rows, options: ConsensusOptions) -> Recyc
             reg=options.reg,
             C=options.weight,
             intercept=options.intercept,
-            usual=options.privacy.usual,
         )
     except ModelError as error:
         message = str(error)
@@ -210,27 +208,24 @@ def _fitted(
     terminal: Terminal,
     model: RecycledADMM,
     rows: Rows,
-    eta: float,
     options: ConsensusOptions,
     interrupt: Interrupt,
 ) -> ConsensusRun | PrivateConsensusRun:
-    rounds = options.privacy.usual.rounds if options.rounds is None else options.rounds
-    named: dict[str, Any] = {"eta": eta, "growth": options.growth, "gamma": options.gamma, "rounds": rounds}
-    with terminal.iterations("fitting", rounds, "kkt") as moved:
+    named: dict[str, Any] = {name: getattr(options, name) for name in ("method", "max_iter", "eta", "growth", "gamma")}
+    with terminal.iterations("fitting", options.max_iter, "kkt") as moved:
 
         def watch(loop: str, iteration: int, figures: Mapping[str, Array]) -> bool:
             moved(loop, iteration, figures)
             return interrupt.pressed
 
         if not options.private:
-            return model.solve(options.algorithm, **named, tol=options.tol, callback=watch)
+            return model.solve(**named, tol=options.tol, callback=watch)
         return model.solve_private(
-            options.algorithm,
             **named,
             alpha=options.alpha,
             epsilon=options.epsilon,
             delta=options.delta,
-            perturbation=options.privacy.where,
+            perturbation=options.perturbation,
             row_bound=float(np.hypot(rows.encoding.row_bound(), float(options.intercept))),
             noise_seed=options.noise_seed,
             callback=watch,

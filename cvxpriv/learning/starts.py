@@ -1,0 +1,114 @@
+"""Several starts of one problem: where they are, and which run is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.schedules.independent_runs import sweep
+
+__all__ = ["best_start", "initial_points", "random_scale"]
+
+
+#: Standard deviation of the predictions of a random start: log odds of this size are far from 0, and not absurd.
+SPREAD = 3.0
+
+
+class Largest(Protocol):
+    """Residuals of a run."""
+
+    @property
+    def largest(self) -> float: ...
+
+
+class Solved(Protocol):
+    """A run from one start."""
+
+    @property
+    def objective(self) -> float: ...
+    @property
+    def converged(self) -> bool: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def interrupted(self) -> bool: ...
+    @property
+    def kkt(self) -> Largest: ...
+
+
+Run = TypeVar("Run", bound=Solved)
+
+
+def initial_points(init: object, shape: tuple[int, ...], starts: int | None, seed: int, scale: float) -> list[Array]:
+    """Return where each start begins: the first at `init`, the others at random.
+
+    Parameters
+    ----------
+    init : array, optional
+        Of this shape, or one that broadcasts to it. None is 0.
+    shape : tuple of int
+    starts : int, optional
+        None is 1.
+    seed : int
+        Start k is the same whatever their number is.
+    scale : float
+        Standard deviation of the entries of a random start.
+
+    Raises
+    ------
+    ModelError
+        `init` has another shape, or numbers that are not finite.
+    """
+    given = np.zeros(shape) if init is None else numbers("init", init)
+    fits = given.ndim >= 1 and given.shape == shape[len(shape) - given.ndim :]
+    if not fits or not np.isfinite(given).all():
+        raise ModelError(f"init has shape {given.shape}, expected {shape} and finite numbers")
+    first = np.broadcast_to(given, shape).copy()
+    random = (scale * np.random.default_rng([seed, k]).normal(size=shape) for k in range(1, starts or 1))
+    return [first, *random]
+
+
+def random_scale(squares: float, rows: int) -> float:
+    """Return the standard deviation of random coefficients, with which predictions spread by about `SPREAD`.
+
+    Parameters
+    ----------
+    squares : float
+        Sum of the squares of all entries of the rows.
+    rows : int
+    """
+    return SPREAD / float(np.sqrt(squares / rows)) if squares > 0.0 else 1.0
+
+
+def best_start(
+    solve: Callable[[Array], Run], points: list[Array], *, n_jobs: int = 1, progress: bool = False
+) -> tuple[Run, pd.DataFrame]:
+    """Solve from every point; return the best run, and what came of each start.
+
+    The best is the one of least objective among those that converged, or among all where none did.
+
+    Returns
+    -------
+    run, starts
+        `starts` has one row a start: objective, kkt, iterations, converged, best.
+    """
+    runs = sweep(
+        solve, points, n_jobs=n_jobs, progress=progress, description="starts", last=lambda run: run.interrupted
+    )
+    best = min(range(len(runs)), key=lambda k: (not runs[k].converged, runs[k].objective, k))
+    table = pd.DataFrame(
+        {
+            "objective": [run.objective for run in runs],
+            "kkt": [run.kkt.largest for run in runs],
+            "iterations": [run.iterations for run in runs],
+            "converged": [run.converged for run in runs],
+            "best": [k == best for k in range(len(runs))],
+        }
+    )
+    return runs[best], table.rename_axis("start")

@@ -1,0 +1,97 @@
+"""The options that are this model's own; those that all models share stand in `cvxpriv.runs.shared_options`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from cvxpriv.runs.options import Option
+
+__all__ = [
+    "Accelerate",
+    "AdaptRho",
+    "Bound",
+    "CellBound",
+    "Clip",
+    "ClipData",
+    "ClipEntries",
+    "ColumnBound",
+    "Labels",
+    "NoiseKind",
+    "PrivateRho",
+    "Rho",
+    "RowBound",
+    "Shrink",
+]
+
+Bound = float | Sequence[float] | None
+
+Rho = Annotated[
+    float | None,
+    Option(
+        "Penalty of ADMM. The method `averaged` puts rho/M on S = z.",
+        above=0.0,
+        usual="rho/M is near the mean curvature of the loss",
+    ),
+]
+AdaptRho = Annotated[bool, Option("Double or halve rho every ten passes until both residuals are alike.")]
+Accelerate = Annotated[
+    str,
+    Option(
+        "Combine the last passes (Anderson), with the same optimum and fewer passes. `auto` does so where it has a "
+        "guarantee: a convex loss, exact updates, a method that converges",
+        choices=("auto", "none", "anderson"),
+    ),
+]
+RowBound = Annotated[
+    Bound, Option("Public bound of the norm of a party's part of any row: one number, or one a party.", private=True)
+]
+ColumnBound = Annotated[
+    Bound, Option("Public bound of the norm of any column: one number, or one a party.", private=True)
+]
+CellBound = Annotated[
+    Bound, Option("Public bound of the absolute value of any entry: one number, or one a party.", private=True)
+]
+Clip = Annotated[
+    float | None,
+    Option(
+        "Clip each share to this norm: sensitivity 2 clip, whatever the penalty. Needed for a penalty that is no "
+        "square, with `constrain`, and with lam = 0.",
+        above=0.0,
+        usual="no clipping",
+        private=True,
+    ),
+]
+ClipEntries = Annotated[
+    float | None,
+    Option(
+        "Clip each value of a share to +- this: the most that one party adds to one person's prediction.",
+        above=0.0,
+        usual="2 for two classes, else no clipping",
+        private=True,
+    ),
+]
+ClipData = Annotated[bool, Option("Scale rows, columns or cells beyond their bound down to it, not refuse them.")]
+Labels = Annotated[
+    str,
+    Option(
+        "shared: labels are public, as weights are. held: their holder flips each at random, once, for half of epsilon",
+        choices=("shared", "held"),
+        private=True,
+    ),
+]
+NoiseKind = Annotated[
+    str,
+    Option(
+        "printed is the paper's D_m xi, at the same scale: no guarantee", choices=("gaussian", "printed"), private=True
+    ),
+]
+PrivateRho = Annotated[
+    float | None,
+    Option(
+        "Penalty of ADMM.",
+        above=0.0,
+        usual="a fifth of the curvature of the loss, as the penalty of S = z; from public numbers",
+    ),
+]
+Shrink = Annotated[bool, Option("Take the noise off released shares as far as it can be told from them.")]

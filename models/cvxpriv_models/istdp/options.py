@@ -1,0 +1,74 @@
+"""The options that are this model's own; those that all models share stand in `cvxpriv.runs.shared_options`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cvxpriv.runs.options import Option
+
+from .gist import STEPS
+from .line_search import Search
+
+__all__ = [
+    "Accelerate",
+    "Clip",
+    "LineSearch",
+    "Output",
+    "PrivateStep",
+    "PublicRows",
+    "RowBound",
+    "Step",
+]
+
+Step = Annotated[str, Option("Barzilai-Borwein length that a pass begins with", choices=tuple(STEPS))]
+Accelerate = Annotated[
+    str,
+    Option(
+        "What follows a pass: Newton steps on the support, taken only if F falls, or nothing. `auto` is `newton` where "
+        "the penalty has `slope` and `bend`",
+        choices=("auto", "none", "newton"),
+    ),
+]
+LineSearch = Annotated[
+    Search | None,
+    Option("Constants of the line search, and the greatest length.", kind="Search", usual="Search()", hidden=True),
+]
+
+Clip = Annotated[
+    float | None,
+    Option(
+        "Clipping bound: each row's gradient is scaled to at most this Euclidean norm.",
+        above=0.0,
+        usual="the loss's greatest slope times row_bound",
+        private=True,
+    ),
+]
+RowBound = Annotated[
+    float | None,
+    Option(
+        "Public bound of the norms of the rows, with a 1 for an intercept. The step of an iterative method rests on "
+        "it, its privacy does not; output and objective perturbation shorten longer rows to it.",
+        above=0.0,
+        usual="clip over the loss's greatest slope: up to there no row is clipped",
+        private=True,
+    ),
+]
+PrivateStep = Annotated[
+    str,
+    Option(
+        "lipschitz: the greatest step, 1/L. noisy-bb: the Barzilai-Borwein one from noisy gradients, between a tenth "
+        "of the greatest and it. L is public",
+        choices=("lipschitz", "noisy-bb"),
+    ),
+]
+Output = Annotated[
+    str, Option("The last iterate, which is sparse, or the average of the second half", choices=("last", "average"))
+]
+PublicRows = Annotated[
+    int | None,
+    Option(
+        "For add-remove, and needed there: the public number that the sum of gradients is divided by.",
+        low=2,
+        private=True,
+    ),
+]
