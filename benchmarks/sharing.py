@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from cvxpriv_models.admm_sharing import algorithm
-from cvxpriv_models.admm_sharing.anderson import Anderson
 from cvxpriv_models.admm_sharing.baselines import pooled
 from cvxpriv_models.admm_sharing.factor import Factor
+from cvxpriv_models.admm_sharing.packing import MEMORY, CoefficientsAndArgument
 from cvxpriv_models.admm_sharing.problem import Part, Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES
 from scipy import sparse
@@ -32,6 +32,7 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.datasets import load_a9a, load_gisette_like
 from cvxpriv.errors import CvxprivError
 from cvxpriv.models import ADMMSharing
+from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Sweep
@@ -56,7 +57,10 @@ def one_pass() -> None:
         problem = Problem.of(a9a_parts(dense), load_a9a().y_train)
         factors = tuple(Factor(part) for part in problem.parts)
         parties, z, y = algorithm.one_pass(problem, SCHEMES["averaged"], factors)
-        body, accelerated = Sweep([z, y, parties]), Anderson(problem, SCHEMES["averaged"], factors)
+        body, accelerated = (
+            Sweep([z, y, parties]),
+            Anderson(CoefficientsAndArgument(problem, SCHEMES["averaged"], factors), MEMORY),
+        )
         measure = algorithm.measure(problem, SCHEMES["averaged"], factors)
         step = partial(run, body, context=EXACT)
         state: Values = algorithm.initial_state(problem, RHO)

@@ -8,12 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import ADMMSharing, algorithm
-from cvxpriv_models.admm_sharing.anderson import Anderson
 from cvxpriv_models.admm_sharing.lagrangian import augmented_lagrangian, descent, stationarity
+from cvxpriv_models.admm_sharing.packing import MEMORY, CoefficientsAndArgument
 from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES
 
 from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Sweep
@@ -108,7 +109,8 @@ def test_anderson_drops_a_combination_that_moves_too_far_and_takes_a_plain_pass(
     problem = small()
     factors = factors_of(problem)
     parties, z, y = algorithm.one_pass(problem, SCHEMES["averaged"], factors)
-    accelerated, body = Anderson(problem, SCHEMES["averaged"], factors), Sweep([z, y, parties])
+    packing = CoefficientsAndArgument(problem, SCHEMES["averaged"], factors)
+    accelerated, body = Anderson(packing, MEMORY), Sweep([z, y, parties])
 
     def pass_of(state: Values) -> dict[str, Array]:
         return run(body, state, Context(ClosedForm()))
