@@ -33,11 +33,9 @@ class Box(Penalty):
 
     @property
     def name(self) -> str:
-        """See `Penalty.name`."""
         return "nonneg" if self == Box() else f"box:{self.low:g}:{self.high:g}"
 
     def value(self, x: Array) -> float:
-        """See `Penalty.value`."""
         return 0.0 if bool(((x >= self.low) & (x <= self.high)).all()) else float("inf")
 
     def prox(self, s: Array, step: float) -> Array:
@@ -50,7 +48,6 @@ class Box(Penalty):
         return np.where(x <= self.low, np.minimum(gradient, 0.0), inward)
 
     def expression(self, x: cp.Expression) -> Form:
-        """See `Penalty.expression`."""
         bounds = [x >= self.low] if np.isfinite(self.low) else []
         return 0.0, [*bounds, x <= self.high] if np.isfinite(self.high) else bounds
 
@@ -85,7 +82,6 @@ class Within(Penalty):
         return f"{self.penalty.name} within {self.box.name}"
 
     def value(self, x: Array) -> float:
-        """See `Penalty.value`."""
         return self.penalty.value(x) + self.box.value(x)
 
     def prox(self, s: Array, step: float) -> Array:
@@ -93,11 +89,9 @@ class Within(Penalty):
         return self.box.prox(self.penalty.prox(s, step), step)
 
     def residual(self, x: Array, gradient: Array) -> Array:
-        """See `Penalty.residual`."""
         return x - self.prox(x - gradient, 1.0)
 
     def expression(self, x: cp.Expression) -> Form:
-        """See `Penalty.expression`."""
         cost, inside = self.penalty.expression(x)
         return cost, [*inside, *self.box.expression(x)[1]]
 

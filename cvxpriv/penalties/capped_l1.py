@@ -36,7 +36,6 @@ class CappedL1(Separable):
 
     @property
     def name(self) -> str:
-        """See `Penalty.name`."""
         return f"capped-l1:{self.lam:g}:{self.cap:g}"
 
     @property
@@ -45,15 +44,12 @@ class CappedL1(Separable):
         return float("inf") if self.lam > 0.0 else 0.0
 
     def terms(self, x: Array) -> Array:
-        """See `Separable.terms`."""
         return self.lam * np.minimum(np.abs(x), self.cap)
 
     def slope(self, x: Array) -> Array:
-        """See `Separable.slope`."""
         return np.where(np.abs(x) <= self.cap, self.lam, 0.0)
 
     def bend(self, x: Array) -> Array:
-        """See `Separable.bend`."""
         return np.zeros_like(x)
 
     def prox(self, s: Array, step: float) -> Array:
@@ -68,11 +64,9 @@ class CappedL1(Separable):
         return np.where(np.abs(x) == self.cap, np.minimum(below, np.abs(gradient)), below)
 
     def expression(self, x: cp.Expression) -> Form:
-        """See `Penalty.expression`."""
         if self.lam > 0.0:
             raise ModelError(f"penalty={self!r} declares no convex form: no quadratic mends its kink")
         return 0.0, []
 
     def pieces(self, step: float) -> Pieces:
-        """See `Penalty.pieces`."""
         return Pieces(1.0, step * self.lam, self.cap, self.cap, step * self.lam * self.cap)

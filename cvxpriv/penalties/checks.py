@@ -30,17 +30,11 @@ BENDS = 1e-7
 class WithPenaltyMethods(Protocol):
     """Whatever has the methods of a penalty, whether it inherits from `Penalty` or not."""
 
-    def value(self, theta: Array) -> float:
-        """See `Penalty.value`."""
-        ...
+    def value(self, theta: Array) -> float: ...
 
-    def prox(self, s: Array, step: float) -> Array:
-        """See `Penalty.prox`."""
-        ...
+    def prox(self, s: Array, step: float) -> Array: ...
 
-    def residual(self, theta: Array, gradient: Array) -> Array:
-        """See `Penalty.residual`."""
-        ...
+    def residual(self, theta: Array, gradient: Array) -> Array: ...
 
 
 def verify_penalty(penalty: Penalty, interval: tuple[float, float], seed: int = 0) -> Verification:

@@ -1,7 +1,8 @@
 """One contract for every penalty P(x), convex or not: value, proximal step, stationarity, bend, and DCP form.
 
-A set of allowed coefficients is a penalty too: 0 inside, inf outside. A new penalty is a class with these parts and a
-row in `named.FAMILIES`; `cvxpriv.verify(penalty)` checks that its parts are of one P.
+A class that overrides a part says of it only what is its own; the rest stands here. A set of allowed coefficients is a
+penalty too: 0 inside, inf outside. A new penalty is a class with these parts and a row in `named.FAMILIES`;
+`cvxpriv.verify(penalty)` checks that its parts are of one P.
 """
 
 from __future__ import annotations
@@ -119,7 +120,6 @@ class Separable(Penalty):
         """Return p''(|x_i|), coordinate by coordinate."""
 
     def value(self, x: Array) -> float:
-        """See `Penalty.value`."""
         return float(self.terms(x).sum())
 
     def residual(self, x: Array, gradient: Array) -> Array:

@@ -51,28 +51,22 @@ class ElasticNet(Separable):
 
     @property
     def ridge(self) -> float | None:
-        """See `Penalty.ridge`."""
         return self.lam * (1.0 - self.ratio) if self.lam * self.ratio == 0.0 else None
 
     def terms(self, x: Array) -> Array:
-        """See `Separable.terms`."""
         return np.asarray(self.lam * (self.ratio * np.abs(x) + 0.5 * (1.0 - self.ratio) * x**2))
 
     def slope(self, x: Array) -> Array:
-        """See `Separable.slope`."""
         return np.asarray(self.lam * (self.ratio + (1.0 - self.ratio) * np.abs(x)))
 
     def bend(self, x: Array) -> Array:
-        """See `Separable.bend`."""
         return np.full_like(x, self.lam * (1.0 - self.ratio))
 
     def prox(self, s: Array, step: float) -> Array:
-        """See `Penalty.prox`."""
         soft = np.sign(s) * np.maximum(np.abs(s) - step * self.lam * self.ratio, 0.0)
         return np.asarray(soft / (1.0 + step * self.lam * (1.0 - self.ratio)))
 
     def expression(self, x: cp.Expression) -> Form:
-        """See `Penalty.expression`."""
         linear, square = self.lam * self.ratio, 0.5 * self.lam * (1.0 - self.ratio)
         parts = [weight * atom(x) for weight, atom in ((linear, cp.norm1), (square, cp.sum_squares)) if weight > 0.0]
         return sum(parts) if parts else 0.0, []

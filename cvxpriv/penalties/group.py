@@ -48,11 +48,9 @@ class GroupLasso(Penalty):
             yield self.lam * float(np.sqrt(len(one))), np.asarray(one, dtype=np.intp)
 
     def value(self, x: Array) -> float:
-        """See `Penalty.value`."""
         return float(sum(weight * np.linalg.norm(x[one]) for weight, one in self._weighted()))
 
     def prox(self, s: Array, step: float) -> Array:
-        """See `Penalty.prox`."""
         t = s.copy()
         for weight, one in self._weighted():
             t[one] = _beyond(s[one], step * weight)
@@ -67,7 +65,6 @@ class GroupLasso(Penalty):
         return off
 
     def expression(self, x: cp.Expression) -> Form:
-        """See `Penalty.expression`."""
         return sum(weight * cp.norm2(x[one]) for weight, one in self._weighted()), []
 
 

@@ -41,7 +41,6 @@ class MCP(Separable):
 
     @property
     def name(self) -> str:
-        """See `Penalty.name`."""
         return f"mcp:{self.lam:g}:{self.alpha:g}"
 
     @property
@@ -50,16 +49,13 @@ class MCP(Separable):
         return 1.0 / self.alpha if self.lam > 0.0 else 0.0
 
     def terms(self, x: Array) -> Array:
-        """See `Separable.terms`."""
         size = np.minimum(np.abs(x), self.alpha * self.lam)
         return np.asarray(self.lam * size - size**2 / (2.0 * self.alpha))
 
     def slope(self, x: Array) -> Array:
-        """See `Separable.slope`."""
         return np.maximum(self.lam - np.abs(x) / self.alpha, 0.0)
 
     def bend(self, x: Array) -> Array:
-        """See `Separable.bend`."""
         return np.where(np.abs(x) < self.alpha * self.lam, -1.0 / self.alpha, 0.0)
 
     def prox(self, s: Array, step: float) -> Array:

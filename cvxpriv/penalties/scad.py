@@ -36,7 +36,6 @@ class SCAD(Separable):
 
     @property
     def name(self) -> str:
-        """See `Penalty.name`."""
         return f"scad:{self.lam:g}:{self.a:g}"
 
     @property
@@ -45,18 +44,15 @@ class SCAD(Separable):
         return 1.0 / (self.a - 1.0) if self.lam > 0.0 else 0.0
 
     def terms(self, x: Array) -> Array:
-        """See `Separable.terms`."""
         size = np.abs(x)
         bend = (2.0 * self.a * self.lam * size - size**2 - self.lam**2) / (2.0 * (self.a - 1.0))
         flat = self.lam**2 * (self.a + 1.0) / 2.0
         return np.where(size <= self.lam, self.lam * size, np.where(size <= self.a * self.lam, bend, flat))
 
     def slope(self, x: Array) -> Array:
-        """See `Separable.slope`."""
         return np.clip((self.a * self.lam - np.abs(x)) / (self.a - 1.0), 0.0, self.lam)
 
     def bend(self, x: Array) -> Array:
-        """See `Separable.bend`."""
         size = np.abs(x)
         return np.where((size > self.lam) & (size < self.a * self.lam), -1.0 / (self.a - 1.0), 0.0)
 
@@ -80,6 +76,5 @@ class SCAD(Separable):
         return self.lam * cp.norm1(x) + 0.5 / (self.a - 1.0) * cp.sum(bent), []
 
     def pieces(self, step: float) -> Pieces:
-        """See `Penalty.pieces`."""
         lam, a = self.lam, self.a
         return Pieces(1.0, step * lam, lam, a * lam, 0.5 * step * lam**2 * (a + 1.0))
