@@ -31,6 +31,9 @@ __all__ = ["FunnelBound", "Prover", "bound"]
 NUDGES = (0.0, 4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 """How far above the rate, in nats, the master is solved until the mechanism's own I(X;Y) reaches the rate."""
 
+ROOM = 2e-15
+"""How far above the rate, in nats, I(X;Y) has to be: it is then above it in whatever order a user adds it up."""
+
 FULL = 1e-12
 """A rate within this of H(X) is H(X): the identity is the only mechanism left."""
 
@@ -213,9 +216,9 @@ class Prover:
                 used = point.weights > 0.0
                 columns, weights = self.generation.columns[:, used], point.weights[used]
             mechanism = mechanism_of(columns, weights, p_x)
-            if utility(p_x, mechanism) >= rate:
+            if utility(p_x, mechanism) >= rate + ROOM:
                 return mechanism
-        return mixed_to_rate(mechanism, p_x, rate)
+        return mixed_to_rate(mechanism, p_x, rate + ROOM)
 
     def _merged(self, rate: float, gap: float, mechanism: Array, clock: _Clock) -> Iterator[_Proof]:
         """Proofs for the table with private symbols merged: Y tells no more of groups of them than of them."""
