@@ -36,13 +36,13 @@ KNOWN = {
 
 
 def sharing(penalty: str) -> Callable[[Array], float]:
-    problem = ADMMSharing([X], Y, "squared", penalty, 1.0).problem
+    problem = ADMMSharing([X], Y, loss="squared", penalty=penalty).problem
     return lambda x: problem.objective([x]) - float(problem.loss.value(X @ x, Y).sum())
 
 
 def consensus(penalty: str) -> Callable[[Array], float]:
     shards = [(X[i::3], Y[i::3]) for i in range(3)]
-    problem = RecycledADMM(nx.path_graph(3), shards, "squared", C=5.0, reg=3.0, penalty=penalty).problem
+    problem = RecycledADMM(nx.path_graph(3), shards, loss="squared", C=5.0, reg=3.0, penalty=penalty).problem
     # Each node holds reg / N of it.
     return lambda x: float(
         (problem.objectives(np.tile(x, (3, 1))) - problem.C * problem.node_losses(np.tile(x, (3, 1))))[0]
@@ -50,7 +50,7 @@ def consensus(penalty: str) -> Callable[[Array], float]:
 
 
 def sparse(penalty: str) -> Callable[[Array], float]:
-    problem = ISTDP(X, Y, "squared", penalty).problem
+    problem = ISTDP(X, Y, loss="squared", penalty=penalty).problem
     return lambda x: problem.objective(x) - problem.average_loss(X @ x)
 
 
@@ -74,10 +74,10 @@ def test_every_family_of_texts_is_among_them() -> None:
 @pytest.mark.parametrize("text", ["nonneg", "box:0.1:0.5", "none"])
 def test_the_sparse_model_keeps_to_a_set_and_certifies_it(text: str) -> None:
     penalty = penalty_named(text)
-    run = ISTDP(X, Y, "squared", text).solve(tol=1e-9, max_iter=5000)
+    run = ISTDP(X, Y, loss="squared", penalty=text).solve(tol=1e-9, max_iter=5000)
     assert run.converged
     assert np.isfinite(penalty.value(run.coefficients))
-    other = ADMMSharing([X], Y, "squared", text).solve(tol=1e-10, max_iter=5000, scheme="proximal_jacobi")
+    other = ADMMSharing([X], Y, loss="squared", penalty=text).solve(method="proximal_jacobi", tol=1e-10, max_iter=5000)
     # ISTDP's loss is the mean of the other's: without a weight the minimisers are the same, to their tolerances.
     np.testing.assert_allclose(run.coefficients, other.coefficients[0], atol=1e-6)
     run.certify(("CLARABEL",)).raise_if_failed()
