@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("funnel", "inference", "fastpath", "sharing", "sparse", "consensus", "disclosure")
+NAMES = ("funnel", "inference", "fastpath", "sharing", "sparse", "consensus", "disclosure", "bounds")
 
 
 def main() -> int:
