@@ -67,7 +67,7 @@ def within(problem: Problem, adjacency: str, bounds: tuple[float, ...], clip_dat
     Raises
     ------
     PrivacyError
-        The data exceed a bound, and clipping was not asked for.
+        The data exceed a bound, and clipping was not asked for. By how much is not said: that would tell of the data.
     """
     name = ADJACENCIES[adjacency][0]
     parts = []
@@ -80,9 +80,8 @@ def within(problem: Problem, adjacency: str, bounds: tuple[float, ...], clip_dat
             parts.append(_clipped(part, adjacency, bound, sizes))
         else:
             raise PrivacyError(
-                f"{name}={bound:g} does not hold: parts[{m}] has a {name.removesuffix('_bound')} of size "
-                f"{largest:.6g}. Pass a public bound of what the data may be, not one read off them, scale the "
-                "columns, or pass clip_data=True"
+                f"{name}={bound:g} does not hold: parts[{m}] has a larger {name.removesuffix('_bound')}. Pass a public "
+                "bound of what the data may be, not one read off them, scale the columns, or pass clip_data=True"
             )
     return tuple(parts)
 

@@ -186,7 +186,7 @@ def checked_part(name: str, part: Any) -> Part:
         raise DataError(f"{name} holds NaN or infinite entries: drop the rows or fill them")
     largest = max(float(entries.max(initial=0.0)), -float(entries.min(initial=0.0)))
     if largest > LARGEST:
-        raise DataError(f"{name} holds entries as large as {largest:.3g}, whose squares overflow: scale its columns")
+        raise DataError(f"{name} holds entries above {LARGEST:g}, whose squares overflow: scale its columns")
     return matrix
 
 

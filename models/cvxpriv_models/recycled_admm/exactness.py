@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.errors import PrivacyError
+from cvxpriv.errors import NotConverged, PrivacyError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.rounding import UNIT, sum_rounding
 from cvxpriv.privacy.sampling import BALL_ERROR
 
-from .newton import OddStep
+from .newton import OddStep, odd_step
 from .problem import Problem
 
-__all__ = ["gradient_left", "require_solved"]
+__all__ = ["gradient_left", "private_odd_step", "require_solved"]
 
 #: What rounding may leave of a gradient, as a part of the sizes of its terms; more where a node has very many rows.
 PART = 2.0**-34
+UNSOLVED = (
+    "a node could not solve its step exactly enough, and nothing of this round was released; what was released in "
+    "rounds before it counts. Raise tol or reg, or scale the columns to norms near 1"
+)
 
 
 def gradient_left(problem: Problem, tol: float, row_bound: float, spread: Array, dual: Array, pulled: Array) -> Array:
@@ -41,6 +45,22 @@ def gradient_left(problem: Problem, tol: float, row_bound: float, spread: Array,
     """
     sizes = problem.C * problem.loss.slope * row_bound + spread + _lengths(2.0 * dual) + _lengths(pulled)
     return np.asarray(tol + np.maximum(PART, 8.0 * _sums(problem)) * sizes)
+
+
+def private_odd_step(
+    problem: Problem, previous: Array, dual: Array, noise: Array, links: Array, start: Array
+) -> OddStep:
+    """Return `newton.odd_step`, whose failure tells no number.
+
+    Raises
+    ------
+    PrivacyError
+        Newton's method found no minimiser.
+    """
+    try:
+        return odd_step(problem, previous, dual, noise, links, start)
+    except NotConverged:
+        raise PrivacyError(UNSOLVED) from None
 
 
 def require_solved(
@@ -77,10 +97,7 @@ def require_solved(
     of_terms = bend * lengths + _lengths(2.0 * dual) + _lengths(pulled)
     rounding = 2.0 * _sums(problem) * of_rows + 8.0 * UNIT * of_terms + (BALL_ERROR + 8.0 * UNIT) * _lengths(linear)
     if not (found.residual + rounding <= left).all():
-        raise PrivacyError(
-            "a node could not solve its step exactly enough, and nothing of this round was released; what was released "
-            "in rounds before it counts. Raise tol or reg, or scale the columns to norms near 1"
-        )
+        raise PrivacyError(UNSOLVED)
 
 
 def _sums(problem: Problem) -> Array:

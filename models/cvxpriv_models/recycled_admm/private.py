@@ -27,9 +27,8 @@ from cvxpriv.schedules.stopping import Never
 from .algorithm import LOOP, initial_state
 from .blocks import carry, dual_update, even_update, penalty_step
 from .eta import checked_gamma
-from .exactness import gradient_left, require_solved
+from .exactness import gradient_left, private_odd_step, require_solved
 from .methods import RECYCLING, penalty_table
-from .newton import odd_step
 from .private_run import PrivateConsensusRun
 from .private_settings import Budget, PrivateSettings, Releases, releases_of, require_private
 from .problem import Problem
@@ -161,7 +160,7 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases) ->
         links = edge_weights(state["eta"][0], adjacency, settings.variant)
         pulled = pull(links, previous)
         left = gradient_left(problem, settings.tol, settings.row_bound, shape[1] * scale, dual, pulled)
-        found = odd_step(problem, previous, dual, linear, links, start=state["odd"][0])
+        found = private_odd_step(problem, previous, dual, linear, links, state["odd"][0])
         bend = releases.convexity[turn(state)]
         require_solved(problem, found, left, settings.row_bound, linear, dual, pulled, bend)
         several = [releases.noise(turn(state), node, float(left[node]), shape[1]) for node in range(shape[0])]

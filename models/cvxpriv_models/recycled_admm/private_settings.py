@@ -155,8 +155,8 @@ def _within(problem: Problem, bound: float, clip_rows: bool) -> Problem:
         return problem
     if not clip_rows:
         raise PrivacyError(
-            f"{int(beyond.sum())} rows have a norm above row_bound={bound:g} (the largest {norms.max():.4g}): scale "
-            "the columns by public numbers, pass a larger row_bound, or clip_rows=True to shorten these rows"
+            f"row_bound={bound:g} does not hold: some row has a larger norm. Scale the columns by public numbers, pass "
+            "a larger row_bound, or clip_rows=True to shorten such rows"
         )
     factors = np.where(beyond, bound / np.where(beyond, norms, 1.0), 1.0)
     shares = (problem.rows.of_node(factors, node) for node in range(problem.nodes))
