@@ -67,24 +67,31 @@ class TestSharing:
         return ratio, cells + width + size + 2
 
     @classmethod
-    def start(cls, size: int, width: int, rng: np.random.Generator) -> Array:
-        """Rows that pull one way, a row that is turned round, a target that they can reach, kappa near the rows'."""
+    def start(cls, size: int, width: int, short: float, rng: np.random.Generator) -> Array:
+        """Rows that pull one way, a row of norm 1 that is turned round, a target of ones, kappa near the rows'.
+
+        Where the other rows are short, the fit is steep, and the row's own prediction is beyond every target.
+        """
         way = rng.normal(size=width)
         way /= np.linalg.norm(way)
-        rows = np.tile(way, (size, 1)) + 0.1 * rng.normal(size=(size, width))
-        target = 1.0 + 0.2 * rng.normal(size=size)
-        kappa = np.log10(size) + rng.uniform(-0.5, 0.5)
-        return np.concatenate([rows.ravel(), -rows[0], target, [kappa, np.log10(0.5) + 0.1 * rng.normal()]])
+        rows = short * (np.tile(way, (size, 1)) + 0.1 * rng.normal(size=(size, width)))
+        rows[0] = way
+        target = 1.0 + 0.1 * rng.normal(size=size)
+        kappa = np.log10(size * short**2) + rng.uniform(-0.2, 0.2)
+        return np.concatenate([rows.ravel(), -way, target, [kappa, np.log10(0.5) + 0.1 * rng.normal()]])
 
-    @pytest.mark.parametrize(("size", "width", "clipped"), [(1, 1, False), (2, 2, False), (37, 1, True), (37, 2, True)])
+    @pytest.mark.parametrize(
+        ("size", "width", "clipped"), [(1, 1, False), (2, 2, False), (37, 1, False), (37, 1, True), (37, 2, True)]
+    )
     def test_no_searched_row_moves_a_share_beyond_its_bound_and_some_reach_it(
         self, size: int, width: int, clipped: bool
     ) -> None:
         rng = np.random.default_rng(size + width)
         ratio, free = self.ratio_of(size, width, clipped)
-        starts = [self.start(size, width, rng) for _ in range(3)] + [rng.normal(size=free) for _ in range(3)]
+        starts = [self.start(size, width, short, rng) for short in (1.0, 0.5, 0.25, 0.25)]
+        starts += [rng.normal(size=free) for _ in range(2)]
         worst = max(climbed(ratio, start, rng, 400) for start in starts)
-        assert 0.9 < worst <= 1.0 + 1e-9
+        assert 0.8 < worst <= 1.0 + 1e-9
 
 
 class TestConsensus:
@@ -114,7 +121,7 @@ class TestConsensus:
         rng = np.random.default_rng(0)
         starts = [rng.normal(size=3 * (self.ROWS + 1)) for _ in range(4)]
         worst = max(climbed(self.ratio, start, rng, 60) for start in starts)
-        assert 0.9 < worst <= 1.0 + 1e-9
+        assert 0.8 < worst <= 1.0 + 1e-9
 
     def test_the_first_round_already_has_a_grown_penalty(self) -> None:
         # RADMM Algorithm 2: eta_i(2k-1) = eta_i q_i^k for k = 1, 2, ...
@@ -153,7 +160,7 @@ def test_two_identical_parties_with_an_l1_penalty_converge_to_the_pooled_optimum
     column = rng.normal(size=(30, 2))
     y = column @ [1.0, -0.5] + 0.1 * rng.normal(size=30)
     model = ADMMSharing([column, column], y, "squared", "l1", lam=0.5)
-    run = model.solve(rho=5.0, scheme="proximal_jacobi", accelerate="none", max_iter=4000, tol=1e-8)
+    run = model.solve(rho=1.0, scheme="proximal_jacobi", accelerate="none", max_iter=200, tol=1e-8)
     assert run.converged
     pooled = ADMMSharing([column], y, "squared", "l1", lam=0.5).solve(tol=1e-10)
     together = run.coefficients[0] + run.coefficients[1]
