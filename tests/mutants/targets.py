@@ -40,20 +40,38 @@ GROUPS = {
         (
             Target(
                 "cvxpriv_models.admm_sharing.sensitivity",
-                ("tests/models/test_sharing_private.py", "tests/errata/test_admm_sharing_private.py"),
+                (
+                    "tests/models/test_adversarial_neighbours.py",
+                    "tests/models/test_sharing_private.py",
+                    "tests/errata/test_admm_sharing_private.py",
+                ),
             ),
             Target(
                 "cvxpriv_models.recycled_admm.spending",
-                ("tests/models/test_consensus_private.py", "tests/errata/test_recycled_admm_private.py"),
+                (
+                    "tests/models/test_adversarial_neighbours.py",
+                    "tests/models/test_consensus_private.py",
+                    "tests/errata/test_recycled_admm_private.py",
+                ),
                 frozenset({"gradient_move", "output_move", "objective_epsilon"}),
             ),
+            Target(
+                "cvxpriv_models.istdp.output_perturbation",
+                ("tests/models/test_adversarial_neighbours.py", "tests/models/test_istdp_baselines.py"),
+                frozenset({"minimiser_sensitivity"}),
+            ),
+            Target("cvxpriv.privacy.grid", ("tests/toolkit/test_grid.py",)),
         ),
         none_may_survive=True,
     ),
     "accounting": Group(
         (
-            Target("cvxpriv.privacy.gaussian", ("tests/toolkit/test_privacy.py",)),
-            Target("cvxpriv.privacy.accounting", ("tests/toolkit/test_privacy.py",)),
+            Target("cvxpriv.privacy.gaussian", ("tests/toolkit/test_privacy.py", "tests/toolkit/test_composition.py")),
+            Target(
+                "cvxpriv.privacy.accounting", ("tests/toolkit/test_privacy.py", "tests/toolkit/test_composition.py")
+            ),
+            Target("cvxpriv.privacy.composition", ("tests/toolkit/test_composition.py",)),
+            Target("cvxpriv.privacy.ledger", ("tests/toolkit/test_composition.py",)),
         ),
         none_may_survive=True,
     ),
