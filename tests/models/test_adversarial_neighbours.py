@@ -111,7 +111,7 @@ class TestConsensus:
             rows, labels = x[kept], y[kept]
             labels[1], labels[2] = 1.0, -1.0
             shards = [(rows, labels), (rows, labels)]
-            model = RecycledADMM(nx.path_graph(2), shards, "smoothed-hinge", reg=2.0 * cls.BEND, C=cls.WEIGHT)
+            model = RecycledADMM(nx.path_graph(2), shards, loss="smoothed-hinge", reg=2.0 * cls.BEND, C=cls.WEIGHT)
             zero = np.zeros((2, 2))
             found.append(odd_step(model.problem, zero, zero, zero, np.zeros((2, 2))).f[0])
         limit = output_move(np.array([float(cls.ROWS)]), cls.WEIGHT, np.array([cls.BEND]))[0]
@@ -141,7 +141,9 @@ class TestMinimiser:
         # lam keeps theta near 0, where the slope of the smoothed hinge is 1 whatever theta: F is a parabola.
         row = np.full(features, 1.0 / np.sqrt(features))
         problems = [
-            ISTDP(np.array([row, sign * row]), [1.0, 1.0], "smoothed-hinge", f"l2:{lam}", allow_constant=True).problem
+            ISTDP(
+                np.array([row, sign * row]), [1.0, 1.0], loss="smoothed-hinge", penalty=f"l2:{lam}", allow_constant=True
+            ).problem
             for sign in (1.0, -1.0)
         ]
         points = [output_perturbation._minimiser(problem, 1.0, 2) for problem in problems]
@@ -159,10 +161,10 @@ def test_two_identical_parties_with_an_l1_penalty_converge_to_the_pooled_optimum
     rng = np.random.default_rng(0)
     column = rng.normal(size=(30, 2))
     y = column @ [1.0, -0.5] + 0.1 * rng.normal(size=30)
-    model = ADMMSharing([column, column], y, "squared", "l1", lam=0.5)
-    run = model.solve(rho=1.0, scheme="proximal_jacobi", accelerate="none", max_iter=200, tol=1e-8)
+    model = ADMMSharing([column, column], y, loss="squared", penalty="l1", lam=0.5)
+    run = model.solve(rho=1.0, method="proximal_jacobi", accelerate="none", max_iter=200, tol=1e-8)
     assert run.converged
-    pooled = ADMMSharing([column], y, "squared", "l1", lam=0.5).solve(tol=1e-10)
+    pooled = ADMMSharing([column], y, loss="squared", penalty="l1", lam=0.5).solve(tol=1e-10)
     together = run.coefficients[0] + run.coefficients[1]
     np.testing.assert_allclose(together, pooled.coefficients[0], atol=1e-5)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import mechanism
-from cvxpriv_models.istdp import tilted
+from cvxpriv_models.istdp import output_perturbation, tilted
 from cvxpriv_models.recycled_admm import newton
 
 from cvxpriv.models import ISTDP, ADMMSharing, RecycledADMM
@@ -35,7 +34,7 @@ def sparse(rows: Array, **options: Any) -> Any:
 def consensus(rows: Array, **options: Any) -> Any:
     shards = [(rows[node::3], LABELS[node::3]) for node in range(3)]
     model = RecycledADMM(nx.path_graph(3), shards, reg=options.pop("reg", 0.3), C=10.0)
-    return model.solve_private(**{"epsilon": 4.0, "rounds": 2, **options})
+    return model.solve_private(**{"epsilon": 4.0, "max_iter": 2, "eta": 1.0, **options})
 
 
 def said(fit: Callable[..., Any], rows: Array, options: dict[str, Any]) -> list[str]:
@@ -64,7 +63,7 @@ def neighbours(first: float, second: float) -> tuple[Array, Array]:
         (sharing, {"adjacency": "cell", "row_bound": None, "cell_bound": 0.6}),
         (sharing, {"adjacency": "column", "row_bound": None, "column_bound": 0.1}),
         (sharing, {"noise": "printed", "clip_data": True}),
-        (sparse, {"algorithm": "printed", "iterations": 2}),
+        (sparse, {"method": "printed", "max_iter": 2}),
         (consensus, {"row_bound": 1.0}),
         (consensus, {"row_bound": 1.0, "perturbation": "output"}),
     ],
@@ -86,12 +85,12 @@ def test_entries_whose_squares_overflow_are_refused_in_words_that_do_not_tell_th
 def test_a_step_that_is_not_solved_says_so_without_a_number_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mechanism, "INEXACT", 0.0)
     monkeypatch.setattr(tilted, "STEPS", 1)
-    monkeypatch.setattr(ISTDP, "solve", lambda self, **options: SimpleNamespace(converged=False))
+    monkeypatch.setattr(output_perturbation, "LIMIT", 1)
     monkeypatch.setattr(newton, "LIMIT", 1)
     cases: list[tuple[Callable[..., Any], dict[str, Any]]] = [
         (sharing, {}),
-        (sparse, {"algorithm": "objective-perturbation"}),
-        (sparse, {"algorithm": "output-perturbation"}),
+        (sparse, {"method": "objective-perturbation"}),
+        (sparse, {"method": "output-perturbation"}),
         (consensus, {}),
         (consensus, {"perturbation": "output"}),
     ]

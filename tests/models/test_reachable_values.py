@@ -20,6 +20,7 @@ from cvxpriv.privacy import BallNoise, GaussianNoise, Noise
 from tests.toolkit.reachability import reachable
 
 EPSILON, DELTA, RUNS = 0.1, 1e-6, 30
+BUDGET = {"epsilon": EPSILON, "delta": DELTA}
 #: More right guesses than these, of those that epsilon allows, happen by chance in one of a million tests.
 LUCKY = int(binom.ppf(1.0 - 1e-6, 2 * RUNS, np.exp(EPSILON) / (1.0 + np.exp(EPSILON)) + DELTA))
 
@@ -35,22 +36,22 @@ Mechanism = Callable[[Data], Array]
 
 
 def one_gradient(data: Data) -> Array:
-    run = ISTDP(*data, penalty="l2:0").solve_private(EPSILON, DELTA, iterations=1)
+    run = ISTDP(*data, penalty="l2:0").solve_private(**BUDGET, max_iter=1)
     return run.coefficients / run.settings.step_limit  # one step from 0 along the noisy gradient
 
 
 def output_of_istdp(data: Data) -> Array:
-    return ISTDP(*data, penalty="l2:0.5").solve_private(EPSILON, DELTA, algorithm="output-perturbation").coefficients
+    return ISTDP(*data, penalty="l2:0.5").solve_private(**BUDGET, method="output-perturbation").coefficients
 
 
 def objective_of_istdp(data: Data) -> Array:
-    return ISTDP(*data, penalty="l2:0.5").solve_private(EPSILON, DELTA, algorithm="objective-perturbation").coefficients
+    return ISTDP(*data, penalty="l2:0.5").solve_private(**BUDGET, method="objective-perturbation").coefficients
 
 
 def share(data: Data) -> Array:
     rows, labels = data
     run = ADMMSharing([rows[:, :12], rows[:, 12:]], labels, lam=5.0).solve_private(
-        EPSILON, DELTA, epochs=1, row_bound=1.0, shrink=False
+        **BUDGET, max_iter=1, row_bound=1.0, shrink=False
     )
     return run.released["v/0"]
 
@@ -60,7 +61,7 @@ def consensus(**options: Any) -> Mechanism:
         rows, labels = data
         shards = [(rows[:20], labels[:20]), (rows[20:], labels[20:])]
         model = RecycledADMM(nx.path_graph(2), shards, reg=4.0, C=1.0)
-        return model.solve_private(epsilon=EPSILON, rounds=1, row_bound=1.0, **options).released[0, 0]
+        return model.solve_private(epsilon=EPSILON, max_iter=1, eta=1.0, row_bound=1.0, **options).released[0, 0]
 
     return fit
 
