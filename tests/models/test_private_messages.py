@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import networkx as nx
@@ -85,7 +86,7 @@ def test_entries_whose_squares_overflow_are_refused_in_words_that_do_not_tell_th
 def test_a_step_that_is_not_solved_says_so_without_a_number_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mechanism, "INEXACT", 0.0)
     monkeypatch.setattr(tilted, "STEPS", 1)
-    monkeypatch.setattr(output_perturbation, "LIMIT", 1)
+    monkeypatch.setattr(output_perturbation, "solve_from", lambda *args, **named: SimpleNamespace(converged=False))
     monkeypatch.setattr(newton, "LIMIT", 1)
     cases: list[tuple[Callable[..., Any], dict[str, Any]]] = [
         (sharing, {}),
