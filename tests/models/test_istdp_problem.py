@@ -116,7 +116,7 @@ def with_one(value: float) -> np.ndarray:
         (lambda: ISTDP(X[:, 0], Y, loss="squared"), DataError, r"X has shape \(40,\)"),
         (lambda: ISTDP(X, Y[:-1], loss="squared"), DataError, r"y has shape \(39,\), expected \(40,\)"),
         (lambda: ISTDP(with_column(1.0), SIGNS), DataError, "constant in column x3.*intercept that would be penalised"),
-        (lambda: ISTDP(sp.csr_array(with_column(0.0)), SIGNS), DataError, "constant in column x3"),
+        (lambda: ISTDP(sp.csr_array(with_column(2.0)), SIGNS), DataError, "constant in column x3"),
         (lambda: ISTDP(with_one(np.nan), SIGNS), DataError, "NaN or infinite values in column x3"),
         (lambda: ISTDP(sp.csr_array(with_one(np.inf)), SIGNS), DataError, "NaN or infinite values in column x3"),
         (lambda: ISTDP(X, np.where(SIGNS > 0, np.nan, 1.0)), DataError, "y holds NaN"),

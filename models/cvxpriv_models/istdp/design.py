@@ -47,18 +47,18 @@ def read_design(x: object) -> tuple[Design, tuple[str, ...]]:
 
 
 def refuse_constant(design: Design, names: tuple[str, ...]) -> None:
-    """Refuse columns that would be a penalised intercept, or nothing.
+    """Refuse columns that would be a penalised intercept. An empty column, all zeros, is none: its coefficient is 0.
 
     Raises
     ------
     DataError
-        A column is constant.
+        A column is constant and not 0.
     """
     if isinstance(design, np.ndarray):
-        constant = np.asarray((design == design[0]).all(axis=0))
+        constant = np.asarray((design == design[0]).all(axis=0)) & (design[0] != 0.0)
     else:
         most, least = (np.asarray(side.todense()).ravel() for side in (design.max(axis=0), design.min(axis=0)))
-        constant = most == least
+        constant = (most == least) & (most != 0.0)
     if constant.any():
         raise DataError(
             f"X is constant in {_named(constant, names)}: such a coefficient is an intercept that would be penalised; "

@@ -89,13 +89,13 @@ class ISTDP:
         of each row's gradient, before that is clipped, so it is inside the sensitivity and costs no release of its own:
         a private model with an intercept is as private as one without.
     allow_constant : bool
-        Keep columns of X that are constant. Whether a column is constant is a fact about the data that an error tells:
+        Keep columns of X that are constant and not 0; those of zeros are always kept. Whether a column is constant is a fact about the data that an error tells:
         where even that is private, pass True.
 
     Raises
     ------
     DataError
-        X or y holds something that is no finite number, they do not fit, a column is constant, or y has not two
+        X or y holds something that is no finite number, they do not fit, a column is constant and not 0, or y has not two
         classes for a loss of the margin.
     ModelError
         The loss has a kink, or the penalty is none.

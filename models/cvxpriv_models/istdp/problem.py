@@ -77,7 +77,7 @@ class Problem:
         Raises
         ------
         DataError
-            X or y is no table of numbers, they do not fit, or a column is constant.
+            X or y is no table of numbers, they do not fit, or a column is constant and not 0.
         ModelError
             The loss is not smooth, or the penalty lacks a part.
         """

@@ -4,7 +4,8 @@ Once the zeros are known, (2) is smooth in the other coefficients, and few: d ma
 a sign stops there, at zero, and that coefficient leaves the support. MCP and SCAD make F bend down: where its Hessian
 is not positive definite the penalty's own bend is left out, which bounds F from above (the penalty is concave in
 |theta|), so every step goes down. A step is taken only if F falls; the next pass of GIST, over all coordinates, decides
-who enters the support.
+who enters the support. Where they end is kept only if F is below that of every recent point: a pass may raise F, and
+Newton steps that lead back to where it began would repeat it without end.
 """
 
 from __future__ import annotations
@@ -71,7 +72,11 @@ def support_newton(problem: Problem, tol: float) -> Accelerator:
         worth = (sizes <= SMALL) | (settled & (sizes <= LARGEST))
         starts = [single(after, start) for start in range(starts_in(after))]
         refined = [_refined(problem, at, 0.1 * tol) if go else _as_is(at) for at, go in zip(starts, worth, strict=True)]
-        return {**after, **stack(refined)}
+        kept = [
+            found if _lower(found, single(state, start)) else _as_is(starts[start])
+            for start, found in enumerate(refined)
+        ]
+        return {**after, **stack(kept)}
 
     return accelerated
 
@@ -115,6 +120,12 @@ def _refined(problem: Problem, at: Values, tol: float) -> dict[str, Array]:
         "recent": recent,
         "newton": np.asarray(float(steps)),
     }
+
+
+def _lower(found: Values, before: Values) -> bool:
+    """Whether F is below that of the recent points, within its rounding, and the point is not where the pass began."""
+    least = float(before["recent"].min())
+    return bool(found["value"] <= least + ROUNDING * abs(least)) and not np.array_equal(found["theta"], before["theta"])
 
 
 def _as_is(at: Values) -> dict[str, Array]:
