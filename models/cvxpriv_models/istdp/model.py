@@ -95,8 +95,8 @@ class ISTDP:
     Raises
     ------
     DataError
-        X or y holds something that is no finite number, they do not fit, a column is constant and not 0, or y has not two
-        classes for a loss of the margin.
+        X or y holds something that is no finite number, they do not fit, a column is constant and not 0, or y has not
+        two classes for a loss of the margin.
     ModelError
         The loss has a kink, or the penalty is none.
 
