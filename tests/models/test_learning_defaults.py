@@ -99,3 +99,13 @@ def test_a_node_may_hold_one_row() -> None:
     x, y = rows_of(6, 4)
     shards = [(x[node : node + 1], y[node : node + 1]) for node in range(6)]
     assert RecycledADMM(nx.random_regular_graph(3, 6, seed=0), shards).solve().converged
+
+
+def test_unscaled_columns_converge_with_an_intercept() -> None:
+    datasets = pytest.importorskip("sklearn.datasets")
+    from cvxpriv_models import VerticalLogisticRegression
+
+    x, y = datasets.load_breast_cancer(return_X_y=True)  # columns from 0.002 to 4,254
+    fitted = VerticalLogisticRegression(2, tol=1e-6).fit(x, y)
+    assert fitted.converged_
+    assert fitted.n_iter_ < 500

@@ -21,7 +21,7 @@ from .schemes import Scheme
 __all__ = ["MEMORY", "CoefficientsAndArgument"]
 
 #: Passes remembered.
-MEMORY = 5
+MEMORY = 15
 
 
 class CoefficientsAndArgument:

@@ -89,7 +89,8 @@ class ISTDP:
         of each row's gradient, before that is clipped, so it is inside the sensitivity and costs no release of its own:
         a private model with an intercept is as private as one without.
     allow_constant : bool
-        Keep columns of X that are constant and not 0; those of zeros are always kept. Whether a column is constant is a fact about the data that an error tells:
+        Keep columns of X that are constant and not 0; those of zeros are always kept. Whether a column is
+        constant is a fact about the data that an error tells:
         where even that is private, pass True.
 
     Raises
