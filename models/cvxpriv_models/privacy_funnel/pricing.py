@@ -48,6 +48,9 @@ STARTS_PER_FACE = 40
 MOST_ADDED = 200
 """Most columns added in one pass."""
 
+FIRST_PAIRS = 3
+"""Merged pairs to begin with, for each symbol of X; more of them only make the first programs larger."""
+
 APART = 0.02
 """Of columns nearer than about this, only the best is added: near copies make the master program ill-conditioned."""
 
@@ -152,9 +155,9 @@ class FunnelPricing:
         """Singletons, P(X), and pairs of symbols merged at their prior weights, (|X|, n)."""
         size = len(self.p_x)
         i, j = self._pairs()
-        if len(i) > 20 * size:  # pairs with the most alike P(S|x)
+        if len(i) > FIRST_PAIRS * size:  # those with the most alike P(S|x)
             apart = np.abs(self.p_s_given_x[:, i] - self.p_s_given_x[:, j]).sum(axis=0)
-            near = np.argsort(apart)[: 20 * size]
+            near = np.argsort(apart)[: FIRST_PAIRS * size]
             i, j = i[near], j[near]
         total = self.p_x[i] + self.p_x[j]
         pairs = _spread(size, np.stack([i, j], axis=1), np.stack([self.p_x[i], self.p_x[j]], axis=1) / total[:, None])
