@@ -226,7 +226,7 @@ def _private_scores(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the noise has a seed
         found = model.solve_private(epsilon=epsilon, delta=1e-6, row_bound=tuple(bound), labels=labels, noise_seed=seed)
-    likely = found.predict_proba(test)[:, 1]
+    likely = found.not_private.predict_proba(test)[:, 1]
     return float(log_loss(y, likely)), float(roc_auc_score(y, likely))
 
 

@@ -57,7 +57,7 @@ def private_scores(case: Case, epsilons: list[float], runs: int) -> pd.DataFrame
                 run = model.solve_private(
                     epsilon=epsilon, delta=DELTA, adjacency=relation, row_bound=ROW_BOUND, noise_seed=seed
                 )
-                rows.append([relation, epsilon, *scores(run.decision_function(test), case.y_test)])
+                rows.append([relation, epsilon, *scores(run.not_private.decision_function(test), case.y_test)])
     return pd.DataFrame(rows, columns=["relation", "epsilon", "loss", "auc"])
 
 

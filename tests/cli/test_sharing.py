@@ -216,3 +216,13 @@ def test_quiet_says_nothing(run: Run, rows: str) -> None:
 def test_one_party_alone_fits_and_is_compared_with_nobody(run: Run, rows: str) -> None:
     result = run("sharing", rows, "--label", "income", "--party", "age,hours", *BARE, "--no-intercept", "--json")
     assert list(json.loads(result.stdout)["scores"]) == ["all parties together"]
+
+
+def test_the_files_of_a_private_fit_hold_coefficients_only_where_that_is_asked_for(run: Run, rows: str) -> None:
+    fitted(run, rows, *PRIVATE)
+    assert {path.name for path in Path("out").iterdir()} == {"history.csv", "model.json"}
+    assert not {"coefficients", "not_private"} & set(json.loads(Path("out/model.json").read_text()))
+    document = fitted(run, rows, *PRIVATE, "--not-private", "--out", "told")
+    assert any("give each party its own" in line for line in document["statements"])
+    assert (Path("told") / "coefficients.csv").exists()
+    assert len(cpv.load("told/model.json").not_private.coefficients) == 2

@@ -15,7 +15,7 @@ from cvxpriv_models.istdp.run import SparseRun
 
 import cvxpriv as cpv
 from cvxpriv.certify.check import CrossCheck
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.models import ISTDP, ADMMSharing
 from cvxpriv.privacy import PrivacyWarning
 
@@ -49,7 +49,11 @@ def test_a_private_sharing_run_comes_back_and_its_next_step_is_certified_from_re
     assert loaded.ledger == run.ledger
     assert loaded.warnings == run.warnings
     assert loaded.history.equals(run.history)
-    assert np.array_equal(loaded.predict(PARTS), run.predict(PARTS))
+    with pytest.raises(PrivacyError, match="no coefficients"):
+        _ = loaded.not_private
+    whole = cpv.load(run.save(tmp_path / "whole.json", not_private=True))
+    assert np.array_equal(whole.not_private.predict(PARTS), run.not_private.predict(PARTS))
+    assert not {"coefficients", "predict", "decision_function", "seconds"} & set(dir(run))
     for one in (run, loaded):
         check = one.certify(("CLARABEL",), rows=100)
         assert_sound(check)

@@ -162,8 +162,10 @@ def test_a_budget_without_end_gives_the_fit_without_privacy(scheme: str) -> None
         epsilon=1e10, delta=1e-5, max_iter=400, method=scheme, row_bound=1.0, clip_entries=100.0, rho=0.5, noise_seed=0
     )
     # The mean over the passes forgets the first ones as 1/passes.
-    assert np.allclose(np.concatenate(private.coefficients), np.concatenate(exact.coefficients), atol=0.02)
-    assert private.predict_proba(unit_rows()[0]) == pytest.approx(exact.predict_proba(unit_rows()[0]), abs=0.01)
+    assert np.allclose(np.concatenate(private.not_private.coefficients), np.concatenate(exact.coefficients), atol=0.02)
+    assert private.not_private.predict_proba(unit_rows()[0]) == pytest.approx(
+        exact.predict_proba(unit_rows()[0]), abs=0.01
+    )
 
 
 def test_a_run_spends_its_budget_exactly_and_no_more() -> None:
@@ -227,7 +229,7 @@ def test_a_seeded_run_repeats_and_says_that_its_guarantee_hangs_on_the_seed() ->
         runs = [
             model().solve_private(epsilon=1.0, delta=1e-5, max_iter=2, row_bound=1.0, noise_seed=7) for _ in range(2)
         ]
-    assert np.array_equal(runs[0].coefficients[0], runs[1].coefficients[0])
+    assert np.array_equal(runs[0].not_private.coefficients[0], runs[1].not_private.coefficients[0])
     assert not runs[0].accounting.secure
     assert any("seed" in line for line in runs[0].warnings)
 
@@ -322,7 +324,7 @@ def test_sparse_columns_are_bounded_as_dense_ones() -> None:
     parts, y = unit_rows()
     given = ADMMSharing([sparse.csr_array(part) for part in parts], y, lam=5.0)
     dense, thin = (
-        one.solve_private(epsilon=1.0, delta=1e-5, max_iter=2, row_bound=1.0, noise_seed=1).coefficients[0]
+        one.solve_private(epsilon=1.0, delta=1e-5, max_iter=2, row_bound=1.0, noise_seed=1).not_private.coefficients[0]
         for one in (model(), given)
     )
     assert np.allclose(dense, thin, atol=1e-10)
@@ -446,7 +448,7 @@ def a9a_scores(epsilon: float, **options: object) -> tuple[float, float]:
     test = [data.x_test[:, :66], data.x_test[:, 66:]]
 
     def score(run: PrivateSharingRun) -> tuple[float, float]:
-        likely = run.predict_proba(test)[:, 1]
+        likely = run.not_private.predict_proba(test)[:, 1]
         return log_loss(data.y_test, likely), roc_auc_score(data.y_test, likely)
 
     limits = (np.sqrt(8.0), np.sqrt(6.0))  # of adult.names: 7 or 8 and 5 or 6 features stand for one person

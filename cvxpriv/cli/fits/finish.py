@@ -80,7 +80,8 @@ def _outputs(fit: Fit, folder: Path, report: bool) -> Outputs:
         from cvxpriv.reports.page import render
 
         outputs.contents["report.html"] = render(fit.report())
-    outputs.contents["coefficients.csv"] = fit.coefficients.to_csv(index=False, lineterminator="\n")
+    if fit.shows_coefficients:
+        outputs.contents["coefficients.csv"] = fit.coefficients.to_csv(index=False, lineterminator="\n")
     outputs.contents["history.csv"] = fit.history.to_csv(index=False, lineterminator="\n")
     outputs.contents["model.json"] = lambda path: _with_encoding(fit, path)
     return outputs

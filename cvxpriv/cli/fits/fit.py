@@ -98,6 +98,11 @@ class Fit(ABC):
         """What is guaranteed and what is not, one sentence or two each, the guarantee first."""
 
     @property
+    def shows_coefficients(self) -> bool:
+        """Whether files may hold the coefficients."""
+        return True
+
+    @property
     def accounting(self) -> Accounting | None:
         """What the releases of a private fit guarantee together."""
         return self.run.accounting if self.private else None

@@ -50,6 +50,11 @@ def sharing_options(command: Command) -> Command:
         ),
         option("--clip", "Clip the norm of a share.", type=float),
         option("--clip-entries", "Clip each value of a share.  [default: 2 for two classes]", type=float),
+        click.option(
+            "--not-private",
+            is_flag=True,
+            help="Write the coefficients of a private fit too, which its guarantee does not cover.",
+        ),
         option("--noise-seed", "For tests: noise that can be drawn again.", type=int),
     ]
     return packed(command, SharingOptions, "fitting", options)

@@ -173,7 +173,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         )
         self.n_iter_, self.converged_ = run.settings.epochs, False
         self.accounting_, self.warnings_ = run.accounting, run.warnings
-        return run.coefficients
+        return run.not_private.coefficients
 
     def _row_bounds(self) -> list[float] | None:
         if self.row_bound is None:

@@ -53,6 +53,9 @@ def statements(fit: SharingFit) -> tuple[str, ...]:
     files = (
         "the files coefficients.csv and model.json hold the coefficients of all parties, and scores are theirs, as in "
         "a simulation: give each party its own, and publish none"
+        if fit.shows_coefficients
+        else "scores are theirs, as in a simulation: publish none; the files hold no coefficients, which --not-private "
+        "writes"
     )
     said = [*([promise] if holds else []), *_about_categories(fit), *map(_as_typed, fit.run.warnings), files]
     return (*said, *fit.about_bounds)

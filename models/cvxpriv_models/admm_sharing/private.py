@@ -22,7 +22,7 @@ from . import bounds, labels, mechanism, spending
 from .algorithm import LOOP, Constraints
 from .assumptions import require_guarantee
 from .factor import Factor
-from .private_run import AT_HOME, DEGENERATE, LEAK, SEEDED, PrivateSharingRun
+from .private_run import AT_HOME, DEGENERATE, LEAK, SEEDED, NotPrivate, PrivateSharingRun
 from .private_settings import FOR_LABELS, PrivateSettings, kappas, require_bounded
 from .problem import Problem
 from .schemes import Scheme, scheme_named
@@ -101,10 +101,11 @@ def _finished(
     said += [] if held else [LEAK]
     names = {"z", "y", "weights", labels.LABELS}
     names |= {f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept") for m in range(parties)}
+    coefficients = [state[f"mean/{m}"] for m in range(parties)]
     return PrivateSharingRun(
-        [state[f"mean/{m}"] for m in range(parties)],
         problem.loss.name,
         problem.classes,
+        tuple(x.size for x in coefficients),
         settings=settings,
         accounting=spending.spent(
             ledger,
@@ -117,6 +118,6 @@ def _finished(
         released={name: value for name, value in state.items() if name in names},
         warnings=(*said, AT_HOME),
         history=history_of_loop(context.history, LOOP),
-        seconds=seconds,
+        hidden=NotPrivate(coefficients, problem.loss.name, problem.classes, seconds),
         interrupted=context.interrupted,
     )

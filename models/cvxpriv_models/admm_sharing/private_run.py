@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from cvxpriv.errors import DataError
+from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.penalties import L2, loss_named
@@ -31,7 +31,7 @@ from .schemes import scheme_named
 if TYPE_CHECKING:
     from cvxpriv.certify.check import CrossCheck
 
-__all__ = ["AT_HOME", "DEGENERATE", "LEAK", "SEEDED", "PrivateSharingRun"]
+__all__ = ["AT_HOME", "DEGENERATE", "LEAK", "SEEDED", "NotPrivate", "PrivateSharingRun"]
 
 AT_HOME = (
     "the guarantee is about what parties send each other while they fit; each party's coefficients are exact and stay "
@@ -49,15 +49,31 @@ SEEDED = "noise from a seed: the guarantee holds only while the seed is secret"
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateSharingRun(Fitted):
-    """What a private fit came to.
+class NotPrivate(Fitted):
+    """What a private fit gives and no guarantee covers: coefficients, predictions, times.
 
-    `coefficients`, `predict_proba`, `predict` and `decision_function` are those of any fit. Coefficients are the mean
-    over the passes since the first release; each party computes its own, and they are not covered by the guarantee
-    (see `warnings`).
+    Coefficients are the mean over the passes since the first release. Each party computes its own, and keeps them.
 
     Attributes
     ----------
+    seconds : float
+        Not in a file.
+    """
+
+    seconds: float = float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateSharingRun:
+    """What a private fit came to: what was released, and behind `not_private` what was not.
+
+    Attributes
+    ----------
+    loss_name : str
+    classes : ndarray, (2,), optional
+        The labels as the user gave them, of -1 and of 1; None for a residual loss.
+    columns : tuple of int
+        Of each party.
     settings : PrivateSettings
     accounting : Accounting
         Of the ledger: exact composition, the looser constraints beside it, and Corollary 1 as printed.
@@ -71,20 +87,41 @@ class PrivateSharingRun(Fitted):
     history : DataFrame
         One row a pass, public figures only: iteration, gap (||S - z||), and of each party noise, sensitivity and the
         part kept.
-    seconds : float
-        Not in a file: times tell of the data.
+    hidden : NotPrivate, optional
+        See `not_private`.
     interrupted : bool
         Whether the keyboard or a callback ended the run; the accounting is then of what was released.
     """
 
+    loss_name: str
+    classes: np.ndarray | None
+    columns: tuple[int, ...]
     settings: PrivateSettings
     accounting: Accounting
     ledger: tuple[Release, ...]
     released: Values
     warnings: tuple[str, ...]
     history: pd.DataFrame = field(repr=False)
-    seconds: float = float("nan")
+    hidden: NotPrivate | None = field(default=None, repr=False)
     interrupted: bool = False
+
+    @property
+    def not_private(self) -> NotPrivate:
+        """Coefficients and predictions, **which the guarantee does not cover** (see `warnings`).
+
+        It is for whoever may see all parties' coefficients, as in a simulation.
+
+        Raises
+        ------
+        PrivacyError
+            The run was read from a file that was written without them.
+        """
+        if self.hidden is None:
+            raise PrivacyError(
+                "the file of this run holds what was released, and no coefficients: each party keeps its own; "
+                "save(path, not_private=True) writes them"
+            )
+        return self.hidden
 
     def certify(
         self,
@@ -128,7 +165,7 @@ class PrivateSharingRun(Fitted):
         cases = []
         if model is not None:
             self._require_fitted(model)
-            view = {**view, **{f"x/{m}": x for m, x in enumerate(self.coefficients)}}
+            view = {**view, **{f"x/{m}": x for m, x in enumerate(self.not_private.coefficients)}}
             blocks = algorithm.blocks(model.problem, scheme, model.factors, model.constraints)
             cases = [case_of_block(block, view) for name, block in blocks.items() if name != "z"]
         if problem.loss.expression is not None:
@@ -136,14 +173,19 @@ class PrivateSharingRun(Fitted):
             cases.append(case_of_block(centre(problem, scheme), view))
         return crosscheck(cases, solvers, **options)
 
-    def save(self, path: PathLike) -> Path:
-        """Write the run to a JSON file, whole or not at all.
+    def save(self, path: PathLike, *, not_private: bool = False) -> Path:
+        """Write the run to a JSON file, whole or not at all: what was released.
 
-        The file holds what was released, and every party's coefficients, **which the guarantee does not cover**: it is
-        for whoever may see all of them, as in a simulation.
+        Parameters
+        ----------
+        path : path
+        not_private : bool
+            Write every party's coefficients too, **which the guarantee does not cover**.
         """
+        hidden = {"not_private": [x.tolist() for x in self.not_private.coefficients]} if not_private else {}
         document = {
-            "coefficients": [x.tolist() for x in self.coefficients],
+            **hidden,
+            "columns": self.columns,
             "loss": self.loss_name,
             "classes": None if self.classes is None else self.classes.tolist(),
             "private": True,
@@ -170,10 +212,13 @@ class PrivateSharingRun(Fitted):
         classes, settings = document["classes"], document["settings"]
         infinite = {name: none_as_infinite(settings[name]) for name in ("clip", "clip_entries")}
         bounds = tuple(none_as_infinite(bound) for bound in settings["bounds"])
+        labels = None if classes is None else np.array(classes)
+        hidden = document.get("not_private")
         return cls(
-            coefficients=[np.array(x) for x in document["coefficients"]],
             loss_name=document["loss"],
-            classes=None if classes is None else np.array(classes),
+            classes=labels,
+            columns=tuple(document["columns"]),
+            hidden=None if hidden is None else NotPrivate([np.array(x) for x in hidden], document["loss"], labels),
             settings=PrivateSettings(**{**settings, **infinite, "bounds": bounds}),
             accounting=accounting_of(document["accounting"]),
             ledger=ledger_of(document["ledger"]),
@@ -188,13 +233,13 @@ class PrivateSharingRun(Fitted):
         labels, loss = self.released[LABELS], loss_named(self.loss_name)
         if self.settings.labels == "held":
             loss = unbiased(loss, flip_probability(FOR_LABELS * self.settings.epsilon))
-        unknown = tuple(np.zeros((labels.size, 0)) for _ in self.coefficients)
+        unknown = tuple(np.zeros((labels.size, 0)) for _ in self.columns)
         none = (L2(0.0),) * len(unknown)
         return Problem(unknown, labels, loss, none, 0.0, self.released["weights"])
 
     def _require_fitted(self, model: Posed) -> None:
         shapes = [part.shape for part in model.problem.parts]
-        expected = [(self.released[LABELS].size, x.size) for x in self.coefficients]
+        expected = [(self.released[LABELS].size, columns) for columns in self.columns]
         if shapes != expected:
             raise DataError(f"model has parts of shapes {shapes}, the fit {expected}: pass the model that was fitted")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from cvxpriv.errors import DataError
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.gaussian import require_budget
+from cvxpriv.reports.files import PathLike
 
 from .bounds import ADJACENCIES
 from .intercept import Intercept, bounds_with_ones, model_with_intercept
@@ -55,6 +57,7 @@ class SharingOptions:
     clip: float | None = None
     clip_entries: float | None = None
     noise_seed: int | None = None
+    not_private: bool = False
 
     @property
     def private(self) -> bool:
@@ -108,6 +111,17 @@ class SharingFit(Fit):
                 "seconds": self.run.seconds,
             }
         return found
+
+    @property
+    def shows_coefficients(self) -> bool:
+        """See `Fit`: those of a private fit are not covered by its guarantee."""
+        return not self.private or self.options.not_private
+
+    def save(self, path: PathLike) -> Path:
+        """See `Fit`."""
+        if isinstance(self.run, SharingRun):
+            return self.run.save(path)
+        return self.run.save(path, not_private=self.options.not_private)
 
     @property
     def coefficients(self) -> pd.DataFrame:
@@ -200,7 +214,8 @@ def _fitted(
     else:
         model = ADMMSharing(parts, rows.y, **posed)
     run = _private(model, rows, parties, options, callback) if options.private else _solved(model, options, callback)
-    coefficients, intercept = (run.coefficients, 0.0) if where is None else where.split(run.coefficients)
+    found = run.coefficients if isinstance(run, SharingRun) else run.not_private.coefficients
+    coefficients, intercept = (found, 0.0) if where is None else where.split(found)
     together = np.zeros(rows.x.shape[1])
     for place, x in zip(places, coefficients, strict=True):
         together[place] = x
