@@ -16,14 +16,13 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
 from cvxpriv.schedules.steps import Public, Sweep, Update
-from cvxpriv.solvers.chain import Solution
 
 from .newton import odd_step
 from .problem import Problem
 from .proximal import proximal_move, proximal_odd_step
 from .updates import dual_step, edge_weights, even_step, pull, reach
 
-__all__ = ["carry", "centralised_by_solver", "dual_update", "even_update", "odd_block", "odd_sweep", "penalty_step"]
+__all__ = ["carry", "dual_update", "even_update", "odd_block", "odd_sweep", "penalty_step"]
 
 #: What neighbours know of a round: its even step reads nothing else.
 PUBLISHED = frozenset({"f", "odd", "eta"})
@@ -138,43 +137,6 @@ def even_update(problem: Problem, variant: str, gamma: float) -> Public:
 def carry() -> Update:
     """Begin the next round at the odd iterate: conventional ADMM has no even step."""
     return Update("carry", lambda state: {"f": state["odd"]}, frozenset({"odd"}), frozenset({"f"}))
-
-
-def centralised_by_solver(problem: Problem) -> Array:
-    """Return the optimum of RADMM (1), (d,), by cone solvers: for an R that is no square.
-
-    Raises
-    ------
-    SolverFailure
-        No solver of the chain has an answer.
-    """
-
-    def declare(structure: object) -> Declaration:
-        f = cp.Variable(problem.features, name="f")
-        cost, inside = problem.penalty.expression(f)
-        objective = problem.reg * cost
-        for node, design in enumerate(problem.rows.parts):
-            y = problem.rows.of_node(problem.y, node)
-            objective += problem.C / y.size * cp.sum(problem.loss.of_rows(design, f, y))
-        return Declaration(
-            cp.Minimize(objective), {f"X[{index}]": one for index, one in enumerate(inside)}, variables={"f": f}
-        )
-
-    everything = Block(
-        name="centralised",
-        reads=frozenset(),
-        writes=frozenset({"f"}),
-        declare=declare,
-        parameters=lambda view: {},
-        embed=lambda point, at: {"f": point["f"]},
-        repair=lambda values, view: {"f": problem.penalty.prox(values["f"], 0.0)},
-        write=_written_f,
-    )
-    return np.asarray(everything.solve({})[0]["f"])
-
-
-def _written_f(solution: Solution, view: Values) -> Values:
-    return {"f": solution.values["f"]}
 
 
 def _with_row(values: Array, node: int, row: Array) -> Array:

@@ -7,22 +7,19 @@ smooth and, with bend > 0, strongly convex.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.errors import ModelError, NotConverged
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Loss
+from cvxpriv.penalties import Loss, Penalty
 
 from .rows import Rows
 from .updates import pull, reach
 
-if TYPE_CHECKING:
-    from .problem import Problem
-
-__all__ = ["OddStep", "centralised", "odd_step"]
+__all__ = ["OddStep", "Posed", "centralised", "odd_step"]
 
 LIMIT = 200
 #: A residual of this many roundings of its largest term is 0 to working precision.
@@ -33,6 +30,34 @@ GOOD = 1e-12
 CONTRACTION = 0.1
 #: Steps are halved until this part of the predicted decrease is there.
 ARMIJO, HALVINGS = 1e-4, 60
+
+
+class Posed(Protocol):
+    """What Newton's method asks of a `problem.Problem`."""
+
+    @property
+    def rows(self) -> Rows: ...
+    @property
+    def y(self) -> Array: ...
+    @property
+    def loss(self) -> Loss: ...
+    @property
+    def penalty(self) -> Penalty: ...
+    @property
+    def reg(self) -> float: ...
+    @property
+    def C(self) -> float: ...
+    @property
+    def ridge(self) -> float | None: ...
+    @property
+    def row_weights(self) -> Array: ...
+    @property
+    def nodes(self) -> int: ...
+    @property
+    def features(self) -> int: ...
+
+    def node_sums(self, values: Array) -> Array:
+        """Return the sums over each node's rows, (N,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +85,7 @@ class OddStep:
 
 
 def odd_step(
-    problem: Problem, previous: Array, dual: Array, noise: Array, links: Array, start: Array | None = None
+    problem: Posed, previous: Array, dual: Array, noise: Array, links: Array, start: Array | None = None
 ) -> OddStep:
     """Return f_i(2k-1) of RADMM (18) for every node; with noise 0 it is (12), (14), and (8).
 
@@ -89,7 +114,7 @@ def odd_step(
     return OddStep(found.f, found.of_rows + ridge * found.f, losses, found.residual, found.iterations)
 
 
-def centralised(problem: Problem, shares: Array | None = None) -> Array:
+def centralised(problem: Posed, shares: Array | None = None) -> Array:
     """Return argmin sum_i share_i O_i(f), (d,): with shares of 1 the optimum of RADMM (1).
 
     Parameters
@@ -110,7 +135,7 @@ def centralised(problem: Problem, shares: Array | None = None) -> Array:
     return np.asarray(found.f[0])
 
 
-def _ridge(problem: Problem) -> float:
+def _ridge(problem: Posed) -> float:
     ridge = problem.ridge
     if ridge is None:
         raise ModelError(f"penalty={problem.penalty.name!r} is no square and has no Newton step")

@@ -19,6 +19,7 @@ from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
 
 from .graph import Network
 from .newton import centralised
+from .pooled import centralised_by_solver
 from .rows import Part, Rows
 
 __all__ = ["Problem", "Shard", "checked_rows"]
@@ -188,8 +189,6 @@ class Problem:
         """The centralised optimum f_c of (1), (d,): exact Newton, or a cone solver where R is no square."""
         if self.ridge is not None:
             return centralised(self)
-        from .blocks import centralised_by_solver
-
         return centralised_by_solver(self)
 
 
