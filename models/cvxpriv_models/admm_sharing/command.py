@@ -14,7 +14,8 @@ from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.rows import RowOptions
 from cvxpriv.cli.terminal import Terminal
 
-from .study import LAM, PRIVATE_LAM, SharingOptions, columns_of, study
+from .fit_data import LAM, PRIVATE_LAM, SharingOptions
+from .study import columns_of, study
 
 __all__ = ["sharing"]
 

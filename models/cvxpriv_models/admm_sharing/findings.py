@@ -13,8 +13,8 @@ from cvxpriv.cli.fits.text import (
 from cvxpriv.learning.columns import Category
 from cvxpriv.reports.layout import residual, table
 
+from .fit_data import SharingFit
 from .run import SharingRun
-from .study import SharingFit
 
 __all__ = ["findings", "statements"]
 

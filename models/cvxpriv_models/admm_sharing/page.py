@@ -16,7 +16,7 @@ from cvxpriv.cli.fits.sections import (
 )
 from cvxpriv.reports.facts import Facts, Section
 
-from .study import SharingFit
+from .fit_data import SharingFit
 
 __all__ = ["page"]
 

@@ -14,7 +14,8 @@ from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.rows import RowOptions
 from cvxpriv.cli.terminal import Terminal
 
-from .study import PENALTY, SparseOptions, study
+from .fit_data import PENALTY, SparseOptions
+from .study import study
 
 __all__ = ["sparse"]
 

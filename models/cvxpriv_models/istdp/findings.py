@@ -7,8 +7,8 @@ import numpy as np
 from cvxpriv.cli.fits.text import crosscheck_part, heading, privacy_part, scores_part, solved_row, statements_part
 from cvxpriv.reports.layout import number, table
 
+from .fit_data import SparseFitted
 from .run import SparseRun
-from .study import SparseFitted
 
 __all__ = ["findings", "statements"]
 

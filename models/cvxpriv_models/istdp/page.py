@@ -16,7 +16,7 @@ from cvxpriv.cli.fits.sections import (
 )
 from cvxpriv.reports.facts import Fact, Facts, Section
 
-from .study import SparseFitted
+from .fit_data import SparseFitted
 
 __all__ = ["page"]
 

@@ -2,134 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from cvxpriv.cli.fits.finish import worked
-from cvxpriv.cli.fits.fit import Fit, scored
+from cvxpriv.cli.fits.fit import scored
 from cvxpriv.cli.interrupts import Interrupt
 from cvxpriv.cli.rows import Rows
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.penalties import penalty_named
-from cvxpriv.privacy.gaussian import require_budget
+from cvxpriv.reports.facts import Facts
 
+from .findings import findings, statements
+from .fit_data import COUNTED, SparseFitted, SparseOptions
 from .model import ISTDP
+from .page import page
 from .private_run import PrivateSparseRun
 from .run import SparseRun
 
-if TYPE_CHECKING:
-    from cvxpriv.reports.facts import Facts
-
-__all__ = ["SparseFitted", "SparseOptions", "study"]
-
-#: The part of a row's largest gradient that counts, unless `clip` is named: few gradients of a fitted model are longer.
-COUNTED = 0.5
-#: Of a fit without privacy, on rows of norm at most 1.
-PENALTY = "mcp:0.001:50"
-
-
-@dataclass(frozen=True)
-class SparseOptions:
-    """What `ISTDP`, its `solve` and its `solve_private` are asked for; the names are theirs."""
-
-    penalty: str | None = None
-    loss: str = "logistic"
-    intercept: bool = True
-    max_iter: int | None = None
-    tol: float = 1e-7
-    epsilon: float | None = None
-    delta: float = 1e-6
-    clip: float | None = None
-    step: str = "lipschitz"
-    adjacency: str = "replace-one"
-    public_rows: int | None = None
-    output: str = "last"
-    noise_seed: int | None = None
-
-    @property
-    def private(self) -> bool:
-        """Whether a guarantee is asked for."""
-        return self.epsilon is not None
-
-    @property
-    def chosen(self) -> str:
-        """The penalty, or its default: a private one follows from public numbers, once the rows are there."""
-        return self.penalty or ("auto" if self.private else PENALTY)
-
-    def check(self) -> None:
-        """Refuse, before any row is read, a budget or a penalty that is none.
-
-        Raises
-        ------
-        PrivacyError
-            epsilon or delta is out of range.
-        ModelError
-            There is no such penalty.
-        """
-        if self.penalty is not None:
-            penalty_named(self.penalty)
-        if self.epsilon is not None:
-            require_budget(self.epsilon, self.delta)
+__all__ = ["SparseStudy", "study"]
 
 
 @dataclass
-class SparseFitted(Fit):
-    """A fit of ISTDP; the coefficients of a private one are released.
-
-    Attributes
-    ----------
-    options : SparseOptions
-    """
-
-    run: SparseRun | PrivateSparseRun
-    options: SparseOptions = field(default_factory=SparseOptions)
-
-    def figures(self) -> dict[str, object]:
-        """See `Fit`."""
-        features = self.rows.encoding.features
-        found: dict[str, object] = {
-            "penalty": self.named_penalty,
-            "support": [features[place] for place in self.run.support],
-        }
-        if isinstance(self.run, SparseRun):
-            found |= {
-                "objective": self.run.objective,
-                "kkt": self.run.kkt.largest,
-                "converged": self.run.converged,
-                "iterations": self.run.iterations,
-                "seconds": self.run.seconds,
-            }
-        return found
-
-    @property
-    def named_penalty(self) -> str:
-        """The penalty as it was asked for, or what was chosen from public numbers."""
-        return self.options.penalty or (self.run.penalty.name if self.private else PENALTY)
+class SparseStudy(SparseFitted):
+    """A fit, and all that the command shows of it."""
 
     @property
     def statements(self) -> tuple[str, ...]:
         """See `Fit`."""
-        from .findings import statements
-
         return statements(self)
 
     def text(self) -> str:
         """See `Fit`."""
-        from .findings import findings
-
         return findings(self)
 
     def report(self) -> Facts:
         """See `Fit`."""
-        from .page import page
-
         return page(self)
 
 
-def study(terminal: Terminal, rows: Rows, options: SparseOptions, certify: bool) -> SparseFitted:
+def study(terminal: Terminal, rows: Rows, options: SparseOptions, certify: bool) -> SparseStudy:
     """Fit, then, where it is not private, without a penalty too; and cross-check.
 
     Raises
@@ -149,14 +64,14 @@ def study(terminal: Terminal, rows: Rows, options: SparseOptions, certify: bool)
     )
     log_odds = options.loss == "logistic"
 
-    def begin(interrupt: Interrupt) -> SparseFitted:
+    def begin(interrupt: Interrupt) -> SparseStudy:
         if options.private:
             with terminal.phase("fitting"):
                 run: SparseRun | PrivateSparseRun = _private(model, rows, options)
         else:
             run = _solved(terminal, model, options, interrupt)
         found = scored(f"this model, {run.support.size} columns", _linear(run), rows, log_odds)
-        return SparseFitted(rows, run, found, options.private, options=options)
+        return SparseStudy(rows, run, found, options.private, options=options)
 
     def compare(fit: SparseFitted) -> None:
         bare = model.with_penalty(penalty_named("l2:1e-6")).solve(max_iter=options.max_iter, tol=1e-6)

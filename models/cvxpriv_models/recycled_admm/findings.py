@@ -11,10 +11,10 @@ from cvxpriv.cli.fits.text import WIDTH, crosscheck_part, heading, privacy_part,
 from cvxpriv.privacy import gaussian_epsilon
 from cvxpriv.reports.layout import number, residual, table
 
+from .fit_data import ConsensusFit
 from .methods import RECYCLING
 from .private_run import PrivateConsensusRun
 from .run import ConsensusRun
-from .study import ConsensusFit
 
 __all__ = ["findings", "noisy", "statements", "worst_nodes"]
 

@@ -19,10 +19,10 @@ from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number
 
 from .findings import noisy, worst_nodes
+from .fit_data import ConsensusFit
 from .methods import RECYCLING
 from .pictures import plot_graph, plot_spread
 from .run import ConsensusRun
-from .study import ConsensusFit
 
 __all__ = ["page"]
 

@@ -3,139 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.cli.fits.finish import worked
-from cvxpriv.cli.fits.fit import Fit, Model, scored
+from cvxpriv.cli.fits.fit import Model, scored
 from cvxpriv.cli.interrupts import Interrupt
 from cvxpriv.cli.rows import Rows
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError, ModelError, NotConverged
-from cvxpriv.learning.linear import LinearFit
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.facts import Facts
 
+from .findings import findings, statements
+from .fit_data import ConsensusFit, linear_of
 from .fit_options import ConsensusOptions
 from .model import RecycledADMM
 from .node_rows import Placement, Spelling, place
+from .page import page
 from .placed import posed
 from .private_run import PrivateConsensusRun
-from .run import ConsensusRun, Optimality
+from .run import ConsensusRun
 
-if TYPE_CHECKING:
-    from cvxpriv.reports.facts import Facts
-
-__all__ = ["ConsensusFit", "study"]
+__all__ = ["ConsensusStudy", "study"]
 
 
 @dataclass
-class ConsensusFit(Fit):
-    """A consensus over a graph; the coefficients of every node of a private one are released.
-
-    Attributes
-    ----------
-    placement : Placement
-    kind : str
-        Of the graph: its spelling, or its file.
-    optimality : Optimality, optional
-        Without privacy, and where there is a unique optimum.
-    C, reg, eta : float
-        As they were used.
-    options : ConsensusOptions
-    """
-
-    run: ConsensusRun | PrivateConsensusRun
-    placement: Placement = field(kw_only=True)
-    kind: str = field(kw_only=True)
-    C: float = field(kw_only=True)
-    reg: float = field(kw_only=True)
-    eta: float = field(kw_only=True)
-    optimality: Optimality | None = None
-    options: ConsensusOptions = field(default_factory=ConsensusOptions)
-
-    @property
-    def rounds(self) -> int:
-        """That ran."""
-        return self.run.iterations if isinstance(self.run, ConsensusRun) else len(self.run.released)
-
-    @property
-    def drawn(self) -> str:
-        """The graph in words."""
-        graph = self.placement.graph
-        return f"{graph.number_of_nodes()} nodes, {graph.number_of_edges()} edges ({self.kind})"
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The rows of each node, which are public."""
-        return {str(label): part.size for label, part in zip(self.placement.graph, self.placement.parts, strict=True)}
-
-    def figures(self) -> dict[str, object]:
-        """See `Fit`."""
-        found: dict[str, object] = {
-            "nodes": self.counts,
-            "edges": [[str(one), str(other)] for one, other in self.placement.graph.edges],
-            "method": self.run.settings.algorithm,
-            "C": self.C,
-            "reg": self.reg,
-            "eta": self.eta,
-            "rounds": self.rounds,
-            "consensus": self.run.consensus,
-        }
-        if isinstance(self.run, PrivateConsensusRun):
-            return {**found, "privacy_loss": self.run.privacy_loss.reset_index().to_dict("records")}
-        best = self.optimality
-        return {
-            **found,
-            "objective": self.run.objective,
-            "distance": None if best is None else best.relative,
-            "excess": None if best is None else best.excess,
-            "kkt": self.run.kkt.largest,
-            "converged": self.run.converged,
-            "seconds": self.run.seconds,
-        }
-
-    @property
-    def coefficients(self) -> pd.DataFrame:
-        """One row an encoded column, and the intercept last: feature, coefficient (the nodes' mean), each node's."""
-        table = super().coefficients
-        for label, own in zip(self.run.labels, self.run.parameters, strict=True):
-            linear = linear_of(own, self.options.intercept)
-            table[f"node {label}"] = [*(linear.coefficients / self.rows.encoding.divisor), linear.intercept]
-        return table
+class ConsensusStudy(ConsensusFit):
+    """A fit, and all that the command shows of it."""
 
     @property
     def statements(self) -> tuple[str, ...]:
         """See `Fit`."""
-        from .findings import statements
-
         return statements(self)
 
     def text(self) -> str:
         """See `Fit`."""
-        from .findings import findings
-
         return findings(self)
 
     def report(self) -> Facts:
         """See `Fit`."""
-        from .page import page
-
         return page(self)
 
-    def raise_if_not_converged(self) -> None:
-        """See `Fit`."""
-        if isinstance(self.run, ConsensusRun) and not self.run.converged:
-            raise NotConverged(
-                f"the KKT residual is {self.run.kkt.largest:.1e} after {self.run.iterations} passes, above "
-                f"tol={self.run.settings.tol:g}: raise --max-iter, try another --eta, or allow a larger --tol"
-            )
 
-
-def study(terminal: Terminal, rows: Rows, options: ConsensusOptions, certify: bool) -> ConsensusFit:
+def study(terminal: Terminal, rows: Rows, options: ConsensusOptions, certify: bool) -> ConsensusStudy:
     """Fit, then, where it is not private, nodes alone and all rows in one place; and cross-check.
 
     Raises
@@ -150,11 +64,11 @@ def study(terminal: Terminal, rows: Rows, options: ConsensusOptions, certify: bo
     placement = place(network, rows.y.size, options.nodes, _owners(rows, options), rows.seed)
     model = _posed(placement, rows, options)
 
-    def begin(interrupt: Interrupt) -> ConsensusFit:
+    def begin(interrupt: Interrupt) -> ConsensusStudy:
         run = _fitted(terminal, model, rows, options, interrupt)
         name = f"consensus of {len(run.labels)} nodes"
         mean = scored(name, linear_of(run.mean, options.intercept), rows, options.loss == "logistic")
-        return ConsensusFit(
+        return ConsensusStudy(
             rows,
             run,
             mean,
@@ -169,11 +83,6 @@ def study(terminal: Terminal, rows: Rows, options: ConsensusOptions, certify: bo
 
     # A private run has no block that released values alone pose: its convex step reads the rows.
     return worked(terminal, begin, None if options.private else _compare, certify and not options.private)
-
-
-def linear_of(parameters: Array, intercept: bool) -> LinearFit:
-    """Return a node's parameters, (d,), as a linear model; the intercept stands last."""
-    return LinearFit(parameters[:-1], float(parameters[-1])) if intercept else LinearFit(parameters)
 
 
 def _owners(rows: Rows, options: ConsensusOptions) -> tuple[str, ...] | None:
