@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
+import numpy as np
+
 from cvxpriv.certify.problem_checks import solver_names
 from cvxpriv.divergences import FDivergence, divergence
-from cvxpriv.divergences.parsing import expression_of
-from cvxpriv.divergences.symbolic import array_function
+from cvxpriv.divergences.curves import TreeCurve
+from cvxpriv.divergences.parsing import line_of
 from cvxpriv.divergences.verification.checks import verify_divergence
 from cvxpriv.divergences.verification.findings import Verification
 from cvxpriv.errors import ModelError
@@ -128,9 +130,9 @@ def _from_text(text: str) -> FDivergence:
         return divergence(text)
     except ModelError:
         try:
-            f = expression_of(text)
+            f = line_of(text).f
         except ModelError:
             f = None
         if f is None:
             raise
-        return FDivergence(text, f=array_function(f), formula=text)
+        return FDivergence(text, f=TreeCurve(np.nan, np.nan, f).value, formula=text)

@@ -14,6 +14,8 @@ from typing import Literal
 import cvxpy as cp
 import numpy as np
 
+from cvxpriv.divergences.analysis import analysed
+from cvxpriv.divergences.curves import AtomCurve
 from cvxpriv.divergences.limits import limit_of
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
@@ -61,7 +63,7 @@ class FDivergence:
         neither p nor q stays exact where one of them is 0.
     in_p, in_q : callable, optional
         (p, q) to the first and the second derivative of p f(q/p) in p, and in q: what Newton steps ask for, in one
-        pass. `parse` makes them for a smooth f.
+        pass; at a kink those from the right in t. `parse` makes them.
     kinks : tuple of float
         Where f' jumps.
     strictly_convex : bool
@@ -69,8 +71,10 @@ class FDivergence:
     auxiliary : callable, optional
         Flat (p, q) to the values of the variables that `expression` brings along, in the order in which it makes
         them. None: where there are any, a small problem finds them.
-    convexity : {"declared", "proved", "sampled"}
-        Where it is known from that f is convex: its author, the sign of the symbolic f'', or samples.
+    convexity : {"declared", "proved", "not refuted"}
+        Whether it is known that f is convex: its author says so, it is proved, or no point tried refutes it.
+    notes : tuple of str
+        What was found when f was typed: how convexity is known, what its DCP form is made of, and what was changed.
 
     Examples
     --------
@@ -94,7 +98,8 @@ class FDivergence:
     kinks: tuple[float, ...] = ()
     strictly_convex: bool = True
     auxiliary: Auxiliary | None = None
-    convexity: Literal["declared", "proved", "sampled"] = "declared"
+    convexity: Literal["declared", "proved", "not refuted"] = "declared"
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -111,8 +116,9 @@ class FDivergence:
     def parse(cls, text: str, name: str | None = None) -> FDivergence:
         """Return the divergence of one line of text in t.
 
-        Derivatives are symbolic, f(0+) and the slope at infinity are found, and the DCP form too where f is a sum of
-        known functions (`cvxpriv.divergences.patterns`); otherwise blocks take tangents. The text is never executed.
+        The text becomes a tree, and everything follows from it: derivatives, f(0+), the slope at infinity, kinks,
+        convexity, and the DCP form where rules of composition give one; otherwise blocks take tangents. `notes` says
+        which. The text is never executed.
 
         Parameters
         ----------
@@ -124,19 +130,36 @@ class FDivergence:
         Raises
         ------
         ModelError
-            The text is refused, f is no number somewhere on (0, inf), f(1) is not 0, or f is not convex.
+            The text is refused, f is no number somewhere on (0, inf), f(1) is not 0, f is not convex, or it is a
+            multiple of t - 1.
 
         Examples
         --------
         >>> f = FDivergence.parse("t*log(2*t/(t+1)) + log(2/(t+1))", name="mine")
-        >>> f.convexity, f.strictly_convex, f.expression is not None
-        ('proved', True, True)
+        >>> f.convexity, f.strictly_convex, f.notes[1]
+        ('proved', True, 'the DCP form is derived from f: exponential cones')
         >>> round(f.limit_at_zero, 6)
         0.693147
         """
-        from cvxpriv.divergences.formula import divergence_of_text  # sympy takes a moment that few commands need
-
-        return divergence_of_text(text, name)
+        found = analysed(text)
+        curve = found.curve
+        return cls(
+            name or found.formula,
+            f=curve.value,
+            fprime=curve.first,
+            fsecond=curve.second,
+            expression=curve.form if isinstance(curve, AtomCurve) else None,
+            auxiliary=curve.auxiliary if isinstance(curve, AtomCurve) else None,
+            formula=found.formula,
+            at_zero=curve.at_zero,
+            slope_at_infinity=curve.slope_at_infinity,
+            in_p=curve.in_p,
+            in_q=curve.in_q,
+            kinks=found.kinks,
+            strictly_convex=found.strictly_convex,
+            convexity=found.convexity,
+            notes=found.notes,
+        )
 
     def __repr__(self) -> str:
         return f"FDivergence({self.name!r}, f(t) = {self.formula or '?'})"

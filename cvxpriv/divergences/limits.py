@@ -6,7 +6,15 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["limit_of"]
+import mpmath
+
+from cvxpriv.divergences.jets import DIGITS, value_at
+from cvxpriv.divergences.tree import Node
+
+__all__ = ["limit_of", "limit_of_tree"]
+
+#: The limits of a tree are read at t = 10^(2^k) or 10^(-2^k), k in this range; relative differences that count as none.
+DISTANCES, SETTLED = range(5, 11), 1e-25
 
 #: A value beyond this counts as infinite.
 HUGE = 1e60
@@ -58,3 +66,14 @@ def limit_of(values: Iterable[Any], noise: float) -> float:
     if not (resting or abs(beyond) <= SMALL * max(1.0, abs(seen[-1]))):
         return math.nan
     return float(seen[-1] + beyond)
+
+
+def limit_of_tree(tree: Node, direction: int) -> float:
+    """Return the limit of a tree that is monotone far out, for t to 0 (direction -1) or to infinity (+1).
+
+    >>> from cvxpriv.divergences.tree import T, call
+    >>> limit_of_tree(call("log", T), -1)
+    -inf
+    """
+    powers = [direction * 2**k for k in DISTANCES]
+    return limit_of((value_at(tree, mpmath.mpf(10) ** one, DIGITS + 4 * abs(one)) for one in powers), SETTLED)

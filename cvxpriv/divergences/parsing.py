@@ -1,49 +1,83 @@
-"""One line of text to a sympy expression in t > 0, by a whitelist: nothing of the text is ever executed.
+"""One line of text to a tree in t > 0, by a whitelist: nothing of the text is ever executed.
 
-sympy's own `sympify` and `parse_expr` run code. Here `ast` reads the text, a whitelist decides, and sympy objects are
-built node by node. Limits on length, numbers and powers keep a hostile line from costing time or memory.
+`ast` reads the text, a whitelist decides, and the tree is built node by node. Limits on length, numbers and powers keep a
+hostile line from costing time or memory.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-import sympy
+import mpmath
 
+from cvxpriv.divergences.jets import constant_value
+from cvxpriv.divergences.tree import (
+    ONE,
+    PI,
+    ZERO,
+    Call,
+    Node,
+    Number,
+    Product,
+    Sum,
+    T,
+    add,
+    call,
+    constant,
+    multiply,
+    number,
+    power,
+    scaled,
+    walk,
+)
 from cvxpriv.errors import ModelError, suggest
 
-__all__ = ["FUNCTIONS", "T", "expression_of"]
+__all__ = ["FUNCTIONS", "LENGTH", "Line", "line_of"]
 
-T = sympy.Symbol("t", positive=True)
-
-LENGTH, NODES, DEPTH = 500, 200, 40
+LENGTH, NODES, DEPTH = 2000, 1000, 40
 #: Numbers as written, and the bits of a numerator or denominator that may come of them.
 LARGEST, BITS = 1e9, 256
 #: The largest power, up or down, as written and as a degree of the whole; the largest degree within an exponential.
 POWER, POWER_WITHIN = 64, 8
 #: How near a power of t may be to a whole number: t^0.0001 goes its way so late that no limit shows it.
-NEAR = 1e-3
+NEAR = Fraction(1, 1000)
 TOO_LONG = f"a number that takes more than {BITS} bits"
 
-CONSTANTS = {"t": T, "pi": sympy.pi, "e": sympy.E}
+CONSTANTS = {"t": T, "pi": PI, "e": call("exp", ONE)}
 
 #: Each function with the least and the largest number of its arguments.
-FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
-    "log": (sympy.log, 1, 1),
-    "exp": (sympy.exp, 1, 1),
-    "sqrt": (sympy.sqrt, 1, 1),
-    "abs": (lambda x: sympy.Abs(x) if x.is_extended_real else sympy.Max(x, -x), 1, 1),  # else |x|' is one of atan2
-    "pos": (lambda x: sympy.Max(x, 0), 1, 1),
-    "max": (sympy.Max, 2, 4),
-    "min": (sympy.Min, 2, 4),
+FUNCTIONS = {
+    "log": (1, 1),
+    "exp": (1, 1),
+    "sqrt": (1, 1),
+    "abs": (1, 1),
+    "pos": (1, 1),
+    "max": (2, 8),
+    "min": (2, 8),
 }
+#: What people write for a function that has another name here.
+OTHER_NAMES = {"ln": "log", "log1p": "log(1 + x)", "expm1": "exp(x) - 1", "maximum": "max", "relu": "pos", "Abs": "abs"}
 
 
-def expression_of(text: str) -> sympy.Expr:
-    """Return the expression in `T` that a line of text stands for.
+@dataclass(frozen=True)
+class Line:
+    """What a line of text says.
+
+    Attributes
+    ----------
+    f : Node
+    denominators : tuple of Node
+        What the text divides by, and what it raises to a negative power, as typed.
+    """
+
+    f: Node
+    denominators: tuple[Node, ...]
+
+
+def line_of(text: str) -> Line:
+    """Return the tree in `T` that a line of text stands for.
 
     The text may hold t, pi, e, numbers, + - * / **, parentheses, and the functions log, exp, sqrt, abs, pos, max, min.
 
@@ -54,8 +88,8 @@ def expression_of(text: str) -> sympy.Expr:
 
     Examples
     --------
-    >>> expression_of("t*log(2*t/(t+1)) + log(2/(t+1))")
-    t*log(2*t/(t + 1)) + log(2/(t + 1))
+    >>> line_of("t + t").f == line_of("2*t").f
+    True
     """
     if not isinstance(text, str) or not text.strip():
         raise ModelError(f"f={text!r} is no formula: write f as text in t, for example 't*log(t)'")
@@ -72,19 +106,19 @@ def expression_of(text: str) -> sympy.Expr:
         ) from None
     if sum(1 for _ in ast.walk(tree)) > 3 * NODES:  # an operator and a name's context are nodes of their own
         raise ModelError(f"f={_short(text)} has too many parts: at most about {NODES} are read")
-    built = _Builder(text).build(tree, 0)
-    if not isinstance(built, sympy.Expr) or built.has(sympy.zoo, sympy.nan, sympy.oo, -sympy.oo, sympy.I):
-        raise ModelError(f"f={_short(text)} becomes {built}: it must be a real number for every t > 0")
-    return built
+    builder = _Builder(text)
+    built = builder.build(tree, 0)
+    return Line(built, tuple(dict.fromkeys(builder.denominators)))
 
 
 class _Builder:
-    """Builds sympy objects from whitelisted nodes of one text."""
+    """Builds trees from whitelisted nodes of one text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.denominators: list[Node] = []
 
-    def build(self, node: ast.AST, depth: int) -> Any:
+    def build(self, node: ast.AST, depth: int) -> Node:
         if depth > DEPTH:
             raise self.refused(node, f"nested deeper than {DEPTH}")
         if isinstance(node, ast.Constant):
@@ -95,83 +129,99 @@ class _Builder:
             raise self.refused(node, f"unknown name; {suggest(node.id, [*CONSTANTS, *FUNCTIONS])}")
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
             inner = self.build(node.operand, depth + 1)
-            return -inner if isinstance(node.op, ast.USub) else inner
+            return scaled(-1, inner) if isinstance(node.op, ast.USub) else inner
         if isinstance(node, ast.BinOp):
-            return self.small(node, self.operation(node, depth))
+            return self.chain(node, depth)
         if isinstance(node, ast.Call):
             return self.small(node, self.call(node, depth))
         raise self.refused(node, "only numbers, t, pi, e, + - * / **, and functions may stand here")
 
-    def number(self, node: ast.Constant) -> sympy.Rational:
+    def chain(self, node: ast.BinOp, depth: int) -> Node:
+        """a + b + c + ... is read as one sum, and a * b * c as one product: it is no nesting."""
+        links = [node]
+        while isinstance(links[-1].left, ast.BinOp) and _kin(links[-1], links[-1].left):
+            links.append(links[-1].left)
+        result = self.build(links[-1].left, depth + 1)
+        for link in reversed(links):
+            result = self.small(link, self.operation(link, result, self.build(link.right, depth + 1)))
+        return result
+
+    def number(self, node: ast.Constant) -> Node:
         value = node.value
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
             raise self.refused(node, f"not a real number of at most {LARGEST:g}")
-        exact = Fraction(repr(value))  # 0.1 is meant as 1/10
-        return self.small(node, sympy.Rational(exact.numerator, exact.denominator))
+        return self.small(node, number(value))  # 0.1 is meant as 1/10
 
-    def operation(self, node: ast.BinOp, depth: int) -> Any:
-        left, right = self.build(node.left, depth + 1), self.build(node.right, depth + 1)
-        if isinstance(node.op, ast.Add):
-            return left + right
-        if isinstance(node.op, ast.Sub):
-            return left - right
+    def operation(self, node: ast.BinOp, left: Node, right: Node) -> Node:
+        if isinstance(node.op, ast.Add | ast.Sub):
+            return add(left, scaled(-1, right) if isinstance(node.op, ast.Sub) else right)
         if isinstance(node.op, ast.Mult):
-            return left * right
+            return multiply(left, right)
         if isinstance(node.op, ast.Div):
-            if right.is_zero:
+            if right == ZERO or (constant(right) and constant_value(right) == 0):
                 raise self.refused(node, "division by zero")
-            return left / right
+            self.denominators.append(right)
+            return multiply(left, power(right, number(-1)))
         if isinstance(node.op, ast.Pow):
             return self.power(node, left, right)
-        raise self.refused(node, "only + - * / and ** are operators (^ is not: write **)")
+        if isinstance(node.op, ast.BitXor):
+            raise self.refused(node, "^ is no power in Python: write ** for it, t**2 for the square of t")
+        raise self.refused(node, "only + - * / and ** are operators")
 
-    def power(self, node: ast.BinOp, base: Any, exponent: Any) -> Any:
-        if exponent.is_number and not exponent.is_real:
-            raise self.refused(node, "a power that is no real number")
-        if base.is_number and exponent.is_number:
-            self.small(node, base)
-            size = max(
-                (int(one.p).bit_length() + int(one.q).bit_length() for one in base.atoms(sympy.Rational)), default=2
-            )
-            if size * abs(float(exponent)) > BITS:
+    def power(self, node: ast.BinOp, base: Node, exponent: Node) -> Node:
+        if constant(exponent):
+            size = constant_value(exponent)
+            if not mpmath.isfinite(size):
+                raise self.refused(node, "a power that is no real number")
+            if constant(base) and _bits(base) * abs(size) > BITS:
                 raise self.refused(node, TOO_LONG)
-        if exponent.is_number and not exponent.is_Integer and abs(float(exponent) - round(float(exponent))) < NEAR:
-            raise self.refused(node, f"a power within {NEAR:g} of a whole number, which it is not")
-        if not exponent.is_number:
+            if constant(base) and constant_value(base) == 0 and size <= 0:
+                raise self.refused(node, "division by zero")
+            whole = isinstance(exponent, Number) and exponent.value.denominator == 1
+            if not whole and abs(size - mpmath.nint(size)) < float(NEAR):
+                raise self.refused(node, f"a power within {float(NEAR):g} of a whole number, which it is not")
+            if abs(size) > POWER:
+                raise self.refused(node, f"a power beyond {POWER}")
+            if size < 0:
+                self.denominators.append(base)
+        else:
             self.one_exponential(node, exponent)
-        return base**exponent
+        return power(base, exponent)
 
-    def call(self, node: ast.Call, depth: int) -> Any:
+    def call(self, node: ast.Call, depth: int) -> Node:
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
             name = ast.unparse(node.func)
-            raise self.refused(node, f"no such function; {suggest(name, FUNCTIONS)}")
-        function, least, most = FUNCTIONS[node.func.id]
+            other = f"write {OTHER_NAMES[name]}; " if name in OTHER_NAMES else ""
+            raise self.refused(node, f"no such function; {other}{suggest(name, FUNCTIONS)}")
+        name, (least, most) = node.func.id, FUNCTIONS[node.func.id]
         if not least <= len(node.args) <= most:
             takes = "1 argument" if most == 1 else f"{least} to {most} arguments"
-            raise self.refused(node, f"{node.func.id} takes {takes}")
+            raise self.refused(node, f"{name} takes {takes}")
         arguments = [self.build(one, depth + 1) for one in node.args]
-        if node.func.id == "exp":
-            if arguments[0].is_number and not (arguments[0].is_real and abs(float(arguments[0])) <= POWER):
+        if name == "exp":
+            if constant(arguments[0]) and not abs(constant_value(arguments[0])) <= POWER:
                 raise self.refused(node, f"exp of a number beyond {POWER}")
             self.one_exponential(node, arguments[0])
-        try:
-            return function(*arguments)
-        except (TypeError, ValueError):  # sympy does not order complex numbers
-            raise self.refused(node, "not a real number") from None
+        if name == "sqrt":
+            return power(arguments[0], number(Fraction(1, 2)))
+        if name == "pos":
+            return call("max", arguments[0], ZERO)
+        return call(name, *arguments)
 
-    def one_exponential(self, node: ast.AST, exponent: Any) -> None:
+    def one_exponential(self, node: ast.AST, exponent: Node) -> None:
         """A tower of exponentials has values that no memory holds."""
-        if any(one.exp.has(T) for one in exponent.atoms(sympy.Pow)) or exponent.has(sympy.exp):
+        if any(isinstance(one, Call) and one.name == "exp" and not constant(one) for one in walk(exponent)):
             raise self.refused(node, "an exponential within an exponential")
         if _degree(exponent) > POWER_WITHIN:
             raise self.refused(node, f"a power beyond {POWER_WITHIN} within an exponential")
 
-    def small(self, node: ast.AST, value: Any) -> Any:
-        for one in value.atoms(sympy.Rational):
-            if int(one.p).bit_length() > BITS or int(one.q).bit_length() > BITS:
-                raise self.refused(node, TOO_LONG)
+    def small(self, node: ast.AST, value: Node) -> Node:
+        if _bits(value) > BITS:
+            raise self.refused(node, TOO_LONG)
         if _degree(value) > POWER:
             raise self.refused(node, f"a power beyond {POWER}")
+        if constant(value) and not mpmath.isfinite(constant_value(value)):
+            raise self.refused(node, "not a real number; it must be a real number for every t > 0")
         return value
 
     def refused(self, node: ast.AST, why: str) -> ModelError:
@@ -179,17 +229,30 @@ class _Builder:
         return ModelError(f"f={_short(self.text)} is refused at {_short(part)}: {why}")
 
 
-def _degree(expression: Any) -> float:
-    """How fast an expression may grow, as a power of t: what it costs to expand it."""
-    if expression.is_number:
+def _kin(outer: ast.BinOp, inner: ast.BinOp) -> bool:
+    sums, products = ast.Add | ast.Sub, ast.Mult | ast.Div
+    return any(isinstance(outer.op, kind) and isinstance(inner.op, kind) for kind in (sums, products))
+
+
+def _bits(node: Node) -> int:
+    """The bits of the longest number in a node, at least 2."""
+    numbers = [one.value for one in walk(node) if isinstance(one, Number)]
+    numbers += [factor for one in walk(node) if isinstance(one, Sum) for _, factor in one.terms]
+    return max((max(one.numerator.bit_length(), one.denominator.bit_length()) for one in numbers), default=2)
+
+
+def _degree(node: Node) -> float:
+    """How fast a node may grow, as a power of t: what its values cost."""
+    if constant(node):
         return 0.0
-    if expression == T:
-        return 1.0
-    parts = [_degree(argument) for argument in expression.args]
-    if expression.is_Pow and expression.exp.is_number:
-        return parts[0] * max(1.0, abs(float(expression.exp)))
-    return sum(parts) if expression.is_Mul else max(parts)
+    if isinstance(node, Sum):
+        return max(_degree(term) for term, _ in node.terms)
+    if isinstance(node, Product):
+        return sum(_degree(base) * max(1.0, abs(float(constant_value(exponent)))) for base, exponent in node.factors)
+    return max(_degree(one) for one in node.arguments) if isinstance(node, Call) else 1.0
 
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:77] + "...")
+
+

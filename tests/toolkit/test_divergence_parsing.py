@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import cloudpickle
@@ -11,8 +10,7 @@ import numpy as np
 import pytest
 
 from cvxpriv.divergences import FDivergence, divergence
-from cvxpriv.divergences.deadline import DeadlinePassed, deadline
-from cvxpriv.divergences.parsing import LENGTH, expression_of
+from cvxpriv.divergences.parsing import LENGTH, line_of
 from cvxpriv.errors import ModelError
 
 from .divergence_cases import TEXTS
@@ -77,15 +75,11 @@ def test_sums_of_known_functions_have_a_dcp_form(text: str) -> None:
     assert f.convexity == "proved"
 
 
-@pytest.mark.parametrize("text", ["exp(t-1) - t", "(t-1)**4", "t**t - 1", "sqrt(1+t**2) - (1+t)/sqrt(2)"])
-def test_other_functions_have_none_and_blocks_take_tangents(text: str) -> None:
+@pytest.mark.parametrize("text", ["(t**2-1)*log(t)", "(1-t)**2 - 0.1*(1-t)**2/(t+1)"])
+def test_what_no_rule_composes_has_no_form_and_says_so(text: str) -> None:
     f = FDivergence.parse(text)
     assert f.expression is None
-    assert f.convexity == "proved"  # by the form of f''
-
-
-def test_a_difference_of_known_functions_is_no_pattern() -> None:
-    assert FDivergence.parse("(1-t)**2 - 0.1*(1-t)**2/(t+1)").expression is None
+    assert f.notes[1] == "no DCP form is derived: blocks take adaptive tangents"
 
 
 @pytest.mark.parametrize(
@@ -126,15 +120,15 @@ def test_what_only_looks_like_a_kink_is_none() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("log(t)", r"is not convex: f''\(1e-06\) = -1e\+12"),
+        ("log(t)", r"is not convex: f''\(0.944\d*\) = -1"),
         ("abs(log(t))", "is not convex: f''"),
         ("min(t, 1) - 1", "its slope falls by 1 at t=1"),
         ("1 - t**0.005", r"its limit of f\(t\) at 0 to be read off: pass it as functions"),
-        ("t*log(t) + 1", r"f\(1\) = 1, and .* subtract it, 't\*log\(t\) \+ 1 - \(1\)'"),
-        ("exp(t)", r"f\(1\) = 2.71828, .* - \(e\)'"),
+        ("t*log(t) + 1", r"f\(1\) = 1, and .* subtract it, 't\*log\(t\) \+ 1 - \(1\*log\(1\) \+ 1\)'"),
+        ("exp(t)", r"f\(1\) = 2.71828, .* - \(exp\(1\)\)'"),
         ("log(t-1)", "is no real number at t=1e-06"),
         ("1/(t-2)**2 - 1", "divides by zero at t=2"),
-        ("sqrt(1-t)", "is no real number at t=1.0"),
+        ("sqrt(1-t)", "is no real number at t=1.3"),
     ],
 )
 def test_what_makes_no_divergence_is_refused_with_the_place(text: str, message: str) -> None:
@@ -143,7 +137,7 @@ def test_what_makes_no_divergence_is_refused_with_the_place(text: str, message: 
 
 
 def test_what_a_refusal_proposes_to_subtract_works() -> None:
-    assert FDivergence.parse("exp(t) - (e)").f(np.ones(1))[0] == pytest.approx(0.0, abs=1e-15)
+    assert FDivergence.parse("exp(t) - (exp(1))").f(np.ones(1))[0] == pytest.approx(0.0, abs=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -187,39 +181,15 @@ def test_code_in_the_text_is_refused_and_never_runs(text: str, tmp_path: Path) -
         ("1e400*t", "not a real number of at most 1e"),
         ("1e-300*t", "more than 256 bits"),
         ("9" * 400, "not a real number of at most 1e"),
-        ("t+" * LENGTH + "t", "has 1001 characters: at most 500"),
+        ("t+" * LENGTH + "t", "has 4001 characters: at most 2000"),
         ("-" * 450 + "t", "nested deeper than 40|cannot be read|too many parts"),
         ("(" * 240 + "t" + ")" * 240, "cannot be read"),
-        ("+".join(["t"] * 249), "nested deeper|too many parts"),
+        ("+".join(["t"] * 1000), "too many parts"),
     ],
 )
 def test_hostile_sizes_are_refused_before_they_cost_anything(text: str, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         FDivergence.parse(text)
-
-
-def test_an_analysis_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cvxpriv.divergences.formula.SECONDS", 0.0)
-    before = sys.getprofile()
-    with pytest.raises(ModelError, match="takes more than 0 seconds .* write it more simply"):
-        FDivergence.parse("t*log(t)")
-    assert sys.getprofile() is before
-
-
-def test_a_deadline_passes_through_code_that_catches_exceptions() -> None:
-    def busy() -> None:
-        while True:
-            try:
-                len(list(range(3)))
-                idle()
-            except Exception:
-                pass
-
-    def idle() -> None:
-        """A call, at which the deadline is looked at."""
-
-    with pytest.raises(DeadlinePassed), deadline(0.01):
-        busy()
 
 
 @pytest.mark.parametrize(
@@ -234,7 +204,7 @@ def test_a_deadline_passes_through_code_that_catches_exceptions() -> None:
         ("ln(t)", "no such function; .*Known: abs, exp, log"),
         ("x*log(x)", "unknown name; .*Known: abs, e, exp"),
         ("log(t, 2)", "log takes 1 argument$"),
-        ("max(t)", "max takes 2 to 4 arguments"),
+        ("max(t)", "max takes 2 to 8 arguments"),
         ("log(x=t)", "no such function"),
         ("2t", r"cannot be read \(.*\): write it as in Python"),
         ("t - 1 = 0", "cannot be read"),
@@ -243,7 +213,7 @@ def test_a_deadline_passes_through_code_that_catches_exceptions() -> None:
         ("log(0) - t", "it must be a real number for every t > 0"),
         ("sqrt(-1)*t", "it must be a real number"),
         ("max(log(-2), t)", "not a real number"),
-        ("t**log(-2)", "a power that is no real number"),
+        ("t**log(-2)", "not a real number"),
         ("True", "not a real number"),
         ("1j*t", "not a real number"),
         ("t < 1", "only numbers, t, pi, e"),
@@ -252,7 +222,7 @@ def test_a_deadline_passes_through_code_that_catches_exceptions() -> None:
 )
 def test_what_cannot_be_read_is_refused_at_its_part(text: str, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        expression_of(text)
+        line_of(text)
 
 
 def test_the_modulus_of_what_may_not_be_real_for_all_sympy_knows_has_a_derivative() -> None:

@@ -1,0 +1,182 @@
+"""From a line of text to everything that a divergence is made of: f, derivatives, limits, kinks, convexity, DCP form."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import mpmath
+import numpy as np
+
+from cvxpriv.divergences.breakpoints import Branches, branches_of, roots_of
+from cvxpriv.divergences.convexity import Convexity, bends, convexity_of
+from cvxpriv.divergences.curves import AtomCurve, Curve, TreeCurve
+from cvxpriv.divergences.derivation import derived
+from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet, value_at
+from cvxpriv.divergences.limits import limit_of_tree
+from cvxpriv.divergences.parsing import Line, line_of
+from cvxpriv.divergences.tree import Node, Product, T, add, constant, linear, multiply, number, power, scaled
+from cvxpriv.errors import ModelError
+
+__all__ = ["Analysis", "analysed"]
+
+#: Where f must have a value.
+SAMPLES = np.geomspace(1e-6, 1e6, 48)
+#: What counts as zero in `DIGITS` digits, and the least rise of f' that is a kink.
+ZERO, JUMP = mpmath.mpf(10) ** -30, mpmath.mpf(10) ** -9
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is known of an f that was typed.
+
+    Attributes
+    ----------
+    formula : str
+        The text, with what was taken away.
+    curve : Curve
+    kinks : tuple of float
+    strictly_convex : bool
+    convexity : {"proved", "not refuted"}
+    notes : tuple of str
+        How convexity is known, what the form is made of, and what was changed.
+    """
+
+    formula: str
+    curve: Curve
+    kinks: tuple[float, ...]
+    strictly_convex: bool
+    convexity: Literal["proved", "not refuted"]
+    notes: tuple[str, ...]
+
+
+def analysed(text: str) -> Analysis:
+    """Return the analysis of a line of text in t: see `FDivergence.parse`.
+
+    Raises
+    ------
+    ModelError
+        The text is refused, f is no number somewhere, f(1) is not 0, f is not convex, or it is a multiple of t - 1.
+
+    Examples
+    --------
+    >>> analysed("abs(t-1)/2").kinks
+    (1.0,)
+    """
+    line = line_of(text)
+    text = text.strip()
+    _require_values(text, line)
+    _require_zero_at_one(text, line.f)
+    branches = branches_of(line.f)
+    _require_bend(text, branches)
+    steepness = _slope_at_one(line.f)
+    notes: tuple[str, ...] = ()
+    if steepness:
+        taken = f"{steepness:.17g}*(t - 1)"
+        text, notes = f"{text} - {taken}", (f"{taken} was taken from f, which changes no divergence: f is least at t = 1",)
+        branches = _less(branches, number(steepness))
+        line = replace(line, f=_tilted(line.f, number(steepness)))
+    atom = derived(line.f, branches)
+    found = Convexity("proved") if atom is not None else convexity_of(branches)
+    if found.verdict == "refuted":
+        raise _not_convex(text, found, branches)
+    limits = _limit(text, line.f, -1), _limit(text, line.f, 1)
+    curve = TreeCurve(*limits, line.f) if atom is None else AtomCurve(*limits, atom)
+    with mpmath.workdps(DIGITS):
+        kinks = tuple(float(t) for index, t in enumerate(branches.at) if branches.jump(index) > JUMP)
+    return Analysis(
+        text,
+        curve,
+        kinks,
+        all(bends(branches)),
+        "proved" if found.verdict == "proved" else "not refuted",
+        (*_how(found, curve), *notes),
+    )
+
+
+def _how(found: Convexity, curve: Curve) -> tuple[str, str]:
+    """How convexity is known, and what blocks are made of."""
+    if isinstance(curve, AtomCurve):
+        cones = ", ".join(sorted(curve.atom.cones)) or "linear"
+        return "convexity is proved by composition rules", f"the DCP form is derived from f: {cones} cones"
+    proof = (
+        f"convexity is proved by interval arithmetic on f'', {found.cells:,} intervals"
+        if found.verdict == "proved"
+        else f"convexity is not refuted: f'' was looked at on {found.cells:,} intervals, and is negative at no point tried"
+    )
+    return proof, "no DCP form is derived: blocks take adaptive tangents"
+
+
+def _require_values(text: str, line: Line) -> None:
+    """Refuse an f that divides by zero, or has no value at a sample."""
+    for node in line.denominators:
+        for base in (base for base, _ in node.factors) if isinstance(node, Product) else (node,):
+            roots = roots_of(base)
+            for pole in (*roots.at, *(t for t in roots.touching if abs(value_at(base, t)) < 1e-9)):
+                raise ModelError(
+                    f"f={text!r} divides by zero at t={float(pole):.6g}: f must be finite for every t > 0, also where "
+                    "what stands above is zero, too"
+                )
+    for t in (*SAMPLES, 1.0):
+        if not mpmath.isfinite(value_at(line.f, t)):
+            raise ModelError(f"f={text!r} is no real number at t={t:.6g}: f must be finite for every t > 0")
+
+
+def _require_zero_at_one(text: str, f: Node) -> None:
+    value = value_at(f, 1)
+    if abs(value) > ZERO:
+        at_one = re.sub(r"\bt\b", "1", text)
+        raise ModelError(
+            f"f={text!r} has f(1) = {float(value):.6g}, and the divergence of p from itself must be 0: "
+            f"subtract it, '{text} - ({at_one})'"
+        )
+
+
+def _require_bend(text: str, branches: Branches) -> None:
+    with mpmath.workdps(DIGITS):
+        kinked = any(abs(branches.jump(index)) > ZERO for index in range(len(branches.at)))
+    if not kinked and not any(bends(branches)):
+        raise ModelError(
+            f"f={text!r} is a multiple of t - 1: its divergence of any two distributions is 0, so it measures nothing. "
+            "Write an f that bends somewhere"
+        )
+
+
+def _slope_at_one(f: Node) -> float:
+    """The c of the c (t - 1) that is taken away: f' at 1, where the text holds a multiple of t."""
+    if not any(constant(multiply(term, power(T, number(-1)))) for term in linear(f)):
+        return 0.0
+    with mpmath.workdps(DIGITS):
+        left, right = (jet(f, mpmath.mpf(1), MANY_DIGITS, side=side)[1] for side in (-1, 1))
+        nearest = left if left > 0 else right if right < 0 else mpmath.mpf(0)
+        return float(nearest) if abs(nearest) > JUMP else 0.0
+
+
+def _tilted(f: Node, c: Node) -> Node:
+    return add(f, multiply(scaled(-1, c), add(T, number(-1))))
+
+
+def _less(branches: Branches, c: Node) -> Branches:
+    return replace(branches, trees=tuple(_tilted(tree, c) for tree in branches.trees))
+
+
+def _limit(text: str, f: Node, direction: int) -> float:
+    found = limit_of_tree(f if direction < 0 else multiply(f, power(T, number(-1))), direction)
+    if np.isnan(found):
+        which = "f(t) at 0" if direction < 0 else "f(t)/t at infinity"
+        raise ModelError(
+            f"f={text!r} moves too slowly for its limit of {which} to be read off: pass it as functions, with "
+            "at_zero= and slope_at_infinity="
+        )
+    return found
+
+
+def _not_convex(text: str, found: Convexity, branches: Branches) -> ModelError:
+    at_kink = any(float(t) == found.t for t in branches.at) and found.cells == 0
+    what = (
+        f"its slope falls by {-found.curvature:.6g} at t={found.t:.6g}"
+        if at_kink
+        else f"f''({found.t:.6g}) = {found.curvature:.6g}"
+    )
+    return ModelError(f"f={text!r} is not convex: {what}. Only a convex f makes a divergence")

@@ -1,0 +1,131 @@
+"""What every atom can do: its jet at numbers, its cone form, and the values of the variables that the form brings."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["At", "Atom", "Jet", "Writer", "mean_values"]
+
+#: Value, first and second derivative in the direction that was asked for.
+Jet = tuple[Array, Array, Array]
+NOTHING = np.zeros(())
+
+
+@dataclass(frozen=True)
+class At:
+    """Where an atom is evaluated.
+
+    Attributes
+    ----------
+    p, q : ndarray
+        Of one shape, >= 0.
+    along : {"p", "q"}, optional
+        In which of the two derivatives are taken; None: values alone.
+    """
+
+    p: Array
+    q: Array
+    along: Literal["p", "q"] | None = None
+
+    @property
+    def side(self) -> int:
+        """At a kink the derivative is that from the right in t = q/p: for q growing, or p falling."""
+        return -1 if self.along == "p" else 1
+
+
+@dataclass
+class Writer:
+    """A cone form in the making.
+
+    Attributes
+    ----------
+    p, q : cvxpy.Expression
+        Flat, of one size.
+    constraints : list of cvxpy.Constraint
+    """
+
+    p: cp.Expression
+    q: cp.Expression
+    constraints: list[cp.Constraint] = field(default_factory=list)
+
+    def variable(self) -> cp.Variable:
+        """Return a new variable, one entry for each cell."""
+        return cp.Variable(self.p.size)
+
+    def mean_above(self, parts: Sequence[tuple[cp.Expression, float]], bound: cp.Expression) -> None:
+        """Ask prod x**weight >= |bound|, for weights that sum to 1."""
+        (x, a), (y, b), *rest = parts
+        below = self.variable() if rest else bound
+        if a == b:
+            self.constraints.append(cp.SOC(x + y, cp.vstack([2.0 * below, x - y]), axis=0))
+        else:
+            self.constraints.append(cp.PowCone3D(x, y, below, a / (a + b)))
+        if rest:
+            self.mean_above([(below, a + b), *rest], bound)
+
+
+def mean_values(parts: Sequence[tuple[Array, float]]) -> list[Array]:
+    """Return the values of the variables that `Writer.mean_above` brings."""
+    if len(parts) < 3:
+        return []
+    (x, a), (y, b), *rest = parts
+    with np.errstate(all="ignore"):
+        below = np.where((x > 0.0) & (y > 0.0), x * (y / x) ** (b / (a + b)), 0.0)
+    return [below, *mean_values([(below, a + b), *rest])]
+
+
+class Atom(ABC):
+    """A homogeneous function of (p, q).
+
+    Attributes
+    ----------
+    curvature : int
+        1 convex, -1 concave, 0 affine.
+    nonnegative : bool
+        Whether it is seen to be >= 0 wherever p, q >= 0.
+    cones : frozenset of str
+        What its form is made of.
+    """
+
+    curvature: int
+    nonnegative: bool
+    cones: frozenset[str] = frozenset()
+    #: Whether `declare` returns an affine expression: then the form's own variable stands for the atom.
+    flat: bool = True
+
+    @abstractmethod
+    def jet(self, at: At) -> Jet:
+        """Return value and derivatives; without a direction the derivatives are empty."""
+
+    @abstractmethod
+    def declare(self, writer: Writer) -> cp.Expression:
+        """Return an expression that a convex atom is at most, a concave one at least, adding what this takes."""
+
+    @abstractmethod
+    def own(self, p: Array, q: Array) -> list[Array]:
+        """Return the values of the variables that `declare` makes, in that order."""
+
+    def value(self, p: Array, q: Array) -> Array:
+        """Return the value alone."""
+        return self.jet(At(p, q))[0]
+
+    def affine_bound(self, writer: Writer) -> cp.Expression:
+        """Return an affine expression that bounds the atom: for a place within a cone."""
+        expression = self.declare(writer)
+        if self.flat:
+            return expression
+        bound = writer.variable()
+        writer.constraints.append(bound >= expression if self.curvature > 0 else bound <= expression)
+        return bound
+
+    def bound_values(self, p: Array, q: Array) -> list[Array]:
+        """Return the values of the variables that `affine_bound` makes."""
+        return self.own(p, q) if self.flat else [*self.own(p, q), self.value(p, q)]

@@ -1,0 +1,118 @@
+"""Atoms with branches: the largest of several, and a convex function that is another one on each interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.divergences.atoms.affine import Affine
+from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["Largest", "Pieces"]
+
+
+@dataclass(frozen=True)
+class Largest(Atom):
+    """The largest of several convex atoms."""
+
+    parts: tuple[Atom, ...]
+
+    curvature = 1
+    flat = False
+
+    @property
+    def modulus(self) -> bool:
+        """Whether it is the absolute value of its first part."""
+        first, last = self.parts[0], self.parts[-1]
+        pair = len(self.parts) == 2 and isinstance(first, Affine) and isinstance(last, Affine)
+        return pair and last == Affine(-first.a, -first.b)  # type: ignore[union-attr]
+
+    @property
+    def nonnegative(self) -> bool:  # type: ignore[override]
+        return self.modulus or any(one.nonnegative for one in self.parts)
+
+    @property
+    def cones(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({"linear"}).union(*(one.cones for one in self.parts))
+
+    def jet(self, at: At) -> Jet:
+        jets = [one.jet(at) for one in self.parts]
+        if at.along is None:
+            return reduce(np.maximum, (one[0] for one in jets)), NOTHING, NOTHING
+        value, slope, bend = (np.broadcast_to(one, np.shape(at.p)) for one in jets[0])
+        for v, d, c in jets[1:]:
+            steeper = (d * at.side > slope * at.side) | ((d == slope) & (c > bend))
+            better = (v > value) | ((v == value) & steeper)
+            value, slope, bend = np.where(better, v, value), np.where(better, d, slope), np.where(better, c, bend)
+        return value, slope, bend
+
+    def declare(self, writer: Writer) -> cp.Expression:
+        if self.modulus:
+            return cp.abs(self.parts[0].declare(writer))
+        return cp.maximum(*(one.declare(writer) for one in self.parts))
+
+    def own(self, p: Array, q: Array) -> list[Array]:
+        return [value for one in self.parts for value in one.own(p, q)]
+
+
+@dataclass(frozen=True)
+class Pieces(Atom):
+    """A convex function that is `pieces[i]` where kinks[i-1] p <= q <= kinks[i] p.
+
+    Its form cuts q into what lies in each interval: as slopes rise, the cheapest filling is the right one.
+    """
+
+    kinks: tuple[float, ...]
+    pieces: tuple[Atom, ...]
+
+    curvature = 1
+    nonnegative = False
+
+    @property
+    def cones(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({"linear"}).union(*(one.cones for one in self.pieces))
+
+    @property
+    def flat(self) -> bool:  # type: ignore[override]
+        return all(one.flat for one in self.pieces)
+
+    def jet(self, at: At) -> Jet:
+        parts = [np.broadcast_to(one, np.shape(at.p)).copy() for one in self.pieces[0].jet(at)]
+        for kink, piece in zip(self.kinks, self.pieces[1:], strict=True):
+            right = at.q >= kink * at.p
+            for held, new in zip(parts, piece.jet(at), strict=True):
+                np.copyto(held, new, where=right)
+        return parts[0], parts[1], parts[2]
+
+    def declare(self, writer: Writer) -> cp.Expression:
+        total: cp.Expression = 0.0
+        filled: cp.Expression = 0.0
+        for low, high, piece in self._intervals():
+            last = high == np.inf
+            part = writer.q - filled if last else writer.variable()
+            inner = Writer(writer.p, low * writer.p + part if low else part, writer.constraints)
+            writer.constraints.append(part >= 0)
+            if not last:
+                writer.constraints.append(part <= (high - low) * writer.p)
+            total = total + piece.declare(inner) - (_at(piece, low) * writer.p if low else 0.0)
+            filled = filled + part
+        return total
+
+    def own(self, p: Array, q: Array) -> list[Array]:
+        values: list[Array] = []
+        for low, high, piece in self._intervals():
+            part = np.clip(q - low * p, 0.0, (high - low) * p if high < np.inf else np.inf)
+            values += ([] if high == np.inf else [part]) + piece.own(p, low * p + part)
+        return values
+
+    def _intervals(self) -> list[tuple[float, float, Atom]]:
+        return list(zip((0.0, *self.kinks), (*self.kinks, np.inf), self.pieces, strict=True))
+
+
+def _at(piece: Atom, t: float) -> float:
+    with np.errstate(all="ignore"):
+        return float(piece.value(np.ones(1), np.full(1, t))[0])

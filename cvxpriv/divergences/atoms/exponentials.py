@@ -1,0 +1,145 @@
+"""Atoms of the exponential cone: relative entropy, exp, log-sum-exp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.divergences.atoms.affine import Affine, wronskian
+from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["Entropy", "Exponential", "LogSumExp"]
+
+EXPONENTIAL = frozenset({"exponential"})
+
+
+@dataclass(frozen=True)
+class Entropy(Atom):
+    """x log(x/y), convex: x affine, y affine or concave, both >= 0."""
+
+    x: Affine
+    y: Atom
+
+    curvature = 1
+    nonnegative = False
+    flat = False
+
+    @property
+    def cones(self) -> frozenset[str]:  # type: ignore[override]
+        return EXPONENTIAL | self.y.cones
+
+    def jet(self, at: At) -> Jet:
+        of_x, of_y = self.x.jet(at), self.y.jet(at)
+        (x, dx, _), (y, dy, ddy) = of_x, of_y
+        log = np.log(x / y)
+        value = np.where(x > 0.0, x * log, 0.0)
+        if at.along is None:
+            return value, NOTHING, NOTHING
+        share = x / y
+        slope = -share * dy
+        if dx != 0.0:
+            slope = slope + dx * (log + 1.0)
+        turn = wronskian(self.x, self.y, at, (of_x, of_y)) / y
+        return value, slope, turn * turn / x - share * ddy
+
+    def declare(self, writer: Writer) -> cp.Expression:
+        return cp.rel_entr(self.x.declare(writer), self.y.declare(writer))
+
+    def own(self, p: Array, q: Array) -> list[Array]:
+        return self.y.own(p, q)
+
+
+@dataclass(frozen=True)
+class Exponential(Atom):
+    """x exp(y/x), convex: y convex, x affine and >= 0."""
+
+    y: Atom
+    x: Affine
+
+    curvature = 1
+    nonnegative = True
+
+    @property
+    def cones(self) -> frozenset[str]:  # type: ignore[override]
+        return EXPONENTIAL | self.y.cones
+
+    def jet(self, at: At) -> Jet:
+        of_x, of_y = self.x.jet(at), self.y.jet(at)
+        (x, dx, _), (y, dy, ddy) = of_x, of_y
+        ratio = y / x
+        rise = np.exp(ratio)
+        gone = rise == 0.0
+        value = np.where(gone, 0.0, x * rise)
+        if at.along is None:
+            return value, NOTHING, NOTHING
+        turn = wronskian(self.y, self.x, at, (of_y, of_x)) / x
+        slope = np.where(gone, 0.0, rise * (dx * (1.0 - ratio) + dy))
+        return value, slope, np.where(gone, 0.0, rise * (turn * turn / x + ddy))
+
+    def declare(self, writer: Writer) -> cp.Expression:
+        y = self.y.affine_bound(writer)
+        z = writer.variable()
+        writer.constraints.append(cp.ExpCone(y, self.x.declare(writer), z))
+        return z
+
+    def own(self, p: Array, q: Array) -> list[Array]:
+        return [*self.y.bound_values(p, q), self.value(p, q)]
+
+
+@dataclass(frozen=True)
+class LogSumExp(Atom):
+    """x log sum weight * exp(y/x), convex: each y convex, x affine and >= 0, weights > 0."""
+
+    parts: tuple[tuple[float, Atom], ...]
+    x: Affine
+
+    curvature = 1
+    nonnegative = False
+
+    @property
+    def cones(self) -> frozenset[str]:  # type: ignore[override]
+        return EXPONENTIAL.union(*(y.cones for _, y in self.parts))
+
+    def jet(self, at: At) -> Jet:
+        x, dx, _ = self.x.jet(at)
+        jets = [y.jet(at) for _, y in self.parts]
+        top = np.max([one[0] for one in jets], axis=0)
+        below = [np.where(one[0] == top, 0.0, (one[0] - top) / x) for one in jets]
+        masses = [weight * np.exp(one) for (weight, _), one in zip(self.parts, below, strict=True)]
+        mass = np.sum(masses, axis=0)
+        value = top + x * np.log(mass)
+        if at.along is None:
+            return value, NOTHING, NOTHING
+        shares = [one / mass for one in masses]
+        depth = sum(np.where(share > 0.0, share * one, 0.0) for share, one in zip(shares, below, strict=True))
+        slope = dx * (np.log(mass) - depth)
+        slope = slope + sum(np.where(share > 0.0, share * d, 0.0) for share, (_, d, _) in zip(shares, jets, strict=True))
+        turns = [
+            wronskian(y, self.x, at, (one, (x, dx, NOTHING))) / x for (_, y), one in zip(self.parts, jets, strict=True)
+        ]
+        middle = sum(np.where(share > 0.0, share * turn, 0.0) for share, turn in zip(shares, turns, strict=True))
+        bend = sum(
+            np.where(share > 0.0, share * ((turn - middle) ** 2 / x + c), 0.0)
+            for share, turn, (_, _, c) in zip(shares, turns, jets, strict=True)
+        )
+        return value, slope, np.asarray(bend)
+
+    def declare(self, writer: Writer) -> cp.Expression:
+        x, z = self.x.declare(writer), writer.variable()
+        total: cp.Expression = 0.0
+        for weight, y in self.parts:
+            bound, mass = y.affine_bound(writer), writer.variable()
+            writer.constraints.append(cp.ExpCone(bound - z, x, mass))
+            total = total + weight * mass
+        writer.constraints.append(total <= x)
+        return z
+
+    def own(self, p: Array, q: Array) -> list[Array]:
+        x, z = self.x.value(p, q), self.value(p, q)
+        values = [z]
+        for _, y in self.parts:
+            values += [*y.bound_values(p, q), x * np.exp((y.value(p, q) - z) / x)]
+        return values

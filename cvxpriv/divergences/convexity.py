@@ -1,0 +1,177 @@
+"""Is f convex? A proof by interval arithmetic, a point that refutes it, or neither.
+
+f'' of f on (0, 1], and of its adjoint s f(1/s) on (0, 1] for the rest, are enclosed on intervals that are cut in two until
+each is seen not to be negative. Between breakpoints only: at a breakpoint the slope must not fall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import mpmath
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.divergences.breakpoints import Branches
+from cvxpriv.divergences.intervals import INTERVALS, Interval
+from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet
+from cvxpriv.divergences.leading import settled_near_zero
+from cvxpriv.divergences.linear_parts import cleared, spread
+from cvxpriv.divergences.spellings import expanded, spellings
+from cvxpriv.divergences.tree import Node, Sum, T, add, linear, multiply, number, power, scaled, with_nodes
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["Convexity", "adjoint", "bends", "convexity_of", "second_derivative"]
+
+#: (0, 1] is first cut at these; then each undecided interval in two, at most so often and into at most so many.
+STARTS = np.concatenate([[0.0], np.geomspace(1e-300, 1e-12, 97)[:-1], np.geomspace(1e-12, 1.0, 241)])
+ROUNDS, MOST_CELLS = 40, 4_000
+#: Rounds that are left once there are more intervals than that, and only the worst are followed.
+LAST_ROUNDS = 12
+#: f'' below minus this, relative to the size of f, is negative and no rounding, in 60 digits.
+NEGATIVE = mpmath.mpf(10) ** -30
+#: Candidates for a refutation that are looked at in many digits, each round.
+CANDIDATES = 6
+
+
+@dataclass(frozen=True)
+class Convexity:
+    """What is known of f''.
+
+    Attributes
+    ----------
+    verdict : {"proved", "refuted", "not refuted"}
+    cells : int
+        Intervals that were looked at.
+    t, curvature : float
+        Where f is not convex, and its f'' there, or the fall of its slope.
+    """
+
+    verdict: Literal["proved", "refuted", "not refuted"]
+    cells: int = 0
+    t: float = np.nan
+    curvature: float = np.nan
+
+
+def adjoint(f: Node) -> Node:
+    """Return s f(1/s), whose divergence of (q, p) is that of f of (p, q)."""
+
+    def turned(node: Node) -> Node | None:
+        if isinstance(node, Sum):  # a + b/s as (a s + b)/s
+            base, rise = cleared(add(*(scaled(factor, with_nodes(term, turned)) for term, factor in node.terms)))
+            return multiply(base, power(T, scaled(-1, rise)))
+        return power(T, number(-1)) if node == T else None
+
+    return spread(T, add(*(scaled(factor, with_nodes(term, turned)) for term, factor in linear(f).items())))
+
+
+def convexity_of(branches: Branches) -> Convexity:
+    """Return whether f is convex on (0, inf)."""
+    for index, t in enumerate(branches.at):
+        fall = branches.jump(index)
+        if fall < -NEGATIVE:
+            return Convexity("refuted", 0, float(t), float(fall))
+    cells, proved = 0, branches.complete
+    bounds = [0.0, *map(float, branches.at), np.inf]
+    for low, high, tree in zip(bounds, bounds[1:], branches.trees, strict=False):
+        for one, start, end, inverse in ((tree, low, min(high, 1.0), False), (adjoint(tree), _below(high), min(_below(low), 1.0), True)):
+            if start >= end:
+                continue
+            found = _on_interval(one, tree, start, end, inverse)
+            cells += found.cells
+            if found.verdict == "refuted":
+                return found
+            proved = proved and found.verdict == "proved"
+    return Convexity("proved" if proved else "not refuted", cells)
+
+
+def _below(t: float) -> float:
+    return 0.0 if np.isinf(t) else np.inf if t == 0.0 else 1.0 / t
+
+
+def _on_interval(one: Node, tree: Node, start: float, end: float, inverse: bool) -> Convexity:
+    near = settled_near_zero(expanded(one)) if start == 0.0 else 0.0
+    inside = STARTS[(max(start, near) < STARTS) & (end > STARTS)]
+    ends = np.concatenate([[max(start * (1.0 - 1e-15), near)], inside, [end * (1.0 + 1e-15)]])
+    low, high = ends[:-1], ends[1:]
+    several = list(spellings(one))
+    cells, left, proved = 0, ROUNDS, True
+    while left:
+        left -= 1
+        cells += low.size
+        least, most = _enclosed(several, low, high)
+        open_ = ~(least >= 0.0)
+        low, high, most = low[open_], high[open_], most[open_]
+        refuted = _refuted(tree, low, high, most, inverse)
+        if refuted is not None:
+            return Convexity("refuted", cells, *refuted)
+        if not low.size:
+            return Convexity("proved" if proved else "not refuted", cells)
+        if low.size > MOST_CELLS:
+            kept = np.argsort(most, kind="stable")[:MOST_CELLS]
+            low, high, left, proved = low[kept], high[kept], min(left, LAST_ROUNDS), False
+        low, high, cut = _halved(low, high)
+        proved = proved and cut
+    return Convexity("not refuted", cells)
+
+
+def _enclosed(several: list[Node], low: Array, high: Array) -> tuple[Array, Array]:
+    """Bounds of f'' on intervals: the best that the spellings of one function give."""
+    least, most = np.full(low.shape, -np.inf), np.full(low.shape, np.inf)
+    for one in several:
+        with np.errstate(all="ignore"):
+            bend = jet(one, Interval(low, high), INTERVALS)[2]
+        sides = (bend.low, bend.high) if isinstance(bend, Interval) else (float(bend), float(bend))
+        least, most = np.maximum(least, sides[0]), np.minimum(most, sides[1])
+    return least, most
+
+
+def _halved(low: Array, high: Array) -> tuple[Array, Array, bool]:
+    """Each interval in two; those as narrow as doubles can be are left out, and the last entry says so."""
+    wide = (low > 0.0) & (high > 2.0 * low)
+    with np.errstate(all="ignore"):
+        middle = np.where(wide, np.sqrt(low) * np.sqrt(high), np.where(low > 0.0, low + (high - low) / 2.0, high * 1e-4))
+    apart = (middle > low) & (middle < high)
+    low, middle, high = low[apart], middle[apart], high[apart]
+    return np.concatenate([low, middle]), np.concatenate([middle, high]), bool(apart.all())
+
+
+def _refuted(tree: Node, low: Array, high: Array, most: Array, inverse: bool) -> tuple[float, float] | None:
+    """A point where f'' is negative in many digits: first where the enclosure says so, then in the middle of some."""
+    if not low.size:
+        return None
+    certain = np.flatnonzero(most < 0.0)
+    nearest = certain[np.argsort(np.abs(np.log(np.maximum(high[certain], 1e-300))), kind="stable")][:2]
+    order: npt.NDArray[np.intp] = np.concatenate([nearest, np.argsort(most, kind="stable")[:CANDIDATES]])
+    for k in order:
+        middle = float(np.sqrt(low[k] * high[k])) if low[k] > 0.0 else float(high[k]) / 2.0
+        if middle <= 0.0:
+            continue
+        t = 1.0 / middle if inverse else middle
+        curvature = second_derivative(tree, t)
+        if curvature is not None and curvature < 0:
+            return t, float(curvature)
+    return None
+
+
+def second_derivative(tree: Node, t: float) -> Any:
+    """f'' at t in many digits: 0 where it is rounding, None where it has no value."""
+    with mpmath.workdps(2 * DIGITS):
+        try:
+            value, slope, bend = jet(tree, mpmath.mpf(t), MANY_DIGITS)
+        except (ZeroDivisionError, ValueError, TypeError, OverflowError):
+            return None
+        noise = NEGATIVE * max(1, abs(value), abs(t * slope)) / mpmath.mpf(t) ** 2
+        return None if mpmath.isnan(bend) else bend if abs(bend) > noise else mpmath.mpf(0)
+
+
+def bends(branches: Branches) -> tuple[bool, ...]:
+    """Whether f'' is not 0 throughout, on each interval between breakpoints: f is analytic there."""
+    found = []
+    bounds = [0.0, *map(float, branches.at), np.inf]
+    for low, high, tree in zip(bounds, bounds[1:], branches.trees, strict=False):
+        low, high = max(low, high / 8.0 if np.isfinite(high) else 0.25), min(high, 8.0 * max(low, 0.5))
+        points = [low + share * (high - low) for share in (0.31, 0.53, 0.77)]
+        found.append(any(second_derivative(tree, t) for t in points))
+    return tuple(found)

@@ -1,0 +1,141 @@
+"""Logarithms with linear factors as relative entropies: sum x log y = sum weight * x log(x/y) + a p + b q.
+
+With the functions log y of different y independent of each other, the weights solve a linear system: what p log y and
+q log y are multiplied by must be the same on both sides. A solution without negative weights shows convexity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import mpmath
+import numpy as np
+from scipy.optimize import linprog
+
+from cvxpriv.divergences.atoms import Affine, Atom, Entropy, LogSumExp, P, Q
+from cvxpriv.divergences.linear_parts import affine_of, cleared, spread, split
+from cvxpriv.divergences.tree import ONE, ZERO, Call, Node, Product, Sum, call, linear, multiply, positive, power, walk
+
+__all__ = ["Collected", "Entropies"]
+
+#: What counts as zero, in 60 digits; relative weights of the linear program below this are none; the rounding of
+#: mixtures, whose places are doubles.
+NOTHING, WEIGHT, ROUNDING = mpmath.mpf(10) ** -30, 1e-9, 1e-14
+Pair = tuple[mpmath.mpf, mpmath.mpf]
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Convex atoms with weights > 0, and a p + b q."""
+
+    parts: tuple[tuple[float, Atom], ...]
+    a: mpmath.mpf
+    b: mpmath.mpf
+
+
+class Entropies:
+    """Terms x log y, collected one after the other."""
+
+    def __init__(self, atom_of: Callable[[Node, int], Atom | None]) -> None:
+        self.atom_of = atom_of
+        self.factors: dict[Atom, Pair] = {}
+        self.parts: list[tuple[float, Atom]] = []
+        self.a = self.b = mpmath.mpf(0)
+
+    def take(self, weight: mpmath.mpf, term: Node) -> bool:
+        """Add weight * term, whose term is a product with one logarithm; False where it is of another kind."""
+        factors = term.factors if isinstance(term, Product) else ((term, ONE),)
+        logs = [base for base, e in factors if e == ONE and isinstance(base, Call) and base.name == "log"]
+        others = multiply(*(power(base, e) for base, e in factors if base != logs[0]))
+        x = affine_of(others)
+        return len(logs) == 1 and x is not None and self._log(weight, x, others, logs[0].arguments[0])
+
+    def _log(self, weight: mpmath.mpf, x: Affine, typed: Node, argument: Node) -> bool:
+        fixed, rest, content, terms = mpmath.mpf(1), argument, mpmath.mpf(1), linear(argument)
+        if len(terms) == 1:
+            ((term, factor),) = terms.items()
+            fixed, rest = split(term)
+            content = mpmath.mpf(factor.numerator) / factor.denominator
+        if fixed * content <= 0:
+            return False
+        self._straight(weight * mpmath.log(fixed * content), x)
+        bases = rest.factors if isinstance(rest, Product) else ((rest, ONE),)
+        return all(self._base(weight * split(e)[0], x, typed, base) for base, e in bases if base != ONE)
+
+    def _base(self, weight: mpmath.mpf, x: Affine, typed: Node, base: Node) -> bool:
+        base, rise = cleared(base)
+        if rise != ZERO:
+            self._count(-weight * split(rise)[0], x, Q)
+            self._count(weight * split(rise)[0], x, P)
+        y = affine_of(base)
+        if y is not None:
+            size = y.a + y.b
+            if not y.nonnegative or size <= 0.0:
+                return False
+            self._straight(weight * mpmath.log(size), x)
+            self._count(weight, x, Affine(y.a / size, y.b / size))
+            self._count(-weight, x, P)
+            return True
+        if isinstance(base, Call) and base.name == "exp":
+            return False
+        if weight > 0 and x.nonnegative and isinstance(base, Sum) and positive(base):
+            parts = [(factor, split(term)) for term, factor in base.terms]
+            inner = [spread(typed, call("log", rest)) if rest != ONE else ZERO for _, (_, rest) in parts]
+            atoms = [self.atom_of(one, 1) for one in inner]
+            if all(one is not None for one in atoms) and any(c.name == "exp" for c in walk(base) if isinstance(c, Call)):
+                masses = [float(factor * 1.0) * float(fixed) for factor, (fixed, _) in parts]
+                several = tuple((m, one) for m, one in zip(masses, atoms, strict=True) if one is not None)
+                self.parts.append((float(weight), LogSumExp(several, x)))
+                return True
+        concave = self.atom_of(base, -1) if positive(base) else None
+        if concave is None:
+            return False
+        self._count(weight, x, concave)
+        self._count(-weight, x, P)
+        return True
+
+    def _straight(self, weight: mpmath.mpf, x: Affine) -> None:
+        self.a, self.b = self.a + weight * x.a, self.b + weight * x.b
+
+    def _count(self, weight: mpmath.mpf, x: Affine, y: Atom) -> None:
+        a, b = self.factors.get(y, (mpmath.mpf(0), mpmath.mpf(0)))
+        self.factors[y] = a + weight * x.a, b + weight * x.b
+
+    def solved(self) -> Collected | None:
+        """Return the collected terms as convex atoms; None where some weight would be negative."""
+        factors = {y: pair for y, pair in self.factors.items() if max(map(abs, pair)) > NOTHING}
+        if not factors:
+            return Collected(tuple(self.parts), self.a, self.b)
+        affine = [y for y in dict.fromkeys([P, Q, *factors]) if isinstance(y, Affine)]
+        places = [*affine, *(y for y in factors if not isinstance(y, Affine))]
+        pairs = [(x, y) for x in affine for y in places if x != y]
+        matrix = np.zeros((2 * len(places), len(pairs)))
+        for column, (x, y) in enumerate(pairs):
+            for share, place in ((1.0, x), (-1.0, y)):
+                row = 2 * places.index(place)
+                matrix[row : row + 2, column] += share * np.array([x.a, x.b])
+        right = [one for y in places for one in factors.get(y, (mpmath.mpf(0), mpmath.mpf(0)))]
+        found = linprog(np.ones(len(pairs)), A_eq=matrix, b_eq=np.array(right, dtype=float), method="highs-ds")
+        if found.x is None:
+            return None
+        used = np.flatnonzero(found.x > WEIGHT * np.max(np.abs(np.array(right, dtype=float))))
+        weights = _exact(matrix[:, used], right)
+        if weights is None:
+            return None
+        entropies = [(float(w), Entropy(*pairs[k])) for w, k in zip(weights, used, strict=True)]
+        return Collected((*self.parts, *entropies), self.a, self.b)
+
+
+def _exact(matrix: np.ndarray, right: list[mpmath.mpf]) -> list[mpmath.mpf] | None:
+    """The weights of a basis, to many digits; None where the identity fails or one is negative."""
+    try:
+        a = mpmath.matrix(matrix.tolist())
+        weights = mpmath.lu_solve(a, mpmath.matrix(right))
+    except (ZeroDivisionError, ValueError):
+        return None
+    left = a * weights
+    scale = max(map(abs, right))
+    if max(abs(left[k] - right[k]) for k in range(len(right))) > ROUNDING * scale or min(weights) < 0:
+        return None
+    return list(weights)

@@ -1,0 +1,52 @@
+"""Small questions to a tree: is it a + b t, what is its factor without t, what is a product with a sum, term by term."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath
+
+from cvxpriv.divergences.atoms import Affine
+from cvxpriv.divergences.jets import constant_value
+from cvxpriv.divergences.tree import ONE, Node, Number, Product, T, add, constant, linear, multiply, power, scaled
+
+__all__ = ["affine_of", "cleared", "spread", "split"]
+
+
+def affine_of(node: Node) -> Affine | None:
+    """Return a p + b q for a node a + b t; None for any other."""
+    a = b = mpmath.mpf(0)
+    for term, factor in linear(node).items():
+        fixed, rest = split(term)
+        if rest not in (ONE, T):
+            return None
+        c = factor.numerator * fixed / factor.denominator
+        a, b = (a + c, b) if rest == ONE else (a, b + c)
+    return Affine(float(a), float(b))
+
+
+def split(term: Node) -> tuple[mpmath.mpf, Node]:
+    """A term as its factor without t, and the rest."""
+    if constant(term):
+        return constant_value(term), ONE
+    if not isinstance(term, Product):
+        return mpmath.mpf(1), term
+    fixed = [power(base, exponent) for base, exponent in term.factors if constant(base)]
+    moving = [power(base, exponent) for base, exponent in term.factors if not constant(base)]
+    return constant_value(multiply(*fixed)), multiply(*moving)
+
+
+def spread(x: Node, several: Node) -> Node:
+    """x times a sum, term by term."""
+    return add(*(scaled(factor, multiply(x, term)) for term, factor in linear(several).items()))
+
+
+def cleared(base: Node) -> tuple[Node, Node]:
+    """A sum with t below a line as (t**n times it, n)."""
+    lowest = Fraction(0)
+    for term, _ in linear(base).items():
+        for one, exponent in term.factors if isinstance(term, Product) else ():
+            if one == T and isinstance(exponent, Number):
+                lowest = min(lowest, exponent.value)
+    rise = Number(-lowest)
+    return (spread(power(T, rise), base), rise) if lowest else (base, rise)
