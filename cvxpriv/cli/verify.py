@@ -68,12 +68,14 @@ def _text(found: Verification) -> str:
     rows = [[one.verdict, one.check, number(one.worst_value, 2), one.where] for one in found.findings]
     notes = [paragraph(note, indent="  - ", hanging="    ") for note in found.notes]
     body = table(["verdict", "check", "worst", "at"], rows, "llrl")
-    return "\n".join([found.subject, "", body, "", *notes, *([""] if notes else []), found.summary])
+    about = [paragraph(note, indent="  ", hanging="  ") for note in found.about]
+    return "\n".join([found.subject, *about, "", body, "", *notes, *([""] if notes else []), found.summary])
 
 
 def _document(found: Verification) -> dict[str, object]:
     return {
         "subject": found.subject,
+        "about": list(found.about),
         "passed": found.passed,
         "checks": [
             {

@@ -1,4 +1,4 @@
-"""From a line of text to everything that a divergence is made of: f, derivatives, limits, kinks, convexity, DCP form."""
+"""From a line of text to all that a divergence is made of: f, derivatives, limits, kinks, convexity, DCP form."""
 
 from __future__ import annotations
 
@@ -74,7 +74,10 @@ def analysed(text: str) -> Analysis:
     notes: tuple[str, ...] = ()
     if steepness:
         taken = f"{steepness:.17g}*(t - 1)"
-        text, notes = f"{text} - {taken}", (f"{taken} was taken from f, which changes no divergence: f is least at t = 1",)
+        text, notes = (
+            f"{text} - {taken}",
+            (f"{taken} was taken from f, which changes no divergence: f is least at t = 1",),
+        )
         branches = _less(branches, number(steepness))
         line = replace(line, f=_tilted(line.f, number(steepness)))
     atom = derived(line.f, branches)
@@ -103,7 +106,7 @@ def _how(found: Convexity, curve: Curve) -> tuple[str, str]:
     proof = (
         f"convexity is proved by interval arithmetic on f'', {found.cells:,} intervals"
         if found.verdict == "proved"
-        else f"convexity is not refuted: f'' was looked at on {found.cells:,} intervals, and is negative at no point tried"
+        else f"convexity is not refuted: of {found.cells:,} intervals none is known to hold a point where f'' < 0"
     )
     return proof, "no DCP form is derived: blocks take adaptive tangents"
 

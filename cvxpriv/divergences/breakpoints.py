@@ -7,7 +7,8 @@ a list that says it is complete has missed none.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from fractions import Fraction
+from itertools import combinations, pairwise
 from typing import Any
 
 import mpmath
@@ -81,7 +82,7 @@ def branches_of(f: Node) -> Branches:
         found += [one for one in roots.at if all(abs(one - other) > 1e-25 * one for other in found)]
     at = tuple(sorted(found))
     with mpmath.workdps(DIGITS):
-        ends = [at[0] / 2, *(mpmath.sqrt(a * b) for a, b in zip(at, at[1:], strict=False)), at[-1] * 2] if at else [mpmath.mpf(1)]
+        ends = [at[0] / 2, *(mpmath.sqrt(a * b) for a, b in pairwise(at)), at[-1] * 2] if at else [mpmath.mpf(1)]
         trees = tuple(with_nodes(f, lambda node, t=t: _active(node, t)) for t in ends)  # type: ignore[misc]
     return Branches(at, trees, complete)
 
@@ -90,8 +91,8 @@ def roots_of(node: Node) -> Roots:
     """Return where a tree changes its sign on (0, inf)."""
     terms = linear(node)
     if set(terms) <= {ONE, T}:
-        slope, value = terms.get(T, 0), terms.get(ONE, 0)
-        root = -value / slope if slope else 0
+        slope, value = terms.get(T, Fraction(0)), terms.get(ONE, Fraction(0))
+        root = -value / slope if slope else Fraction(0)
         with mpmath.workdps(DIGITS):
             return Roots((mpmath.mpf(root.numerator) / root.denominator,) if root > 0 else (), True)
     low, high = ENDS[:-1], ENDS[1:]
@@ -163,5 +164,3 @@ def _active(node: Node, t: Any) -> Node | None:
     choose = max if node.name == "max" else min
     best = choose(node.arguments, key=lambda one: value_at(one, t))
     return with_nodes(best, lambda one: _active(one, t))
-
-

@@ -1,7 +1,7 @@
 """Is f convex? A proof by interval arithmetic, a point that refutes it, or neither.
 
-f'' of f on (0, 1], and of its adjoint s f(1/s) on (0, 1] for the rest, are enclosed on intervals that are cut in two until
-each is seen not to be negative. Between breakpoints only: at a breakpoint the slope must not fall.
+f'' of f on (0, 1], and of its adjoint s f(1/s) on (0, 1] for the rest, are enclosed on intervals that are cut in two
+until each is seen not to be negative. Between breakpoints only: at a breakpoint the slope must not fall.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from cvxpriv.numerics.arrays import Array
 __all__ = ["Convexity", "adjoint", "bends", "convexity_of", "second_derivative"]
 
 #: (0, 1] is first cut at these; then each undecided interval in two, at most so often and into at most so many.
-STARTS = np.concatenate([[0.0], np.geomspace(1e-300, 1e-12, 97)[:-1], np.geomspace(1e-12, 1.0, 241)])
-ROUNDS, MOST_CELLS = 40, 4_000
+STARTS = np.concatenate([[0.0], np.geomspace(1e-30, 1e-12, 37)[:-1], np.geomspace(1e-12, 1.0, 241)])
+ROUNDS, MOST_CELLS = 36, 3_000
 #: Rounds that are left once there are more intervals than that, and only the worst are followed.
-LAST_ROUNDS = 12
+LAST_ROUNDS = 8
 #: f'' below minus this, relative to the size of f, is negative and no rounding, in 60 digits.
 NEGATIVE = mpmath.mpf(10) ** -30
 #: Candidates for a refutation that are looked at in many digits, each round.
@@ -75,7 +75,10 @@ def convexity_of(branches: Branches) -> Convexity:
     cells, proved = 0, branches.complete
     bounds = [0.0, *map(float, branches.at), np.inf]
     for low, high, tree in zip(bounds, bounds[1:], branches.trees, strict=False):
-        for one, start, end, inverse in ((tree, low, min(high, 1.0), False), (adjoint(tree), _below(high), min(_below(low), 1.0), True)):
+        for one, start, end, inverse in (
+            (tree, low, min(high, 1.0), False),
+            (adjoint(tree), _below(high), min(_below(low), 1.0), True),
+        ):
             if start >= end:
                 continue
             found = _on_interval(one, tree, start, end, inverse)
@@ -131,7 +134,9 @@ def _halved(low: Array, high: Array) -> tuple[Array, Array, bool]:
     """Each interval in two; those as narrow as doubles can be are left out, and the last entry says so."""
     wide = (low > 0.0) & (high > 2.0 * low)
     with np.errstate(all="ignore"):
-        middle = np.where(wide, np.sqrt(low) * np.sqrt(high), np.where(low > 0.0, low + (high - low) / 2.0, high * 1e-4))
+        middle = np.where(
+            wide, np.sqrt(low) * np.sqrt(high), np.where(low > 0.0, low + (high - low) / 2.0, high * 1e-4)
+        )
     apart = (middle > low) & (middle < high)
     low, middle, high = low[apart], middle[apart], high[apart]
     return np.concatenate([low, middle]), np.concatenate([middle, high]), bool(apart.all())

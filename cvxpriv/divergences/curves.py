@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
 import cvxpy as cp
 import mpmath
 import numpy as np
+import numpy.typing as npt
 
 from cvxpriv.divergences.atoms import At, Atom, Writer
 from cvxpriv.divergences.convexity import adjoint
 from cvxpriv.divergences.intervals import INTERVALS, Interval
-from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet
+from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, Jet, Kind, constant_value, jet
 from cvxpriv.divergences.tree import Node
 from cvxpriv.numerics.arrays import Array
 
@@ -21,7 +25,9 @@ __all__ = ["AtomCurve", "Curve", "TreeCurve"]
 #: A p or q below this, relative to the larger of the two, counts as this.
 TINY = 1e-300
 #: How far doubles may be off, relative to the larger of 1 and the value, before many digits are asked.
-LOOSE = 1e-12
+LOOSE = 1e-10
+PLACES = np.geomspace(1e-300, 1e300, 12_001)
+"""Between these doubles are right where they are right at both ends."""
 
 
 @dataclass(frozen=True)
@@ -111,19 +117,46 @@ class TreeCurve(Curve):
         by_p = along == "p"
         t = p / q if by_p else q / p
         tree, side = (adjoint(self.tree), -1) if by_p else (self.tree, 1)
-        value, slope, bend = _trusted(tree, t, side)
+        value, slope, bend = _trusted(tree, t, side, along is not None)
         scale = q if by_p else p
         return (value * scale, slope, bend / scale)
 
 
-def _trusted(tree: Node, t: Array, side: int) -> tuple[Array, Array, Array]:
-    found = [_middle(one, t) for one in jet(tree, Interval(t, t), INTERVALS, side=side)]
-    loose = np.logical_or.reduce([~(off <= LOOSE * np.maximum(1.0, np.abs(middle))) for middle, off in found])
-    values = [middle for middle, _ in found]
-    for index in zip(*np.nonzero(loose), strict=True):
+def _trusted(tree: Node, t: Array, side: int, derivatives: bool) -> tuple[Array, Array, Array]:
+    plain = jet(tree, t, DOUBLES, side=side, derivatives=derivatives)
+    values = [np.array(np.broadcast_to(one, t.shape), dtype=float) for one in plain]
+    doubtful = ~_sure(tree)[np.searchsorted(PLACES, t)]
+    for index in zip(*np.nonzero(doubtful), strict=True):
         for held, precise in zip(values, _precise(tree, float(t[index]), side), strict=True):
             held[index] = precise
     return values[0], values[1], values[2]
+
+
+@lru_cache(maxsize=256)
+def _sure(tree: Node) -> npt.NDArray[np.bool_]:
+    """Whether doubles are right on each interval between `PLACES`, by interval arithmetic at its ends."""
+    right = np.ones(PLACES.size, dtype=bool)
+    with np.errstate(all="ignore"):
+        for middle, off in (_middle(one, PLACES) for one in jet(tree, Interval(PLACES, PLACES), INTERVALS)):
+            right &= off <= LOOSE * np.maximum(1.0, np.abs(middle))
+    return np.concatenate([[False], right[:-1] & right[1:], [False]])
+
+
+def _largest(parts: Sequence[Jet], side: int) -> Jet:
+    value, slope, bend = parts[0]
+    for v, d, c in parts[1:]:
+        steeper = (side * d > side * slope) | ((d == slope) & (c > bend))
+        better = (v > value) | ((v == value) & steeper)
+        value, slope, bend = np.where(better, v, value), np.where(better, d, slope), np.where(better, c, bend)
+    return value, slope, bend
+
+
+def _power(base: Array, exponent: float, exact: Fraction | None) -> Array:
+    return np.asarray(base, dtype=float) ** (int(exact) if exact is not None and exact.denominator == 1 else exponent)
+
+
+#: Doubles, without any care.
+DOUBLES = Kind(lambda node: float(constant_value(node)), np.exp, np.log, _power, _largest)
 
 
 def _middle(one: Any, t: Array) -> tuple[Array, Array]:
@@ -145,5 +178,3 @@ def _precise(tree: Node, t: float, side: int) -> tuple[float, ...]:
 
 def _full(one: Array, like: Array) -> Array:
     return np.array(np.broadcast_to(one, like.shape), dtype=float)
-
-

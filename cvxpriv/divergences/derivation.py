@@ -13,7 +13,7 @@ from cvxpriv.divergences.atoms import Affine, Atom, Exponential, Largest, Pieces
 from cvxpriv.divergences.breakpoints import Branches
 from cvxpriv.divergences.entropies import Entropies
 from cvxpriv.divergences.jets import DIGITS
-from cvxpriv.divergences.linear_parts import affine_of, spread, split
+from cvxpriv.divergences.linear_parts import affine_of, split, spread
 from cvxpriv.divergences.means import mean_of
 from cvxpriv.divergences.spellings import spellings
 from cvxpriv.divergences.tree import ONE, Call, Leaf, Node, Number, Product, T, add, call, linear, multiply, scaled
@@ -60,7 +60,7 @@ def atom_of(node: Node, sign: int) -> Atom | None:
     for term, factor in linear(node).items():
         fixed, rest = split(term)
         c = factor.numerator * fixed / factor.denominator
-        if rest == ONE or rest == T:
+        if rest in (ONE, T):
             a, b = (a + c, b) if rest == ONE else (a, b + c)
             continue
         if _is_log(rest):
@@ -121,7 +121,7 @@ def _branching(term: Call, sign: int) -> Atom | None:
 
 
 def _exponential(exponent: Node, others: tuple[tuple[Node, Node], ...]) -> Atom | None:
-    """exp(exponent) times powers is x exp(y/x) for an affine x, where y = x (exponent + log of the powers / x) is convex."""
+    """exp(exponent) times powers is x exp(y/x), x affine, where y = x (exponent + log of the powers / x) is convex."""
     logs = [multiply(e, call("log", base)) for base, e in others]
     for x in dict.fromkeys([ONE, T, *(base for base, _ in others)]):
         scale = affine_of(x)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from cvxpriv.divergences.atoms import Affine, Atom, Entropy, LogSumExp, P, Q
-from cvxpriv.divergences.linear_parts import affine_of, cleared, spread, split
+from cvxpriv.divergences.linear_parts import affine_of, cleared, split, spread
 from cvxpriv.divergences.tree import ONE, ZERO, Call, Node, Product, Sum, call, linear, multiply, positive, power, walk
 
 __all__ = ["Collected", "Entropies"]
@@ -83,7 +83,9 @@ class Entropies:
             parts = [(factor, split(term)) for term, factor in base.terms]
             inner = [spread(typed, call("log", rest)) if rest != ONE else ZERO for _, (_, rest) in parts]
             atoms = [self.atom_of(one, 1) for one in inner]
-            if all(one is not None for one in atoms) and any(c.name == "exp" for c in walk(base) if isinstance(c, Call)):
+            if all(one is not None for one in atoms) and any(
+                c.name == "exp" for c in walk(base) if isinstance(c, Call)
+            ):
                 masses = [float(factor * 1.0) * float(fixed) for factor, (fixed, _) in parts]
                 several = tuple((m, one) for m, one in zip(masses, atoms, strict=True) if one is not None)
                 self.parts.append((float(weight), LogSumExp(several, x)))

@@ -87,7 +87,8 @@ def outwards(low: Array, high: Array, unknown: Any = False) -> Interval:
     """Return the interval, widened by rounding; the whole line where an end is no number."""
     with np.errstate(all="ignore"):
         below = np.where(np.isposinf(low), MOST, low - (ULPS * EPS * np.abs(low) + TINY))
-        below = np.where((low == 0.0) & ~np.signbit(low), 0.0, below)  # +0 is exact, or a product of equal signs
+        # Of +0 and tiny numbers: sums are exact there, and a product of equal signs is not negative.
+        below = np.where((low >= 0.0) & ~np.signbit(low), np.maximum(below, 0.0), below)
         above = np.where(np.isneginf(high), -MOST, high + (ULPS * EPS * np.abs(high) + TINY))
     wrong = np.isnan(low) | np.isnan(high) | unknown
     return Interval(np.where(wrong | np.isnan(below), -np.inf, below), np.where(wrong | np.isnan(above), np.inf, above))
@@ -132,7 +133,9 @@ def _power(base: Any, exponent: Any, exact: Fraction | None) -> Any:
             if n < 0:
                 return 1 / _power(base, -n, Fraction(-n))
             ends = outwards(np.minimum(base.low**n, base.high**n), np.maximum(base.low**n, base.high**n))
-            return Interval(np.where(base.holds_zero, 0.0, np.maximum(ends.low, 0.0)), ends.high) if n % 2 == 0 else ends
+            return (
+                Interval(np.where(base.holds_zero, 0.0, np.maximum(ends.low, 0.0)), ends.high) if n % 2 == 0 else ends
+            )
         corners = [np.maximum(a, 0.0) ** b for a in (base.low, base.high) for b in (e.low, e.high)]
         found = outwards(reduce(np.minimum, corners), reduce(np.maximum, corners), base.low < 0.0)
     return Interval(np.where(base.low < 0.0, -np.inf, np.maximum(found.low, 0.0)), found.high)

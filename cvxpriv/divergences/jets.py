@@ -168,6 +168,3 @@ def value_at(node: Node, t: Any, digits: int = DIGITS) -> Any:
             return jet(node, mpmath.mpf(t), MANY_DIGITS, derivatives=False)[0]
         except (ZeroDivisionError, ValueError, TypeError, OverflowError):
             return mpmath.nan
-
-
-

@@ -1,6 +1,6 @@
-"""The sign of f'' near 0 where f is a sum of c t^a (log t)^k: there the leading term decides, on an interval that is found.
+"""The sign of f'' near 0 where f is a sum of c t^a (log t)^k: the leading term decides, on an interval that is found.
 
-Intervals alone do not show it: near 0 such terms are unbounded, and a difference of two unbounded intervals says nothing.
+Intervals alone do not show it: near 0 such terms are unbounded, and a difference of unbounded intervals says nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def settled_near_zero(tree: Node) -> float:
             end = mpmath.mpf(10) ** -decade
             depth = -mpmath.log(end)
             falling = all(b == 0 or m <= 0 or depth >= m / b for b, m, _ in others)
-            if falling and sum(c * end**b * depth**m for b, m, c in others) < abs(bend[first]) * (1 - mpmath.mpf(10) ** -20):
+            if falling and sum(c * end**b * depth**m for b, m, c in others) < abs(bend[first]) * (
+                1 - mpmath.mpf(10) ** -20
+            ):
                 return float(end)
         return 0.0
 

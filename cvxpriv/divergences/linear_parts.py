@@ -1,4 +1,4 @@
-"""Small questions to a tree: is it a + b t, what is its factor without t, what is a product with a sum, term by term."""
+"""Questions to a tree: is it a + b t, what is its factor without t, what is x times it, term by term."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cvxpriv.divergences.atoms import Affine
 from cvxpriv.divergences.jets import constant_value
 from cvxpriv.divergences.tree import ONE, Node, Number, Product, T, add, constant, linear, multiply, power, scaled
 
-__all__ = ["affine_of", "cleared", "spread", "split"]
+__all__ = ["affine_of", "cleared", "split", "spread"]
 
 
 def affine_of(node: Node) -> Affine | None:
@@ -44,7 +44,7 @@ def spread(x: Node, several: Node) -> Node:
 def cleared(base: Node) -> tuple[Node, Node]:
     """A sum with t below a line as (t**n times it, n)."""
     lowest = Fraction(0)
-    for term, _ in linear(base).items():
+    for term in linear(base):
         for one, exponent in term.factors if isinstance(term, Product) else ():
             if one == T and isinstance(exponent, Number):
                 lowest = min(lowest, exponent.value)

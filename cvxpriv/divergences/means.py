@@ -134,5 +134,3 @@ def _square_completed(base: Sum) -> Norm | None:
         return None
     shifted = Affine(float(b / (2 * a)), 1.0)
     return Norm(((float(a), shifted), *([(float(rest), P)] if rest else [])), 2.0)
-
-

@@ -1,7 +1,7 @@
 """One line of text to a tree in t > 0, by a whitelist: nothing of the text is ever executed.
 
-`ast` reads the text, a whitelist decides, and the tree is built node by node. Limits on length, numbers and powers keep a
-hostile line from costing time or memory.
+`ast` reads the text, a whitelist decides, and the tree is built node by node. Limits on length, numbers and powers
+keep a hostile line from costing time or memory.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class _Builder:
             raise self.refused(node, f"{name} takes {takes}")
         arguments = [self.build(one, depth + 1) for one in node.args]
         if name == "exp":
-            if constant(arguments[0]) and not abs(constant_value(arguments[0])) <= POWER:
+            if constant(arguments[0]) and not -1e3 * LARGEST <= constant_value(arguments[0]) <= POWER:
                 raise self.refused(node, f"exp of a number beyond {POWER}")
             self.one_exponential(node, arguments[0])
         if name == "sqrt":
@@ -254,5 +254,3 @@ def _degree(node: Node) -> float:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:77] + "...")
-
-

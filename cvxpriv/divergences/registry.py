@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint, entry_points
+
 from cvxpriv.divergences.builtin import BUILT_IN, FAMILIES
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import ModelError, suggest
 
-__all__ = ["ALIASES", "divergence", "names"]
+__all__ = ["ALIASES", "GROUP", "divergence", "names"]
+
+#: The entry points by which another package brings divergences: an FDivergence, a function that returns one, or a line
+#: of text in t.
+GROUP = "cvxpriv.divergences"
 
 #: Other names under which people look for a divergence.
 ALIASES = {
@@ -27,8 +33,34 @@ FORMULA = "*/+()"
 
 
 def names() -> tuple[str, ...]:
-    """Return every name that `divergence` knows; those that take a number end in `:<number>`."""
-    return (*BUILT_IN, *(f"{family}:<number>" for family in FAMILIES))
+    """Return every name that `divergence` knows; those that take a number end in `:<number>`.
+
+    Those of other packages stand last.
+    """
+    return (*BUILT_IN, *(f"{family}:<number>" for family in FAMILIES), *sorted(_brought()))
+
+
+def _brought() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _loaded(point: EntryPoint) -> FDivergence:
+    """Return what an entry point names, as a divergence."""
+    try:
+        found = point.load()
+        found = found() if callable(found) else found
+    except Exception as error:  # another package's code may raise anything
+        raise ModelError(
+            f"divergence {point.name!r} of {point.value} raised {type(error).__name__}: {error}; mend that package"
+        ) from error
+    if isinstance(found, str):
+        return FDivergence.parse(found, point.name)
+    if not isinstance(found, FDivergence):
+        raise ModelError(
+            f"divergence {point.name!r} of {point.value} is a {type(found).__name__}: it must be an FDivergence, a "
+            "function that returns one, or a line of text in t"
+        )
+    return found
 
 
 def divergence(name: str | FDivergence) -> FDivergence:
@@ -37,8 +69,8 @@ def divergence(name: str | FDivergence) -> FDivergence:
     Raises
     ------
     ModelError
-        There is no such name (the nearest one is suggested), the number behind the colon is out of range, or the
-        text makes no divergence (`FDivergence.parse`).
+        There is no such name (the nearest one is suggested), the number behind the colon is out of range, the text
+        makes no divergence (`FDivergence.parse`), or another package's entry point brings none.
 
     Examples
     --------
@@ -71,6 +103,8 @@ def divergence(name: str | FDivergence) -> FDivergence:
                 f"divergence={name!r} takes a number, and {given}: write, for example, {family}:2"
             ) from None
         return FAMILIES[family](value)
+    if key in (brought := _brought()):
+        return _loaded(brought[key])
     if any(sign in name for sign in FORMULA):
         return FDivergence.parse(name)
     raise ModelError(f"divergence={name!r} is not known: {suggest(key, {*ALIASES, *names()})}")

@@ -86,7 +86,9 @@ def _apart(f: Node) -> Node | None:
             others.append(scaled(factor, term))
         else:
             _take_apart(factor * content, rational, total)
-    terms = [scaled(factor, multiply(*(power(_linear(root), number(n)) for root, n in one))) for one, factor in total.items()]
+    terms = [
+        scaled(factor, multiply(*(power(_linear(root), number(n)) for root, n in one))) for one, factor in total.items()
+    ]
     return add(*others, *terms)
 
 
@@ -154,4 +156,6 @@ def _around_one(f: Node) -> Node | None:
         for k in range(n + 1):
             total[k] = total.get(k, Fraction(0)) + factor * content * comb(n, k)
     away = add(T, number(-1))
-    return add(*others, *(scaled(factor, power(away, number(k))) if k else Number(factor) for k, factor in total.items()))
+    return add(
+        *others, *(scaled(factor, power(away, number(k))) if k else Number(factor) for k, factor in total.items())
+    )

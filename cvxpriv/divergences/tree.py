@@ -1,7 +1,7 @@
 """f as a tree: sums, products of powers, and calls of exp, log, abs, max, min, over t and exact numbers.
 
-Trees are built by `add`, `multiply`, `power` and `call`, which keep one spelling of equal things: like terms are one term,
-equal bases one power, and 2 (t + 1) the same as 2 t + 2. Nothing is expanded that was typed as a product.
+Trees are built by `add`, `multiply`, `power` and `call`, which keep one spelling of equal things: like terms are one
+term, equal bases one power, and 2 (t + 1) the same as 2 t + 2. Nothing is expanded that was typed as a product.
 """
 
 from __future__ import annotations
@@ -39,7 +39,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Node:
-    """A part of f."""
+    """A part of f. Its hash is computed once: trees are looked up at every evaluation."""
+
+    def __hash__(self) -> int:
+        held = self.__dict__.get("hash")
+        if held is None:
+            held = hash((type(self), *self.__dict__.values()))
+            self.__dict__["hash"] = held
+        return int(held)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "hash"}  # another process hashes anew
 
 
 @dataclass(frozen=True)
@@ -48,12 +58,16 @@ class Number(Node):
 
     value: Fraction
 
+    __hash__ = Node.__hash__
+
 
 @dataclass(frozen=True)
 class Leaf(Node):
     """t, or pi."""
 
     name: str
+
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True)
@@ -62,12 +76,16 @@ class Sum(Node):
 
     terms: tuple[tuple[Node, Fraction], ...]
 
+    __hash__ = Node.__hash__
+
 
 @dataclass(frozen=True)
 class Product(Node):
     """prod base ** exponent; an exponent is a node without t."""
 
     factors: tuple[tuple[Node, Node], ...]
+
+    __hash__ = Node.__hash__
 
 
 @dataclass(frozen=True)
@@ -76,6 +94,8 @@ class Call(Node):
 
     name: str
     arguments: tuple[Node, ...]
+
+    __hash__ = Node.__hash__
 
 
 T, PI = Leaf("t"), Leaf("pi")
@@ -119,10 +139,12 @@ def multiply(*nodes: Node) -> Node:
     if not coefficient:
         return ZERO
     folded = [(base, exponent) for base, exponent in factors.items() if exponent != ZERO]
-    rational = [(base, exponent) for base, exponent in folded if isinstance(base, Number) and isinstance(exponent, Number)]
+    rational = [
+        (base, exponent) for base, exponent in folded if isinstance(base, Number) and isinstance(exponent, Number)
+    ]
     for base, exponent in rational:
         if exponent.value.denominator == 1:
-            coefficient *= base.value ** exponent.value.numerator
+            coefficient *= base.value**exponent.value.numerator
             folded.remove((base, exponent))
     if len(folded) == 1 and folded[0][1] == ONE:
         return scaled(coefficient, folded[0][0])
@@ -138,13 +160,11 @@ def power(base: Node, exponent: Node) -> Node:
     coefficient, parts = _factors(base)
     whole = isinstance(exponent, Number) and exponent.value.denominator == 1
     even = whole and isinstance(exponent, Number) and exponent.value % 2 == 0
-    if coefficient < 0 and not whole or not coefficient:
+    if (coefficient < 0 and not whole) or not coefficient:
         return Product(((base, exponent),))
     made = [_raised(Number(abs(coefficient)), exponent)]
     for inner, old in parts:
-        if isinstance(inner, Call) and inner.name == "abs" and even and old == ONE:
-            inner = inner.arguments[0]
-        elif isinstance(inner, Sum) and even and inner.terms[0][1] < 0 and old == ONE:
+        if isinstance(inner, Sum) and even and inner.terms[0][1] < 0 and old == ONE:
             inner = scaled(-1, inner)
         if whole or positive(inner):
             made.append(_raised(inner, multiply(old, exponent)))
@@ -215,7 +235,12 @@ def _signed(node: Node, strictly: bool) -> bool:
         return all(
             positive(base)
             or (not strictly and nonnegative(base) and nonnegative(exponent))
-            or (not strictly and isinstance(exponent, Number) and exponent.value.denominator == 1 and exponent.value % 2 == 0)
+            or (
+                not strictly
+                and isinstance(exponent, Number)
+                and exponent.value.denominator == 1
+                and exponent.value % 2 == 0
+            )
             for base, exponent in node.factors
         )
     assert isinstance(node, Call)
@@ -273,10 +298,11 @@ def _raised(base: Node, exponent: Node) -> Node:
             if tops[0] ** root == value.numerator and tops[1] ** root == value.denominator:
                 base, exponent = Number(Fraction(*tops)), Number(exponent.value * root)
         if exponent.value.denominator == 1:
-            return Number(base.value ** exponent.value.numerator)
+            return Number(base.value**exponent.value.numerator)
     if isinstance(base, Call) and base.name == "exp":
         return call("exp", multiply(base.arguments[0], exponent))
-    return Product(((base, exponent),))
+    even = isinstance(exponent, Number) and exponent.value.denominator == 1 and exponent.value % 2 == 0
+    return Product(((base.arguments[0] if even and isinstance(base, Call) and base.name == "abs" else base, exponent),))
 
 
 def _exp(argument: Node) -> Node:
@@ -318,7 +344,12 @@ def _extreme(name: str, *arguments: Node) -> Node:
     if len(numbers) > 1:
         least = max(numbers) if name == "max" else min(numbers)
         parts = [part for part in parts if not isinstance(part, Number)] + [Number(least)]
-    if name == "max" and numbers and max(numbers) <= 0 and any(nonnegative(part) for part in parts if not isinstance(part, Number)):
+    if (
+        name == "max"
+        and numbers
+        and max(numbers) <= 0
+        and any(nonnegative(part) for part in parts if not isinstance(part, Number))
+    ):
         parts = [part for part in parts if not isinstance(part, Number)]
     return parts[0] if len(parts) == 1 else Call(name, tuple(sorted(parts, key=repr)))
 

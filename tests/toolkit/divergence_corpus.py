@@ -1,9 +1,10 @@
 """f-divergences of the literature as texts in t = q/p, by name.
 
-Sources: Csiszar (1967), Ali and Silvey (1966), Liese and Vajda (1987, 2006), Vajda (1972, 2009), Oesterreicher and Vajda
-(2003), Kafka, Oesterreicher and Vincze (1991), Gyoerfi and Vajda (2001), Puri and Vincze (1990), Cressie and Read (1984),
-Lin (1991), Topsoe (2000), Taneja (1995, 2013), Jain and Srivastava (2007), Kumar and Johnson (2005), Dragomir (2000),
-Sason and Verdu (2016), Polyanskiy (2010), Marton (1996), Nguyen, Wainwright and Jordan (2009), Goodfellow et al. (2014).
+Sources: Csiszar (1967), Ali and Silvey (1966), Liese and Vajda (1987, 2006), Vajda (1972, 2009), Oesterreicher and
+Vajda (2003), Kafka, Oesterreicher and Vincze (1991), Gyoerfi and Vajda (2001), Puri and Vincze (1990), Cressie and Read
+(1984), Lin (1991), Topsoe (2000), Taneja (1995, 2013), Jain and Srivastava (2007), Kumar and Johnson (2005), Dragomir
+(2000), Sason and Verdu (2016), Polyanskiy (2010), Marton (1996), Nguyen, Wainwright and Jordan (2009), Goodfellow and
+others (2014).
 """
 
 from __future__ import annotations

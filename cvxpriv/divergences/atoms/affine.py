@@ -10,7 +10,7 @@ import numpy as np
 from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["P", "Q", "Affine", "Total", "wronskian"]
+__all__ = ["Affine", "P", "Q", "Total", "wronskian"]
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Affine(Atom):
     curvature = 0
 
     @property
-    def nonnegative(self) -> bool:  # type: ignore[override]
+    def nonnegative(self) -> bool:
         return self.a >= 0.0 and self.b >= 0.0
 
     @property
-    def cones(self) -> frozenset[str]:  # type: ignore[override]
+    def cones(self) -> frozenset[str]:
         return frozenset()
 
     def jet(self, at: At) -> Jet:
@@ -56,19 +56,19 @@ class Total(Atom):
     terms: tuple[tuple[float, Atom], ...]
 
     @property
-    def curvature(self) -> int:  # type: ignore[override]
+    def curvature(self) -> int:
         return max((int(np.sign(weight)) * one.curvature for weight, one in self.terms), key=abs, default=0)
 
     @property
-    def nonnegative(self) -> bool:  # type: ignore[override]
+    def nonnegative(self) -> bool:
         return all(weight >= 0.0 and one.nonnegative for weight, one in self.terms)
 
     @property
-    def cones(self) -> frozenset[str]:  # type: ignore[override]
+    def cones(self) -> frozenset[str]:
         return frozenset().union(*(one.cones for _, one in self.terms))
 
     @property
-    def flat(self) -> bool:  # type: ignore[override]
+    def flat(self) -> bool:
         return all(one.flat for _, one in self.terms)
 
     def jet(self, at: At) -> Jet:

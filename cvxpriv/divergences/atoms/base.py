@@ -83,23 +83,27 @@ def mean_values(parts: Sequence[tuple[Array, float]]) -> list[Array]:
 
 
 class Atom(ABC):
-    """A homogeneous function of (p, q).
+    """A homogeneous function of (p, q)."""
 
-    Attributes
-    ----------
-    curvature : int
-        1 convex, -1 concave, 0 affine.
-    nonnegative : bool
-        Whether it is seen to be >= 0 wherever p, q >= 0.
-    cones : frozenset of str
-        What its form is made of.
-    """
+    @property
+    @abstractmethod
+    def curvature(self) -> int:
+        """1 convex, -1 concave, 0 affine."""
 
-    curvature: int
-    nonnegative: bool
-    cones: frozenset[str] = frozenset()
-    #: Whether `declare` returns an affine expression: then the form's own variable stands for the atom.
-    flat: bool = True
+    @property
+    @abstractmethod
+    def nonnegative(self) -> bool:
+        """Whether it is seen to be >= 0 wherever p, q >= 0."""
+
+    @property
+    @abstractmethod
+    def cones(self) -> frozenset[str]:
+        """What its form is made of."""
+
+    @property
+    def flat(self) -> bool:
+        """Whether `declare` returns an affine expression: then the form's own variable stands for the atom."""
+        return True
 
     @abstractmethod
     def jet(self, at: At) -> Jet:

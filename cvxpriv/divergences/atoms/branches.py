@@ -28,15 +28,14 @@ class Largest(Atom):
     def modulus(self) -> bool:
         """Whether it is the absolute value of its first part."""
         first, last = self.parts[0], self.parts[-1]
-        pair = len(self.parts) == 2 and isinstance(first, Affine) and isinstance(last, Affine)
-        return pair and last == Affine(-first.a, -first.b)  # type: ignore[union-attr]
+        return len(self.parts) == 2 and isinstance(first, Affine) and last == Affine(-first.a, -first.b)
 
     @property
-    def nonnegative(self) -> bool:  # type: ignore[override]
+    def nonnegative(self) -> bool:
         return self.modulus or any(one.nonnegative for one in self.parts)
 
     @property
-    def cones(self) -> frozenset[str]:  # type: ignore[override]
+    def cones(self) -> frozenset[str]:
         return frozenset({"linear"}).union(*(one.cones for one in self.parts))
 
     def jet(self, at: At) -> Jet:
@@ -73,11 +72,11 @@ class Pieces(Atom):
     nonnegative = False
 
     @property
-    def cones(self) -> frozenset[str]:  # type: ignore[override]
+    def cones(self) -> frozenset[str]:
         return frozenset({"linear"}).union(*(one.cones for one in self.pieces))
 
     @property
-    def flat(self) -> bool:  # type: ignore[override]
+    def flat(self) -> bool:
         return all(one.flat for one in self.pieces)
 
     def jet(self, at: At) -> Jet:

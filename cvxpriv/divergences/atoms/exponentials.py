@@ -28,7 +28,7 @@ class Entropy(Atom):
     flat = False
 
     @property
-    def cones(self) -> frozenset[str]:  # type: ignore[override]
+    def cones(self) -> frozenset[str]:
         return EXPONENTIAL | self.y.cones
 
     def jet(self, at: At) -> Jet:
@@ -63,7 +63,7 @@ class Exponential(Atom):
     nonnegative = True
 
     @property
-    def cones(self) -> frozenset[str]:  # type: ignore[override]
+    def cones(self) -> frozenset[str]:
         return EXPONENTIAL | self.y.cones
 
     def jet(self, at: At) -> Jet:
@@ -100,7 +100,7 @@ class LogSumExp(Atom):
     nonnegative = False
 
     @property
-    def cones(self) -> frozenset[str]:  # type: ignore[override]
+    def cones(self) -> frozenset[str]:
         return EXPONENTIAL.union(*(y.cones for _, y in self.parts))
 
     def jet(self, at: At) -> Jet:
@@ -116,7 +116,9 @@ class LogSumExp(Atom):
         shares = [one / mass for one in masses]
         depth = sum(np.where(share > 0.0, share * one, 0.0) for share, one in zip(shares, below, strict=True))
         slope = dx * (np.log(mass) - depth)
-        slope = slope + sum(np.where(share > 0.0, share * d, 0.0) for share, (_, d, _) in zip(shares, jets, strict=True))
+        slope = slope + sum(
+            np.where(share > 0.0, share * d, 0.0) for share, (_, d, _) in zip(shares, jets, strict=True)
+        )
         turns = [
             wronskian(y, self.x, at, (one, (x, dx, NOTHING))) / x for (_, y), one in zip(self.parts, jets, strict=True)
         ]

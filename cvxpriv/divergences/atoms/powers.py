@@ -31,7 +31,7 @@ class Mean(Atom):
     nonnegative = True
 
     @property
-    def curvature(self) -> int:  # type: ignore[override]
+    def curvature(self) -> int:
         return -1 if min(exponent for _, exponent in self.parts) > 0.0 else 1
 
     @cached_property
@@ -48,7 +48,7 @@ class Mean(Atom):
         return max(range(len(self.parts)), key=lambda k: self.parts[k][1])
 
     @property
-    def cones(self) -> frozenset[str]:  # type: ignore[override]
+    def cones(self) -> frozenset[str]:
         equal = len(self.parts) == 2 and self._weights[0][1] == self._weights[1][1]
         return (SECOND_ORDER if equal else POWER).union(*(x.cones for x, _ in self.parts))
 
@@ -104,11 +104,11 @@ class Norm(Atom):
     nonnegative = True
 
     @property
-    def curvature(self) -> int:  # type: ignore[override]
+    def curvature(self) -> int:
         return 1 if self.a > 1.0 else -1
 
     @property
-    def cones(self) -> frozenset[str]:  # type: ignore[override]
+    def cones(self) -> frozenset[str]:
         return (SECOND_ORDER if self.a == 2.0 else POWER).union(*(x.cones for _, x in self.parts))
 
     def jet(self, at: At) -> Jet:
@@ -172,7 +172,7 @@ class Gap(Atom):
     nonnegative = True
 
     @property
-    def cones(self) -> frozenset[str]:  # type: ignore[override]
+    def cones(self) -> frozenset[str]:
         return SECOND_ORDER if self.a == 0.5 else POWER
 
     def jet(self, at: At) -> Jet:
@@ -212,7 +212,10 @@ class Gap(Atom):
         values: list[Array] = []
         for large, small in ((x, y), (y, x)):
             over = np.where(large > small, value, 0.0)
-            values += [over, *(np.where(large > 0.0, one**self.a * large ** (1.0 - self.a), 0.0) for one in (over, small))]
+            values += [
+                over,
+                *(np.where(large > 0.0, one**self.a * large ** (1.0 - self.a), 0.0) for one in (over, small)),
+            ]
         return values
 
 

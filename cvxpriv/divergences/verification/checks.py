@@ -5,7 +5,7 @@ from __future__ import annotations
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.divergences.verification import agreement, curve, dcp_form, derivatives, inequalities, limits
 from cvxpriv.divergences.verification.findings import Check, Verification, run_checks
-from cvxpriv.divergences.verification.setting import DivergenceSetting
+from cvxpriv.divergences.verification.setting import MODERATE, DivergenceSetting, moderate
 
 __all__ = ["CHECKS", "verify_divergence"]
 
@@ -39,7 +39,13 @@ def verify_divergence(
     f: FDivergence, interval: tuple[float, float], solvers: tuple[str, ...] | None, seed: int
 ) -> Verification:
     """Return the verification of a divergence: see `cvxpriv.divergences.verification.verify`."""
-    setting = DivergenceSetting(f, interval, solvers, seed)
+    low, high = moderate(f, interval)
+    setting = DivergenceSetting(f, (low, high), solvers, seed)
     formula = f": f(t) = {f.formula}" if f.formula else ""
-    subject = f"{f.name}{formula}, t = q/p in [{interval[0]:g}, {interval[1]:g}]"
-    return Verification(subject, run_checks(CHECKS, setting))
+    subject = f"{f.name}{formula}, t = q/p in [{low:g}, {high:g}]"
+    notes = [
+        f"f is larger than {MODERATE:g} {where} t = {new:.6g}: it is checked up to there"
+        for new, old, where in ((low, interval[0], "below"), (high, interval[1], "above"))
+        if new != old
+    ]
+    return Verification(subject, run_checks(CHECKS, setting), (*f.notes, *notes))

@@ -79,10 +79,18 @@ def homogeneous(setting: DivergenceSetting) -> Finding:
     form, pairs = FormAt(setting.f, CELLS), _random_cells(setting)[:3]
     points = [(factor, p, q) for factor in (0.1, 7.0, 100.0) for p, q in pairs]
     once = np.array([form.value(p, q) for _, p, q in points])
-    scaled = np.array([form.value(factor * p, factor * q) / factor for factor, p, q in points])
+    tolerances = TOLERANCE * np.array(
+        [1.0 + abs(one) + (p + q).sum() for one, (_, p, q) in zip(once, points, strict=True)]
+    )
+    scaled = np.array(
+        [
+            form.value(factor * p, factor * q, factor * one, factor * tolerance) / factor
+            for (factor, p, q), one, tolerance in zip(points, once, tolerances, strict=True)
+        ]
+    )
     return judged(
         _distance(scaled, once),
-        TOLERANCE * np.array([1.0 + abs(value) + (p + q).sum() for value, (_, p, q) in zip(once, points, strict=True)]),
+        tolerances,
         lambda k: _cells(points[k][1:]),
         "weights may be passed as W*P and W*Q",
         lambda k: (
@@ -109,10 +117,12 @@ def auxiliary(setting: DivergenceSetting) -> Finding:
 
 def _compared(setting: DivergenceSetting, points: list[Pair], leaf: Literal["parameter", "variable"]) -> Finding:
     forms = {size: FormAt(setting.f, size, leaf) for size in {p.size for p, _ in points}}
-    found = np.array([forms[p.size].value(p, q) for p, q in points])
     true = np.array([float(setting.f.between(p, q)) for p, q in points])
-    size = np.array([_size(setting, p, q) for p, q in points])
-    errors, tolerances = _distance(found, true), TOLERANCE * size
+    tolerances = TOLERANCE * np.array([_size(setting, p, q) for p, q in points])
+    found = np.array(
+        [forms[p.size].value(p, q, *wanted) for (p, q), *wanted in zip(points, true, tolerances, strict=True)]
+    )
+    errors = _distance(found, true)
     hint = "" if (errors <= tolerances).all() else _hint(setting, points, found, true, tolerances)
     return judged(
         errors,

@@ -15,8 +15,8 @@ __all__ = ["first", "numerical_slope", "partials", "second"]
 
 POINTS = 400
 COMPLEX_STEP = 1e-20
-#: Relative step of the extrapolated differences: their error is about the fourth power of it.
-STEP = 1e-3
+#: Relative steps of the extrapolated differences: their error is about the fourth power of one.
+STEPS = (1e-3, 1e-4, 1e-5)
 #: What a derivative may be off, relative: against the complex step, which has no truncation, and against differences.
 EXACT, FIRST, SECOND = 1e-10, 1e-7, 1e-5
 
@@ -46,11 +46,10 @@ def second(setting: DivergenceSetting) -> Finding:
     t = setting.smooth_points(POINTS)
     with np.errstate(all="ignore"):
         given = np.broadcast_to(setting.f.second_derivative(t), t.shape)
-    true = _extrapolated(lambda at: numerical_slope(setting.values, at, setting.f.f)[0], t)
-    size = np.abs(true) + (1.0 + np.abs(setting.values(t))) / t**2
+    true, tolerance = _curvature(setting, t)
     return judged(
         np.abs(given - true),
-        SECOND * size,
+        tolerance,
         lambda k: {"t": float(t[k])},
         "Newton steps and moduli use the second derivative of f itself",
         lambda k: f"fsecond gives {given[k]:.6g} where it is {true[k]:.6g}: Newton steps and moduli would be wrong",
@@ -86,8 +85,7 @@ def _first_partials(setting: DivergenceSetting, t: Array, p: Array) -> Finding:
 
 def _second_partials(setting: DivergenceSetting, t: Array, p: Array, otherwise: Finding) -> Finding:
     """Those of `in_p` and `in_q`, times p / t^2 and p; `otherwise` where none is given."""
-    curvature = _extrapolated(lambda at: numerical_slope(setting.values, at, setting.f.f)[0], t)
-    size = np.abs(curvature) + (1.0 + np.abs(setting.values(t))) / t**2
+    curvature, tolerance = _curvature(setting, t)
     for name, side, scale in (("p", setting.f.in_p, p / t**2), ("q", setting.f.in_q, p)):
         if side is None:
             continue
@@ -95,7 +93,7 @@ def _second_partials(setting: DivergenceSetting, t: Array, p: Array, otherwise: 
             given = side(p, p * t)[1] * scale
         found = judged(
             np.abs(given - curvature),
-            SECOND * size,
+            tolerance,
             lambda k: {"p": float(p[k]), "q": float((p * t)[k])},
             otherwise.meaning,
             f"the second one of in_{name} is wrong: it must be {'t^2 ' if name == 'p' else ''}f''(t)/p at t = q/p",
@@ -111,21 +109,38 @@ def numerical_slope(values: Callable[[Array], Array], t: Array, f: Callable[[Arr
     The complex step where f takes complex numbers and it agrees with differences (that of |t - 1| is 0), else
     differences, extrapolated once.
     """
-    differences = _extrapolated(values, t)
-    size = np.abs(differences) + (1.0 + np.abs(values(t))) / t
+    differences, off = _extrapolated(values, t)
+    size = FIRST * (np.abs(differences) + (1.0 + np.abs(values(t))) / t) + off
     exact = _complex_step(f, t)
-    agrees = np.abs(exact - differences) <= FIRST * size
-    return (
-        np.where(agrees, exact, differences),
-        np.where(agrees, EXACT * (1.0 + np.abs(exact)), FIRST * size),
-    )
+    agrees = np.abs(exact - differences) <= size
+    return np.where(agrees, exact, differences), np.where(agrees, EXACT * (1.0 + np.abs(exact)), size)
 
 
-def _extrapolated(values: Callable[[Array], Array], t: Array) -> Array:
+def _curvature(setting: DivergenceSetting, t: Array) -> tuple[Array, Array]:
+    """f''(t) from values of f alone, and how far it may be off."""
+    curvature, off = _extrapolated(lambda at: numerical_slope(setting.values, at, setting.f.f)[0], t)
+    return curvature, SECOND * (np.abs(curvature) + (1.0 + np.abs(setting.values(t))) / t**2) + off
+
+
+def _extrapolated(values: Callable[[Array], Array], t: Array) -> tuple[Array, Array]:
+    """Differences, extrapolated once, and how far they may be off: of several steps the one that is least off.
+
+    A step that is right for a power is too long for an exponential.
+    """
+
     def central(step: float) -> Array:
         return np.asarray((values(t * (1.0 + step)) - values(t * (1.0 - step))) / (2.0 * step * t))
 
-    return np.asarray((4.0 * central(STEP / 2.0) - central(STEP)) / 3.0)
+    best, least = np.full(t.shape, np.nan), np.full(t.shape, np.inf)
+    noise = ROUNDING * np.abs(values(t)) / t
+    for step in STEPS:
+        half, whole = central(step / 2.0), central(step)
+        # The error of the extrapolation is about the square of the relative correction that it makes.
+        correction = np.abs(half - whole)
+        off = correction * np.minimum(1.0, correction / np.maximum(np.abs(half), np.finfo(float).tiny)) + noise / step
+        better = off < least
+        best, least = np.where(better, (4.0 * half - whole) / 3.0, best), np.where(better, off, least)
+    return best, least
 
 
 def _complex_step(f: Callable[[Array], Array], t: Array) -> Array:

@@ -82,6 +82,9 @@ class Verification:
         What was verified, and where.
     findings : tuple of Finding
         In the order of the checks.
+    about : tuple of str
+        What is known of the subject beforehand: of a divergence that was typed, how its convexity is known, and what
+        its DCP form is made of.
 
     Examples
     --------
@@ -92,6 +95,7 @@ class Verification:
 
     subject: str
     findings: tuple[Finding, ...]
+    about: tuple[str, ...] = ()
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -146,7 +150,15 @@ class Verification:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in (head, *rows)
         ]
-        return "\n".join([self.subject, *lines, *(f"  - {note}" for note in self.notes), self.summary])
+        return "\n".join(
+            [
+                self.subject,
+                *(f"  {note}" for note in self.about),
+                *lines,
+                *(f"  - {note}" for note in self.notes),
+                self.summary,
+            ]
+        )
 
 
 def judged(

@@ -33,6 +33,8 @@ def at_infinity(setting: DivergenceSetting) -> Finding:
 def _limit(values: Array, claimed: float, argument: str, given: bool) -> Finding:
     sign = -1 if argument == "at_zero" else 1
     usable = np.flatnonzero(np.isfinite(values))
+    if usable.size < 2 and np.isposinf(claimed) and np.isposinf(values).any():
+        return Finding(HOLDS, f"the limit is inf: f outgrows doubles before t = {10.0 ** (sign * DECADES[1]):g}", 0.0)
     if usable.size < 2:
         return Finding(FAILS, f"f has no value near the limit: give {argument} and mend f", float("nan"))
     last, earlier = usable[-1], usable[usable.size // 2]

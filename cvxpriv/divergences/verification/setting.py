@@ -11,13 +11,39 @@ from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["DivergenceSetting"]
+__all__ = ["MODERATE", "DivergenceSetting", "moderate"]
 
 GRID = 2001
 FINE = 100_001
 """Steps of 0.014% between 1e-3 and 1e3; they cost f two hundredths of a second."""
 ROUNDING = 64.0 * np.finfo(float).eps
 LARGEST, SPAN = 100.0, 1001.0
+MODERATE, STEEP = 1e100, 1e250
+"""f that grows beyond the first towards an end of the interval is checked up to there: differences and squares of it
+would overflow. It is growth, and no gap, where f has come to the second before it has no value."""
+
+
+def moderate(f: FDivergence, interval: tuple[float, float]) -> tuple[float, float]:
+    """Return the part of an interval around 1 where f is no larger than `MODERATE`; the whole where f has a gap."""
+    ends = []
+    for end in interval:
+        t = np.geomspace(1.0, end, GRID)
+        try:
+            with np.errstate(all="ignore"):
+                size = np.abs(np.asarray(f.f(t.copy()), dtype=float))
+        except (Exception, SystemExit):  # the user's own function: a check tells
+            return interval
+        large = size.shape == t.shape and bool((size > MODERATE).any())
+        first = int(np.argmax(size > MODERATE)) if large else 0
+        known = size[first:][np.isfinite(size[first:])] if large else size
+        grows = (
+            large
+            and not np.isnan(size).any()
+            and known.size > 0
+            and (known.max() > STEEP or known.size == size.size - first)
+        )
+        ends.append(float(t[first - 1]) if grows and first > 1 else end)
+    return ends[0], ends[1]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,129 @@
+"""Convexity of typed functions: proved by rules or intervals, refuted at a point, and never claimed without a proof."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from cvxpriv.divergences import FDivergence
+from cvxpriv.divergences.breakpoints import branches_of, roots_of
+from cvxpriv.divergences.convexity import adjoint, bends, convexity_of, second_derivative
+from cvxpriv.divergences.intervals import INTERVALS, Interval
+from cvxpriv.divergences.jets import MANY_DIGITS, jet, value_at
+from cvxpriv.divergences.leading import settled_near_zero
+from cvxpriv.divergences.parsing import line_of
+from cvxpriv.divergences.spellings import spellings
+from cvxpriv.errors import ModelError
+
+from .divergence_corpus import CORPUS, TANGENTS
+from .divergence_traps import hidden_dips
+
+SOME = list(CORPUS.values())[::4]
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_a_dip_of_the_curvature_is_never_called_convex_and_is_nearly_always_found(seed: int) -> None:
+    missed = 0
+    for trap in hidden_dips(seed, 12):
+        branches = branches_of(line_of(trap.text).f)
+        found = convexity_of(branches)
+        assert found.verdict != "proved", trap
+        missed += found.verdict != "refuted"
+        if found.verdict == "refuted":
+            tree = branches.trees[sum(float(t) < found.t for t in branches.at)]
+            assert second_derivative(tree, found.t) < 0, trap
+    assert missed <= 1  # one in a hundred is narrower than the intervals that are looked at
+
+
+def test_a_bump_of_width_one_thousandth_is_refused_where_it_stands() -> None:
+    with pytest.raises(ModelError, match=r"is not convex: f''\(19.99\d*\) = -\d+"):
+        FDivergence.parse("(t-1)**2 - 0.01*exp(-((t-20)/0.001)**2)")
+
+
+@pytest.mark.parametrize("text", [*TANGENTS.values(), "exp(t-1) - t", "t**4 + 1/t - 2"])
+def test_what_intervals_prove_or_leave_open_is_convex_at_many_points(text: str) -> None:
+    branches = branches_of(line_of(text).f)
+    found = convexity_of(branches)
+    assert found.verdict in ("proved", "not refuted")
+    assert found.cells > 0
+    for t in np.geomspace(1e-5, 1e2, 43):
+        assert second_derivative(branches.trees[0], float(t)) >= 0
+
+
+@pytest.mark.parametrize("text", ["(t**2-1)*log(t)", "(t-1)**2*exp((t-1)**2/t)", "(1-t)**2 - 0.1*(1-t)**2/(t+1)"])
+def test_intervals_prove_over_the_whole_half_line_with_its_ends(text: str) -> None:
+    f = FDivergence.parse(text)
+    assert (f.convexity, f.expression) == ("proved", None)
+    assert "interval arithmetic" in f.notes[0]
+
+
+def test_what_is_not_proved_says_what_was_tried() -> None:
+    f = FDivergence.parse("1/log(t+1) - 1/log(2)")
+    assert f.convexity == "not refuted"
+    assert "none is known to hold a point where" in f.notes[0]
+
+
+@pytest.mark.parametrize("text", SOME)
+def test_the_second_derivative_lies_in_its_interval(text: str) -> None:
+    f, random = line_of(text).f, np.random.default_rng(1)
+    low = np.exp(random.uniform(-5.0, 3.0, 20))
+    high = low * (1.0 + 10.0 ** random.uniform(-6.0, 0.0, 20))
+    with np.errstate(all="ignore"):
+        found = jet(f, Interval(low, high), INTERVALS)
+    for k in range(20):
+        t = mpmath.mpf(low[k]) + (mpmath.mpf(high[k]) - low[k]) * mpmath.mpf("0.37")
+        for order, one in enumerate(jet(f, t, MANY_DIGITS)):
+            if isinstance(found[order], Interval):
+                least, most = (np.broadcast_to(side, (20,))[k] for side in (found[order].low, found[order].high))
+                assert least <= one <= most, (text, order, t)
+
+
+@pytest.mark.parametrize("text", SOME)
+def test_the_adjoint_and_every_spelling_are_the_same_function(text: str) -> None:
+    f = line_of(text).f
+    for t in (mpmath.mpf("0.37"), mpmath.mpf("2.9")):
+        with mpmath.workdps(40):
+            true = value_at(f, t)
+            assert abs(value_at(adjoint(f), 1 / t) - true / t) < mpmath.mpf(10) ** -35 * (1 + abs(true))
+            assert all(abs(value_at(one, t) - true) < mpmath.mpf(10) ** -35 * (1 + abs(true)) for one in spellings(f))
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("abs(t-1)", [1.0]),
+        ("min(abs(t-1), 0.5)**2 + pos(abs(t-1)-0.5)", [0.5, 1.0, 1.5]),
+        ("pos(-log(t)-3)", [np.exp(-3.0)]),
+        ("pos(t**2-400)", [20.0]),
+        ("max(t, 1/t, 3)", [1.0 / 3.0, 1.0, 3.0]),
+        ("pos(exp(t) - e**3)", [3.0]),
+        ("t*log(t)", []),
+    ],
+)
+def test_breakpoints_are_found_whatever_stands_in_the_branches(text: str, places: list[float]) -> None:
+    branches = branches_of(line_of(text).f)
+    assert branches.complete
+    assert list(map(float, branches.at)) == pytest.approx(places, rel=1e-14)
+    for low, high, tree in zip([0.0, *places], [*places, np.inf], branches.trees, strict=True):
+        t = (low + high) / 2.0 if np.isfinite(high) else 2.0 * low + 1.0
+        assert value_at(tree, t) == value_at(line_of(text).f, t)
+
+
+def test_a_double_root_is_no_change_of_sign_but_is_seen() -> None:
+    roots = roots_of(line_of("t**2 - 4*t + 4").f)
+    assert (roots.at, roots.complete) == ((), False)
+    assert min(abs(t - 2.0) for t in roots.touching) < 1e-6
+
+
+def test_an_interval_on_which_f_is_straight_is_told_from_one_on_which_it_bends() -> None:
+    assert bends(branches_of(line_of("pos(1-t)**2").f)) == (True, False)
+    assert FDivergence.parse("abs(t-1)/2 + (t-1)**4").strictly_convex
+    assert not FDivergence.parse("pos(1-t)**2").strictly_convex
+
+
+def test_the_leading_term_decides_near_zero() -> None:
+    end = settled_near_zero(line_of("t*log(t) - 5*t**1.5").f)  # f'' = 1/t - 15/(4 sqrt t) > 0 below (4/15)^2
+    assert 0.01 <= end <= (4.0 / 15.0) ** 2
+    assert settled_near_zero(line_of("t**1.5 - t*log(t)").f) == 0.0
+    assert settled_near_zero(line_of("exp(t)").f) == 0.0
