@@ -7,7 +7,7 @@ import pytest
 from cvxpriv_models.inference_service import convergence, thresholds
 from cvxpriv_models.inference_service.problem import Problem
 
-from cvxpriv.divergences import divergence
+from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.models import InferenceAsService
 
 from .service_cases import PAPER, g10
@@ -91,3 +91,28 @@ def test_the_moduli_need_a_penalty_above_the_printed_assumption() -> None:
     assert not constants.convergent
     assert convergence.moduli(problem, constants.c, constants.rho_needed).convergent
     assert not convergence.moduli(problem, 0.5 * constants.l_g, 1e12).convergent
+
+
+SQUARES = ("(t-1)**2", "pos(t-1)**2 + pos(1-t)**2", "max(t-1, 1-t)**2", "abs(t-1)**2", "t**2 - 2*t + 1")
+
+
+def test_every_spelling_of_one_function_has_one_threshold() -> None:
+    problem = g10("neyman")
+    known = thresholds.critical_beta(problem)
+    for text in SQUARES:
+        found = thresholds.critical_beta(g10(FDivergence.parse(text)))
+        assert (found.local, found.searched) == pytest.approx((known.local, known.searched), rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["min(abs(t-1), 0.5)**2 + pos(abs(t-1)-0.5)", "abs(t-1)**1.5"])
+def test_what_bends_at_1_without_a_second_derivative_around_it_has_a_finite_threshold(text: str) -> None:
+    f = FDivergence.parse(text)
+    found = thresholds.critical_beta(g10(f))
+    assert 0.0 <= found.local <= found.searched < 1.0
+    assert found.sharp
+    above = InferenceAsService(g10(f).table, 1.05 * found.searched, f).solve(starts=2, max_iter=20)
+    assert above.objective <= 1e-9
+
+
+def test_where_the_second_derivative_at_1_is_infinite_small_departures_never_pay() -> None:
+    assert thresholds.local_threshold(1.0, FDivergence.parse("abs(t-1)**1.5")) == 0.0

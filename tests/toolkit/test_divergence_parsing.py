@@ -225,7 +225,7 @@ def test_what_cannot_be_read_is_refused_at_its_part(text: str, message: str) -> 
         line_of(text)
 
 
-def test_the_modulus_of_what_may_not_be_real_for_all_sympy_knows_has_a_derivative() -> None:
+def test_the_modulus_of_a_root_has_a_derivative() -> None:
     f = FDivergence.parse("abs(sqrt(t**2-t+1)) - 1")
     assert f.derivative(np.array([2.0])) == pytest.approx(1.5 / np.sqrt(3.0))
 

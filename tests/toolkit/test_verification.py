@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -211,6 +212,15 @@ def test_an_f_that_outgrows_doubles_is_checked_up_to_there_and_it_is_said() -> N
     assert found.passed, str(found)
     assert "t = q/p in [0.001, 229.615]" in found.subject  # log 1e100 = 230, less a step of the grid
     assert found.about == ("f is larger than 1e+100 above t = 229.615: it is checked up to there",)
+
+
+def test_the_example_of_the_documentation_passes() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "divergences.md").read_text(encoding="utf-8")
+    section = text[text.index("## Your own, as an object") :]
+    code = section[section.index("```python") + 9 :]
+    names: dict[str, object] = {"cpv": cpv}
+    exec(code[: code.index("```")], names)
+    assert failures(names["f"]) == {}
 
 
 def test_kl_div_equals_rel_entr_on_distributions_and_is_caught_all_the_same() -> None:
