@@ -19,7 +19,7 @@ from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.starts import initial_state, random_starts
 
 from benchmarks.funnel import least_seconds
-from benchmarks.service_scaling import scaling
+from benchmarks.inference_scaling import scaling
 from cvxpriv.certify import case_of_block, crosscheck
 from cvxpriv.errors import CvxprivError
 from cvxpriv.models import InferenceAsService
@@ -117,7 +117,7 @@ def certified() -> None:
     rows = []
     for divergence, by_beta in CERTIFIED.items():
         for beta, (bound, best) in by_beta.items():
-            solved = InferenceAsService(g10(), beta, divergence, SIZE_U).solve(starts=20, seed=0)
+            solved = InferenceAsService(g10(), beta, divergence=divergence, size_u=SIZE_U).solve(starts=20, seed=0)
             found = solved.objective
             kkt = solved.kkt.largest
             origin = str(solved.starts.at[solved.start, "origin"])
@@ -182,7 +182,9 @@ def checked() -> None:
 def _checked_run(divergence: str, floor: float) -> list[object]:
     begun = time.perf_counter()
     try:
-        solved = InferenceAsService(g10(), 0.3, divergence, SIZE_U, floor).solve(engine="checked")
+        solved = InferenceAsService(g10(), 0.3, divergence=divergence, size_u=SIZE_U, floor=floor).solve(
+            engine="checked"
+        )
     except CvxprivError as error:
         return [0, 0, np.nan, time.perf_counter() - begun, f"{type(error).__name__}: {error}"]
     history = solved.history
@@ -194,10 +196,10 @@ def local_optima() -> None:
     """How often each algorithm's start ends at the best value: 12 random starts, beta = .3, floor 0."""
     rows = []
     for divergence in PAPER:
-        service = InferenceAsService(g10(), 0.3, divergence, SIZE_U)
+        inference = InferenceAsService(g10(), 0.3, divergence=divergence, size_u=SIZE_U)
         for name, inner in (("joint", 1), ("admm", 1)):
-            init = random_starts(service.problem, 12, 0)
-            solved = service.solve(name, init=init, inner=inner, max_iter=300)
+            init = random_starts(inference.problem, 12, 0)
+            solved = inference.solve(method=name, init=init, inner=inner, max_iter=300)
             found = solved.starts["objective"]
             label = "joint steps" if name == "joint" else "single sweeps"
             rows.append([divergence, label, found.max(), found.median(), found.min()])

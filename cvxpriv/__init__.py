@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from cvxpriv.reports.pictures import save_figure as save_figure
     from cvxpriv.runs.saved import load as load
+    from cvxpriv.runs.verification import verify as verify
     from cvxpriv.schedules.history import History as History
     from cvxpriv.schedules.running import run as run
     from cvxpriv.schedules.steps import (
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
     )
     from cvxpriv.schedules.stopping import Below as Below
     from cvxpriv.tables.joint import Alphabet as Alphabet, JointTable as JointTable
-    from cvxpriv.verification import verify as verify
 
 #: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
 _HOMES = {
@@ -120,7 +120,7 @@ _HOMES = {
     "schedules.steps": ("Context", "Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),
     "schedules.stopping": ("Below",),
     "tables.joint": ("Alphabet", "JointTable"),
-    "verification": ("verify",),
+    "runs.verification": ("verify",),
 }
 #: Rooms that are reached as they are, such as `cvxpriv.constraints.floor`.
 _ROOMS = ("constraints", "datasets", "models", "penalties")

@@ -34,15 +34,15 @@ def table() -> cpv.JointTable:
 
 def design(f: cpv.FDivergence, beta: float) -> None:
     """Print the mechanism that f leads to, and what every solver says of its blocks."""
-    service = InferenceAsService(table(), beta=beta, divergence=f)
-    run = service.solve(starts=5, seed=0)
-    everything = service.problem.accuracy(np.eye(6))
+    inference = InferenceAsService(table(), beta=beta, divergence=f)
+    run = inference.solve(starts=5, seed=0)
+    everything = inference.problem.accuracy(np.eye(6))
     print(f"beta = {beta}: U tells {run.accuracy:.4f} nats of the {everything:.4f} that Y tells about S,")
     print(f"at a leakage of {run.leakage:.4f}; KKT residual {run.kkt.largest:.0e}")
     used = np.flatnonzero(run.mechanism.max(axis=0) > 1e-6)
     print(f"P(U|Y) on the {used.size} symbols that are sent:")
     print(np.array2string(run.mechanism[:, used], precision=3, suppress_small=True))
-    threshold = service.beta_critical()
+    threshold = inference.beta_critical()
     print(f"from beta = {threshold.searched:.3f} on, saying nothing is best")
     print("\nThe blocks at this answer, by solver:")
     for name, verdict in run.certify(SOLVERS).verdicts.items():

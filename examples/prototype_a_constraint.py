@@ -40,9 +40,9 @@ def no_stigma(factor: float) -> Constraint:
     return constraint
 
 
-def worst_rise(service: InferenceAsService, mechanism: np.ndarray) -> float:
+def worst_rise(inference: InferenceAsService, mechanism: np.ndarray) -> float:
     """The largest P(rarest | u) / P(rarest) among symbols that are sent, straight from Bayes' rule."""
-    joint = service.problem.table.probabilities @ mechanism
+    joint = inference.problem.table.probabilities @ mechanism
     sent = joint.sum(axis=0) > 1e-6
     return float((joint[RAREST, sent] / joint[:, sent].sum(axis=0)).max() / joint[RAREST].sum())
 
@@ -58,12 +58,12 @@ def main() -> None:
     capped = private.constrain("no busy symbol", lambda mechanism, known: known.prior @ mechanism <= 0.3)
 
     print(f"{'constraints':<42} I(S;U)   leakage   F        worst rise of the rarest disease")
-    for service in (free, fair, private, capped):
-        run = service.solve(starts=3, seed=0)
-        names = " + ".join(name for name, _ in service.constraints) or "none"
+    for inference in (free, fair, private, capped):
+        run = inference.solve(starts=3, seed=0)
+        names = " + ".join(name for name, _ in inference.constraints) or "none"
         print(
             f"{names:<42} {run.accuracy:.4f}   {run.leakage:.4f}    {run.objective:.4f}   "
-            f"{worst_rise(service, run.mechanism):.3f}"
+            f"{worst_rise(inference, run.mechanism):.3f}"
         )
 
     print("\nThe last one's joint block, by every solver:")

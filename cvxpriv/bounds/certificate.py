@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.bounds.check_certificate import KIND, SCHEMA, SHORT, VERSION, check, table_hash
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.files import PathLike, read_text, write_text
 
 __all__ = ["Certificate", "Checked"]
 
@@ -110,12 +111,12 @@ class Certificate:
             document["groups"] = list(self.groups)
         return document
 
-    def save(self, path: str | Path) -> None:
-        """Write the certificate as JSON."""
-        Path(path).write_text(json.dumps(self.document(), indent=1) + "\n", encoding="utf-8")
+    def save(self, path: PathLike) -> Path:
+        """Write the certificate as JSON, whole or not at all."""
+        return write_text(path, json.dumps(self.document(), indent=1) + "\n")
 
     @classmethod
-    def load(cls, path: str | Path) -> Certificate:
+    def load(cls, path: PathLike) -> Certificate:
         """Read a certificate; it is not checked yet.
 
         Raises
@@ -124,7 +125,22 @@ class Certificate:
             The file is no certificate of this version.
         """
         try:
-            held = json.loads(Path(path).read_text(encoding="utf-8"))
+            return cls.of_document(json.loads(read_text(path)), str(path))
+        except ValueError as problem:
+            if isinstance(problem, DataError):
+                raise
+            raise DataError(f"{path} is no certificate ({problem}): pass a file that Certificate.save wrote") from None
+
+    @classmethod
+    def of_document(cls, held: Any, path: str = "the document") -> Certificate:
+        """Read what `document` wrote; it is not checked yet.
+
+        Raises
+        ------
+        DataError
+            It is no certificate of this version.
+        """
+        try:
             if (held["schema"], held["version"], held["kind"]) != (SCHEMA, VERSION, KIND):
                 raise DataError(
                     f"{path} has schema {held['schema']!r}, version {held['version']!r}: expected {VERSION}"

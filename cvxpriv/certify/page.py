@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from cvxpriv.certify.verdicts import VERDICTS
+from cvxpriv.certify.verdicts import VERDICTS, Verdict
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import format_cell
 
-__all__ = ["aligned", "page", "plain_text", "worst_first"]
+__all__ = ["Shown", "aligned", "largest_residual", "page", "plain_text", "worst_first"]
 
 _AS_WRITTEN = ("primal", "natural", "stationarity", "displacement")
 _OF_THE_CONES = ("cone", "dual", "dual_cone", "complementarity", "duality_gap")
@@ -39,6 +39,10 @@ class Shown(Protocol):
     @property
     def skipped(self) -> Mapping[str, Mapping[str, str]]:
         """Solvers that were not asked, and why, by case."""
+
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """The worst verdict of each solver."""
 
     @property
     def worst_offender(self) -> str:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from cvxpriv import models
-from cvxpriv.certify.page import largest_residual, worst_first
 from cvxpriv.cli.options import NAMES, output_options
-from cvxpriv.cli.outputs import Outputs, require_writable
-from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
+from cvxpriv.cli.outputs import require_writable
+from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup, crosscheck_of
 from cvxpriv.cli.terminal import Terminal, solvers_silent
 from cvxpriv.errors import Disagreement, ModelError, suggest
-from cvxpriv.reports.layout import number, paragraph, residual, table
 
 if TYPE_CHECKING:
     from cvxpriv.certify.cases import Case, Target
-    from cvxpriv.certify.check import CrossCheck
 
-__all__ = ["crosscheck", "crosscheck_document", "crosscheck_text", "unsound"]
+__all__ = ["crosscheck"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_REFUSED = ("WRONG", "failed")
 
 
 class Crosschecks(PluginGroup):
@@ -67,6 +62,7 @@ def check_options(command: Command) -> Command:
 @click.group(
     cls=Crosschecks,
     plugins=CROSSCHECKS,
+    making=crosscheck_of,
     invoke_without_command=True,
     subcommand_metavar="[MODEL | FILE.py[:FUNCTION]] [ARGS]...",
     short_help="Solve a problem, or every block of a model, by every solver, and judge the answers.",
@@ -115,7 +111,7 @@ def problem_command(place: str) -> click.Command:
 
         builder = builder_named(place)
         named = place if ":" in place else f"{place}:{builder.name}"
-        note = "" if named == place else f"Checked {named}, as no function was named"
+        note = [] if named == place else [f"Checked {named}, as no function was named"]
         _check(terminal, f"crosscheck {named}", builder, note, **options)
 
     return check_problem
@@ -132,7 +128,7 @@ def _check(
     terminal: Terminal,
     command: str,
     target: Target,
-    note: str = "",
+    note: Sequence[str] = (),
     *,
     solvers: tuple[str, ...] | None,
     tolerance: float | None,
@@ -142,66 +138,14 @@ def _check(
 ) -> None:
     """Cross-check, show, write, and raise where a verdict is WRONG or failed."""
     from cvxpriv.certify import crosscheck as cross_check
+    from cvxpriv.certify.sections import crosscheck_facts, refused
+    from cvxpriv.cli.finish import write
 
     folder = None if out is None else require_writable(out)
     with terminal.phase("cross-checking"), solvers_silent():
         check = cross_check(target, solvers, tolerance=tolerance, isolate=isolate, time_limit=time_limit)
-    outputs = Outputs(folder or Path())
-    if folder is not None:
-        outputs.contents["crosscheck.csv"] = check.table.to_csv(index=False, lineterminator="\n")
-        outputs.contents["crosscheck.html"] = check.to_html
-    files = outputs.write()
-    terminal.result({"command": command, **crosscheck_document(check), "files": files})
-    if note:
-        terminal.say(note)
-    terminal.say(crosscheck_text(check))
-    for case, why in check.references.items():
-        terminal.say(paragraph(f"reference of {case}: {why}", indent="  ", hanging="    "))
-    for file in files:
-        terminal.say(f"Written to {file}")
-    if bad := unsound(check):
+    files = {"crosscheck.html": check.to_html}
+    facts = crosscheck_facts(check, f"Cross-check: {command.removeprefix('crosscheck ')}", messages=note, files=files)
+    write(terminal, facts, folder, command)
+    if bad := refused(check):
         raise Disagreement(f"{len(bad)} of {len(check.table)} answers are refused: {'; '.join(bad)}")
-
-
-def unsound(check: CrossCheck) -> list[str]:
-    """Return what a cross-check refuses: one sentence for each verdict that is WRONG or failed."""
-    bad = [row for row in _records(check) if row["verdict"] in _REFUSED]
-    return [f"{row['solver']} on {row['case']}: {row['verdict']}, {row['reason']}" for row in bad]
-
-
-def crosscheck_text(check: CrossCheck) -> str:
-    """Return the table for people: verdicts first, then why those that do not agree do not."""
-    rows = _records(check)
-    body = [
-        [
-            str(row["verdict"]),
-            str(row["case"]),
-            str(row["solver"]),
-            residual(row["gap"]),
-            residual(largest_residual(row)),
-            residual(row["natural"]),
-            number(row["seconds"] * 1e3, 2),
-        ]
-        for row in rows
-    ]
-    head = ["verdict", "block", "solver", "gap", "residual", "natural", "ms"]
-    why = [
-        paragraph(f"{row['solver']} on {row['case']}: {row['reason']}", indent="  - ", hanging="    ")
-        for row in rows
-        if row["verdict"] != "agrees"
-    ]
-    return "\n".join([table(head, body, "lllrrrr"), *why])
-
-
-def crosscheck_document(check: CrossCheck) -> dict[str, object]:
-    """Return the cross-check as JSON holds it."""
-    return {
-        "verdicts": {solver: verdict.verdict for solver, verdict in check.verdicts.items()},
-        "worst_offender": check.worst_offender,
-        "references": check.references,
-        "answers": check.table.astype(object).to_dict(orient="records"),
-    }
-
-
-def _records(check: CrossCheck) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in worst_first(check.table).to_dict("records")]

@@ -1,18 +1,77 @@
-"""How a command ends that made something: its files, its text, its exit."""
+"""How a command ends that found something: its files, its text or JSON, its exit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 import click
+import pandas as pd
 
 from cvxpriv.certify.check import CrossCheck
-from cvxpriv.cli.crosscheck import crosscheck_document
 from cvxpriv.cli.outputs import Outputs
 from cvxpriv.cli.terminal import Terminal
+from cvxpriv.errors import NotConverged
+from cvxpriv.reports.document import document_of
+from cvxpriv.reports.facts import Facts
+from cvxpriv.reports.layout import paragraph
+from cvxpriv.reports.page import render
+from cvxpriv.reports.text import text_of
 
-__all__ = ["conclude"]
+__all__ = ["conclude", "finish", "write"]
+
+
+def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, report: bool) -> None:
+    """Write the files of facts, show them, and end as their work ended.
+
+    Parameters
+    ----------
+    terminal : Terminal
+    facts : Facts
+    folder : path
+    command : str
+        What made them.
+    report : bool
+        Whether to write the page and the pictures.
+
+    Raises
+    ------
+    NotConverged
+        After the files are written.
+    click.Abort
+        The work was interrupted; the files hold what there was.
+    """
+    write(terminal, facts, folder, command, report)
+    if facts.interrupted:
+        terminal.warn(f"interrupted: {folder}/ holds what was ready")
+        raise click.Abort
+    if facts.unmet:
+        raise NotConverged(facts.unmet)
+
+
+def write(terminal: Terminal, facts: Facts, folder: Path | None, command: str, report: bool = False) -> None:
+    """Write the files of facts into a folder, if there is one, and show the facts.
+
+    Everything is made ready before the first file is written.
+    """
+    outputs = Outputs(folder or Path())
+    if folder is not None:
+        if report:
+            outputs.contents["report.html"] = render(facts)
+            outputs.contents |= {one.file: one.image("png") for one in facts.pictures if one.file}
+        outputs.contents |= {f"{name}.csv": _csv(frame) for name, frame in facts.tables.items()}
+        outputs.contents |= facts.files
+    files = outputs.write()
+    terminal.result(document_of(facts, command, files))
+    terminal.say(text_of(facts))
+    if files:
+        names = f"Written to {folder}/: {', '.join(file.name for file in files)}"
+        terminal.say("\n" + paragraph(names, indent="", hanging="  "))
+
+
+def _csv(frame: pd.DataFrame) -> str:
+    return frame.to_csv(index=False, lineterminator="\n")
 
 
 class Found(Protocol):
@@ -42,7 +101,7 @@ def conclude(terminal: Terminal, found: Found, outputs: Outputs, command: str) -
         The work was interrupted; the files hold what there was.
     """
     files, folder = outputs.write(), outputs.folder
-    check = None if found.check is None else crosscheck_document(found.check)
+    check = None if found.check is None else _crosscheck_document(found.check)
     terminal.result({"command": command, **found.document(), "crosscheck": check, "files": files})
     terminal.say(found.text())
     terminal.say(f"\nWritten to {folder}/: {', '.join(file.name for file in files)}")
@@ -50,3 +109,13 @@ def conclude(terminal: Terminal, found: Found, outputs: Outputs, command: str) -
         terminal.warn(f"interrupted: {folder}/ holds what was ready")
         raise click.Abort
     found.raise_if_not_converged()
+
+
+def _crosscheck_document(check: CrossCheck) -> dict[str, object]:
+    """Return the cross-check as JSON holds it."""
+    return {
+        "verdicts": {solver: verdict.verdict for solver, verdict in check.verdicts.items()},
+        "worst_offender": check.worst_offender,
+        "references": check.references,
+        "answers": check.table.astype(object).to_dict(orient="records"),
+    }

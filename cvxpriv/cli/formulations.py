@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cvxpriv.cli.divergences import METAVAR, divergence_or_text
-from cvxpriv.cli.options import NAMES, output_options
+from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal, solvers_silent
 from cvxpriv.reports.layout import number, paragraph, residual, table
 
@@ -18,7 +17,7 @@ __all__ = ["formulations"]
 
 
 @click.command(short_help="Compare equivalent ways of writing a divergence.")
-@click.argument("divergence", metavar=METAVAR)
+@click.argument("divergence", metavar=DIVERGENCE)
 @click.option("--size", type=int, default=6, show_default=True, help="Points of each distribution, 3 to 100.")
 @click.option("--solvers", type=NAMES, help="Who solves.  [default: every installed solver]")
 @click.option("--tolerance", type=float, help="What every solver is asked for.  [default: each solver's own]")
@@ -37,6 +36,7 @@ def formulations(
     residuals and by their distance to a re-solve at tight tolerances.
     """
     from cvxpriv.divergences.formulations import PROBLEM, formulations as compare
+    from cvxpriv.divergences.places import divergence_or_text
 
     target = divergence_or_text(divergence)
     with terminal.phase("comparing"), solvers_silent():

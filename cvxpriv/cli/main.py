@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,15 +12,18 @@ from typing import Any
 
 import click
 
+from cvxpriv.cli.certify import certify
 from cvxpriv.cli.crosscheck import crosscheck
+from cvxpriv.cli.demo import demo
 from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, UNEXPECTED, exit_code
 from cvxpriv.cli.formulations import formulations
 from cvxpriv.cli.options import output_options
-from cvxpriv.cli.plugins import COMMANDS, PluginGroup
+from cvxpriv.cli.plugins import COMMANDS, PluginGroup, design
 from cvxpriv.cli.release import release
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.cli.verify import verify
 from cvxpriv.errors import CvxprivError
+from cvxpriv.reports.document import error_document
 
 __all__ = ["main"]
 
@@ -39,7 +43,9 @@ class Toolkit(PluginGroup):
         command = partial(super().main, args, prog_name, complete_var, standalone_mode=False, **extra)
         if not standalone_mode:
             return command()
-        terminal = Terminal(debug=os.environ.get("CVXPRIV_DEBUG", "0") not in ("", "0"))
+        # A word that the parser refuses may stand before --json.
+        json = "--json" in (sys.argv[1:] if args is None else args)
+        terminal = Terminal(json=json, debug=os.environ.get("CVXPRIV_DEBUG", "0") not in ("", "0"))
         with warnings.catch_warnings():
             _show_warnings(terminal)
             code = _run(partial(command, obj=terminal), terminal)
@@ -52,21 +58,25 @@ def _run(command: Callable[[], Any], terminal: Terminal) -> int:
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return BAD_INPUT
-    except click.exceptions.Abort:
-        terminal.error("interrupted by the keyboard")
-        return INTERRUPTED
+    except click.exceptions.Abort as error:
+        return _failed(terminal, error, INTERRUPTED, "interrupted by the keyboard")
     except click.ClickException as error:
-        terminal.error(_usage(error))
-        return BAD_INPUT
+        return _failed(terminal, error, BAD_INPUT, _usage(error))
     except CvxprivError as error:
         _trace(terminal)
-        terminal.error(str(error))
-        return exit_code(error)
+        return _failed(terminal, error, exit_code(error), str(error))
     except Exception as error:
         _trace(terminal)
-        terminal.error(f"unexpected {type(error).__name__}: {error} (a bug: --debug shows where)")
-        return UNEXPECTED
+        text = f"unexpected {type(error).__name__}: {error} (a bug: --debug shows where)"
+        return _failed(terminal, error, UNEXPECTED, text)
     return result if isinstance(result, int) else DONE
+
+
+def _failed(terminal: Terminal, error: Exception, code: int, text: str) -> int:
+    """Say what went wrong, as a line and, where JSON is asked for and there is none yet, as a document."""
+    terminal.error(text)
+    terminal.result(error_document(error, code, text))
+    return code
 
 
 def _usage(error: click.ClickException) -> str:
@@ -94,6 +104,7 @@ def _show_warnings(terminal: Terminal) -> None:
 @click.group(
     cls=Toolkit,
     plugins=COMMANDS,
+    making=design,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done; 1 a check of verify fails, or a bug; 2 bad input; 3 not converged, solver "
@@ -108,6 +119,8 @@ def main() -> None:
     """
 
 
+main.add_command(demo)
+main.add_command(certify)
 main.add_command(release)
 main.add_command(crosscheck)
 main.add_command(formulations)

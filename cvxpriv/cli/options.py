@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -14,14 +14,15 @@ import click
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.errors import DataError
+from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable
 
 __all__ = [
     "CHAIN",
+    "DIVERGENCE",
     "NAMES",
-    "PRIVATE_PUBLIC",
-    "Sides",
     "TableOptions",
+    "crosscheck_option",
     "field_option",
     "output_options",
     "packed",
@@ -66,6 +67,8 @@ class Chain(Names):
         return names[0] if len(names) == 1 else names
 
 
+DIVERGENCE = "NAME | FORMULA | FILE.py:NAME"
+"""How a divergence is named: see `cvxpriv.divergences.places`."""
 NAMES = Names()
 CHAIN = Chain()
 
@@ -86,6 +89,18 @@ def output_options(command: Command) -> Command:
         option = click.option(name, is_flag=True, is_eager=True, expose_value=False, callback=remember, help=text)
         command = option(command)
     return command
+
+
+def crosscheck_option(usual: str) -> Callable[[Command], Command]:
+    """Return ``--crosscheck/--no-crosscheck``, None where neither is given.
+
+    Parameters
+    ----------
+    usual : str
+        What None stands for.
+    """
+    text = f"Solve every block again by every solver, and judge the answers.  [default: {usual}]"
+    return click.option("--crosscheck/--no-crosscheck", default=None, help=text)
 
 
 def packed(
@@ -112,34 +127,6 @@ def field_option(kind: type[Any], flag: str, text: str, **settings: Any) -> Call
     """Return the option of a dataclass's field; its default is the field's, which the help shows unless it is None."""
     default = getattr(kind, flag.removeprefix("--").replace("-", "_"), None)
     return click.option(flag, help=text, **{"default": default, "show_default": default is not None, **settings})
-
-
-@dataclass(frozen=True)
-class Sides:
-    """How a command calls the two sides of its table, and what it takes of the embedded ones.
-
-    Attributes
-    ----------
-    private, public : str
-        The flags.
-    help : pair of str
-        Their texts.
-    embedded : mapping of str to pair of tuples of str
-        The columns of either side where none are named, by the embedded table's name.
-    """
-
-    private: str
-    public: str
-    help: tuple[str, str]
-    embedded: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
-
-
-PRIVATE_PUBLIC = Sides(
-    "--private",
-    "--public",
-    ("Columns of S, what is to be hidden: age,income.", "Columns of X, what Y is to tell of."),
-    {name: (source.private, source.public) for name, source in SOURCES.items()},
-)
 
 
 @dataclass(frozen=True)
@@ -171,7 +158,7 @@ class TableOptions:
             raise DataError(self._as_typed(str(error))) from error
 
     def _read(self, source: str) -> JointTable:
-        for flag, columns in ((self.sides.private, self.private), (self.sides.public, self.public)):
+        for flag, columns in ((self.sides.private.flag, self.private), (self.sides.public.flag, self.public)):
             if not columns:
                 raise DataError(f"{flag} names no column of {source}: name at least one, such as {flag} age,sex")
         return JointTable.from_csv(
@@ -190,7 +177,7 @@ class TableOptions:
     def _embedded(self, source: str) -> JointTable:
         if self.count:
             raise DataError(f"--count={self.count!r}: {source} is an embedded table, which counts itself: leave it out")
-        private, public = self.sides.embedded[source]
+        private, public = (side.embedded[source] for side in (self.sides.private, self.sides.public))
         smoothing = PAPER_SMOOTHING if self.smoothing is None else self.smoothing
         return JointTable.from_frame(
             load_table(source),
@@ -205,7 +192,7 @@ class TableOptions:
 
     def _as_typed(self, message: str) -> str:
         """Return a message about the arguments of `JointTable` in the command line's words."""
-        private, public = self.sides.private, self.sides.public
+        private, public = self.sides.private.flag, self.sides.public.flag
         spoken = {
             "private=": f"{private}=",
             "public=": f"{public}=",
@@ -233,8 +220,8 @@ def title_of(source: str) -> str:
 def table_options(sides: Sides) -> Callable[[Command], Command]:
     """Give a command the options that say how a table is read; it gets them as one `TableOptions`, ``columns``."""
     options = [
-        click.option(sides.private, "private", type=NAMES, default=(), help=sides.help[0]),
-        click.option(sides.public, "public", type=NAMES, default=(), help=sides.help[1]),
+        click.option(sides.private.flag, "private", type=NAMES, default=(), help=sides.private.help),
+        click.option(sides.public.flag, "public", type=NAMES, default=(), help=sides.public.help),
         click.option("--count", metavar="COLUMN", help="Column with the number of records; none: one a row."),
         click.option(
             "--smoothing", type=float, metavar="NUMBER", help="Added to each cell.  [default: 0; embedded tables 1e-3]"
@@ -247,7 +234,9 @@ def table_options(sides: Sides) -> Callable[[Command], Command]:
             help="To what smoothing is added.",
         ),
         click.option(
-            "--keep-unseen", is_flag=True, help=f"Keep cells of {sides.public} that do not occur (wants --smoothing)."
+            "--keep-unseen",
+            is_flag=True,
+            help=f"Keep cells of {sides.public.flag} that do not occur (wants --smoothing).",
         ),
         click.option("--allow-overlap", is_flag=True, help="Let a column stand on both sides."),
         click.option("--separator", metavar="TEXT", help="Between cells.  [default: , for .csv; a tab for .tsv]"),

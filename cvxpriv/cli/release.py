@@ -9,12 +9,12 @@ import click
 
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import require_writable
-from cvxpriv.cli.studies import exact_zero
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import RELEASED
 from cvxpriv.reports.files import write_text
+from cvxpriv.reports.formatting import exact_zero
 from cvxpriv.reports.layout import number, paragraph, table
 from cvxpriv.tables.frames import read_table
 

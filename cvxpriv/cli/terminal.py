@@ -25,7 +25,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-__all__ = ["Terminal", "plain_data", "solvers_silent"]
+from cvxpriv.reports.document import SCHEMA_VERSION, plain_data
+
+__all__ = ["Terminal", "solvers_silent"]
 
 Callback = Callable[[str, int, Mapping[str, Any]], "bool | None"]
 
@@ -42,11 +44,14 @@ class Terminal:
         Errors only.
     debug : bool
         Errors with their traceback, and the warnings of other packages.
+    answered : bool
+        Whether the document was written.
     """
 
     json: bool = False
     quiet: bool = False
     debug: bool = False
+    answered: bool = False
 
     @property
     def progress(self) -> bool:
@@ -59,9 +64,11 @@ class Terminal:
             click.echo(text)
 
     def result(self, document: Mapping[str, Any]) -> None:
-        """Write the machine-readable result, if that is what was asked for."""
-        if self.json and not self.quiet:
-            click.echo(json.dumps(plain_data(document), ensure_ascii=False, allow_nan=False))
+        """Write the machine-readable result, if that is what was asked for; the first one is the only one."""
+        if self.json and not self.quiet and not self.answered:
+            self.answered = True
+            whole = {"schema_version": SCHEMA_VERSION, **document}
+            click.echo(json.dumps(plain_data(whole), ensure_ascii=False, allow_nan=False))
 
     def warn(self, text: str) -> None:
         """Write one line of warning to standard error."""
@@ -117,27 +124,6 @@ def solvers_silent() -> Iterator[None]:
         os.dup2(kept, 1)
         os.close(kept)
         os.close(nowhere)
-
-
-def plain_data(value: Any) -> Any:
-    """Return a value as JSON holds it: numpy numbers become plain ones, a number that is not finite becomes None.
-
-    >>> plain_data({"leakage": np.float64(0.5), "bound": float("nan"), "shape": (2, np.int64(3))})
-    {'leakage': 0.5, 'bound': None, 'shape': [2, 3]}
-    """
-    if isinstance(value, Mapping):
-        return {str(name): plain_data(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_data(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return plain_data(value.tolist())
-    if isinstance(value, np.generic):
-        return plain_data(value.item())
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def _one_line(text: str) -> str:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cvxpriv.cli.divergences import METAVAR, divergence_or_text
-from cvxpriv.cli.options import NAMES, output_options
+from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
 from cvxpriv.cli.terminal import Terminal, solvers_silent
 from cvxpriv.errors import ModelError
 from cvxpriv.reports.layout import number, paragraph, table
@@ -25,7 +24,7 @@ REFUTED = 1
     short_help="Check a divergence: convexity, derivatives, limits, DCP form.",
     epilog="Exit codes: 0 when no check fails, 1 when one does, 2 for bad input.",
 )
-@click.argument("divergence", metavar=METAVAR)
+@click.argument("divergence", metavar=DIVERGENCE)
 @click.option(
     "--floor",
     type=float,
@@ -52,7 +51,8 @@ def verify(terminal: Terminal, divergence: str, floor: float, solvers: tuple[str
     fails           with the worst point and the remedy
     not applicable  with what follows from it
     """
-    from cvxpriv.verification import verify as verification_of
+    from cvxpriv.divergences.places import divergence_or_text
+    from cvxpriv.runs.verification import verify as verification_of
 
     if not 0.0 < floor < 1.0:
         raise ModelError(f"--floor={floor:g}: give a number between 0 and 1, such as 0.001")

@@ -39,6 +39,7 @@ def plot_curve(
     entropy_x: float | None = None,
     information: float | None = None,
     bound: pd.DataFrame | None = None,
+    lower: str | None = None,
     chosen: tuple[float, float] | None = None,
     utility: str = "utility",
     leakage: str = "leakage",
@@ -56,6 +57,8 @@ def plot_curve(
         I(S;X), what is leaked when X itself is released: a dotted line.
     bound : DataFrame, optional
         Points of a lower bound, drawn dashed from the origin.
+    lower : str, optional
+        The column of a certified lower bound at each ``rate``: the band between it and the leakage is filled.
     chosen : pair of floats, optional
         Utility and leakage of one mechanism to point out.
     utility, leakage : str
@@ -83,6 +86,11 @@ def plot_curve(
         marker, colour = MARKERS[i % len(MARKERS)], COLOURS[i % len(COLOURS)]
         # The first curve is the one in question: on top, where others follow the same line.
         axes.plot(x, y, marker=marker, color=colour, label=name or None, zorder=3 + (i == 0), clip_on=False)
+        if lower is not None and {lower, "rate"} <= set(frame.columns):
+            held = frame.dropna(subset=[lower, "rate"]).sort_values("rate")
+            across, low = held["rate"], held[lower]
+            axes.fill_between(across, low, held[leakage], color=colour, alpha=0.25, linewidth=0, label="certified band")
+            axes.plot(across, low, color=colour, linestyle="--", linewidth=1.0, label="no mechanism leaks less")
     if bound is not None:
         x, y = _points(bound, utility, leakage, "bound")
         axes.plot([0, *x], [0, *y], linestyle="--", color=GREY, linewidth=1.4, label="lower bound", zorder=2)
@@ -123,6 +131,7 @@ def plot_mechanism(
     outputs: Sequence[str] = (),
     title: str = "",
     symbols: tuple[str, str] = ("X", "Y"),
+    ax: Axes | None = None,
 ) -> Figure:
     """A mechanism P(Y|X) as a heatmap: one row per public symbol, one column per output.
 
@@ -138,6 +147,8 @@ def plot_mechanism(
     title : str
     symbols : pair of str
         How inputs and outputs are called.
+    ax : matplotlib Axes, optional
+        Where to draw; None: a figure of its own.
 
     Returns
     -------
@@ -160,8 +171,9 @@ def plot_mechanism(
     shown = used[np.argsort(centre, kind="stable")]
     values, labels = p[:, shown], [labels[j] for j in shown]
     rows, columns = values.shape
-    figure = blank(min(9.0, 3.4 + 0.42 * columns), min(9.0, 1.7 + 0.3 * rows))
-    axes = figure.add_subplot()
+    axes = blank(min(9.0, 3.4 + 0.42 * columns), min(9.0, 1.7 + 0.3 * rows)).add_subplot() if ax is None else ax
+    figure = axes.get_figure(root=True)
+    assert figure is not None
     picture = axes.imshow(values, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     _name_axes(axes, inputs, labels)
     if values.size <= ANNOTATED:
@@ -257,7 +269,7 @@ def plot_history(
         lower.set_yscale("log")
     upper.set_ylabel(objective)
     lower.set_ylabel(f"{residual} residual" if residual != "kkt" else "KKT residual")
-    lower.set_xlabel("iteration")
+    lower.set_xlabel("pass")
     lower.xaxis.get_major_locator().set_params(integer=True)
     if len(starts) > 1:
         upper.plot([], [], color="#BBBBBB", linewidth=0.9, label=f"{len(starts) - 1} other starts")

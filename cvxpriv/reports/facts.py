@@ -53,6 +53,8 @@ class Fact:
         Whether it is shown as a percentage.
     main : bool
         Whether it is among the few that a reader sees first.
+    aside : bool
+        Whether a terminal leaves it out.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Fact:
     digits: int = DIGITS
     percent: bool = False
     main: bool = False
+    aside: bool = False
 
     @property
     def title(self) -> str:
@@ -235,6 +238,8 @@ class Facts:
     converged : bool, optional
         None where the question has no sense.
     interrupted : bool
+    unmet : str
+        What missed its tolerance, in a sentence; empty where nothing did. A command then exits with 3.
 
     Examples
     --------
@@ -256,6 +261,7 @@ class Facts:
     files: Mapping[str, Callable[[Path], Path]] = field(default_factory=dict)
     converged: bool | None = None
     interrupted: bool = False
+    unmet: str = ""
 
     def __getitem__(self, name: str) -> Fact:
         """Return a fact by name.

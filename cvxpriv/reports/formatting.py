@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 
-__all__ = ["DIGITS", "MISSING", "format_cell", "format_number", "is_number"]
+__all__ = ["DIGITS", "MISSING", "exact_zero", "format_cell", "format_number", "is_number"]
 
 DIGITS = 4
 """Significant digits."""
@@ -13,6 +13,18 @@ MISSING = "–"
 """What stands for a value that is not known."""
 PLAIN = (1e-4, 1e7)
 """Between these sizes a number is written without exponent."""
+
+ROUNDING = 1e-12
+"""Rounding error allowed in sums of a few thousand terms of size at most 1."""
+
+
+def exact_zero(value: float) -> float:
+    """Return 0 for a sum that is only rounding, at most `ROUNDING`.
+
+    >>> exact_zero(3e-17), exact_zero(0.25)
+    (0.0, 0.25)
+    """
+    return 0.0 if abs(value) <= ROUNDING else value
 
 
 def is_number(value: object) -> bool:

@@ -27,12 +27,12 @@ def text_of(facts: Facts) -> str:
     Funnel
       leakage  0.2500 nats  half of it
     """
-    head = [facts.title, *([facts_text(facts.about)] if facts.about else [])]
-    known = ["\n".join(head)] if facts.about else []
-    first = facts_text(facts.facts)
+    about = table([], _broken([[fact.title, _in_brackets(fact)] for fact in facts.about], "  "))
+    first = facts_text([fact for fact in facts.facts if not fact.aside])
+    head = "\n".join([facts.title, about or first])
     parts = [
-        *(known or [f"{facts.title}\n{first}"]),
-        *([first] if known else []),
+        head,
+        first if about else "",
         *(paragraph(message, indent="") for message in facts.messages),
         *(section_text(section.brief) for section in facts.sections if section.brief is not None),
         *(paragraph(promise, indent="") for promise in facts.promises),
@@ -40,16 +40,10 @@ def text_of(facts: Facts) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def facts_text(facts: Sequence[Fact], indent: str = "  ") -> str:
-    """Return facts as lines: label, value, unit and remark; long remarks are broken into lines."""
-    texts = [fact for fact in facts if not is_number(fact.value)]
+def facts_text(facts: Sequence[Fact]) -> str:
+    """Return facts as lines: label, value with its unit, remark; long remarks are broken into lines."""
     rows = [[fact.title, _value(fact), ascii_text(fact.remark)] for fact in facts]
-    if len(texts) == len(facts):  # texts: the remark follows its text
-        rows = [
-            [label, " ".join(filter(None, [value, f"({remark})" if remark else ""]))] for label, value, remark in rows
-        ]
-        return table([], _broken(rows, indent), indent=indent)
-    return table([], _broken(rows, indent), "lrl", indent=indent)
+    return table([], _broken(rows, "  "), "lrl")
 
 
 def section_text(section: Section) -> str:
@@ -76,6 +70,11 @@ def _column(values: pd.Series[Any], digits: int) -> tuple[list[str], bool]:
     cells = values.tolist()
     right = any(map(is_number, cells)) and all(is_number(cell) or cell is None for cell in cells)
     return [ascii_text(format_cell(cell, digits)) for cell in cells], right
+
+
+def _in_brackets(fact: Fact) -> str:
+    """Return a fact's value with its remark in brackets."""
+    return f"{_value(fact)} ({ascii_text(fact.remark)})" if fact.remark else _value(fact)
 
 
 def _value(fact: Fact) -> str:

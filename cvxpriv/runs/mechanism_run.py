@@ -1,29 +1,35 @@
-"""What every model that designs a mechanism returns: the best of its starts."""
+"""The run of a model that designs a mechanism: the best of its starts, its facts, and how it is saved."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.certify.cases import case_of_block
+from cvxpriv.certify.check import CrossCheck, crosscheck
+from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.reports.facts import Facts
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.text import facts_text
+from cvxpriv.runs.saved import write_run
 from cvxpriv.schedules.history import History
 from cvxpriv.tables.documents import table_document
 from cvxpriv.tables.joint import JointTable
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from matplotlib.axes import Axes
 
-    from cvxpriv.certify.check import CrossCheck
-
-__all__ = ["MechanismRun", "restored"]
+__all__ = ["Beside", "MechanismRun", "OnTable", "restored"]
 
 
 class OnTable(Protocol):
@@ -33,11 +39,43 @@ class OnTable(Protocol):
     def table(self) -> JointTable: ...
 
 
+class Solved(Protocol):
+    """The options that decided a run, a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def tol(self) -> float: ...
+
+
 Problem = TypeVar("Problem", bound=OnTable)
-Settings = TypeVar("Settings", bound="DataclassInstance")
+Settings = TypeVar("Settings", bound=Solved)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class Beside:
+    """What was computed beside a run; None where it was not asked for.
+
+    Attributes
+    ----------
+    source : str
+        The table's name, for people.
+    curve : DataFrame, optional
+        As the model's `curve` returns it.
+    check : CrossCheck, optional
+    disclosure : Disclosure, optional
+    interrupted : bool
+        Whether the keyboard ended it.
+    """
+
+    source: str = ""
+    curve: pd.DataFrame | None = None
+    check: CrossCheck | None = None
+    disclosure: Disclosure | None = None
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class MechanismRun(ABC, Generic[Problem, Settings]):
     """The best of a solve's starts.
 
@@ -60,15 +98,22 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
         Whether the keyboard or a callback ended the solve.
     """
 
+    #: The model's name in `cvxpriv.models`.
+    model: ClassVar[str]
+
     problem: Problem
     state: Values
     starts: pd.DataFrame
     start: int
     settings: Settings
     seconds: float
-    log: History = field(default_factory=History, repr=False)
+    log: History = field(default_factory=History)
     constraints: tuple[tuple[str, Constraint], ...] = ()
     interrupted: bool = False
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "NOT converged"
+        return f"{type(self).__name__} of {self.model}: {state}\n{facts_text(self.facts.main)}"
 
     @property
     @abstractmethod
@@ -83,6 +128,15 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
     def as_mechanism(self) -> Mechanism:
         """Return the mechanism with its alphabets and figures, ready to be saved and applied to rows."""
 
+    @abstractmethod
+    def described(self, beside: Beside) -> Facts:
+        """Return the facts of the run, and of what was computed beside it."""
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the run: numbers with unit and sentence, tables, pictures, promises."""
+        return self.described(Beside())
+
     @property
     def converged(self) -> bool:
         """Whether the best start's KKT residual is within the tolerance asked for."""
@@ -90,8 +144,18 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
 
     @property
     def iterations(self) -> int:
-        """Of the best start."""
+        """Passes of the best start."""
         return int(self.starts["iterations"].iloc[self.start])
+
+    @property
+    def residual(self) -> float:
+        """The KKT residual of the best start that `tol` was asked of, in nats."""
+        return float(self.starts["kkt"].to_numpy()[self.start])
+
+    @property
+    def tol(self) -> float:
+        """The KKT residual asked for, in nats."""
+        return float(self.settings.tol)
 
     @property
     def history(self) -> pd.DataFrame:
@@ -108,13 +172,28 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
         **options
             Passed to `cvxpriv.certify.check.crosscheck`.
         """
-        from cvxpriv.certify.check import case_of_block, crosscheck
-
         return crosscheck([case_of_block(block, self.state) for block in self.blocks().values()], solvers, **options)
 
-    def saved(self) -> dict[str, Any]:
-        """Return what a file of any such run holds: the table, the state and the starts; constraints by name only."""
-        return {
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the mechanism as a heatmap: one row an input, one column an output.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; None: a figure of its own.
+        """
+        from cvxpriv.mechanisms.plots import plot_mechanism
+
+        figure = plot_mechanism(self.mechanism, self.problem.table.public, ax=ax)
+        return figure.axes[0] if ax is None else ax
+
+    def save(self, path: PathLike) -> Path:
+        """Write the run to a JSON file, whole or not at all.
+
+        The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept. A user's
+        constraints are code: the file has their names alone.
+        """
+        common = {
             **table_document(self.problem.table),
             "state": {name: np.asarray(value).tolist() for name, value in self.state.items()},
             "starts": self.starts.to_dict(orient="list"),
@@ -123,10 +202,15 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
             "seconds": self.seconds,
             "constraints": [name for name, _ in self.constraints],
         }
+        return write_run(path, self.model, {**common, **self.saved()})
+
+    @abstractmethod
+    def saved(self) -> dict[str, Any]:
+        """Return what a file of the run holds beside the table, the state and the starts: the problem's numbers."""
 
 
 def restored(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a run that `MechanismRun.saved` wrote, but for the problem and the settings."""
+    """Return the fields of a run that `MechanismRun.save` wrote, but for the problem and the settings."""
     return {
         "state": {name: np.array(value) for name, value in document["state"].items()},
         "starts": pd.DataFrame(document["starts"]).rename_axis("start"),

@@ -40,7 +40,8 @@ def sweep(
     description : str
         The bar's text.
     last : callable, optional
-        Whether a result is the last one wanted: an interrupted run ends the sweep.
+        Whether a result is the last one wanted: an interrupted run ends the sweep. A keyboard interrupt between two
+        results then ends it too, and the results so far come back.
 
     Raises
     ------
@@ -58,10 +59,14 @@ def sweep(
     else:
         done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(item) for item in items)
     results: list[Result] = []
-    for result in track(done, total=len(items), description=description, shown=progress):
-        results.append(result)
-        if last is not None and last(result):
-            break
+    try:
+        for result in track(done, total=len(items), description=description, shown=progress):
+            results.append(result)
+            if last is not None and last(result):
+                break
+    except KeyboardInterrupt:
+        if last is None:
+            raise
     return results
 
 

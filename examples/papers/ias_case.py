@@ -34,9 +34,9 @@ def p_sy() -> np.ndarray:
     return np.asarray(rows / rows.sum(axis=1, keepdims=True) / 3.0)
 
 
-def service(beta: float, divergence: str = "jensen-shannon", size_u: int = SIZE_U) -> InferenceAsService:
+def inference(beta: float, divergence: str = "jensen-shannon", size_u: int = SIZE_U) -> InferenceAsService:
     """Return the model at a weight of privacy."""
-    return InferenceAsService(p_sy(), beta, divergence, size_u, FLOOR)
+    return InferenceAsService(p_sy(), beta, divergence=divergence, size_u=size_u, floor=FLOOR)
 
 
 def uniform_starts(count: int, seed: int = 0, size_u: int = SIZE_U) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 from cvxpriv_models.inference_service import closed_form, interior, measures
 from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.starts import initial_state
-from ias_case import BETAS, GREY_LINE, Line, arguments, draw, legend_below, panels, service, uniform_starts
+from ias_case import BETAS, GREY_LINE, Line, arguments, draw, inference, legend_below, panels, uniform_starts
 
 from cvxpriv.reports.pictures import COLOURS, save_figure, styled
 
@@ -52,7 +52,7 @@ def figure_2(out: Path, fast: bool) -> None:
     sweeps = 300 if fast else 3000
     figure, axes = panels([f"beta = {beta:g}: {what}" for beta in BETAS for what in ("|F* - F|", "|delta|")], 9.0, 11.0)
     for i, beta in enumerate(BETAS):
-        problem = service(beta).problem
+        problem = inference(beta).problem
         for name, sign, colour in (("right sign", -1.0, 0), ("as printed", 1.0, 1)):
             (count, values), misses, best = inner_loop(problem, sweeps, sign)
             style = {"color": COLOURS[colour], "label": name}
@@ -60,7 +60,7 @@ def figure_2(out: Path, fast: bool) -> None:
             axes[2 * i + 1].loglog(*misses, **style)
         axes[2 * i].axvline(20, **GREY_LINE)
         axes[2 * i].set_ylabel("nats")
-    axes[0].annotate("20 sweeps", (20, axes[0].get_ylim()[0]), xytext=(4, 8), textcoords="offset points", fontsize=9)
+    axes[0].annotate("20 passes", (20, axes[0].get_ylim()[0]), xytext=(4, 8), textcoords="offset points", fontsize=9)
     for panel in axes[-2:]:
         panel.set_xlabel("inner iteration")
     legend_below(figure, axes[0])
@@ -73,11 +73,11 @@ def figure_3(out: Path, fast: bool) -> None:
     limit = 30 if fast else 200
     figure, axes = panels([f"beta = {beta:g}" for beta in BETAS])
     for panel, beta in zip(axes, BETAS, strict=True):
-        model, init = service(beta), uniform_starts(1)
+        model, init = inference(beta), uniform_starts(1)
         options = {
-            "Algorithm 1, 20 sweeps": {"algorithm": "admm", "inner": 20},
-            "exact inner problem": {"algorithm": "joint", "accelerate": False},
-            "one sweep": {"algorithm": "admm", "inner": 1},
+            "Algorithm 1, 20 passes": {"method": "admm", "inner": 20},
+            "exact inner problem": {"method": "joint", "accelerate": "none"},
+            "one pass": {"method": "admm", "inner": 1},
         }
         lines = {}
         for name, chosen in options.items():
@@ -102,10 +102,10 @@ def figures_4_5(out: Path, fast: bool) -> None:
     limit = 300 if fast else 3000
     figure, axes = panels([f"beta = {beta:g}" for beta in BETAS])
     for panel, beta in zip(axes, BETAS, strict=True):
-        model, init = service(beta), uniform_starts(1)
+        model, init = inference(beta), uniform_starts(1)
         lines = {}
         for step in (*STEPS, None):
-            history = model.solve("gradient", init=init, step=step, max_iter=limit, tol=1e-12).history
+            history = model.solve(method="gradient", init=init, step=step, max_iter=limit, tol=1e-12).history
             found = history["objective"].dropna().to_numpy()
             lines[f"step {step:g}" if step else "line search"] = (np.arange(1, len(found) + 1), found)
         draw(panel, lines)

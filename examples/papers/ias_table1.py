@@ -10,7 +10,7 @@ is the median of runs from the paper's uniform random starts, and the worst and 
 from __future__ import annotations
 
 import pandas as pd
-from ias_case import arguments, service, uniform_starts
+from ias_case import arguments, inference, uniform_starts
 
 from cvxpriv.reports.files import write_text
 
@@ -22,12 +22,12 @@ def methods(fast: bool) -> dict[str, dict[str, object]]:
     """Return the options of each row's solve."""
     limit = 300 if fast else 3000
     rows: dict[str, dict[str, object]] = {
-        "default": {"algorithm": "auto", "starts": 2 if fast else 20},
-        "Algorithm 1, right sign": {"algorithm": "admm", "inner": 20, "max_iter": 20 if fast else 100},
+        "default": {"method": "auto", "starts": 2 if fast else 20},
+        "Algorithm 1, right sign": {"method": "admm", "inner": 20, "max_iter": 20 if fast else 100},
     }
     for step in PAPER_STEPS:
-        rows[f"gradient ascent, step {step:g}"] = {"algorithm": "gradient", "step": step, "max_iter": limit}
-    rows["gradient ascent, line search"] = {"algorithm": "gradient", "max_iter": limit}
+        rows[f"gradient ascent, step {step:g}"] = {"method": "gradient", "step": step, "max_iter": limit}
+    rows["gradient ascent, line search"] = {"method": "gradient", "max_iter": limit}
     return rows
 
 
@@ -39,7 +39,7 @@ def table(fast: bool) -> pd.DataFrame:
         cells[name] = {}
         for beta in COLUMNS:
             given = {} if options["algorithm"] == "auto" else {"init": init}
-            found = service(beta, "le-cam").solve(**given, **options).starts["objective"]
+            found = inference(beta, "le-cam").solve(**given, **options).starts["objective"]
             spread = f"{_value(found.median())} ({_value(found.min())} .. {_value(found.max())})"
             cells[name][f"beta = {beta:g}"] = _value(found.max()) if options["algorithm"] == "auto" else spread
     return pd.DataFrame.from_dict(cells, orient="index").rename_axis("method").reset_index()

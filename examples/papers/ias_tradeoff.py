@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from ias_case import BETAS, GREY_LINE, arguments, draw, legend_below, panels, service, uniform_starts
+from ias_case import BETAS, GREY_LINE, arguments, draw, inference, legend_below, panels, uniform_starts
 
 from cvxpriv.reports.pictures import COLOURS, blank, save_figure, styled
 
@@ -27,20 +27,20 @@ def figure_6(out: Path, fast: bool) -> None:
     betas = np.geomspace(0.1, 4.0, 7 if fast else 13)
     starts, limit = (3, 300) if fast else (10, 3000)
     methods = {
-        "Algorithm 1": {"algorithm": "admm", "inner": 20, "max_iter": 20 if fast else 100},
-        "GA, step 0.0001": {"algorithm": "gradient", "step": 1e-4, "max_iter": limit},
-        "GA, step 0.5": {"algorithm": "gradient", "step": 0.5, "max_iter": limit},
+        "Algorithm 1": {"method": "admm", "inner": 20, "max_iter": 20 if fast else 100},
+        "GA, step 0.0001": {"method": "gradient", "step": 1e-4, "max_iter": limit},
+        "GA, step 0.5": {"method": "gradient", "step": 0.5, "max_iter": limit},
     }
     figure = blank(9.0, 4.2)
     panels_ = dict(zip(("leakage", "objective"), figure.subplots(1, 2), strict=True))
     for colour, (name, options) in zip(COLOURS[1:], methods.items(), strict=False):
-        tables = [service(beta).solve(init=uniform_starts(starts), **options).starts for beta in betas]
+        tables = [inference(beta).solve(init=uniform_starts(starts), **options).starts for beta in betas]
         for figure_name, panel in panels_.items():
             found = np.array([table[figure_name].to_numpy() for table in tables])
             panel.plot(betas, np.median(found, axis=1), color=colour, label=name)
             panel.fill_between(betas, found.min(axis=1), found.max(axis=1), color=colour, alpha=0.15, linewidth=0)
-    curve = service(1.0).curve(betas, starts=2 if fast else 10)
-    threshold = service(1.0).beta_critical().searched
+    curve = inference(1.0).curve(betas, starts=2 if fast else 10)
+    threshold = inference(1.0).beta_critical().searched
     for figure_name, panel in panels_.items():
         panel.plot(betas, curve[figure_name], color=COLOURS[0], marker="o", label="default, best of its starts")
         panel.axvline(threshold, **GREY_LINE)
@@ -66,7 +66,9 @@ def figure_7(out: Path, fast: bool) -> None:
     for panel, beta in zip(axes, betas, strict=True):
         lines = {}
         for name, label in (("jensen-shannon", "Jensen-Shannon"), ("le-cam", "Le Cam")):
-            solved = service(beta, name).solve("admm", init=uniform_starts(1), inner=20, max_iter=20 if fast else 100)
+            solved = inference(beta, name).solve(
+                method="admm", init=uniform_starts(1), inner=20, max_iter=20 if fast else 100
+            )
             found = solved.history["objective"].dropna().to_numpy()
             lines[label] = (np.arange(1, len(found) + 1), found)
         draw(panel, lines)
@@ -87,9 +89,9 @@ def figure_8(out: Path, fast: bool) -> None:
     for panel, beta in zip(axes, BETAS, strict=True):
         median, best, default = [], [], []
         for size in sizes:
-            model = service(beta, size_u=size)
+            model = inference(beta, size_u=size)
             init = uniform_starts(starts, size_u=size)
-            found = model.solve("admm", init=init, inner=20, max_iter=20 if fast else 100).starts["objective"]
+            found = model.solve(method="admm", init=init, inner=20, max_iter=20 if fast else 100).starts["objective"]
             median.append(found.median())
             best.append(found.max())
             default.append(model.solve(starts=2 if fast else 10).objective)

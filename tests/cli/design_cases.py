@@ -1,4 +1,4 @@
-"""What `funnel` and `mapping` have in common: options that save time, and what holds of the files and texts of both."""
+"""Options of `funnel` and `inference` that save time, and what holds of the files and texts of both."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from click.testing import Result
 
@@ -14,15 +15,21 @@ from cvxpriv.cli.terminal import Terminal
 
 FEW = ("--starts", "3", "--seed", "0")
 #: Everything that takes time left out.
-BARE = (*FEW, "--no-certify", "--no-report", "--bootstrap", "0")
+BARE = (*FEW, "--no-crosscheck", "--no-report", "--bootstrap", "0")
+
+
+def value_of(document: dict[str, Any], name: str) -> Any:
+    """The value of a fact in a JSON document."""
+    return document["facts"][name]["value"]
 
 
 def require_every_file(result: Result, folder: str) -> None:
-    """A run with a curve wrote its five files and nothing else, named them in its last line, and warned of nothing."""
+    """A run with a curve wrote its files and nothing else, named them in its last line, and warned of nothing."""
     assert result.exit_code == 0, result.stderr
-    names = {"report.html", "curve.png", "curve.csv", "history.csv", "mechanism.json"}
+    names = {"report.html", "curve.png", "history.csv", "mechanism.json"}
+    names |= {f"{name}.csv" for name in ("curve", "crosscheck", "disclosure")}
     assert {path.name for path in Path(folder).iterdir()} == names
-    assert names == set(re.findall(r"[a-z]+\.[a-z]+", result.stdout.splitlines()[-1]))
+    assert names == set(re.findall(r"[a-z]+\.[a-z]+", result.stdout.partition("Written to")[2]))
     assert Path(folder, "curve.png").read_bytes().startswith(b"\x89PNG")
     assert Path(folder, "report.html").read_text().rstrip().endswith("</html>")
     assert result.stderr == ""
@@ -46,7 +53,7 @@ def require_not_converged(result: Result) -> None:
     assert result.exit_code == 3
     assert re.match(r"error: the best of \d starts has a KKT residual of", result.stderr)
     assert result.stderr.count("\n") == 1
-    assert "NOT CONVERGED" in result.stdout
+    assert "did NOT converge" in result.stdout
     assert Path("out/mechanism.json").exists()
     assert "did NOT converge" in Path("out/report.html").read_text()
 

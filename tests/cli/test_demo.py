@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cvxpriv_models.privacy_funnel import demo
 
+from cvxpriv.cli import demo
 from cvxpriv.mechanisms.mechanism import Mechanism
 
 from .conftest import Run, one_error_line
@@ -25,7 +25,8 @@ def _little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_demo_writes_curve_mechanism_history_and_report(run: Run) -> None:
     result = run("demo", "--out", "o")
     assert result.exit_code == 0, result.stderr
-    names = {"report.html", "curve.png", "curve.csv", "mechanism.json", "history.csv"}
+    names = {"report.html", "curve.png", "mechanism.json", "history.csv"}
+    names |= {f"{name}.csv" for name in ("curve", "crosscheck", "disclosure")}
     assert {path.name for path in Path("o").iterdir()} == names
     assert Mechanism.load("o/mechanism.json").shape == (16, 17)
     assert list(pd.read_csv("o/curve.csv")["fraction"]) == pytest.approx([1 / 3, 2 / 3, 1.0])
@@ -69,8 +70,8 @@ def test_the_demo_speaks_json(run: Run) -> None:
     document = json.loads(result.stdout)
     assert document["command"] == "demo"
     assert document["converged"] is True
-    assert document["rate"] == pytest.approx(0.6 * document["entropy_x"])
-    assert set(document["crosscheck"]["verdicts"]) == {"closed form", "ECOS"}
+    assert document["settings"]["rate"] == pytest.approx(0.6 * document["about"]["entropy"])
+    assert {row["solver"] for row in document["tables"]["crosscheck"]} == {"closed form", "ECOS"}
 
 
 def test_an_unknown_table_is_refused(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -123,6 +124,30 @@ def test_each_kind_of_error_has_its_exit_code(error: BaseException, code: int) -
     assert result.exit_code == code
     assert "Traceback" not in result.stderr
     assert result.stderr.strip().splitlines()[-1].startswith("error: ")
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [["fail", "--json"], ["--json", "fail"], ["fail", "--nothing", "--json"]])
+def test_with_json_an_error_is_a_document_too(arguments: list[str]) -> None:
+    result = CliRunner().invoke(failing(NotConverged("500\npasses")), arguments)
+    document = json.loads(result.stdout)
+    assert document["schema_version"] == 1
+    assert document["error"]["exit_code"] == result.exit_code
+    assert result.stderr == f"error: {document['error']['message']}\n"
+
+
+def test_with_json_there_is_one_document_whatever_comes_after_it() -> None:
+    root = Toolkit("root", plugins="cvxpriv.no-such-group")
+
+    @root.command()
+    @output_options
+    @click.pass_obj
+    def show(terminal: Terminal) -> None:
+        terminal.result({"found": 1.0})
+        raise NotConverged("but it did not converge")
+
+    result = CliRunner().invoke(root, ["show", "--json"])
+    assert (result.exit_code, json.loads(result.stdout)) == (3, {"schema_version": 1, "found": 1.0})
 
 
 def test_every_error_of_the_tree_has_an_exit_code() -> None:
@@ -172,7 +197,7 @@ class Broken(EntryPoint):
 
 def test_a_command_that_cannot_be_loaded_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [Broken("gone", "gone:command", "some.group"), EntryPoint("text", "json:dumps", "some.group")]
-    monkeypatch.setattr("cvxpriv.cli.plugins.entry_points", lambda group: points)
+    monkeypatch.setattr("cvxpriv.cli.plugins.extensions", lambda group: {point.name: point for point in points})
     root = Toolkit("root", plugins="some.group", commands=[click.Command("here", short_help="works")])
     listed = CliRunner().invoke(root, ["--help"])
     assert listed.exit_code == 0
@@ -183,7 +208,7 @@ def test_a_command_that_cannot_be_loaded_hides_no_other(monkeypatch: pytest.Monk
 
 def test_an_own_command_stands_before_one_that_a_package_brings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "cvxpriv.cli.plugins.entry_points", lambda group: [Broken("here", "gone:command", "some.group")]
+        "cvxpriv.cli.plugins.extensions", lambda group: {"here": Broken("here", "gone:command", "some.group")}
     )
     group = PluginGroup("root", plugins="some.group", commands=[click.Command("here", short_help="works")])
     assert group.list_commands(click.Context(group)) == ["here"]

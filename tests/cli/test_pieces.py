@@ -14,13 +14,15 @@ import pandas as pd
 import pytest
 
 from cvxpriv.certify.check import CrossCheck
-from cvxpriv.cli.crosscheck import crosscheck_document, crosscheck_text, unsound
+from cvxpriv.certify.sections import crosscheck_facts, refused
 from cvxpriv.cli.interrupts import watched
 from cvxpriv.cli.options import NAMES
 from cvxpriv.cli.outputs import Outputs, require_report_packages, require_writable
-from cvxpriv.cli.terminal import Terminal, plain_data
+from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.reports.document import document_of, plain_data
 from cvxpriv.reports.layout import WIDTH, number, paragraph, residual, table
+from cvxpriv.reports.text import text_of
 
 
 def test_columns_stay_aligned_whatever_their_texts() -> None:
@@ -44,7 +46,9 @@ def test_json_goes_to_standard_output_alone(capsys: pytest.CaptureFixture[str]) 
     terminal = Terminal(json=True)
     terminal.say("for people")
     terminal.result({"leakage": np.float64(0.5), "file": Path("out/x"), "bound": np.nan, "flags": np.array([True])})
-    assert json.loads(capsys.readouterr().out) == {"leakage": 0.5, "file": "out/x", "bound": None, "flags": [True]}
+    document = json.loads(capsys.readouterr().out)
+    assert document.pop("schema_version") == 1
+    assert document == {"leakage": 0.5, "file": "out/x", "bound": None, "flags": [True]}
 
 
 def test_quiet_leaves_only_errors(capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,19 +162,21 @@ def answers() -> CrossCheck:
 
 
 def test_the_worst_verdict_stands_first_with_its_reason_below() -> None:
-    text = crosscheck_text(answers())
-    verdicts = [line.split()[0] for line in text.splitlines()[1:4]]
-    assert verdicts == ["WRONG", "loose", "agrees"]
+    text = text_of(crosscheck_facts(answers(), "Mine"))
+    lines = text.splitlines()
+    first = next(row for row, line in enumerate(lines) if line.split()[:2] == ["verdict", "block"])
+    assert [line.split()[0] for line in lines[first + 1 : first + 4]] == ["WRONG", "loose", "agrees"]
     assert "  - SCS on u: a false optimum" in text
     assert "closed form on u" not in text
     assert max(map(len, text.splitlines())) <= WIDTH
 
 
 def test_only_wrong_and_failed_verdicts_are_refused() -> None:
-    assert [sentence[:15] for sentence in unsound(answers())] == ["SCS on u: WRONG"]
+    assert [sentence[:15] for sentence in refused(answers())] == ["SCS on u: WRONG"]
 
 
 def test_a_crosscheck_is_json_with_verdicts_first() -> None:
-    document = json.loads(json.dumps(plain_data(crosscheck_document(answers()))))
-    assert document["verdicts"] == {"closed form": "agrees", "CLARABEL": "loose", "SCS": "WRONG"}
-    assert document["answers"][0]["bound"] is None
+    document = json.loads(json.dumps(document_of(crosscheck_facts(answers(), "Mine"))))
+    verdicts = {name: document["facts"][name]["value"] for name in ("closed form", "CLARABEL", "SCS")}
+    assert verdicts == {"closed form": "agrees", "CLARABEL": "loose", "SCS": "WRONG"}
+    assert document["tables"]["crosscheck"][0]["bound"] is None

@@ -77,10 +77,10 @@ class TestMultiplier:
         assert delta["right"] < 1e-5
 
     def test_the_printed_variant_warns_and_ends_lower(self) -> None:
-        service = InferenceAsService(g10().table, 0.3, size_u=11, floor=1e-3)
+        inference = InferenceAsService(g10().table, 0.3, size_u=11, floor=1e-3)
         with pytest.warns(NoGuaranteeWarning, match="sign of .19. as printed: it diverges"):
-            printed = service.solve("printed", starts=2, max_iter=200, inner=1)
-        right = service.solve("admm", starts=2, max_iter=200, inner=1)
+            printed = inference.solve(method="printed", starts=2, max_iter=200, inner=1)
+        right = inference.solve(method="admm", starts=2, max_iter=200, inner=1)
         assert right.objective > printed.objective + 1e-3
         assert printed.history["multiplier"].iloc[-1] > 10 * right.history["multiplier"].iloc[-1]
 
@@ -123,17 +123,17 @@ class TestConvergenceProofs:
     def test_bregman_s_modulus_has_to_be_in_the_billions_and_nothing_moves_then(self) -> None:
         problem = g10()
         assert moduli(problem, 10.0, 1.0).l_g == pytest.approx(4e9, rel=1e-2)
-        service = InferenceAsService(problem.table, problem.beta, size_u=11, floor=1e-3)
+        inference = InferenceAsService(problem.table, problem.beta, size_u=11, floor=1e-3)
         init = random_state(problem)["mechanism"]
-        still = service.solve("bregman", init=init, inner=1, c=5e9, max_iter=300)
+        still = inference.solve(method="bregman", init=init, inner=1, c=5e9, max_iter=300)
         assert still.moduli.printed_assumption
         assert still.objective - problem.objective(init[0]) < 1e-5
-        assert service.solve(starts=2, max_iter=10).objective - still.objective > 0.05
+        assert inference.solve(starts=2, max_iter=10).objective - still.objective > 0.05
 
     def test_bregman_with_a_modulus_that_moves_warns(self) -> None:
-        service = InferenceAsService(g10().table, 0.3, size_u=11, floor=1e-3)
+        inference = InferenceAsService(g10().table, 0.3, size_u=11, floor=1e-3)
         with pytest.warns(NoGuaranteeWarning, match="needs c > l_g=5.99e"):
-            solved = service.solve("bregman", starts=1, inner=1, c=10.0, max_iter=500)
+            solved = inference.solve(method="bregman", starts=1, inner=1, c=10.0, max_iter=500)
         assert not solved.converged
 
 
@@ -174,10 +174,10 @@ class TestJointProblem:
         assert all(after >= before - 1e-11 for before, after in pairwise(values))
 
     def test_one_sweep_a_step_often_ends_higher_than_exact_steps(self) -> None:
-        service = InferenceAsService(g10().table, 0.3, "le-cam", size_u=11, floor=1e-3)
-        init = np.concatenate([random_state(service.problem, seed)["mechanism"] for seed in range(8)])
-        sweeps = service.solve("admm", init=init, inner=1, max_iter=400).starts["objective"]
-        exact = service.solve("joint", init=init, accelerate=False, max_iter=40).starts["objective"]
+        inference = InferenceAsService(g10().table, 0.3, divergence="le-cam", size_u=11, floor=1e-3)
+        init = np.concatenate([random_state(inference.problem, seed)["mechanism"] for seed in range(8)])
+        sweeps = inference.solve(method="admm", init=init, inner=1, max_iter=400).starts["objective"]
+        exact = inference.solve(method="joint", init=init, accelerate="none", max_iter=40).starts["objective"]
         assert sweeps.median() > exact.median() + 1e-3
 
 
@@ -188,7 +188,7 @@ class TestExperiments:
     def test_figure_7_shows_the_trivial_mechanism(self, name: str, beta: float) -> None:
         # Whatever P(Y|S) the lost Fig. 1 showed: with S uniform on 3 nothing pays above the ceiling.
         assert beta > critical_beta(g10(name)).ceiling
-        assert InferenceAsService(g10(name).table, beta, name, size_u=11).solve(starts=4).objective < 1e-12
+        assert InferenceAsService(g10(name).table, beta, divergence=name, size_u=11).solve(starts=4).objective < 1e-12
 
     @pytest.mark.parametrize(
         ("name", "ceiling"),
@@ -209,8 +209,8 @@ class TestExperiments:
         assert InferenceAsService(g10().table, 2.0, size_u=11).solve(starts=4).objective < 1e-12
 
     def test_projected_gradient_ascent_reaches_the_optimum_that_table_1_denies_it(self) -> None:
-        service = InferenceAsService(g10().table, 2.0, "le-cam", size_u=11, floor=1e-3)
-        solved = service.solve("gradient", starts=2, step=0.5, max_iter=1500, tol=1e-5)
+        inference = InferenceAsService(g10().table, 2.0, divergence="le-cam", size_u=11, floor=1e-3)
+        solved = inference.solve(method="gradient", starts=2, step=0.5, max_iter=1500, tol=1e-5)
         assert solved.objective > -1e-6  # Table I: -0.235 to -0.317
 
 

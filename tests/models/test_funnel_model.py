@@ -70,7 +70,7 @@ def test_every_method_and_engine_ends_at_a_stationary_point(method: str) -> None
 
 
 def test_the_checked_engine_asserts_the_paper_s_identities_at_every_pass() -> None:
-    solved = paper().solve("checked", accelerate="none", starts=1, max_iter=5)
+    solved = paper().solve(engine="checked", accelerate="none", starts=1, max_iter=5)
     blocks = solved.history[solved.history["block"].isin(["q", "u", "r", "w"])]
     assert len(blocks) == 5 * 4
     assert set(blocks["engine"]) == {"checked"}
@@ -80,7 +80,7 @@ def test_the_checked_engine_catches_a_wrong_update(monkeypatch: pytest.MonkeyPat
     right = closed_form.marginal
     monkeypatch.setattr(closed_form, "marginal", lambda log_u: right(log_u) * 0.9)
     with pytest.raises(Disagreement, match=r"'sweep', iteration 1, start 0: the (objective|descent)"):
-        paper().solve("checked", accelerate="none", starts=1, max_iter=3)
+        paper().solve(engine="checked", accelerate="none", starts=1, max_iter=3)
 
 
 def test_full_disclosure_is_the_only_answer_at_the_entropy_of_x() -> None:

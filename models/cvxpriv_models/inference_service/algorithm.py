@@ -1,7 +1,7 @@
 """IAS Algorithm 1 and its relatives, as schedules.
 
 =========  ==============================================  =====================================================
-algorithm  one outer step                                  what it is
+method     one outer step                                  what it is
 =========  ==============================================  =====================================================
 admm       [rows, P_U, lambda] x inner, P(S|U)             the paper's Algorithm 1; inner=1 is a single sweep
 joint      joint, P(S|U)                                   (10) solved exactly: the convex-concave procedure
@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.schedules.steps import Loop, Sweep, Update
 from cvxpriv.schedules.stopping import AnyOf, Below, Moved, Stop
@@ -32,9 +31,11 @@ from .measured import Constraints, Risen, constrained, measure, objective, rises
 from .nested_sweeps import OUTER, SOLVED, STILL, Options, consistent, keep, nested
 from .problem import Problem
 
-__all__ = ["ALGORITHMS", "AUTO", "JOINT", "OUTER", "Options", "blocks", "joint_step", "joint_steps", "schedule"]
+__all__ = ["AUTO", "COLUMNS", "JOINT", "METHODS", "OUTER", "Options", "blocks", "joint_step", "joint_steps", "schedule"]
 
 AUTO = "auto"
+#: The method that proves its answer: column generation, and joint steps from there.
+COLUMNS = "columns"
 #: The name under which joint steps stand in a run's history.
 JOINT = "joint steps"
 
@@ -63,7 +64,7 @@ def joint_steps(problem: Problem, options: Options, constraints: Constraints = (
         measure=constrained(problem, constraints) if constraints else measure(problem),
         accept=partial(rises, problem),
         # Where f is made of straight pieces plain steps end by themselves, at a vertex.
-        accelerate=squarem(problem) if options.accelerate and problem.divergence.smooth else None,
+        accelerate=squarem(problem) if options.accelerate == "auto" and problem.divergence.smooth else None,
         name=JOINT,
     )
 
@@ -112,7 +113,7 @@ def printed(problem: Problem, options: Options, constraints: Constraints = ()) -
     )
 
 
-ALGORITHMS: Mapping[str, Callable[[Problem, Options, Constraints], Loop]] = {
+METHODS: Mapping[str, Callable[[Problem, Options, Constraints], Loop]] = {
     "admm": alternating_direction,
     "joint": joint_steps,
     "bregman": bregman,
@@ -124,23 +125,9 @@ ALGORITHMS: Mapping[str, Callable[[Problem, Options, Constraints], Loop]] = {
 ROW_CONSTRAINTS = ("admm", "printed")
 
 
-def schedule(problem: Problem, algorithm: str, options: Options, constraints: Constraints = ()) -> Loop:
-    """Return an algorithm by name; "auto" is no schedule but several (`cvxpriv_models.inference_service.solving`)."""
-    require_algorithm(algorithm)
-    return ALGORITHMS[algorithm](problem, options, constraints)
-
-
-def require_algorithm(algorithm: object) -> None:
-    """Refuse a name that is no algorithm.
-
-    Raises
-    ------
-    ModelError
-        With the nearest name.
-    """
-    if algorithm not in (AUTO, *ALGORITHMS):
-        known = suggest(str(algorithm), (AUTO, *ALGORITHMS))
-        raise ModelError(f"algorithm={algorithm!r} is not an algorithm of this model: {known}")
+def schedule(problem: Problem, method: str, options: Options, constraints: Constraints = ()) -> Loop:
+    """Return a method by name; "auto" is no schedule but several (`cvxpriv_models.inference_service.solving`)."""
+    return METHODS[method](problem, options, constraints)
 
 
 def blocks(problem: Problem, rho: float = 1.0, constraints: Constraints = ()) -> dict[str, Block]:

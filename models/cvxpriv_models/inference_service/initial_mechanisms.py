@@ -20,7 +20,7 @@ from .problem import Problem
 from .solving import GRID, solve_starts
 from .starts import grid_start, named_starts, random_starts
 
-__all__ = ["given", "initial"]
+__all__ = ["given", "initial", "widened"]
 
 #: With constraints: how many starts are first solved without them, for how many joint steps, and how different in F two
 #: of their ends are.
@@ -28,13 +28,13 @@ FREE_STARTS, FREE_STEPS, APART = 8, 20, 1e-6
 
 
 def initial(
-    problem: Problem, constraints: Constraints, algorithm: str, count: int, seed: int, engine: Engine
+    problem: Problem, constraints: Constraints, method: str, count: int, seed: int, engine: Engine
 ) -> tuple[Array, Sequence[str]]:
     """Return `count` mechanisms, (count, |Y|, |U|), and where each comes from.
 
     With constraints every other one is where a start ends without them: the first joint step brings it inside.
     """
-    if algorithm not in (AUTO, "joint"):
+    if method not in (AUTO, "joint"):
         return random_starts(problem, count, seed), ["random"] * count
     chosen = [(GRID, grid_start(problem, engine, seed)), *named_starts(problem)]
     drawn = (("random", one) for one in random_starts(problem, count, seed))
@@ -58,6 +58,20 @@ def _free_ends(problem: Problem, seed: int, chosen: Sequence[tuple[str, Array]])
         if worth[start] < last - APART:
             last = worth[start]
             yield f"free {origins[start]}", state["mechanism"][start]
+
+
+def widened(problem: Problem, mechanism: Array) -> Array | None:
+    """Return a mechanism with |U| outputs, as the one start (1, |Y|, |U|); None where it does not fit.
+
+    The likeliest output is split into equal ones: that changes neither accuracy nor leakage, and leaves none empty.
+    """
+    parts = problem.size_u - mechanism.shape[1] + 1
+    if parts < 1 or mechanism.min() < problem.floor:
+        return None
+    likeliest = int(np.argmax(problem.p_y @ mechanism))
+    copies = np.ones(mechanism.shape[1], dtype=np.intp)
+    copies[likeliest] = parts
+    return np.repeat(mechanism / copies, copies, axis=1)[None]
 
 
 def given(problem: Problem, init: ArrayLike) -> tuple[Array, Sequence[str]]:

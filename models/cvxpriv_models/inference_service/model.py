@@ -1,4 +1,4 @@
-"""The model's face: `InferenceAsService`."""
+"""The model's face: `InferenceAsService`, its solve and its curve."""
 
 from __future__ import annotations
 
@@ -6,57 +6,57 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import ClassVar, Unpack
 
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
-from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arguments import numbers, require_seed
 from cvxpriv.reports.files import PathLike
+from cvxpriv.runs import shared_options as shared
+from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
+from cvxpriv.runs.options import declared
+from cvxpriv.runs.sides import Sides
 from cvxpriv.schedules.independent_runs import sweep
 from cvxpriv.tables.joint import JointTable
 
-from . import algorithm
-from .algorithm import AUTO, Options
-from .initial_mechanisms import given, initial
+from . import algorithm, options
+from .algorithm import AUTO, COLUMNS, Options
+from .bound import CERTIFIED, ServiceBound, bound
+from .facts import SIDES
+from .initial_mechanisms import given, initial, widened
 from .joint import joint
-from .measured import Constraints, with_constraints
+from .measured import with_constraints
 from .problem import Problem
 from .run import InferenceRun, Settings
 from .selection import best_run
 from .solve_arguments import require_solvable, warn_without_guarantee
-from .solving import Callback, solve_starts
-from .thresholds import CriticalBeta, critical_beta
+from .solving import solve_starts
+from .thresholds import SHARE, WITHOUT_THRESHOLD, CriticalBeta, critical_beta, usual_beta
 
 __all__ = ["InferenceAsService"]
 
-#: Starts and outer steps where exact updates do the work, and where a solver does.
+#: Starts and outer steps where exact updates do the work, under constraints, and where a solver does.
 EXACT_STARTS, SOLVER_STARTS, CONSTRAINED_STARTS = 20, 1, 6
 JOINT_STEPS, EXACT_STEPS, SOLVER_STEPS = 100, 1000, 50
 #: Starts that run as one batch.
 PIECE = 5
+TIME_LIMIT = 30.0
 
 
-class InferenceAsService:
-    """Send U in place of Y: a server shall infer S from it while it tells little about Y. IAS (1).
+@declared
+class InferenceAsService(MechanismModel[InferenceRun]):
+    """Design what is sent in place of data Y, so that a server can infer S from it and learns little of Y. IAS (1).
+
+    Maximise I(S;U) - beta E[f(p(u)/p(u|y))] over the mechanisms P(U|Y).
 
     Parameters
     ----------
     p_sy : JointTable or array, (|S|, |Y|)
         The joint distribution of what is inferred and of the user's data.
-    beta : float
-        The weight of privacy, > 0.
-    divergence : str or FDivergence
-        f of the leakage E[f(p(u)/p(u|y))]; `cvxpriv.divergences.names()` lists the built-in ones.
-    size_u : int, optional
-        |U|; None is |Y| + 1. At floor 0, |Y| symbols suffice.
-    floor : float
-        The paper's epsilon: the least p(u|y). It is not needed, and costs accuracy.
 
     Raises
     ------
@@ -68,22 +68,29 @@ class InferenceAsService:
     Examples
     --------
     >>> from cvxpriv.models import InferenceAsService
-    >>> service = InferenceAsService([[0.30, 0.15, 0.05], [0.05, 0.15, 0.30]], beta=0.2)
-    >>> solved = service.solve(starts=5, seed=0)
-    >>> solved.converged, solved.mechanism.shape
+    >>> inference = InferenceAsService([[0.30, 0.15, 0.05], [0.05, 0.15, 0.30]], beta=0.2)
+    >>> run = inference.solve(starts=5, seed=0)
+    >>> run.converged, run.mechanism.shape
     (True, (3, 4))
     """
 
+    command: ClassVar[str] = "inference"
+    sides: ClassVar[Sides] = SIDES
+
+    problem: Problem
+
+    @declared
     def __init__(
         self,
         p_sy: JointTable | ArrayLike,
-        beta: float = 0.5,
-        divergence: str | FDivergence = "jensen-shannon",
-        size_u: int | None = None,
-        floor: float = 0.0,
+        beta: options.Beta = None,
+        *,
+        divergence: options.Divergence = "jensen-shannon",
+        size_u: options.SizeU = None,
+        floor: options.Floor = 0.0,
     ) -> None:
-        self.problem = Problem.of(p_sy, beta, divergence, size_u, floor)
-        self.constraints: Constraints = ()
+        problem = Problem.of(p_sy, WITHOUT_THRESHOLD if beta is None else beta, divergence, size_u, floor)
+        self.problem = replace(problem, beta=usual_beta(problem)) if beta is None else problem
 
     def __repr__(self) -> str:
         size_s, size_y = self.problem.p_s_given_y.shape
@@ -95,114 +102,72 @@ class InferenceAsService:
     def at_beta(self, beta: float) -> InferenceAsService:
         """Return the same model at another weight of privacy."""
         problem = self.problem
-        other = InferenceAsService(problem.table, beta, problem.divergence, problem.size_u, problem.floor)
+        other = InferenceAsService(
+            problem.table, beta, divergence=problem.divergence, size_u=problem.size_u, floor=problem.floor
+        )
         other.constraints = self.constraints
         return other
 
-    def constrain(self, name: str, constraint: Constraint) -> InferenceAsService:
-        """Return this model with one more constraint on the whole mechanism P(U|Y).
-
-        Parameters
-        ----------
-        name : str
-        constraint : callable
-            The mechanism, a cvxpy expression (|Y|, |U|), to a constraint or an iterable of them. A second argument
-            receives what is `cvxpriv.Known` of Y. `cvxpriv.constraints` has ready ones.
-
-        Raises
-        ------
-        ModelError
-            The name is taken, or what the function returns is no constraint, or is not DCP.
-
-        Examples
-        --------
-        >>> import cvxpriv as cpv
-        >>> service = InferenceAsService([[0.4, 0.1], [0.1, 0.4]], beta=0.1)
-        >>> private = service.constrain("ldp", cpv.constraints.local_differential_privacy(1.0))
-        >>> [name for name, _ in private.constraints]
-        ['ldp']
-        """
-        other = self.at_beta(self.problem.beta)
-        other.constraints = (*self.constraints, (name, constraint))
-        # Refuses here what is no constraint, or not DCP.
-        with_constraints(joint(self.problem), other.constraints).declaration()
-        return other
+    def along(self, points: Iterable[float] | int) -> list[InferenceAsService]:
+        """See `MechanismModel`."""
+        whole = usual_beta(self.problem) / SHARE if isinstance(points, int) else 1.0
+        return [self.at_beta(beta) for beta in curve_points(points, whole)]
 
     def blocks(self) -> dict[str, Block]:
         """Return every block of the model by name, with the constraints added so far."""
         return algorithm.blocks(self.problem, constraints=self.constraints)
 
-    def beta_critical(self, seed: int = 0) -> CriticalBeta:
+    @declared
+    def beta_critical(self, seed: shared.Seed = 0) -> CriticalBeta:
         """Return from which beta on the trivial mechanism is optimal: the local threshold, and a searched one."""
-        require_seed(seed)
         return critical_beta(self.problem, seed)
 
+    @declared
     def solve(
         self,
-        algorithm: str = AUTO,
-        engine: str | Engine = "closed_form",
         *,
-        starts: int | None = None,
-        seed: int = 0,
-        init: ArrayLike | None = None,
-        max_iter: int | None = None,
-        tol: float = 1e-7,
-        rho: float = 1.0,
-        inner: int = 100,
-        inner_tol: float = 1e-6,
-        c: float = 10.0,
-        step: float | None = None,
-        accelerate: bool = True,
-        solver: str | Sequence[str] | None = None,
-        n_jobs: int = 1,
-        progress: bool = False,
-        callback: Callback | None = None,
+        method: options.Method = None,
+        engine: shared.Engine = "closed_form",
+        starts: options.Starts = None,
+        seed: shared.Seed = 0,
+        tol: options.Tol = 1e-7,
+        max_iter: options.MaxIter = None,
+        init: shared.Init = None,
+        solver: shared.Solver = None,
+        n_jobs: shared.NJobs = 1,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
+        accelerate: options.Accelerate = "auto",
+        rho: options.Rho = 1.0,
+        inner: options.Inner = 100,
+        inner_tol: options.InnerTol = 1e-6,
+        c: options.Modulus = 10.0,
+        step: options.Step = None,
+        gap: options.Gap = 1e-6,
+        time_limit: options.TimeLimit = TIME_LIMIT,
     ) -> InferenceRun:
-        """Solve from several starts and return the best run.
+        """Return the best mechanism, with a proof of how good it is; or the best of several starts.
+
+        The usual method, "columns", finds the global optimum by column generation and goes on by joint steps;
+        `run.gap` is then a certified distance from the best possible objective. The others prove nothing beyond the
+        server's present reading of U (`run.local_gap`).
 
         Parameters
         ----------
-        algorithm : {"auto", "admm", "joint", "bregman", "gradient", "printed"}
-            "auto" takes joint steps from a start that one convex problem over a grid of posteriors made, and single
-            sweeps of ADMM from every start, and goes on from the best, and from one joint problem over the posteriors
-            of all of them. "admm" is the paper's Algorithm 1, "joint" solves (10) exactly at each step, "bregman" is
-            (29), "gradient" the paper's GA. "printed" is Algorithm 1 with the sign of (19) as printed: it diverges.
-        engine : {"closed_form", "dcp", "checked"} or Engine
-            Who does the blocks: exact updates, cvxpy solvers, or both compared at each step.
+        method : {"columns", "auto", "admm", "joint", "bregman", "gradient", "printed"}, optional
+            "columns" needs |S| <= 4, exact updates and no constraints. "auto" takes joint steps from a start that one
+            convex problem over a grid of posteriors made, and single passes of ADMM from every start, and goes on from
+            the best, and from one joint problem over the posteriors of all of them. "admm" is the paper's Algorithm 1,
+            "joint" solves (10) exactly at each step, "bregman" is (29), "gradient" the paper's GA. "printed" is
+            Algorithm 1 with the sign of (19) as printed: it diverges. None is "columns" where it can prove its answer,
+            else "auto".
         starts : int, optional
-            How many; None is 20 with exact updates, 6 with constraints, 1 where a solver does the work. Those of "auto"
-            and "joint" begin with the grid start, the trivial mechanism, clustered inputs and the identity; the others
-            are random. With constraints every other one is the end of a start that did not know them.
-        seed : int
-            Of the starts; start k is the same whatever `starts` and `n_jobs` are.
+            How many; None is the optimum that "columns" finds, 20 for "auto" with exact updates, 6 with constraints,
+            1 where a solver does the work. Those of "auto" and "joint" begin with the grid start, the trivial
+            mechanism, clustered inputs and the identity; the others are random. With constraints every other one is
+            the end of a start that did not know them.
         init : array, (|Y|, |U|) or (starts, |Y|, |U|), optional
             Mechanisms P(U|Y) to start from in place of these.
-        max_iter : int, optional
-            Most outer steps a start (of "auto": joint steps); None is 100 for "auto" and "joint", 1000 for the others,
-            and 50 where a solver does the work.
-        tol : float
-            The KKT residual at which a start has converged.
-        rho : float
-            The penalty of (16).
-        inner : int
-            Of "admm", "bregman" and "printed": most sweeps an outer step; 1 updates P(S|U) after every sweep.
-        inner_tol : float
-            The paper's eta_p: an outer step ends when no p(u) moves by more.
-        c : float
-            Of "bregman": the kernels' modulus.
-        step : float, optional
-            Of "gradient": a fixed step; None is a line search.
-        accelerate : bool
-            Of "auto" and "joint": whether joint steps look ahead; without it they are the plain convex-concave
-            procedure, which may need thousands.
-        solver : str or sequence of str, optional
-            The first of the fallback chain, or the whole chain.
-        n_jobs : int
-            Processes among which the starts are divided; the result does not depend on it.
-        progress : bool
-            A bar on a terminal.
-        callback : callable, optional
-            `callback(loop, iteration, measured)` after each iteration; returning True ends the run. One process only.
 
         Raises
         ------
@@ -223,65 +188,81 @@ class InferenceAsService:
         A keyboard interrupt returns the best mechanism so far, with `converged` False.
         """
         begun = time.perf_counter()
-        require_solvable(self.problem, self.constraints, algorithm, starts, seed, callback, n_jobs)
         who = engine_named(engine, solver=solver)
+        method = self._method(method, who, init)
+        shared.require_callback(callback, n_jobs)
+        require_solvable(self.problem, self.constraints, method)
         exact = who.name == "closed_form" and not self.constraints
-        usual = JOINT_STEPS if algorithm in (AUTO, "joint") else EXACT_STEPS
+        usual = JOINT_STEPS if method in (COLUMNS, AUTO, "joint") else EXACT_STEPS
         steps = (usual if exact else SOLVER_STEPS) if max_iter is None else max_iter
-        options = Options(tol, steps, rho, inner, inner_tol, c, step, accelerate)
-        warn_without_guarantee(self.problem, algorithm, options)
+        chosen = Options(tol, steps, rho, inner, inner_tol, c, step, accelerate)
+        warn_without_guarantee(self.problem, method, chosen)
         count = starts or (EXACT_STARTS if exact else CONSTRAINED_STARTS if self.constraints else SOLVER_STARTS)
-        mechanisms, origins = (
-            initial(self.problem, self.constraints, algorithm, count, seed, who)
-            if init is None
-            else given(self.problem, init)
-        )
+        origins: Sequence[str] = [COLUMNS]
+        proved = self.bound(gap=gap, time_limit=time_limit) if method == COLUMNS else None
+        optimal = None if proved is None else widened(self.problem, proved.mechanism)
+        if optimal is not None:
+            mechanisms = optimal
+        elif init is None:
+            method = AUTO if method == COLUMNS else method
+            mechanisms, origins = initial(self.problem, self.constraints, method, count, seed, who)
+        else:
+            mechanisms, origins = given(self.problem, init)
+        steps_of = "joint" if optimal is not None else method
         # Pieces of one size, whoever does them: how many starts share a batch decides the last bits of each.
         parts = [slice(first, first + PIECE) for first in range(0, len(mechanisms), PIECE)]
         done = sweep(
-            partial(solve_starts, self.problem, self.constraints, algorithm, options, who, callback),
+            partial(solve_starts, self.problem, self.constraints, steps_of, chosen, who, callback),
             [(mechanisms[part], origins[part]) for part in parts],
             n_jobs=n_jobs,
             progress=progress,
             description="starts",
         )
-        settings = Settings(algorithm, who.name, len(mechanisms), seed, options)
+        settings = Settings(method, who.name, len(mechanisms), seed, chosen)
         best = best_run(self.problem, self.constraints, done, origins, settings)
-        return replace(best, seconds=time.perf_counter() - begun)
+        return replace(best, seconds=time.perf_counter() - begun, bound=proved)
 
-    def curve(
-        self, betas: Iterable[float], *, n_jobs: int = 1, progress: bool = False, **options: object
-    ) -> pd.DataFrame:
+    def _method(self, method: str | None, who: Engine, init: ArrayLike | None) -> str:
+        """Return the method that is asked for, or the usual one."""
+        exact = who.name == "closed_form" and not self.constraints
+        few = len(self.problem.p_s_given_y) <= CERTIFIED
+        if method == COLUMNS and not (exact and few):
+            raise ModelError(
+                f"method={method!r} needs engine='closed_form', no constraints and |S| <= {CERTIFIED}: choose 'auto'; "
+                "bound() still bounds the objective"
+            )
+        if method is not None:
+            return method
+        smooth = not self.problem.divergence.kinks and self.problem.floor == 0.0
+        return COLUMNS if exact and few and smooth and init is None else AUTO
+
+    @declared
+    def bound(self, *, gap: options.Gap = 1e-6, time_limit: options.TimeLimit = 60.0) -> ServiceBound:
+        """Bound the best objective from both sides, with a certificate that needs no solver.
+
+        No mechanism is worth more than `upper`, with or without constraints, a floor or a limit on |U|; `mechanism` is
+        worth `lower`, and ignores them.
+        """
+        return bound(self.problem, gap=gap, time_limit=time_limit)
+
+    @declared
+    def curve(self, points: CurvePoints = 10, **solving: Unpack[options.SolveOptions]) -> pd.DataFrame:
         """Return accuracy and leakage of the best mechanism found at each weight of privacy.
 
         Parameters
         ----------
-        betas : iterable of float
-        n_jobs : int
-            Processes among which the weights are divided.
-        progress : bool
-            A bar on a terminal.
-        **options
-            Passed to `solve`.
+        points : iterable of float, or int
+            Weights; a number n stands for 1/n, 2/n, ..., 1 of the largest weight at which telling pays.
+        **solving
+            The options of `solve`; `n_jobs` are processes among which the weights are divided.
 
         Returns
         -------
         DataFrame
             One row a beta, in the given order: beta, accuracy, leakage, objective, kkt, converged, iterations, trivial,
-            seconds. A keyboard interrupt ends it: the weights so far come back.
+            seconds. A keyboard interrupt ends it: the weights that were finished come back.
         """
-        weights = numbers("betas", list(betas) if isinstance(betas, Iterable) else betas).ravel().tolist()
-        if not weights:
-            raise ModelError(f"betas={betas!r} holds no weight: pass numbers > 0")
-        runs = sweep(
-            partial(_solve_model, options),
-            [self.at_beta(weight) for weight in weights],
-            n_jobs=n_jobs,
-            progress=progress,
-            description="betas",
-            last=lambda solved: solved.interrupted,
-        )
-        return pd.DataFrame([_curve_row(solved) for solved in runs])
+        return pd.DataFrame([_curve_row(run) for run in runs_of(self.along(points), solving, "betas")])
 
     @staticmethod
     def example_cases() -> list[Case]:
@@ -289,8 +270,8 @@ class InferenceAsService:
         p_sy = [[0.18, 0.12, 0.06, 0.03], [0.06, 0.12, 0.12, 0.31]]
         cases = []
         for name in ("mutual-information", "jensen-shannon", "le-cam", "hellinger"):
-            solved = InferenceAsService(p_sy, beta=0.3, divergence=name, size_u=4, floor=1e-3).solve(starts=4)
-            found = [case_of_block(block, solved.state) for block in solved.blocks().values()]
+            run = InferenceAsService(p_sy, beta=0.3, divergence=name, size_u=4, floor=1e-3).solve(starts=4)
+            found = [case_of_block(block, run.state) for block in run.blocks().values()]
             cases += [replace(case, name=f"inference {name} {case.name}") for case in found]
         return cases
 
@@ -299,20 +280,19 @@ class InferenceAsService:
         """Read a saved run: what `cvxpriv.load` calls."""
         return InferenceRun.load(path)
 
+    def _require_declarable(self) -> None:
+        with_constraints(joint(self.problem), self.constraints).declaration()
 
-def _solve_model(options: dict[str, object], service: InferenceAsService) -> InferenceRun:
-    return service.solve(**options)  # type: ignore[arg-type]
 
-
-def _curve_row(solved: InferenceRun) -> dict[str, object]:
+def _curve_row(run: InferenceRun) -> dict[str, object]:
     return {
-        "beta": solved.problem.beta,
-        "accuracy": solved.accuracy,
-        "leakage": solved.leakage,
-        "objective": solved.objective,
-        "kkt": solved.starts.at[solved.start, "kkt"],
-        "converged": solved.converged,
-        "iterations": solved.iterations,
-        "trivial": solved.trivial,
-        "seconds": solved.seconds,
+        "beta": run.problem.beta,
+        "accuracy": run.accuracy,
+        "leakage": run.leakage,
+        "objective": run.objective,
+        "kkt": run.residual,
+        "converged": run.converged,
+        "iterations": run.iterations,
+        "trivial": run.trivial,
+        "seconds": run.seconds,
     }

@@ -53,7 +53,7 @@ class Options:
         The modulus of the kernels of IAS (29).
     step : float, optional
         Of the gradient; None is a line search.
-    accelerate : bool
+    accelerate : {"auto", "none"}
         Whether joint steps look ahead (`cvxpriv_models.inference_service.accelerated`).
     """
 
@@ -64,7 +64,7 @@ class Options:
     inner_tol: float = 1e-6
     c: float = 10.0
     step: float | None = None
-    accelerate: bool = True
+    accelerate: str = "auto"
 
     def __post_init__(self) -> None:
         require_counts(max_iter=self.max_iter, inner=self.inner)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.divergences import FDivergence, divergence
@@ -13,35 +12,41 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
-from cvxpriv.runs.mechanism_run import MechanismRun, restored
-from cvxpriv.runs.saved import read_run, write_run
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
+from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.documents import table_of
 
 from . import algorithm, kkt
 from .algorithm import Options
+from .bound import ServiceBound
 from .convergence import Moduli, moduli
+from .facts import NOTHING, inference_facts
 from .kkt import PointResiduals
+from .local_gap import local_gap
 from .problem import Problem
 
 __all__ = ["InferenceRun", "Settings"]
-
-#: A mechanism that tells less than this about S is the trivial one.
-NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
 class Settings:
     """The options of `InferenceAsService.solve` that decide its result."""
 
-    algorithm: str
+    method: str
     engine: str
     starts: int
     seed: int
     options: Options
 
+    @property
+    def tol(self) -> float:
+        """The KKT residual asked for."""
+        return self.options.tol
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class InferenceRun(MechanismRun[Problem, Settings]):
     """The best of a solve's starts: see `MechanismRun`; objective, accuracy and leakage among the columns of `starts`.
 
@@ -51,7 +56,18 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         What a reader must know of the answer; empty when there is nothing.
     """
 
+    model: ClassVar[str] = "InferenceAsService"
+
     note: str = ""
+    bound: ServiceBound | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Certified distance in nats from the best objective of any mechanism, whatever the server's reading of U.
+
+        None where no bound was proved: with constraints, |S| > 4, or another method than "columns".
+        """
+        return None if self.bound is None else max(self.bound.upper - self.objective, 0.0)
 
     @property
     def mechanism(self) -> Array:
@@ -80,23 +96,19 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     @property
     def converged(self) -> bool:
-        """Whether the best start's KKT residual is within the tolerance asked for; with constraints, or else its gap.
+        """Whether the best start's KKT residual is within the tolerance; with constraints, or else its local gap.
 
         A solver's point is right to about 1e-8 in value, and its residual then to the root of that.
         """
-        return super().converged or (
-            bool(self.constraints) and not self.interrupted and self.gap <= self.settings.options.tol
-        )
+        return super().converged or (bool(self.constraints) and not self.interrupted and self.local_gap <= self.tol)
 
     @cached_property
-    def gap(self) -> float:
+    def local_gap(self) -> float:
         """By how much some mechanism can be better while the server reads U as it does now: F* - F of IAS (10).
 
         A certified bound of that; with constraints a loose one where no solver's dual certifies a better one.
         """
-        from .gap import certified_gap
-
-        return certified_gap(self.problem, self.state, self.constraints)
+        return local_gap(self.problem, self.state, self.constraints)
 
     @cached_property
     def kkt(self) -> PointResiduals | Residuals:
@@ -129,7 +141,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             self.mechanism,
             inputs=table.public,
             outputs=[f"u{index}" for index in range(self.problem.size_u)],
-            model="InferenceAsService",
+            model=self.model,
             figures={
                 "accuracy": self.accuracy,
                 "leakage": self.leakage,
@@ -145,22 +157,20 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             ),
         )
 
-    def save(self, path: PathLike) -> Path:
-        """Write the run to a JSON file, whole or not at all.
+    def described(self, beside: Beside) -> Facts:
+        """See `MechanismRun`."""
+        return inference_facts(self, beside, self.local_gap, self.gap, self.note)
 
-        The file holds the joint table, unlike that of `as_mechanism`: keep it where the table is kept. User constraints
-        and a user's own divergence are code and are not saved; a divergence is saved by name.
-        """
+    def saved(self) -> dict[str, Any]:
+        """See `MechanismRun`; a divergence is saved by name."""
         problem = self.problem
-        document = {
-            **self.saved(),
+        return {
             "beta": problem.beta,
             "divergence": problem.divergence.name,
             "size_u": problem.size_u,
             "floor": problem.floor,
             "note": self.note,
         }
-        return write_run(path, "InferenceAsService", document)
 
     @classmethod
     def load(cls, path: PathLike, own: FDivergence | None = None) -> InferenceRun:
@@ -177,7 +187,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         DataError
             No such file, not a saved run, of another version, or with a divergence that is not known here.
         """
-        document = read_run(path, "InferenceAsService")
+        document = read_run(path, cls.model)
         settings = dict(document["settings"])
         return cls(
             problem=Problem(

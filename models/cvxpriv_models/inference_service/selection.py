@@ -14,9 +14,10 @@ from cvxpriv.schedules.steps import Context
 
 from . import algorithm
 from .algorithm import AUTO
+from .facts import NOTHING
 from .measured import Constraints, measure
 from .problem import Problem
-from .run import NOTHING, InferenceRun, Settings
+from .run import InferenceRun, Settings
 from .solving import polished, pooled
 from .thresholds import critical_beta
 
@@ -25,7 +26,7 @@ __all__ = ["best_run"]
 #: Two starts whose objectives differ by less are one answer, as are those within the rounding of beta times a leakage:
 #: the one of least residual is kept.
 SAME_OBJECTIVE, ROUNDING = 1e-9, 1e-15
-#: How many starts the default algorithm takes to convergence.
+#: How many starts the default method takes to convergence.
 FINALISTS = 5
 
 
@@ -39,7 +40,7 @@ def best_run(
     """Return the run of the best start among those of all pieces; `seconds` is left at 0.
 
     The best has the largest F; of several that are one answer, the first that converged, else the least residual. The
-    default algorithm first goes on from the best `FINALISTS`, and from what they make together, here and not in the
+    default method first goes on from the best `FINALISTS`, and from what they make together, here and not in the
     pieces: they do not depend on how starts were divided.
     """
     state: Values = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
@@ -49,7 +50,7 @@ def best_run(
         offset += len(piece["q"])
     interrupted = any(context.interrupted for _, context in pieces)
     starts = _table(problem, constraints, state, origins, log, settings.options.tol)
-    if settings.algorithm == AUTO and not constraints and not interrupted:
+    if settings.method == AUTO and not constraints and not interrupted:
         finalists = np.argsort(-starts["objective"].to_numpy(), kind="stable")[:FINALISTS]
         context = Context(pieces[0][1].engine, log, pieces[0][1].callback)
         state = put(state, finalists, polished(problem, settings.options, take(state, finalists), finalists, context))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.divergences.sides import slopes_of
 from cvxpriv.numerics.arrays import Array, Values, put, take
+from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop
@@ -21,9 +22,8 @@ from .measured import Constraints, finished, objective
 from .problem import Problem
 from .starts import grid_start, initial_state, without_rare
 
-__all__ = ["GRID", "Callback", "Piece", "polished", "pooled", "settled", "solve_starts"]
+__all__ = ["GRID", "Piece", "polished", "pooled", "settled", "solve_starts"]
 
-Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 #: Mechanisms to start from, (starts, |Y|, |U|), and where each comes from.
 Piece = tuple[Array, Sequence[str]]
 #: The origin of the start that one joint problem over a grid of posteriors made.
@@ -44,7 +44,7 @@ def solve_starts(
     name: str,
     options: Options,
     engine: Engine,
-    callback: Callback | None,
+    callback: Watch | None,
     piece: Piece,
 ) -> tuple[Values, Context]:
     """Run an algorithm from mechanisms; return the final state, settled on what to report, and its context."""

@@ -25,7 +25,15 @@ from cvxpriv.tables.information import kl_divergence
 
 from .problem import Problem
 
-__all__ = ["CriticalBeta", "critical_beta", "largest_ratio", "local_threshold", "maximal_correlation", "ratio"]
+__all__ = [
+    "CriticalBeta",
+    "critical_beta",
+    "largest_ratio",
+    "local_threshold",
+    "maximal_correlation",
+    "ratio",
+    "usual_beta",
+]
 
 #: Below this D_f the ratio is rounding: there the local threshold tells.
 NEAR = 1e-8
@@ -35,6 +43,12 @@ ASCENTS, RANDOM = 8, 64
 FLAT = 1e-12
 #: Candidates are moved this far to the prior before an ascent: a softmax has no zeros to start from.
 INWARD = 1e-3
+#: The weight of privacy where none is given: this share of the threshold from which on nothing is worth telling.
+SHARE = 0.25
+#: The weight where there is no such threshold.
+WITHOUT_THRESHOLD = 0.5
+#: A threshold that is only rounding: S and Y are independent.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,11 @@ class CriticalBeta:
     posterior: Array
     sharp: bool
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is a finite threshold that is not rounding."""
+        return ROUNDING < self.searched < np.inf
+
 
 def critical_beta(problem: Problem, seed: int = 0) -> CriticalBeta:
     """Return the local threshold of a problem and the searched ones; beta, |U| and the floor play no part."""
@@ -72,6 +91,12 @@ def critical_beta(problem: Problem, seed: int = 0) -> CriticalBeta:
     # Y = S has maximal correlation 1.
     ceiling = max(largest_ratio(np.eye(problem.p_s.size), problem.p_s, f, seed)[0], local_threshold(1.0, f), found)
     return CriticalBeta(local, found, ceiling, posterior, sharp=1.0 not in f.kinks)
+
+
+def usual_beta(problem: Problem, seed: int = 0) -> float:
+    """Return the weight of privacy where none is given: a share of the threshold, if there is one."""
+    critical = critical_beta(problem, seed)
+    return SHARE * critical.searched if critical.exists else WITHOUT_THRESHOLD
 
 
 def maximal_correlation(joint: Array) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
-from cvxpriv.errors import ModelError, suggest
+from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Measure, Sweep
 from cvxpriv.schedules.stopping import Below
@@ -29,8 +29,10 @@ from .blocks import expectation, mapping, marginal, posterior
 from .larger_blocks import convex_concave, mapping_and_marginal, most_telling
 from .problem import Problem
 
-__all__ = ["ACCELERATIONS", "LOOP", "METHODS", "blocks", "measure", "schedule"]
+__all__ = ["ACCELERATIONS", "LOOP", "MAX_ITER", "METHODS", "blocks", "measure", "residuals_of", "schedule"]
 
+#: Most passes a start, where nobody says.
+MAX_ITER = 500
 #: The name under which the loop stands in a run's history.
 LOOP = "pass"
 PHASE_ONE = "phase one"
@@ -84,12 +86,8 @@ def schedule(
     Raises
     ------
     ModelError
-        If there is no such method or acceleration, they do not go together, or `tol` is not positive.
+        The acceleration does not go with the method or with constraints.
     """
-    if method not in METHODS:
-        raise ModelError(f"method={method!r} is not a method of the funnel: {suggest(str(method), METHODS)}")
-    if not tol > 0.0:
-        raise ModelError(f"tol={tol!r} is not a residual: pass a number of nats > 0, for example 1e-7")
     return Loop(
         METHODS[method](problem, constraints),
         stop=Below("kkt", tol),
@@ -137,6 +135,11 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
         }
 
     return figures
+
+
+def residuals_of(problem: Problem, log_u: Array) -> kkt.FunnelResiduals:
+    """Return the residuals of mechanisms, (starts, |X|, |Y|), each with the multiplier that makes them least."""
+    return kkt.residuals(log_u, problem.p_x, problem.p_s_given_x, problem.target)
 
 
 def _problem_residual(problem: Problem, state: Values) -> Array:
@@ -197,9 +200,6 @@ def _fused(problem: Problem) -> Callable[[Values], Values]:
 
 
 def _acceleration(problem: Problem, method: str, accelerate: str, constraints: Constraints) -> Accelerator | None:
-    if accelerate not in ("auto", "none", *ACCELERATIONS):
-        known = ("auto", "none", *ACCELERATIONS)
-        raise ModelError(f"accelerate={accelerate!r} is not an acceleration: {suggest(str(accelerate), known)}")
     if accelerate == "none":
         return None
     if constraints and accelerate == "auto":

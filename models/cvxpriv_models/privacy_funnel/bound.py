@@ -26,7 +26,7 @@ from cvxpriv_models.privacy_funnel.merging import merged_groups
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
 from cvxpriv_models.privacy_funnel.problem import Problem
 
-__all__ = ["FunnelBound", "Prover", "bound"]
+__all__ = ["FunnelBound", "Prover", "bound", "bound_of"]
 
 NUDGES = (0.0, 4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 """How far above the rate, in nats, the master is solved until the mechanism's own I(X;Y) reaches the rate."""
@@ -128,6 +128,18 @@ def bound(
     """
     problem = Problem.of(joint, rate, "nats", None)
     return Prover(problem.table.probabilities, columns, seed).at(problem.rate, gap, time_limit)
+
+
+def bound_of(certificate: Certificate, table: Array) -> FunnelBound:
+    """Return what a certificate proves of a table, after it was checked without a solver.
+
+    Raises
+    ------
+    DataError
+        The certificate does not prove its claim.
+    """
+    shown = certificate.verify(table)
+    return FunnelBound(shown.bound, shown.leakage, certificate.mechanism, certificate, certificate.rate, 0.0, "")
 
 
 class Prover:

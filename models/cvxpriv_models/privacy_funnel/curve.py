@@ -5,11 +5,16 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from cvxpriv.numerics.arrays import Array
+
+from .bound import FunnelBound
+from .column_mechanism import utility
 from .run import FunnelRun
 
-__all__ = ["curve_row", "lower_envelope"]
+__all__ = ["certified_row", "curve_row", "lower_envelope"]
 
 
 def curve_row(fraction: float, solved: FunnelRun) -> dict[str, Any]:
@@ -19,11 +24,26 @@ def curve_row(fraction: float, solved: FunnelRun) -> dict[str, Any]:
         "rate": solved.problem.rate,
         "utility": solved.utility,
         "leakage": solved.leakage,
+        "lower": np.nan if solved.bound is None else solved.bound.lower,
         "kkt": solved.starts.at[solved.start, "kkt"],
         "converged": solved.converged,
         "iterations": solved.iterations,
         "found_at": fraction,
         "seconds": solved.seconds,
+    }
+
+
+def certified_row(fraction: float, found: FunnelBound, p_x: Array) -> dict[str, Any]:
+    """Return one point of a certified band."""
+    return {
+        "fraction": fraction,
+        "rate": found.rate,
+        "utility": utility(p_x, found.mechanism),
+        "leakage": found.upper,
+        "lower": found.lower,
+        "converged": found.reason == "",
+        "found_at": fraction,
+        "seconds": found.seconds,
     }
 
 

@@ -55,11 +55,13 @@ class PointResiduals:
     complementarity: float
     feasibility: float
     lam: float
+    free: float = 0.0
+    """What the best use of a free output would gain; 0 where no output is free."""
 
     @property
     def largest(self) -> float:
-        """The largest of the three."""
-        return max(self.stationarity, self.complementarity, self.feasibility)
+        """The largest of them."""
+        return max(self.stationarity, self.complementarity, self.feasibility, self.free)
 
 
 @dataclass(frozen=True)

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
-from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
-from cvxpriv.runs.mechanism_run import MechanismRun, restored
-from cvxpriv.runs.saved import read_run, write_run
-from cvxpriv.schedules.history import History
-from cvxpriv.schedules.steps import Context
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
+from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.documents import table_of
 
-from . import algorithm, closed_form
-from .kkt import FunnelResiduals, PointResiduals, residuals
+from . import algorithm, optimum
+from .bound import FunnelBound, bound_of
+from .facts import funnel_facts
+from .kkt import PointResiduals
 from .problem import Problem
 
 __all__ = ["FunnelRun", "Settings"]
-
-#: Two starts whose leakages differ by less are one answer: the converged one is kept.
-SAME_LEAKAGE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -45,9 +41,13 @@ class Settings:
     tol: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FunnelRun(MechanismRun[Problem, Settings]):
     """The best of a funnel's starts: see `MechanismRun`; leakage and utility among the columns of `starts`."""
+
+    model: ClassVar[str] = "PrivacyFunnel"
+
+    bound: FunnelBound | None = None
 
     @cached_property
     def mechanism(self) -> Array:
@@ -65,6 +65,14 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         """I(X;Y) in nats; at least the rate."""
         return self.problem.utility(self.mechanism)
 
+    @property
+    def gap(self) -> float | None:
+        """Certified distance in nats from the least leakage that any mechanism reaches at the rate; None without one.
+
+        With constraints there is none: the best mechanism that satisfies them may leak more.
+        """
+        return None if self.bound is None else max(self.leakage - self.bound.lower, 0.0)
+
     @cached_property
     def kkt(self) -> PointResiduals | Residuals:
         """The whole problem's residuals at the final point; `largest` is the figure that the run was stopped by.
@@ -72,14 +80,18 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         With user constraints: those of the convex-concave block at its own point, which stays there iff the point is
         stationary.
         """
-        problem = self.problem
         if self.constraints:
             return self.blocks()["(q, u, r)"].residual(self.state, self.state)
-        return _residuals(problem, self.state["log_u"][None]).of(0)
+        usual = algorithm.residuals_of(self.problem, self.state["log_u"][None]).of(0)
+        return replace(usual, free=optimum.free_symbol(self.problem, self.mechanism))
 
     def blocks(self) -> dict[str, Block]:
         """See `MechanismRun`."""
         return algorithm.blocks(self.problem, self.constraints)
+
+    def described(self, beside: Beside) -> Facts:
+        """See `MechanismRun`."""
+        return funnel_facts(self, beside, self.bound)
 
     def as_mechanism(self) -> Mechanism:
         """See `MechanismRun`."""
@@ -87,7 +99,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         return Mechanism(
             self.mechanism,
             inputs=table.public,
-            model="PrivacyFunnel",
+            model=self.model,
             figures={
                 "leakage": self.leakage,
                 "utility": self.utility,
@@ -98,14 +110,10 @@ class FunnelRun(MechanismRun[Problem, Settings]):
             origin=provenance(**asdict(self.settings)),
         )
 
-    def save(self, path: PathLike) -> Path:
-        """Write the run to a JSON file, whole or not at all.
-
-        The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept. A run with
-        user constraints is saved without them: they are code.
-        """
-        document = {**self.saved(), "rate": self.problem.rate, "size_y": self.problem.size_y}
-        return write_run(path, "PrivacyFunnel", document)
+    def saved(self) -> dict[str, Any]:
+        """See `MechanismRun`."""
+        proof = {} if self.bound is None else {"certificate": self.bound.certificate.without_table().document()}
+        return {"rate": self.problem.rate, "size_y": self.problem.size_y, **proof}
 
     @classmethod
     def load(cls, path: PathLike) -> FunnelRun:
@@ -114,53 +122,14 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         Raises
         ------
         DataError
-            No such file, not a saved run of the funnel, or of another version.
+            No such file, not a saved run of the funnel, or of another version; or its certificate proves nothing.
         """
-        document = read_run(path, "PrivacyFunnel")
+        document = read_run(path, cls.model)
+        problem = Problem(table_of(document), document["rate"], document["size_y"])
+        proof = document.get("certificate")
         return cls(
-            problem=Problem(table_of(document), document["rate"], document["size_y"]),
+            problem=problem,
+            bound=None if proof is None else bound_of(Certificate.of_document(proof), problem.table.probabilities),
             settings=Settings(**document["settings"]),
             **restored(document),
         )
-
-
-def _residuals(problem: Problem, log_u: Array) -> FunnelResiduals:
-    """The residuals of mechanisms, (starts, |X|, |Y|), each with the multiplier that makes them least."""
-    return residuals(log_u, problem.p_x, problem.p_s_given_x, problem.target)
-
-
-def best_run(
-    problem: Problem,
-    constraints: tuple[tuple[str, Constraint], ...],
-    pieces: Sequence[tuple[Values, Context]],
-    origins: Sequence[str],
-    settings: Settings,
-    seconds: float,
-) -> FunnelRun:
-    """Return the run of the best start among those of all pieces.
-
-    The best is the one of least leakage; of several within `SAME_LEAKAGE` of it, a converged one of least residual.
-    """
-    state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
-    state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
-    measured = algorithm.measure(problem, constraints)(state)
-    kkt = measured["kkt"] if constraints else _residuals(problem, state["log_u"]).largest
-    reports = [context.reports[algorithm.LOOP] for _, context in pieces]
-    starts = pd.DataFrame(
-        {
-            "origin": origins,
-            "leakage": measured["objective"],
-            "utility": measured["utility"],
-            "kkt": kkt,
-            "iterations": np.concatenate([report.iterations for report in reports]),
-            "converged": kkt <= settings.tol,
-        }
-    )
-    starts.index.name = "start"
-    near = starts[starts["leakage"] <= starts["leakage"].min() + SAME_LEAKAGE]
-    start = int(near["kkt"].idxmin())
-    log = History()
-    for offset, (_, context) in zip(np.cumsum([0, *[r.iterations.size for r in reports]])[:-1], pieces, strict=True):
-        log.extend(context.history, shift=int(offset))
-    interrupted = any(context.interrupted for _, context in pieces)
-    return FunnelRun(problem, single(state, start), starts, start, settings, seconds, log, constraints, interrupted)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values, put
+from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop
@@ -18,13 +17,11 @@ from .algorithm import Constraints
 from .problem import Problem
 from .starts import feasible_starts
 
-__all__ = ["Callback", "solve_starts"]
-
-Callback = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+__all__ = ["solve_starts"]
 
 
 def solve_starts(
-    problem: Problem, constraints: Constraints, loop: Loop, engine: Engine, callback: Callback | None, log_u: Array
+    problem: Problem, constraints: Constraints, loop: Loop, engine: Engine, callback: Watch | None, log_u: Array
 ) -> tuple[Values, Context]:
     """Run the algorithm from starts given as log P(X, Y), (starts, |X|, |Y|); return the final state and its context.
 

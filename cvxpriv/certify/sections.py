@@ -1,0 +1,126 @@
+"""A cross-check as sections of a report: every answer with its verdict, on a page and in brief on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from cvxpriv.certify.page import Shown, largest_residual, worst_first
+from cvxpriv.certify.verdicts import VERDICTS
+from cvxpriv.reports.facts import Fact, Facts, Section, Table
+
+__all__ = ["answers_section", "crosscheck_facts", "crosscheck_section", "crosscheck_tables", "refused"]
+
+SHOWN_ANSWERS = 24
+"""Up to how many answers of a cross-check a terminal shows one by one."""
+_LEGEND = (
+    "agrees: right, and every exact residual is small. loose: right to fewer digits, or claims no accuracy. failed: "
+    "returned no solution. WRONG: claims a solution that it has not.",
+    "A verdict on a solver is none on the result: the method took the exact updates.",
+)
+_DIGITS = {"gap": 1, "residual": 1, "natural": 1, "ms": 2}
+
+
+def crosscheck_section(check: Shown | None, text: str) -> list[Section]:
+    """Return the cross-check of every block as a section, or nothing where there was none.
+
+    Parameters
+    ----------
+    check : CrossCheck, optional
+    text : str
+        What was solved again.
+    """
+    if check is None:
+        return []
+    rows = worst_first(check.table)
+    frame = _answers(rows).assign(**{"why it does not agree": rows["reason"].where(rows["verdict"] != "agrees", "")})
+    few = len(rows) <= SHOWN_ANSWERS
+    return [
+        Section(
+            "Cross-check: every block, every solver",
+            text,
+            tables=[
+                Table(frame, "gap, residual: relative; natural: how far from stationary, in units of the variables.")
+            ],
+            notes=[f"Worst answer: {check.worst_offender}.", *_LEGEND],
+            brief=answers_section(check, _title(rows)) if few else _by_solver(check, _title(rows)),
+        )
+    ]
+
+
+def answers_section(check: Shown, title: str) -> Section:
+    """Return every answer with its verdict, the worst first, and why those that do not agree do not."""
+    rows = worst_first(check.table)
+    why = [
+        f"{row['solver']} on {row['case']}: {row['reason']}"
+        for row in rows.to_dict("records")
+        if row["verdict"] != "agrees"
+    ]
+    return Section(title, tables=[Table(_answers(rows), digits=_DIGITS)], notes=why)
+
+
+def crosscheck_tables(check: Shown | None) -> dict[str, pd.DataFrame]:
+    """Return the whole table of a cross-check by name, for programs; nothing where there was none."""
+    if check is None:
+        return {}
+    return {"crosscheck": check.table.assign(reference=check.table["case"].map(check.references))}
+
+
+def crosscheck_facts(
+    check: Shown, title: str, shown: Sequence[Fact] = (), about: Sequence[Fact] = (), **more: Any
+) -> Facts:
+    """Return the facts of a cross-check alone: each solver's worst verdict, and every answer.
+
+    Parameters
+    ----------
+    check : CrossCheck
+    title : str
+    shown, about : sequence of Fact
+        What comes before.
+    **more
+        Passed to `Facts`.
+    """
+    verdicts = [Fact(name, one.verdict, "", one.reason, aside=True) for name, one in check.verdicts.items()]
+    solver, found = max(check.verdicts.items(), key=lambda item: item[1].rank)
+    worst = Fact("worst_answer", f"{solver} {found.verdict}", label="Worst", detail=found.reason)
+    references = [f"reference of {case}: {why}" for case, why in check.references.items()]
+    answers = answers_section(check, "Every answer")
+    brief = replace(answers, notes=[*answers.notes, *references])
+    sections = [replace(answers, notes=brief.notes, brief=brief)]
+    return Facts(title, "", [*shown, worst, *verdicts], sections, about, tables=crosscheck_tables(check), **more)
+
+
+def refused(check: Shown) -> list[str]:
+    """Return one sentence for each verdict that is WRONG or failed."""
+    rows = worst_first(check.table).to_dict("records")
+    bad = [row for row in rows if row["verdict"] in ("WRONG", "failed")]
+    return [f"{row['solver']} on {row['case']}: {row['verdict']}, {row['reason']}" for row in bad]
+
+
+def _answers(rows: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "verdict": rows["verdict"],
+            "block": rows["case"],
+            "solver": rows["solver"],
+            "gap": rows["gap"],
+            "residual": [largest_residual(row) for row in rows.to_dict("records")],
+            "natural": rows["natural"],
+            "ms": rows["seconds"] * 1e3,
+        }
+    )
+
+
+def _title(rows: pd.DataFrame) -> str:
+    return f"Every block ({rows['case'].nunique()}) solved again at this answer"
+
+
+def _by_solver(check: Shown, title: str) -> Section:
+    """Return how often each solver had which verdict, and the worst answer of each that does not always agree."""
+    counts = pd.crosstab(check.table["solver"], check.table["verdict"]).loc[list(check.verdicts)]
+    frame = counts[[verdict for verdict in VERDICTS if verdict in counts]].reset_index().rename_axis(columns=None)
+    notes = [f"{name}: {worst.reason}" for name, worst in check.verdicts.items() if worst.verdict != "agrees"]
+    return Section(title, tables=[Table(frame)], notes=notes)

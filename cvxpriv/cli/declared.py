@@ -1,0 +1,84 @@
+"""Command-line options made from the declared parameters of a model: no name, default or help is written twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from cvxpriv.runs.options import REQUIRED, Parameter, options_of
+
+__all__ = ["click_option", "on_the_command_line", "taken", "with_options"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Read(click.ParamType[Any]):
+    """A text that a declared option reads itself."""
+
+    name = "text"
+
+    def __init__(self, read: Callable[[str], Any]) -> None:
+        self.read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.ParamType`; what is no text has been read already."""
+        return self.read(value) if isinstance(value, str) else value
+
+
+def on_the_command_line(*functions: Callable[..., Any]) -> list[Parameter]:
+    """Return the declared parameters of functions that can be given on a command line."""
+    return [one for function in functions for one in options_of(function) if not one.option.hidden]
+
+
+def with_options(command: Command, parameters: Iterable[Parameter]) -> Command:
+    """Give a command the options of parameters, in their order."""
+    for parameter in reversed(list(parameters)):
+        command = click_option(parameter)(command)
+    return command
+
+
+def taken(parameters: Iterable[Parameter], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters among those that a command received."""
+    return {parameter.name: values[parameter.name] for parameter in parameters}
+
+
+def click_option(parameter: Parameter) -> Callable[[Command], Command]:
+    """Return the option of a parameter.
+
+    Examples
+    --------
+    >>> from cvxpriv.runs.options import Option
+    >>> rate = Parameter("rate", Option("Utility asked for.", unit="nats"), (float,), 0.8)
+    >>> command = click.Command("design", params=[click_option(rate)(lambda: None).__click_params__[0]])
+    >>> [(option.opts, option.help, option.default) for option in command.params]
+    [(['--rate'], 'Utility asked for, in nats.', 0.8)]
+    """
+    option = parameter.option
+    settings: dict[str, Any] = {
+        "help": _help(parameter),
+        "show_default": parameter.default not in (None, REQUIRED, ()),
+        "required": parameter.default is REQUIRED,
+    }
+    if parameter.scalar is bool:
+        flag = f"{parameter.flag}/--no-{parameter.flag.removeprefix('--')}"
+        return click.option(flag, parameter.name, default=parameter.default, **settings)
+    if parameter.default is not REQUIRED:
+        settings["default"] = parameter.default
+    if option.many:
+        settings["multiple"] = True
+    if option.choices:
+        settings["metavar"] = f"[{'|'.join(option.choices)}]"
+    elif option.metavar:
+        settings["metavar"] = option.metavar
+    kind = Read(option.read) if option.read is not None else parameter.scalar or str
+    return click.option(parameter.flag, parameter.name, type=kind, **settings)
+
+
+def _help(parameter: Parameter) -> str:
+    """Return the help of an option: its sentence, its unit, and what stands for a default that is None."""
+    option = parameter.option
+    unit = f", in {option.unit}" if option.unit else ""
+    usual = f"  [default: {option.usual}]" if option.usual else ""
+    return f"{option.help.rstrip('.')}{unit}.{usual}"

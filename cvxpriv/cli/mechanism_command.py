@@ -1,0 +1,284 @@
+"""Commands of the models that design a mechanism, made from their signatures: ``cvxpriv NAME``, ``crosscheck NAME``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import click
+import pandas as pd
+
+from cvxpriv.certify.check import CrossCheck
+from cvxpriv.certify.sections import crosscheck_facts, refused
+from cvxpriv.cli.declared import click_option, on_the_command_line, taken, with_options
+from cvxpriv.cli.finish import finish, write
+from cvxpriv.cli.interrupts import Interrupt, watched
+from cvxpriv.cli.options import NAMES, TableOptions, crosscheck_option, output_options, table_options, title_of
+from cvxpriv.cli.outputs import require_report_packages, require_writable
+from cvxpriv.cli.terminal import Terminal, solvers_silent
+from cvxpriv.constraints import FORMS, parse
+from cvxpriv.errors import Disagreement, NotConverged
+from cvxpriv.mechanisms.disclosure import Disclosure, disclosure
+from cvxpriv.reports.facts import Facts
+from cvxpriv.runs.mechanism_model import MechanismModel
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.options import Parameter, options_of
+from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.tables.joint import JointTable
+
+__all__ = ["CROSSCHECKED", "SOLVERS", "Asked", "crosscheck_command", "design", "design_command"]
+
+CROSSCHECKED = 2_000
+"""Mechanisms with more cells are cross-checked only on demand: SCS needs minutes for 160 x 161."""
+SOLVERS = ("CLARABEL", "ECOS", "SCS")
+REPLICATES = 200
+
+Model: TypeAlias = MechanismModel[MechanismRun[Any, Any]]
+Kind: TypeAlias = type[Model]
+
+_WRITES = (
+    "TABLE is a CSV or TSV file of records, or of cells with their --count, or the name of an embedded table: "
+    "{tables}.\n\n"
+    "Writes mechanism.json, history.csv (every start) and report.html into the folder, and tables as CSV; with --curve "
+    "also curve.png. A run that did not converge writes them too, says so, and exits with 3.\n\n"
+    "`cvxpriv release mechanism.json rows.csv` then draws {output} for each row. Rows need the columns of {flag} only."
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is computed of a model, and beside its mechanism.
+
+    Attributes
+    ----------
+    solving : mapping of str to object
+        The options of the model's `solve`.
+    curve : int or tuple of float, optional
+        How many points, or which; None for no curve.
+    crosscheck : bool, optional
+        None is up to `CROSSCHECKED` cells of the mechanism.
+    solvers : tuple of str
+        Who cross-checks.
+    bootstrap : int
+        Replicates for intervals; 0 for none.
+    """
+
+    solving: Mapping[str, Any]
+    curve: int | tuple[float, ...] | None = None
+    crosscheck: bool | None = None
+    solvers: tuple[str, ...] = SOLVERS
+    bootstrap: int = REPLICATES
+
+
+def design_command(kind: Kind) -> click.Command:
+    """Return ``cvxpriv NAME TABLE``: it designs a mechanism and writes what is known of it."""
+    posed, solved = _parameters(kind)
+    points = options_of(kind.curve)[0]
+    points = replace(points, default=None, option=replace(points.option, usual="no curve"))
+
+    def command(terminal: Terminal, source: str, columns: TableOptions, report: bool, out: str, **given: Any) -> None:
+        if report:
+            require_report_packages("give --no-report")
+        folder = require_writable(out)
+        model = _posed(kind, columns.load(source), taken(posed, given), given["constraint"])
+        curve = given["points"] or None
+        if curve is not None:
+            model.along(curve)  # refuses a wrong point before the solve
+        asked = Asked(taken(solved, given), curve, given["crosscheck"], given["solvers"], given["bootstrap"])
+        finish(terminal, design(terminal, model, title_of(source), asked), folder, kind.command, report)
+
+    options = [
+        click.argument("source", metavar="TABLE"),
+        table_options(kind.sides),
+        lambda wrapped: with_options(wrapped, posed),
+        _constraint_option,
+        lambda wrapped: with_options(wrapped, solved),
+        click_option(points),
+        crosscheck_option(f"up to {CROSSCHECKED:,} cells of the mechanism"),
+        _solvers_option,
+        click.option(
+            "--bootstrap",
+            type=int,
+            default=REPLICATES,
+            show_default=True,
+            callback=lambda context, parameter, value: _replicates(value),
+            help="Replicates for the intervals; 0 for none.",
+        ),
+        click.option("--report/--no-report", default=True, show_default=True, help="Write report.html and pictures."),
+        click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Where the files go."),
+        output_options,
+        click.pass_obj,
+    ]
+    about = _WRITES.format(
+        tables=", ".join(kind.sides.public.embedded), output=kind.sides.output, flag=kind.sides.public.flag
+    )
+    return _made(kind.command, command, options, _purpose(kind), f"{_introduction(kind)}\n\n{about}")
+
+
+def crosscheck_command(kind: Kind) -> click.Command:
+    """Return ``cvxpriv crosscheck NAME``: every block again at an answer, by every solver."""
+    posed, solved = _parameters(kind)
+
+    def command(terminal: Terminal, source: str, columns: TableOptions, out: str | None, **given: Any) -> None:
+        folder = None if out is None else require_writable(out)
+        model = _posed(kind, columns.load(source), taken(posed, given), given["constraint"])
+        names = tuple(solver_spec(name).name for name in given["solvers"])
+        with watched() as interrupt:
+            run = _solved(terminal, model, taken(solved, given), interrupt)
+            if interrupt.pressed:
+                raise click.Abort
+            check = _checked(terminal, run, names)
+        facts = _of_crosscheck(f"Cross-check: {title_of(source)}", run, check)
+        write(terminal, facts, folder, f"crosscheck {kind.command}")
+        if bad := refused(check):
+            raise Disagreement(f"{len(bad)} of {len(check.table)} answers are refused: {'; '.join(bad)}")
+        if facts.unmet:
+            raise NotConverged(facts.unmet)
+
+    options = [
+        click.option(
+            "--table", "source", required=True, metavar="TABLE", help="A CSV or TSV file, or an embedded one."
+        ),
+        table_options(kind.sides),
+        lambda wrapped: with_options(wrapped, posed),
+        _constraint_option,
+        lambda wrapped: with_options(wrapped, solved),
+        _solvers_option,
+        click.option("--out", metavar="FOLDER", help="Write crosscheck.csv there.  [default: write nothing]"),
+        output_options,
+        click.pass_obj,
+    ]
+    text = (
+        "Solve the model, then every block again at its answer by every solver and by its exact update.\n\n"
+        "Exits with 3 when a verdict is WRONG or failed, or when the run did not converge."
+    )
+    return _made(kind.command, command, options, f"The blocks of {kind.__name__}.", text)
+
+
+def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts:
+    """Design the mechanism, then what is asked for, in this order: curve, cross-check, disclosure.
+
+    A keyboard interrupt ends the work and leaves what there is.
+
+    Raises
+    ------
+    ModelError, SolverFailure, Disagreement
+        From the model.
+    KeyboardInterrupt
+        Before there was any mechanism.
+    """
+    solvers = tuple(solver_spec(name).name for name in asked.solvers)
+    curve: pd.DataFrame | None = None
+    check: CrossCheck | None = None
+    found: Disclosure | None = None
+    table = model.problem.table
+    with watched() as interrupt:
+        run = _solved(terminal, model, asked.solving, interrupt)
+        several = run.mechanism.size <= CROSSCHECKED if asked.crosscheck is None else asked.crosscheck
+        try:
+            if asked.curve is not None and not interrupt.pressed:
+                curve = _curve(terminal, model, asked, interrupt)
+            if several and not interrupt.pressed:
+                check = _checked(terminal, run, solvers)
+            if not interrupt.pressed:
+                with terminal.phase("resampling the records"):
+                    replicates = asked.bootstrap if table.counts is not None else 0
+                    found = disclosure(table, run.mechanism, bootstrap=replicates, seed=asked.solving["seed"])
+        except KeyboardInterrupt:
+            pass
+        return run.described(Beside(source, curve, check, found, interrupt.pressed))
+
+
+def _parameters(kind: Kind) -> tuple[list[Parameter], list[Parameter]]:
+    """Return what poses the problem, and what solves it."""
+    return on_the_command_line(kind.__init__), on_the_command_line(kind.solve)
+
+
+def _posed(kind: Kind, table: JointTable, options: Mapping[str, Any], constraints: tuple[str, ...]) -> Model:
+    """Return the model of a table, with its constraints."""
+    parsed = {text: parse(text) for text in constraints}
+    model: Model = kind(table, **options)
+    for text, constraint in parsed.items():
+        model = model.constrain(text, constraint)
+    return model
+
+
+def _solved(
+    terminal: Terminal, model: Model, solving: Mapping[str, Any], interrupt: Interrupt
+) -> MechanismRun[Any, Any]:
+    """Return the model's run, with a bar."""
+    with solvers_silent():
+        if solving["n_jobs"] != 1:
+            return model.solve(**solving, progress=terminal.progress)
+        with terminal.iterations("solving", solving["max_iter"], "kkt") as moved:
+
+            def watch(loop: str, iteration: int, measured: Mapping[str, Any]) -> bool:
+                moved(loop, iteration, measured)
+                return interrupt.pressed
+
+            return model.solve(**solving, callback=watch)
+
+
+def _curve(terminal: Terminal, model: Model, asked: Asked, interrupt: Interrupt) -> pd.DataFrame | None:
+    """Return the curve; after an interrupt only the points that were finished."""
+    watching: dict[str, Any] = {"progress": terminal.progress}
+    if asked.solving["n_jobs"] == 1:
+        watching["callback"] = lambda *_: interrupt.pressed
+    with solvers_silent():
+        curve = model.curve(asked.curve, **asked.solving, **watching)
+    return curve if len(curve) else None
+
+
+def _checked(terminal: Terminal, run: MechanismRun[Any, Any], solvers: tuple[str, ...]) -> CrossCheck:
+    with terminal.phase(f"cross-checking by {', '.join(solvers)}"), solvers_silent():
+        return run.certify(solvers)
+
+
+def _of_crosscheck(title: str, run: MechanismRun[Any, Any], check: CrossCheck) -> Facts:
+    """Return the facts of a cross-check and of the run that it is of."""
+    known = run.facts
+    shown = [known[name] for name in ("kkt", "start", "iterations")]
+    return crosscheck_facts(
+        check,
+        title,
+        shown,
+        known.about,
+        settings=known.settings,
+        converged=run.converged,
+        unmet=known.unmet,
+    )
+
+
+def _made(name: str, command: Callable[..., None], options: list[Any], short: str, text: str) -> click.Command:
+    wrapped: Any = command
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return click.command(name, short_help=short, help=text)(wrapped)
+
+
+def _constraint_option(command: Any) -> Any:
+    text = f"On the mechanism; several times for several: {', '.join(FORMS.values())}."
+    return click.option("--constraint", multiple=True, metavar="TEXT", help=text)(command)
+
+
+def _solvers_option(command: Any) -> Any:
+    names = ",".join(SOLVERS)
+    return click.option("--solvers", type=NAMES, default=names, show_default=True, help="Who cross-checks.")(command)
+
+
+def _purpose(kind: Kind) -> str:
+    """Return the first sentence of a model's docstring."""
+    return _introduction(kind).partition("\n")[0]
+
+
+def _introduction(kind: Kind) -> str:
+    """Return a model's docstring up to its parameters."""
+    return inspect.cleandoc(kind.__doc__ or "").partition("\nParameters\n")[0].strip()
+
+
+def _replicates(value: int) -> int:
+    if value < 0 or value == 1:  # before the solve, not after it
+        raise click.BadParameter(f"bootstrap={value}: expected a whole number >= 2 (200 serves), or 0 for no intervals")
+    return value

@@ -1,0 +1,311 @@
+"""Facts that every model of mechanisms has: about its table, its effort, its constraints, and what a release tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+
+from cvxpriv.blocks.declaration import Known, constraints_of
+from cvxpriv.certify.sections import crosscheck_tables
+from cvxpriv.mechanisms.disclosure import Disclosure
+from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.facts import Fact, Picture, Section, Table
+from cvxpriv.reports.files import write_text
+from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.sides import Sides
+from cvxpriv.tables.joint import JointTable
+
+__all__ = [
+    "BLOCKS",
+    "about_table",
+    "best_of",
+    "brief_curve",
+    "constraints_section",
+    "disclosure_section",
+    "effort",
+    "files_of",
+    "guess",
+    "heatmap",
+    "interval",
+    "not_converged",
+    "residual",
+    "settings_of",
+    "share",
+    "starts_section",
+    "tables_of",
+    "unconverged",
+    "unmet",
+    "violations",
+]
+
+SHOWN_POINTS = 10
+"""How many points of a longer curve a terminal shows."""
+BLOCKS = (
+    "Each convex block of the method was solved again at the answer, by each solver and by its exact update. A verdict "
+    "rests on residuals computed from the problem itself, not on what a solver says of its answer."
+)
+"""The text above a cross-check."""
+Run = MechanismRun[Any, Any]
+
+
+def share(value: float, whole: float, name: str, more: str = "") -> str:
+    """Return a value as a percentage of a whole that has a name.
+
+    >>> share(0.5, 2.0, "H(X)", ", all there is")
+    '25% of H(X) = 2.000 nats, all there is'
+    """
+    return f"{100 * value / whole:.3g}% of {name} = {format_number(whole)} nats{more}" if whole > 0 else f"{name} = 0"
+
+
+def interval(disclosure: Disclosure | None, measure: str) -> dict[str, Any]:
+    """Return the interval of a measure as a fact has it; nothing where there is none."""
+    ends = None if disclosure is None else disclosure.interval(measure)
+    if disclosure is None or ends is None:
+        return {}
+    low, high = map(exact_zero, ends)
+    return {"interval": (low, high), "level": disclosure.level}
+
+
+def about_table(table: JointTable, sides: Sides, outputs: int) -> list[Fact]:
+    """Return what a table is: its sides, its records, what either side is worth; and how many outputs there may be."""
+    s, x = sides.private.symbol, sides.public.symbol
+    counted = "given as probabilities" if table.records is None else table.records
+    return [
+        _side("private", sides.private.title, table.private.columns, len(table.private)),
+        _side("public", sides.public.title, table.public.columns, len(table.public)),
+        Fact("outputs", outputs, "symbols", label=f"output {sides.output}"),
+        Fact("records", counted),
+        Fact("smoothing", table.smoothing),
+        Fact("entropy", table.entropy_x, "nats", f"All that there is to tell of {x}.", f"H({x})"),
+        Fact("information", table.information, "nats", f"What {x} itself tells of {s}.", f"I({s};{x})"),
+    ]
+
+
+def _side(name: str, label: str, columns: Sequence[str], size: int) -> Fact:
+    return Fact(name, tuple(columns), label=label, detail=f"{size} symbols")
+
+
+def residual(run: Run, name: str = "kkt", label: str = "KKT residual", value: float | None = None) -> Fact:
+    """Return what was asked to be small, by default the KKT residual, and whether it is."""
+    state = "converged" if run.converged else "NOT converged"
+    detail = f"{state}; {format_number(run.tol, 1)} asked for"
+    sentence = "Distance of the mechanism from the optimality conditions, which hold at a residual of 0."
+    found = run.residual if value is None else value
+    return Fact(name, found, "nats", sentence, label, detail, digits=2, main=True)
+
+
+def effort(run: Run) -> list[Fact]:
+    """Return which start was best, and what all of them took."""
+    count = len(run.starts)
+    origin = str(run.starts["origin"].iloc[run.start])
+    return [
+        Fact(
+            "start", run.start, "", "The start that led to the best mechanism.", "best start", f"of {count}: {origin}"
+        ),
+        Fact("iterations", run.iterations, "", "Passes of the best start.", "passes"),
+        Fact("seconds", run.seconds, "s", "Wall time of all starts together."),
+    ]
+
+
+def guess(disclosure: Disclosure | None, sides: Sides) -> list[Fact]:
+    """Return the chance that an adversary names S right; nothing where no disclosure was computed."""
+    if disclosure is None:
+        return []
+    nothing, y, x = (disclosure.value(f"accuracy_{name}") for name in ("nothing", "y", "x"))
+    s, public, output = sides.private.symbol, sides.public.symbol, sides.output
+    return [
+        Fact(
+            "accuracy_of_guess",
+            y,
+            "right",
+            f"Chance that somebody who knows the table and sees {output} names {s} right.",
+            f"Best guess of {s} from {output}",
+            f"{nothing:.1%} from nothing, {x:.1%} from {public}",
+            percent=True,
+            main=True,
+            **interval(disclosure, "accuracy_y"),
+        )
+    ]
+
+
+def best_of(run: Run) -> str:
+    """Return how many starts there were, in words."""
+    count = len(run.starts)
+    return f"the best of {count} starts" if count > 1 else "the only start"
+
+
+def not_converged(run: Run, missed: str) -> list[str]:
+    """Return the message that a run did not converge; nothing if it did.
+
+    Parameters
+    ----------
+    run : MechanismRun
+    missed : str
+        What is above the tolerance: "a KKT residual of 1e-5 nats".
+    """
+    if run.converged:
+        return []
+    return [
+        f"This run did NOT converge: {best_of(run)} has {missed} after {run.iterations} passes, and "
+        f"{format_number(run.tol, 1)} was asked for. The figures are those of the best mechanism found."
+    ]
+
+
+def unmet(run: Run, missed: str, curve: pd.DataFrame | None) -> str:
+    """Return what missed its tolerance, the run or points of its curve; empty where nothing did."""
+    if not run.converged:
+        return (
+            f"{best_of(run)} has {missed} after {run.iterations} passes, above tol={run.tol:g}: raise --max-iter or "
+            "--starts, or allow a larger --tol"
+        )
+    if curve is not None and (count := unconverged(curve)):
+        return (
+            f"{count} of {len(curve)} points of the curve did not converge to tol={run.tol:g} (worst KKT residual "
+            f"{curve['kkt'].max():.1e} nats): raise --max-iter or --starts"
+        )
+    return ""
+
+
+def disclosure_section(disclosure: Disclosure | None, sides: Sides, title: str, text: str) -> list[Section]:
+    """Return the measures of a release, in the symbols of the model; nothing where there are none."""
+    if disclosure is None:
+        return []
+    frame, level = disclosure.frame, f"{disclosure.level:.0%}"
+    columns = {"measure": frame["measure"].map(sides.named), "unit": frame["unit"], "value": frame["value"]}
+    caption = "Values of the table."
+    if disclosure.bootstrap:
+        columns |= {f"{level} low": frame["low"], f"{level} high": frame["high"]}
+        caption = f"Values of the table; intervals from {disclosure.bootstrap} resamples of the records."
+    notes = [sides.named(note) for note in disclosure.notes]
+    return [Section(title, text, tables=[Table(pd.DataFrame(columns), caption)], notes=notes)]
+
+
+def tables_of(run: Run, beside: Beside, sides: Sides) -> dict[str, pd.DataFrame]:
+    """Return the whole tables by name, for programs: curve, cross-check, disclosure, constraints."""
+    found = {}
+    if beside.curve is not None:
+        found["curve"] = beside.curve
+    found |= crosscheck_tables(beside.check)
+    if beside.disclosure is not None:
+        frame = beside.disclosure.frame
+        found["disclosure"] = frame.assign(measure=frame["measure"].map(sides.named)).rename_axis("name").reset_index()
+    if run.constraints:
+        missed = violations(run)
+        found["constraints"] = pd.DataFrame({"constraint": list(missed), "missed_by": list(missed.values())})
+    return found
+
+
+def starts_section(
+    run: Run, by: Mapping[str, bool], history: pd.DataFrame, caption: str, hidden: Sequence[str] = ()
+) -> Section:
+    """Return the best starts, sorted by columns of their table (ascending or not), and the history as a picture."""
+    starts = (
+        run.starts.drop(columns=list(hidden))
+        .reset_index()
+        .sort_values(list(by), ascending=list(by.values()), ignore_index=True)
+    )
+    best = starts.head(10).rename(columns={"kkt": "KKT residual", "iterations": "passes"})
+    shown = f"The best {len(best)} of {len(starts)} starts." if len(best) < len(starts) else "All starts."
+    pictures = []
+    measured = {name for name in history.columns if history[name].notna().any()}
+    figure = next((name for name in ("kkt", "gap") if name in measured), None)
+    if "objective" in measured and figure is not None:
+        alt = f"Objective and {'KKT residual' if figure == 'kkt' else figure} by pass, one line for each start."
+        pictures.append(Picture(partial(plot_history, history, residual=figure, best=run.start), alt))
+    return Section("How it was found", pictures=pictures, tables=[Table(best, f"{shown} {caption}")])
+
+
+def heatmap(
+    mechanism: Array, table: JointTable, sides: Sides, caption: str, outputs: Sequence[str] = ()
+) -> list[Picture]:
+    """Return the picture of a mechanism."""
+    symbols = (sides.public.symbol, sides.output)
+    alt = f"Heatmap of P({symbols[1]}|{symbols[0]}): {len(mechanism)} symbols of {symbols[0]} down, outputs across."
+    draw = partial(plot_mechanism, mechanism, table.public, tuple(outputs), symbols=symbols)
+    return [Picture(draw, alt, caption)]
+
+
+def violations(run: Run) -> dict[str, float]:
+    """Return by how much a run's mechanism misses each of the user's constraints; 0 where it holds.
+
+    A ready constraint has its own measure. Of any other one it is the largest violation of its cvxpy constraints.
+    """
+    known = Known.of_table(run.problem.table)
+    found = {}
+    for name, constraint in run.constraints:
+        measure: Callable[[Array, Known], float] | None = getattr(constraint, "violation", None)
+        if measure is not None:
+            found[name] = measure(run.mechanism, known)
+        else:
+            written = constraints_of(name, constraint, cp.Constant(run.mechanism), known)
+            found[name] = max(float(np.max(one.violation())) for one in written)
+    return found
+
+
+def constraints_section(run: Run) -> list[Section]:
+    """Return by how much each of the user's constraints is missed; nothing where there are none."""
+    if not run.constraints:
+        return []
+    missed = violations(run)
+    called = [getattr(constraint, "name", "") for _, constraint in run.constraints]
+    frame = pd.DataFrame({"constraint": list(missed), "is": called, "missed by": list(missed.values())})
+    text = "Each was looked at in the mechanism itself, without a solver."
+    brief = Section("Constraints", tables=[Table(frame[["constraint", "missed by"]], digits={"missed by": 1})])
+    return [Section("Constraints", text, tables=[Table(frame)], brief=brief)]
+
+
+def brief_curve(title: str, curve: pd.DataFrame, columns: Mapping[str, str]) -> Section:
+    """Return a curve as a terminal shows it: at most `SHOWN_POINTS` rows, evenly taken, its ends among them.
+
+    Parameters
+    ----------
+    title : str
+    curve : DataFrame
+    columns : mapping of str to str
+        Which columns, and their headings; `kkt` is added, and `converged` where some point did not.
+    """
+    count = len(curve)
+    rows = curve.iloc[np.unique(np.linspace(0, count - 1, min(count, SHOWN_POINTS)).round().astype(int))]
+    frame = pd.DataFrame({heading: rows[name].map(exact_zero) for name, heading in columns.items()})
+    frame["KKT"] = rows["kkt"]
+    if unconverged(rows):
+        frame["converged"] = rows["converged"].astype(bool).map({True: "", False: "no"})
+    left = f" ({len(rows)} of {count} points; all in curve.csv)" if len(rows) < count else ""
+    return Section(f"{title}{left}", tables=[Table(frame, digits={"KKT": 1})])
+
+
+def unconverged(curve: pd.DataFrame) -> int:
+    """Return how many points of a curve have a residual above the tolerance."""
+    return int((~curve["converged"].astype(bool)).sum())
+
+
+def settings_of(run: Run, **more: object) -> list[Fact]:
+    """Return the options that decided a run, after a model's own numbers."""
+    every = {**more, **_flat(asdict(run.settings))}
+    return [Fact(name, value) for name, value in every.items()]
+
+
+def files_of(run: Run) -> dict[str, Callable[[Path], Path]]:
+    """Return the files that a run is written to beside its page: every start's history, and the mechanism."""
+
+    def history(path: Path) -> Path:
+        return write_text(path, run.log.frame().to_csv(index=False, lineterminator="\n"))
+
+    return {"history.csv": history, "mechanism.json": run.as_mechanism().save}
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings whose nested parts stand beside the others."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        found |= _flat(value) if isinstance(value, dict) else {name: value}
+    return found

@@ -1,0 +1,196 @@
+"""The face of a model that designs a mechanism: what the command line and the tests ask of each."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.certify.cases import Case
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.numerics.arguments import numbers, require_counts
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.mechanism_run import MechanismRun, OnTable
+from cvxpriv.runs.options import Option
+from cvxpriv.runs.sides import Sides
+from cvxpriv.schedules.independent_runs import sweep
+from cvxpriv.tables.joint import JointTable
+
+__all__ = ["CurvePoints", "MechanismModel", "curve_points", "runs_of"]
+
+Run = TypeVar("Run", bound=MechanismRun[Any, Any])
+
+
+def points_named(text: str) -> int | tuple[float, ...]:
+    """Return what a command line says of a curve: a whole number of points, or the points themselves.
+
+    >>> points_named("20"), points_named(".3, 0.6,1"), points_named("0.5")
+    (20, (0.3, 0.6, 1.0), (0.5,))
+    """
+    if text.strip().isdecimal():
+        return int(text)
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise DataError(
+            f"{text!r} holds no numbers: give a number of points, such as 20, or the points, such as .3,.6,1"
+        ) from None
+
+
+CurvePoints = Annotated[
+    Iterable[float] | int,
+    Option(
+        "Points of the curve, or how many of them.",
+        kind="iterable of float, or int",
+        flag="--curve",
+        metavar="N | V,V,...",
+        read=points_named,
+    ),
+]
+
+
+class MechanismModel(ABC, Generic[Run]):
+    """A model that designs a mechanism from a joint table of what is private and what the mechanism reads.
+
+    A subclass declares its options in the signatures of `__init__` and `solve`; the command line is made from them.
+
+    Attributes
+    ----------
+    constraints : tuple of (str, Constraint)
+        The constraints added so far.
+    """
+
+    #: What kind of command the model has, and its name.
+    task: ClassVar[str] = "mechanism"
+    command: ClassVar[str]
+    #: How the model calls the sides of its table.
+    sides: ClassVar[Sides]
+
+    problem: OnTable
+    constraints: tuple[tuple[str, Constraint], ...] = ()
+
+    @abstractmethod
+    def __init__(self, table: JointTable, **options: Any) -> None:
+        """Pose the problem."""
+
+    @abstractmethod
+    def blocks(self) -> dict[str, Block]:
+        """Return every block of the model by name, with the constraints added so far."""
+
+    @abstractmethod
+    def solve(self, *args: Any, **options: Any) -> Run:
+        """Solve from several starts and return the best run."""
+
+    @abstractmethod
+    def along(self, points: Iterable[float] | int) -> list[Self]:
+        """Return this model at each point of its curve.
+
+        Raises
+        ------
+        ModelError
+            There is no point, or one is out of range.
+        """
+
+    @abstractmethod
+    def curve(self, *args: Any, **options: Any) -> pd.DataFrame:
+        """Return the trade-off as a table: the best run at each point."""
+
+    @staticmethod
+    @abstractmethod
+    def example_cases() -> list[Case]:
+        """Return blocks at answers: what `cvxpriv crosscheck --all` checks."""
+
+    @staticmethod
+    @abstractmethod
+    def load_run(path: PathLike) -> MechanismRun[Any, Any]:
+        """Read a saved run: what `cvxpriv.load` calls."""
+
+    @abstractmethod
+    def _require_declarable(self) -> None:
+        """Raise where the constraints cannot be declared: one is no constraint, or is not DCP."""
+
+    def constrain(self, name: str, constraint: Constraint) -> Self:
+        """Return this model with one more constraint on the whole mechanism.
+
+        Parameters
+        ----------
+        name : str
+        constraint : callable
+            The mechanism, a cvxpy expression with one row an input and one column an output, to a cvxpy constraint or
+            an iterable of them. A second argument receives what is `cvxpriv.Known` of the inputs.
+            `cvxpriv.constraints` has ready ones.
+
+        Raises
+        ------
+        ModelError
+            The name is taken, or what the function returns is no constraint, or is not DCP.
+
+        Examples
+        --------
+        >>> from cvxpriv.models import PrivacyFunnel
+        >>> funnel = PrivacyFunnel([[0.4, 0.1], [0.1, 0.4]], rate=0.2)
+        >>> floored = funnel.constrain("no certainty", lambda mechanism: mechanism >= 0.02)
+        >>> [name for name, _ in floored.constraints]
+        ['no certainty']
+        """
+        other = copy.copy(self)
+        other.constraints = (*self.constraints, (name, constraint))
+        other._require_declarable()
+        return other
+
+
+def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[float]:
+    """Return the points of a curve; a number n stands for 1/n, 2/n, ..., 1 of the whole.
+
+    Raises
+    ------
+    ModelError
+        There are none.
+
+    Examples
+    --------
+    >>> curve_points(4)
+    [0.25, 0.5, 0.75, 1.0]
+    """
+    if isinstance(points, (int, np.integer)):
+        require_counts(points=points)
+        return [whole * point / points for point in range(1, int(points) + 1)]
+    found = numbers("points", list(points) if isinstance(points, Iterable) else points).ravel().tolist()
+    if not found:
+        raise ModelError(f"points={points!r} holds no number: pass numbers, or how many")
+    return [float(point) for point in found]
+
+
+def runs_of(models: Sequence[MechanismModel[Run]], solving: Mapping[str, Any], description: str) -> list[Run]:
+    """Return a run of each model, in order; a keyboard interrupt ends them, and the one that it cut is left out.
+
+    Parameters
+    ----------
+    models : sequence of MechanismModel
+    solving : mapping
+        The options of `solve`, and the processes and the bar of all runs together.
+    description : str
+        Of the bar.
+    """
+    options = {name: value for name, value in solving.items() if name not in ("n_jobs", "progress")}
+    work: Callable[[MechanismModel[Run]], Run] = partial(_solved, options)
+    runs = sweep(
+        work,
+        models,
+        n_jobs=solving.get("n_jobs", 1),
+        progress=solving.get("progress", False),
+        description=description,
+        last=lambda run: run.interrupted,
+    )
+    return [run for run in runs if not run.interrupted]
+
+
+def _solved(options: dict[str, Any], model: MechanismModel[Run]) -> Run:
+    return model.solve(**options)

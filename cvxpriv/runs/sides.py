@@ -1,0 +1,61 @@
+"""The two sides of a joint table and the output of a mechanism, as a model calls them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Side", "Sides"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a table.
+
+    Attributes
+    ----------
+    symbol : str
+        "S"
+    title : str
+        "private S"
+    flag : str
+        The option on the command line that names its columns: ``--private``.
+    help : str
+        Of that option.
+    embedded : mapping of str to tuple of str
+        The columns of the embedded tables, where none are named.
+    """
+
+    symbol: str
+    title: str
+    flag: str
+    help: str
+    embedded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """How a model calls the sides of its table, and its output.
+
+    Attributes
+    ----------
+    private, public : Side
+        Of a `JointTable`: what is not released, and what the mechanism reads.
+    output : str
+        The symbol of what is released.
+    """
+
+    private: Side
+    public: Side
+    output: str
+
+    def named(self, text: str) -> str:
+        """Return a text about S, X and Y, such as a note of a `Disclosure`, in the symbols of the model.
+
+        >>> sides = Sides(Side("S", "inferred S", "--infer", ""), Side("Y", "data Y", "--data", ""), "U")
+        >>> sides.named("I(S;Y) is at most I(S;X)")
+        'I(S;U) is at most I(S;Y)'
+        """
+        symbols = {"S": self.private.symbol, "X": self.public.symbol, "Y": self.output}
+        return re.sub(r"\b[SXY]\b", lambda found: symbols[found.group()], text)

@@ -1,0 +1,188 @@
+"""The search for the alpha and the mechanism whose values meet: master, crossover, verification, and again."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from cvxpriv.numerics.arrays import Array
+
+from .cells_of_s import Verified, verify
+from .crossover import ARRIVED, Columns, cross_over, extended
+from .linear_master import generate_columns
+from .local_maxima import sharpened
+from .pricing import ULPS, Pricing
+from .smoothed_master import LAST_TAU, minimise, settle, starting_shares
+
+__all__ = ["FLOOR", "Found", "search"]
+
+#: Nats: values below this count as this where a relative gap is asked for.
+FLOOR = 1e-3
+#: Rounds of master and verification; by what tau falls where a round is not exact enough, and how far.
+ROUNDS, FINER, LEAST_TAU = 25, 0.3, 1e-9
+#: Steps of climbing where J has edges.
+EDGED_CLIMB = 20
+#: The price, in nats, below which the linear master ignores columns at first.
+FIRST_PRICE = 1e-8
+#: Share of the time after which the master hands over what it has.
+MASTER_TIME = 0.8
+#: J up to this is 0; an alpha that moves less has not moved.
+NOTHING, STILL = 1e-13, 1e-10
+#: Share of the tolerance for the cells, at least; a threshold below prices that were seen proves nothing.
+LEAST_SHARE, MARGIN = 0.25, 1.05
+
+
+class Found(NamedTuple):
+    """What a search ends with.
+
+    Attributes
+    ----------
+    upper : float
+        A bound of the optimum, nats.
+    alpha : array, (|Y|,)
+        The multipliers that it comes from.
+    mechanism : array, (|Y|, |U|)
+        P(U|Y).
+    cells : int
+    value : float
+        What the mechanism is worth, nats.
+    """
+
+    upper: float
+    alpha: Array
+    mechanism: Array
+    cells: int
+    value: float = 0.0
+
+
+class _Smooth:
+    """Proposals of the smoothed master and the crossover."""
+
+    def __init__(self, pricing: Pricing, grid: Array, deadline: float) -> None:
+        self.pricing, self.grid, self.tau = pricing, grid, LAST_TAU
+        self.master = minimise(pricing, grid, deadline)
+        self.columns = self._crossed()
+
+    def _crossed(self) -> Columns:
+        """The crossover's columns; where Newton's method does not arrive, with the master's own alpha."""
+        found = cross_over(self.pricing, self.master)
+        if found.residual <= ARRIVED:
+            return found
+        top = self.pricing.surface(self.pricing.mu_of(self.master.share), self.master.alpha).value.max()
+        return found._replace(alpha=self.master.alpha + top)
+
+    def learn(self, share: Array, deadline: float) -> None:
+        """Add columns to an exact solution; where that leads nowhere, smooth less."""
+        before = self.columns
+        if before.residual <= ARRIVED:
+            self.columns = extended(self.pricing, before, share)
+            if self.columns.residual <= ARRIVED and np.abs(self.columns.alpha - before.alpha).max() > STILL:
+                return
+        self.master = self.master._replace(share=np.vstack([share, self.master.share]))
+        self.refine(deadline)
+
+    def refine(self, deadline: float) -> None:
+        """Smooth less."""
+        self.tau = max(FINER * self.tau, LEAST_TAU)
+        self.master = settle(self.pricing, self.master, self.tau, self.grid, deadline)
+        self.columns = self._crossed()
+
+
+class _Linear:
+    """Proposals of the linear master."""
+
+    def __init__(self, pricing: Pricing, grid: Array, deadline: float) -> None:
+        self.pricing, self.grid, self.tolerance = pricing, grid, FIRST_PRICE
+        self.columns = generate_columns(pricing, grid, self.tolerance, deadline)
+
+    def learn(self, share: Array, deadline: float) -> None:
+        """Start local search from more points."""
+        self.grid = np.vstack([share, self.grid])
+        self.columns = generate_columns(self.pricing, self.grid, self.tolerance, deadline)
+
+    def refine(self, deadline: float) -> None:
+        """Ask for columns of a smaller price too."""
+        self.tolerance = max(FINER * self.tolerance, LEAST_TAU)
+        self.columns = generate_columns(self.pricing, self.grid, self.tolerance, deadline)
+
+
+def search(pricing: Pricing, gap: float, deadline: float) -> Found:
+    """Bound the optimum to a relative gap, or as far as the deadline, a value of `time.monotonic`, allows."""
+    grid = starting_shares(pricing.channel)
+    nothing = np.zeros(pricing.p_y.size)
+    trivial = Found(np.inf, nothing, np.ones((pricing.p_y.size, 1)), 0)
+    risen = _risen(pricing, grid, nothing)
+    if pricing.surface(pricing.mu_of(risen), nothing).value.max() <= NOTHING:
+        shown = verify(pricing, nothing, gap * FLOOR, deadline)
+        trivial = trivial._replace(upper=_above(pricing, nothing, shown), cells=shown.cells)
+        if not len(shown.above):
+            return trivial
+        grid = np.vstack([grid, shown.above])
+    return _refined(pricing, gap, grid, deadline, trivial)
+
+
+def _refined(pricing: Pricing, gap: float, grid: Array, deadline: float, best: Found) -> Found:
+    """Proposals and verifications in turn."""
+    now = time.monotonic()
+    halfway = now + MASTER_TIME * max(deadline - now, 0.0)
+    propose = (_Smooth if pricing.smooth else _Linear)(pricing, grid, halfway)
+    value = 0.0
+    for turn in range(ROUNDS):
+        columns = propose.columns
+        mechanism = mechanism_of(columns, pricing.p_y)
+        if (worth := value_of(mechanism, pricing)) > value:
+            value, best = worth, best._replace(mechanism=mechanism, value=worth)
+        tolerance = gap * max(value, FLOOR)
+        points = _risen(pricing, np.vstack([grid, columns.x @ pricing.channel.T]), columns.alpha)
+        prices = pricing.surface(pricing.mu_of(points), columns.alpha).value
+        lacking = float(columns.alpha @ pricing.p_y) - value
+        last = turn == ROUNDS - 1 or time.monotonic() > halfway
+        threshold = max(tolerance - lacking, LEAST_SHARE * tolerance)
+        if prices.max() > threshold and not last:
+            propose.learn(points[prices > threshold], halfway)
+            continue
+        if lacking > (1.0 - LEAST_SHARE) * tolerance and not last:
+            propose.refine(halfway)
+            continue
+        shown = verify(pricing, columns.alpha, max(threshold, MARGIN * float(prices.max())), deadline)
+        best = best._replace(cells=best.cells + shown.cells)
+        if (upper := _above(pricing, columns.alpha, shown)) < best.upper:
+            best = best._replace(upper=upper, alpha=columns.alpha)
+        if last or best.upper - value <= tolerance or time.monotonic() > deadline:
+            break
+        if len(shown.above):
+            propose.learn(shown.above, halfway)
+        else:
+            propose.refine(halfway)
+    return best
+
+
+def _risen(pricing: Pricing, share: Array, alpha: Array) -> Array:
+    """Local maxima of J, or points near them where J has edges."""
+    return sharpened(pricing, share, alpha) if pricing.smooth else pricing.climb(share, alpha, EDGED_CLIMB)
+
+
+def _above(pricing: Pricing, alpha: Array, shown: Verified) -> float:
+    """alpha.P_Y + the largest price, rounded up."""
+    rounding = ULPS * (float(np.abs(alpha) @ pricing.p_y) * np.log2(len(alpha) + 2) + abs(shown.bound))
+    return float(max(float(alpha @ pricing.p_y) + shown.bound + rounding, 0.0))
+
+
+def mechanism_of(columns: Columns, p_y: Array) -> Array:
+    """P(U|Y), (|Y|, |U|), of columns; rows that they leave short are filled up as the others are."""
+    joint = np.maximum(columns.weight, 0.0) * columns.x.T
+    reached = joint.sum(axis=1, keepdims=True)
+    if not (reached > 0.0).all():
+        joint = joint + LEAST_SHARE * 1e-9 * np.outer(p_y, columns.weight)
+        reached = joint.sum(axis=1, keepdims=True)
+    return np.asarray(joint / reached)
+
+
+def value_of(mechanism: Array, pricing: Pricing) -> float:
+    """I(S;U) - beta E[f] of P(U|Y), nats."""
+    joint = pricing.p_y[:, None] * mechanism
+    weight = joint.sum(axis=0)
+    used = weight > 0.0
+    return float(pricing.gain((joint[:, used] / weight[used]).T) @ weight[used])

@@ -1,0 +1,302 @@
+"""The facts of a run of inference as a service: numbers with unit and sentence, tables, pictures, and promises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.certify.sections import crosscheck_section
+from cvxpriv.mechanisms.plots import USED
+from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
+from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.mechanism_facts import interval, share
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.sides import Side, Sides
+
+from .pictures import SAME, curve_figure, distinct_outputs
+from .problem import Problem
+from .promises import STATEMENT, local_privacy, optimality, remedy
+from .thresholds import CriticalBeta, critical_beta
+
+__all__ = ["NOTHING", "SIDES", "inference_facts"]
+
+Run = MechanismRun[Problem, Any]
+
+#: A mechanism that tells less than this about S is the trivial one.
+NOTHING = 1e-9
+
+SIDES = Sides(
+    Side(
+        "S",
+        "inferred S",
+        "--infer",
+        "Columns of S, what the server is to infer: disease.",
+        {"heart-failure": ("death",), "adult": ("income",)},
+    ),
+    Side(
+        "Y",
+        "data Y",
+        "--data",
+        "Columns of Y, the data that U stands for.",
+        {
+            "heart-failure": ("anaemia", "high_blood_pressure", "diabetes", "smoking"),
+            "adult": ("sex", "education_num"),
+        },
+    ),
+    "U",
+)
+
+
+def inference_facts(run: Run, beside: Beside, local_gap: float, gap: float | None, note: str) -> Facts:
+    """Return the facts of a run, and of what was computed beside it.
+
+    Parameters
+    ----------
+    run : MechanismRun
+    beside : Beside
+    local_gap, gap : float
+        By how much a mechanism can be better while the server reads U as it does now.
+    note : str
+        Of the run.
+    """
+    problem, curve = run.problem, beside.curve
+    critical = critical_beta(problem, run.settings.seed)
+    accuracy = problem.accuracy(run.mechanism)
+    trivial_is_optimal = problem.beta >= critical.searched
+    advice = remedy(critical) if accuracy <= NOTHING and trivial_is_optimal else ""
+    missed = f"a KKT residual of {format_number(run.residual, 2)} nats"
+    if run.constraints:
+        missed += f" and a local gap of {format_number(local_gap, 2)} nats"
+    return Facts(
+        title=f"Inference as a service: {beside.source}".removesuffix(": "),
+        summary=_summary(run),
+        facts=[
+            *_worth(run, beside),
+            *_threshold(problem.beta, critical, trivial_is_optimal),
+            *_certified(gap),
+            *_accuracy_of_answer(run, local_gap),
+            *common.effort(run),
+        ],
+        sections=[
+            *_curve(run, curve),
+            _mechanism(run),
+            *common.constraints_section(run),
+            *crosscheck_section(beside.check, common.BLOCKS),
+            *common.disclosure_section(
+                beside.disclosure,
+                SIDES,
+                "What a release tells",
+                "The best accuracy is the chance to name S right, knowing the table and nothing else, U, or Y.",
+            ),
+            _starts(run),
+        ],
+        about=[
+            *common.about_table(problem.table, SIDES, problem.size_u),
+            Fact("divergence", _formula(problem), sentence="f of the leakage E[f(p(u)/p(u|y))]."),
+        ],
+        settings=common.settings_of(
+            run,
+            beta=problem.beta,
+            size_u=problem.size_u,
+            floor=problem.floor,
+            constraints=", ".join(name for name, _ in run.constraints) or None,
+        ),
+        messages=[*filter(None, [note, advice]), *common.not_converged(run, missed)],
+        promises=[
+            *optimality(common.best_of(run), local_gap, critical),
+            " ".join([STATEMENT, *local_privacy(run.constraints, common.violations(run))]),
+        ],
+        tables=common.tables_of(run, beside, SIDES),
+        files=common.files_of(run),
+        converged=run.converged,
+        interrupted=beside.interrupted or run.interrupted,
+        unmet=common.unmet(run, missed, curve),
+    )
+
+
+def _summary(run: Run) -> str:
+    problem, table = run.problem, run.problem.table
+    inferred, data = ", ".join(table.private.columns), ", ".join(table.public.columns)
+    counted = "" if table.records is None else f" It was designed on a table of {table.records:,} records."
+    return (
+        f"A mechanism that sends U in place of the data Y = {data}, so that a server can infer S = {inferred} from U "
+        f"while U tells little of Y: I(S;U) - beta E[d] is as large as could be found, for beta = "
+        f"{format_number(problem.beta)}.{counted}"
+    )
+
+
+def _worth(run: Run, beside: Beside) -> list[Fact]:
+    """Return accuracy, leakage, objective, and the best guess."""
+    problem, name = run.problem, run.problem.divergence.name
+    accuracy = exact_zero(problem.accuracy(run.mechanism))
+    leakage = exact_zero(problem.leakage(run.mechanism))
+    with np.errstate(all="ignore"):
+        whole = problem.leakage(np.eye(len(problem.table.public)))
+    compared = f"{100 * leakage / whole:.3g}% of {format_number(whole)}, that of Y itself" if whole > 0.0 else ""
+    return [
+        Fact(
+            "accuracy",
+            accuracy,
+            "nats",
+            "What one draw of U tells the server of S, on average.",
+            "Accuracy I(S;U)",
+            share(accuracy, problem.table.information, "I(S;Y)", ", all that Y tells of S"),
+            main=True,
+            **interval(beside.disclosure, "leakage"),
+        ),
+        Fact(
+            "leakage",
+            leakage,
+            "",
+            "What one draw of U tells of the data Y, on average, measured by the divergence.",
+            "Leakage E[d]",
+            "; ".join([name, compared if np.isfinite(whole) else "that of Y itself is infinite"]),
+            main=True,
+        ),
+        *common.guess(beside.disclosure, SIDES),
+        Fact(
+            "objective",
+            exact_zero(accuracy - problem.beta * leakage),
+            "",
+            "What was maximised: accuracy - beta leakage.",
+            detail=f"accuracy - beta leakage, beta = {format_number(problem.beta)}",
+        ),
+    ]
+
+
+def _threshold(beta: float, critical: CriticalBeta, trivial_is_optimal: bool) -> list[Fact]:
+    side = "at or above it" if trivial_is_optimal else "below it"
+    return [
+        Fact(
+            "beta_critical",
+            critical.searched,
+            "",
+            "The weight of privacy from which on the trivial mechanism, which says nothing, is optimal.",
+            "threshold of beta",
+            f"beta = {format_number(beta)} is {side}; near the trivial mechanism {format_number(critical.local)}",
+        ),
+        Fact(
+            "beta_critical_local",
+            critical.local,
+            "",
+            "The same where only mechanisms near the trivial one are looked at.",
+            "local threshold",
+            aside=True,
+        ),
+        Fact(
+            "beta_critical_sharp",
+            critical.sharp,
+            "",
+            "Whether some mechanism is worth more than 0 below the threshold.",
+            "threshold is sharp",
+            aside=True,
+        ),
+        Fact(
+            "trivial_is_optimal",
+            trivial_is_optimal,
+            "",
+            "Whether beta is at or above the threshold.",
+            "trivial is optimal",
+            aside=True,
+        ),
+    ]
+
+
+def _certified(gap: float | None) -> list[Fact]:
+    """Return the distance from the global optimum, where it is proved."""
+    if gap is None:
+        return []
+    sentence = "Certified: no mechanism is better by more, whatever the server's reading of U."
+    return [Fact("gap", gap, "nats", sentence, "Gap to the optimum", "at most", digits=2, main=True)]
+
+
+def _accuracy_of_answer(run: Run, local_gap: float) -> list[Fact]:
+    """Return the residual and the local gap; under constraints the gap decides, and a reader sees it first.
+
+    A solver's point has an accurate value and inaccurate derivatives.
+    """
+    gap = Fact(
+        "local_gap",
+        max(local_gap, 0.0),
+        "nats",
+        "Certified: no mechanism is better by more while the server reads U as it does now.",
+        "Local gap",
+        "at most, while the server reads U as it does now",
+        digits=2,
+    )
+    residual = common.residual(run)
+    if not run.constraints:
+        return [residual, gap]
+    return [
+        replace(residual, detail="at the solver's point; the local gap decides", main=False),
+        replace(gap, detail=residual.detail, main=True),
+    ]
+
+
+def _curve(run: Run, curve: pd.DataFrame | None) -> list[Section]:
+    if curve is None:
+        return []
+    picture = Picture(
+        partial(curve_figure, run.problem, run.mechanism, curve),
+        "Accuracy I(S;U) against leakage E[d] at several weights of privacy, with the designed mechanism marked.",
+        "Each point is the best mechanism found at that weight; the ring is the mechanism of this page.",
+        file="curve.png",
+    )
+    figures = ["accuracy", "leakage", "objective"]
+    table = curve.assign(**{name: curve[name].map(exact_zero) for name in figures})
+    table = table.drop(columns=["seconds"]).rename(columns={"kkt": "KKT residual", "iterations": "passes"})
+    notes = ["Trivial: U says nothing of S."]
+    if run.constraints:
+        notes.append("With constraints the certified local gap says whether a point has converged.")
+    if count := common.unconverged(curve):
+        notes.append(f"{count} points did not converge: better mechanisms may exist at their weights.")
+    headings = {"beta": "beta", "accuracy": "accuracy I(S;U) nats", "leakage": "leakage E[d]", "objective": "objective"}
+    return [
+        Section(
+            "The accuracy-privacy curve",
+            pictures=[picture],
+            tables=[Table(table)],
+            notes=notes,
+            brief=common.brief_curve("Accuracy-privacy curve", curve, headings),
+        )
+    ]
+
+
+def _mechanism(run: Run) -> Section:
+    rows, columns = run.mechanism.shape
+    outputs = distinct_outputs(run.mechanism, run.problem.p_y)
+    merged = np.column_stack([run.mechanism[:, same].sum(axis=1) for same in outputs.values()])
+    caption = (
+        "Each row is a symbol of the data and says with which probability it is sent as which output. Symbols with "
+        "equal rows cannot be told apart by U."
+    )
+    text = f"{rows} symbols of the data, {columns} outputs."
+    if len(outputs) < columns:
+        different = int((merged.max(axis=0) >= USED).sum())
+        text += (
+            f" Of those that are sent, {different} say different things: outputs that say the same of Y, within "
+            f"{SAME:.1%}, stand below as one, under the name of the first. Accuracy and leakage are the same so."
+        )
+    pictures = common.heatmap(merged, run.problem.table, SIDES, caption, tuple(outputs))
+    return Section("The mechanism P(U|Y)", text, pictures=pictures)
+
+
+def _starts(run: Run) -> Section:
+    history = run.log.frame()
+    if "objective" in history:  # the loops that a start goes through one after the other, as one
+        history = history.dropna(subset=["objective"])
+        history = history.assign(iteration=history.groupby("start").cumcount() + 1)
+    hidden = ["converged"] if run.constraints else []  # there the gap decides
+    caption = "Objective, accuracy and residual in nats."
+    return common.starts_section(run, {"objective": False, "kkt": True}, history, caption, hidden)
+
+
+def _formula(problem: Problem) -> str:
+    """Return the divergence's name with its formula."""
+    f = problem.divergence
+    return f"{f.name}: f(t) = {f.formula}" if f.formula and f.formula != f.name else f.name

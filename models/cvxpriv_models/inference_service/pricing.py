@@ -1,0 +1,200 @@
+"""The price of a column of the mechanism: the largest g(x) - alpha.x over posteriors x = P(Y|u), in |S| variables.
+
+With g(x) = KL(A x || P_S) - beta sum_y p(y) H(x(y)/p(y)), A = P(S|Y), and KL(s || P_S) = max over mu of mu.s - L(mu),
+L(mu) = log sum_s P_S(s) exp(mu_s), the price is max over mu of J(mu) = Phi(mu) - L(mu). Phi is a concave problem over
+the simplex: Phi(mu) <= n + beta sum_y p(y) H*((c_y - n)/beta) for any number n, c = A'mu - alpha, so that a wrong n
+only loosens the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from cvxpriv.numerics.arrays import Array
+
+from .conjugates import Conjugate
+
+__all__ = ["Inner", "Pricing", "Surface"]
+
+#: A log(s/P_S) below this stands for s = 0.
+FAR = 40.0
+#: A ratio x/p(y) below this counts as 0.
+LEAST = 1e-300
+#: Steps of Newton's method for n, and how near 1 the sum of x must come: the value is then off by the square of that,
+#: and so is x after what is missing has been shared out.
+LIMIT, SUM = 80, 1e-8
+#: Units in the last place that a sum of a few products may be off, each relative to its largest part.
+ULPS = 16.0 * float(np.finfo(float).eps)
+
+
+class Inner(NamedTuple):
+    """The inner problem at rows of c: `value` bounds its maximum from above, x is its maximiser.
+
+    Attributes
+    ----------
+    value : array, (B,)
+    x : array, (B, |Y|)
+    spread : array, (B, |Y|)
+        D = dx/dc at a fixed n.
+    n : array, (B,)
+    lead : array, (B, |Y|), or None
+        v, where the derivative of x at a fixed n is diag(D) + v v'.
+    """
+
+    value: Array
+    x: Array
+    spread: Array
+    n: Array
+    lead: Array | None = None
+
+
+class Surface(NamedTuple):
+    """J at rows of mu, with what its derivatives need.
+
+    Attributes
+    ----------
+    value : array, (B,)
+    inner : Inner
+    share : array, (B, |S|)
+        s = P_S exp(mu) / sum: the slope of L.
+    """
+
+    value: Array
+    inner: Inner
+    share: Array
+
+
+def solve_simplex(
+    c: Array,
+    p_y: Array,
+    beta: float,
+    conjugate: Conjugate,
+    limit: int = LIMIT,
+    precision: float = SUM,
+    near: Array | None = None,
+) -> Inner:
+    """Maximise c.x - beta sum_y p(y) H(x(y)/p(y)) over the simplex, for each row of c.
+
+    The sum of x falls in n: it is at least 1 where one cell alone reaches 1, at most 1 at n = max c. Newton's method
+    on the logarithm of the sum runs inside that bracket, from `near`, (B,), where it is given.
+    """
+    top = conjugate.slope(1.0 / p_y) if conjugate.steepest is None else conjugate.steepest
+    low = (c - beta * top).max(axis=1)
+    high = np.maximum(c.max(axis=1), low)
+    if near is None:  # exact for f = -log t
+        most = c.max(axis=1)
+        near = most + beta * np.log(np.exp((c - most[:, None]) / beta) @ p_y)
+    n = np.clip(near, low, high)
+    work, rows = np.arange(len(c)), c
+    for _ in range(limit):
+        here = n[work]
+        r, turn = conjugate.response((rows - here[:, None]) / beta)
+        total, rate = r @ p_y, turn @ p_y
+        low[work] = np.where(total >= 1.0, here, low[work])
+        high[work] = np.where(total <= 1.0, here, high[work])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = here + beta * total * np.log(total) / rate
+        inside = (step >= low[work]) & (step <= high[work])
+        n[work] = np.where(inside, step, (low[work] + high[work]) / 2.0)
+        going = (np.abs(total - 1.0) > precision) & (n[work] != here)
+        if not going.all():
+            work, rows = work[going], rows[going]
+        if not work.size:
+            break
+    t = (c - n[:, None]) / beta
+    r, turn = conjugate.response(t)
+    # What is missing from the sum goes to the cells that move: with straight pieces of f, one moves by leaps.
+    share = turn * p_y / np.maximum(turn @ p_y, LEAST)[:, None]
+    x = np.maximum(r * p_y + (1.0 - r @ p_y)[:, None] * share, 0.0)
+    return Inner(n + beta * (conjugate.value(t) @ p_y), x, turn * p_y / beta, n)
+
+
+@dataclass(frozen=True, eq=False)
+class Pricing:
+    """Everything that prices columns of one problem.
+
+    Attributes
+    ----------
+    channel : array, (|S|, |Y|)
+        A = P(S|Y), columns sum to 1.
+    p_y : array, (|Y|,)
+        Positive.
+    beta : float
+    conjugate : Conjugate
+    solve : callable
+        Rows c, a limit of steps, a precision, and numbers near n or None, to `Inner`: the inner problem, over the
+        simplex or over a cone in it.
+    smooth : bool
+        Whether x(mu) moves without jumps, as Newton's method on alpha needs.
+    """
+
+    channel: Array
+    p_y: Array
+    beta: float
+    conjugate: Conjugate
+    solve: Callable[[Array, int, float, Array | None], Inner]
+    smooth: bool
+    p_s: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p_s", self.channel @ self.p_y)
+
+    @classmethod
+    def of(cls, channel: Array, p_y: Array, beta: float, conjugate: Conjugate) -> Pricing:
+        """Price over the whole simplex."""
+
+        def solve(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
+            return solve_simplex(c, p_y, beta, conjugate, limit, precision, near)
+
+        return cls(channel, p_y, beta, conjugate, solve, not conjugate.jumps)
+
+    def inner(
+        self, mu: Array, alpha: Array, limit: int = LIMIT, precision: float = SUM, near: Array | None = None
+    ) -> Inner:
+        """Return Phi and its maximiser at rows of mu, (B, |S|), for alpha, (|Y|,); `near` are numbers near n."""
+        return self.solve(mu @ self.channel - alpha, limit, precision, near)
+
+    def surface(self, mu: Array, alpha: Array, near: Array | None = None) -> Surface:
+        """Return J at rows of mu, (B, |S|)."""
+        inner = self.inner(mu, alpha, near=near)
+        top = mu.max(axis=1)
+        weight = self.p_s * np.exp(mu - top[:, None])
+        total = weight.sum(axis=1)
+        return Surface(inner.value - top - np.log(total), inner, weight / total[:, None])
+
+    def rounding(self, mu: Array, alpha: Array, inner: Inner) -> Array:
+        """Return how far the computed bound Phi may be below the bound in exact arithmetic, (B,).
+
+        c is a sum of |S| + 1 products, of which the bound is a sum weighted by x; its |Y| terms and n add their own.
+        """
+        largest = np.abs(mu).max(axis=1) + np.abs(alpha).max() + np.abs(inner.n)
+        terms = self.beta * (self.conjugate.price(np.maximum(inner.x / self.p_y, LEAST)) @ self.p_y)
+        weight = np.maximum(inner.x.sum(axis=1), 1.0)
+        size = (self.channel.shape[0] + np.log2(self.p_y.size) + 4.0) * largest * weight
+        return np.asarray(ULPS * (size + np.log2(self.p_y.size + 2) * np.abs(terms)))
+
+    def mu_of(self, share: Array) -> Array:
+        """Return the mu at which KL(s || P_S) = mu.s - L(mu) for rows s, (B, |S|); at s = 0 it is -`FAR`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.maximum(np.log(share) - np.log(self.p_s), -FAR))
+
+    def climb(self, share: Array, alpha: Array, steps: int) -> Array:
+        """Raise J from rows s, (B, |S|): s <- A x(log s/P_S), which never falls."""
+        near = None
+        for _ in range(steps):
+            inner = self.inner(self.mu_of(share), alpha, 12, 1e-9, near)
+            near, share = inner.n, np.maximum(inner.x @ self.channel.T, 0.0)
+            share = share / share.sum(axis=1, keepdims=True)
+        return share
+
+    def gain(self, x: Array) -> Array:
+        """Return g at rows x of the simplex, (B, |Y|)."""
+        s = x @ self.channel.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            kl = np.where(s > 0.0, s * np.log(s / self.p_s), 0.0).sum(axis=1)
+            cost = self.conjugate.price(np.maximum(x / self.p_y, LEAST)) @ self.p_y
+        return np.asarray(kl - self.beta * cost)

@@ -1,0 +1,64 @@
+"""What a mechanism of inference as a service promises, and what its reader must know, in sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.reports.formatting import format_number
+
+from .thresholds import SHARE, CriticalBeta
+
+__all__ = ["STATEMENT", "local_privacy", "optimality", "remedy"]
+
+STATEMENT = (
+    "Accuracy and leakage are averages over the population that the table describes, for one draw of U for each "
+    "record, and for somebody who knows that table. They promise nothing about a single person, about other "
+    "attributes, about two releases of the same rows, or about columns released beside U. The mechanism and its "
+    "figures are computed from the table's records and are not themselves differentially private."
+)
+LOCAL = (
+    "With {name} each draw of U is {epsilon:g}-locally differentially private for the data Y, of each person and "
+    "whatever the population is{delta}."
+)
+
+
+def optimality(best_of: str, gap: float, critical: CriticalBeta) -> list[str]:
+    """Return how far the answer is known to be the best, and from which beta on nothing is worth telling."""
+    certified = (
+        "While the server reads U as it does now, no mechanism is better by more than "
+        f"{format_number(max(gap, 0.0), 2)} nats, which is certified; with another reading one may be."
+        if np.isfinite(gap)
+        else "Another one may be better."
+    )
+    late = "" if critical.sharp else ", if not before"
+    return [
+        f"The problem is not convex in what the server reads out of U: the answer is {best_of}. {certified}",
+        f"From beta = {format_number(critical.searched)} on no mechanism is worth more than 0{late}, and the trivial "
+        "mechanism, which says nothing, is optimal. This threshold was searched for; near the trivial mechanism alone "
+        f"it is {format_number(critical.local)}.",
+    ]
+
+
+def local_privacy(constraints: tuple[tuple[str, Constraint], ...], missed: Mapping[str, float]) -> list[str]:
+    """Return what holds for each person under local differential privacy; nothing without such a constraint."""
+    found = []
+    for name, constraint in constraints:
+        called = re.fullmatch(r"local_differential_privacy\(epsilon=(.*)\)", getattr(constraint, "name", ""))
+        if called:
+            found.append((float(called.group(1)), name))
+    if not found:
+        return []
+    epsilon, name = min(found)
+    delta = f", to within delta = {format_number(missed[name], 1)}" if missed[name] else ""
+    return [LOCAL.format(name=name, epsilon=epsilon, delta=delta)]
+
+
+def remedy(critical: CriticalBeta) -> str:
+    """Return the advice where the trivial mechanism is optimal; nothing where no weight would help."""
+    if not critical.exists:
+        return ""
+    return f"Give a smaller beta, for example {format_number(SHARE * critical.searched, 2)}."

@@ -1,0 +1,157 @@
+"""The master problem of the columns: the alpha with the least alpha.P_Y + max over mu of J_alpha(mu).
+
+The maximum over finitely many mu is smoothed to tau log sum exp(J/tau); Levenberg-Newton steps minimise over alpha
+while tau falls, and local maxima of J join the points. At a minimum the weights exp(J/tau) mix the columns x(mu) to
+P_Y: a mechanism. A linear master stalls where |Y| is large, since x(mu) moves with alpha.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from cvxpriv.numerics.arrays import Array
+
+from .local_maxima import distinct, sharpened
+from .pricing import Inner, Pricing, Surface
+
+__all__ = ["Master", "minimise", "settle", "starting_shares"]
+
+#: tau falls from the first to the last by this factor a stage; columns are looked for there.
+FIRST_TAU, LAST_TAU, FACTOR = 0.05, 1e-4, 0.3
+#: Newton steps at one tau; the fall, relative to tau, below which they stop.
+STEPS, STILL = 40, 1e-4
+#: Rounds of new points at one tau; how far above the smoothed level a new point must be, relative to tau.
+ROUNDS, ABOVE = 4, 0.2
+#: Steps of climbing to new points, then of Newton's method; points this near, in s, relative to the root of tau, are
+#: one.
+CLIMB, SHARPEN, NEAR = 5, 6, 0.3
+#: Points that J leaves so many tau below its largest value weigh nothing.
+BELOW = 25.0
+#: About how many points a grid of s has.
+GRID = 200
+
+
+class Master(NamedTuple):
+    """What the master problem ends with.
+
+    Attributes
+    ----------
+    alpha : array, (|Y|,)
+    share : array, (N, |S|)
+        The points' s, none so low in J that it weighs nothing.
+    """
+
+    alpha: Array
+    share: Array
+
+
+def starting_shares(channel: Array) -> Array:
+    """Return a grid of s inside {s >= min over y of A}, and up to 40 columns of A, (N, |S|)."""
+    symbols, cells = channel.shape
+    least = channel.min(axis=1)
+    fine = 1
+    while _count(fine + 1, symbols) <= GRID:
+        fine += 1
+    corners = _compositions(fine, symbols) / fine
+    inside = least + (1.0 - least.sum()) * corners
+    columns = channel.T[np.unique(np.linspace(0, cells - 1, min(cells, 40)).astype(int))]
+    return np.vstack([0.98 * inside + 0.02 * channel.mean(axis=1), columns])
+
+
+def _count(fine: int, symbols: int) -> int:
+    total = 1
+    for k in range(1, symbols):
+        total = total * (fine + k) // k
+    return total
+
+
+def _compositions(total: int, parts: int) -> Array:
+    if parts == 1:
+        return np.array([[float(total)]])
+    rows = [
+        np.column_stack([np.full(len(rest), float(first)), rest])
+        for first in range(total + 1)
+        for rest in [_compositions(total - first, parts - 1)]
+    ]
+    return np.vstack(rows)
+
+
+def minimise(pricing: Pricing, grid: Array, deadline: float) -> Master:
+    """Minimise over alpha while tau falls, or until the deadline, a value of `time.monotonic`.
+
+    Parameters
+    ----------
+    pricing : Pricing
+    grid : array, (N, |S|)
+        Points s from which local maxima are looked for at every tau.
+    deadline : float
+    """
+    master, tau = Master(np.zeros(pricing.p_y.size), grid), FIRST_TAU
+    while True:
+        master = settle(pricing, master, tau, grid, deadline)
+        if tau <= LAST_TAU or time.monotonic() > deadline:
+            return master
+        tau = max(FACTOR * tau, LAST_TAU)
+
+
+def settle(pricing: Pricing, master: Master, tau: float, grid: Array, deadline: float) -> Master:
+    """Minimise at one tau, until climbs from the grid and the points find nothing above its level."""
+    alpha, share = master.alpha, master.share
+    for _ in range(ROUNDS):
+        alpha, surface, weight = _newton(pricing, pricing.mu_of(share), alpha, tau, deadline)
+        level = float(surface.value.max())
+        if time.monotonic() > deadline:
+            break
+        risen = sharpened(pricing, np.vstack([share[weight > 1e-6], grid]), alpha, CLIMB, SHARPEN)
+        pool = np.vstack([risen, share])
+        value = np.append(pricing.surface(pricing.mu_of(risen), alpha).value, surface.value)
+        worth = np.flatnonzero(value > level - BELOW * tau)
+        worth = worth[np.argsort(-value[worth], kind="stable")]
+        share = distinct(pool[worth], NEAR * tau**0.5)
+        if value.max() <= level + ABOVE * tau:
+            break
+    return Master(alpha, share)
+
+
+def _newton(pricing: Pricing, mu: Array, alpha: Array, tau: float, deadline: float) -> tuple[Array, Surface, Array]:
+    """Levenberg-Newton on alpha.P_Y + tau log sum exp(J/tau)."""
+    surface = pricing.surface(mu, alpha)
+    level, weight = _smoothed(pricing, alpha, surface, tau)
+    damping = 1e-6 / max(pricing.beta, 1e-3)
+    for _ in range(STEPS):
+        gradient = pricing.p_y - weight @ surface.inner.x
+        curvature = _hessian(surface.inner, weight, tau)
+        scale = np.maximum(np.diag(curvature), pricing.p_y)
+        step = -np.linalg.solve(curvature + np.diag(damping * scale + 1e-14), gradient)
+        promised = -0.5 * float(gradient @ step)
+        trial = alpha + step
+        there = pricing.surface(mu, trial, surface.inner.n)
+        found, mixed = _smoothed(pricing, trial, there, tau)
+        if found <= level - 0.1 * promised:
+            damping = max(damping / 10.0, 1e-12)
+            alpha, surface, level, weight = trial, there, found, mixed
+        else:
+            damping = min(damping * 10.0, 1e6)
+        if promised <= STILL * tau or time.monotonic() > deadline:
+            break
+    return alpha, surface, weight
+
+
+def _smoothed(pricing: Pricing, alpha: Array, surface: Surface, tau: float) -> tuple[float, Array]:
+    top = surface.value.max()
+    weight = np.exp((surface.value - top) / tau)
+    total = float(weight.sum())
+    return float(alpha @ pricing.p_y + top + tau * np.log(total)), weight / total
+
+
+def _hessian(inner: Inner, weight: Array, tau: float) -> Array:
+    """sum_u w_u M_u + the covariance of x over tau, M = D - D1 1'D / 1'D1."""
+    used = weight > 1e-9
+    w, x, spread = weight[used], inner.x[used], inner.spread[used]
+    total = np.maximum(spread.sum(axis=1), 1e-300)
+    centred = (x - w @ x / w.sum()) * np.sqrt(w / tau)[:, None]
+    row = spread * np.sqrt(w / total)[:, None]
+    return np.asarray(np.diag(w @ spread) - row.T @ row + centred.T @ centred)

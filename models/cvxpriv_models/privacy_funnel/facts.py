@@ -1,0 +1,216 @@
+"""The facts of a funnel's run: each number with its unit and sentence, tables, pictures, and what is promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.bounds import check_certificate
+from cvxpriv.certify.sections import crosscheck_section
+from cvxpriv.datasets import SOURCES
+from cvxpriv.mechanisms.disclosure import STATEMENT
+from cvxpriv.mechanisms.plots import plot_curve
+from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
+from cvxpriv.reports.files import write_text
+from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.mechanism_facts import interval, share
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.sides import Side, Sides
+
+from .bound import FunnelBound
+from .problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["SIDES", "funnel_facts"]
+
+Run = MechanismRun[Problem, Any]
+
+SIDES = Sides(
+    Side(
+        "S",
+        "private S",
+        "--private",
+        "Columns of S, what is to be hidden: age,income.",
+        {name: source.private for name, source in SOURCES.items()},
+    ),
+    Side(
+        "X",
+        "public X",
+        "--public",
+        "Columns of X, what Y is to tell of.",
+        {name: source.public for name, source in SOURCES.items()},
+    ),
+    "Y",
+)
+
+
+def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
+    """Return the facts of a run, of what was computed beside it, and of the bound that was proved."""
+    curve, check, disclosure = beside.curve, beside.check, beside.disclosure
+    missed = f"a KKT residual of {format_number(run.residual, 2)} nats"
+    return Facts(
+        title=f"Privacy funnel: {beside.source}".removesuffix(": "),
+        summary=_summary(run),
+        facts=[*_facts(run, beside), *_gap(run, bound), common.residual(run), *common.effort(run)],
+        sections=[
+            *_curve(run, curve),
+            _mechanism(run),
+            *common.constraints_section(run),
+            *crosscheck_section(check, common.BLOCKS),
+            *common.disclosure_section(
+                disclosure,
+                SIDES,
+                "What a release discloses",
+                "An adversary's best accuracy is the chance to name S right, knowing the table and nothing else, Y, or "
+                "X.",
+            ),
+            common.starts_section(
+                run, {"leakage": True, "kkt": True}, run.log.frame(), "Leakage, utility and residual in nats."
+            ),
+        ],
+        about=common.about_table(run.problem.table, SIDES, run.problem.size_y),
+        settings=common.settings_of(run, rate=run.problem.rate, size_y=run.problem.size_y),
+        messages=common.not_converged(run, missed),
+        promises=[_promise(run, bound), STATEMENT],
+        tables=common.tables_of(run, beside, SIDES),
+        files={**common.files_of(run), **_certificate(bound)},
+        converged=run.converged,
+        interrupted=beside.interrupted or run.interrupted,
+        unmet=common.unmet(run, missed, curve),
+    )
+
+
+def _summary(run: Run) -> str:
+    table = run.problem.table
+    private, public = ", ".join(table.private.columns), ", ".join(table.public.columns)
+    counted = "" if table.records is None else f" It was designed on a table of {table.records:,} records."
+    return (
+        f"A mechanism that releases Y in place of X = {public}, so that Y tells at least "
+        f"{format_number(run.problem.rate)} nats about X and as little as possible about S = {private}.{counted}"
+    )
+
+
+def _facts(run: Run, beside: Beside) -> list[Fact]:
+    table, disclosure = run.problem.table, beside.disclosure
+    leakage, utility = exact_zero(run.problem.leakage(run.mechanism)), run.problem.utility(run.mechanism)
+    return [
+        Fact(
+            "leakage",
+            leakage,
+            "nats",
+            "What one release tells of S, on average.",
+            "Leakage I(S;Y)",
+            share(leakage, table.information, "I(S;X)", ", the leakage of X"),
+            main=True,
+            **interval(disclosure, "leakage"),
+        ),
+        Fact(
+            "utility",
+            utility,
+            "nats",
+            "What one release tells of X, on average.",
+            "Utility I(X;Y)",
+            share(utility, table.entropy_x, "H(X)", ", all there is"),
+            main=True,
+            **interval(disclosure, "utility"),
+        ),
+        *common.guess(disclosure, SIDES),
+    ]
+
+
+def _gap(run: Run, bound: FunnelBound | None) -> list[Fact]:
+    if bound is None:
+        return []
+    gap = max(run.problem.leakage(run.mechanism) - bound.lower, 0.0)
+    detail = f"no mechanism at this rate leaks less than {format_number(exact_zero(bound.lower))} nats"
+    sentence = "The mechanism leaks at most this much more than the best possible one: a certified bound."
+    return [Fact("gap", gap, "nats", sentence, "Gap to the optimum", detail, digits=2, main=True)]
+
+
+def _certificate(bound: FunnelBound | None) -> dict[str, Callable[[Path], Path]]:
+    """Return the proof of the bound, and the program that checks it."""
+    if bound is None:
+        return {}
+
+    def checker(path: Path) -> Path:
+        return write_text(path, Path(check_certificate.__file__).read_text(encoding="utf-8"))
+
+    return {"certificate.json": bound.certificate.save, "check_certificate.py": checker}
+
+
+def _promise(run: Run, bound: FunnelBound | None) -> str:
+    if bound is not None:
+        gap = format_number(max(run.problem.leakage(run.mechanism) - bound.lower, 0.0), 2)
+        return (
+            f"Of all mechanisms that tell this much of X, this one leaks at most {gap} nats more than the best "
+            "possible, on average over the people of the table and over one draw of Y for each. The bound is proved by "
+            "multipliers in certificate.json; `python check_certificate.py certificate.json` derives it again in exact "
+            "arithmetic, without a solver. The certificate holds the private table: keep it at home."
+        )
+    return (
+        "Of all mechanisms that tell this much of X, one was sought that tells least of S, on average over the people "
+        "of the table and over one draw of Y for each. The problem is not convex: the answer is "
+        f"{common.best_of(run)} and satisfies the optimality conditions (KKT) to the residual above; a better one "
+        "elsewhere is not ruled out."
+    )
+
+
+def _curve(run: Run, curve: pd.DataFrame | None) -> list[Section]:
+    if curve is None:
+        return []
+    picture = Picture(
+        partial(_curve_figure, run, curve),
+        "Leakage I(S;Y) against utility I(X;Y), with the designed mechanism marked.",
+        "Each point is the least leakage found at that utility; the ring is the mechanism of this page.",
+        file="curve.png",
+    )
+    named = {"fraction": "rate / H(X)", "found_at": "found at", "kkt": "KKT residual"}
+    table = curve.assign(leakage=curve["leakage"].map(exact_zero)).drop(columns=["seconds", "rate"])
+    notes = ["A mechanism found at a higher rate serves a lower one: 'found at' names the rate it comes from."]
+    if count := common.unconverged(curve):
+        notes.append(f"{count} rates did not converge: their leakage may be higher than need be.")
+    return [
+        Section(
+            "The privacy-utility curve",
+            pictures=[picture],
+            tables=[Table(table.rename(columns=named), "Utility, leakage and residual in nats.")],
+            notes=notes,
+            brief=common.brief_curve(
+                "Privacy-utility curve",
+                curve,
+                {"fraction": "rate / H(X)", "utility": "I(X;Y) nats", "leakage": "I(S;Y) nats"},
+            ),
+        )
+    ]
+
+
+def _curve_figure(run: Run, curve: pd.DataFrame) -> Figure:
+    """Return the privacy-utility curve with the designed mechanism on it."""
+    problem, chosen = run.problem, run.mechanism
+    point = (problem.utility(chosen), problem.leakage(chosen))
+    own = pd.DataFrame({"utility": [point[0]], "leakage": [point[1]], "rate": [np.nan], "lower": [np.nan]})
+    return plot_curve(
+        pd.concat([curve[["utility", "leakage", "rate", "lower"]], own]).drop_duplicates(),
+        entropy_x=problem.table.entropy_x,
+        information=problem.table.information,
+        chosen=point,
+        lower="lower" if curve["lower"].notna().all() else None,
+    )
+
+
+def _mechanism(run: Run) -> Section:
+    rows, columns = run.mechanism.shape
+    caption = (
+        "Each row is a public symbol and says with which probability it is released as which output. Symbols that "
+        "share a column cannot be told apart by it."
+    )
+    pictures = common.heatmap(run.mechanism, run.problem.table, SIDES, caption)
+    return Section("The mechanism P(Y|X)", f"{rows} public symbols, {columns} outputs.", pictures=pictures)

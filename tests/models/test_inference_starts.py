@@ -1,0 +1,101 @@
+"""Where solves of inference as a service begin."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+import pytest
+from cvxpriv_models.inference_service import starts
+from cvxpriv_models.inference_service.problem import Problem
+
+from cvxpriv.blocks.engines import engine_named
+
+from .inference_cases import g10, random_mechanisms
+
+
+def wide_problem(size_s: int, size_y: int, size_u: int | None = None) -> Problem:
+    rng = np.random.default_rng(0)
+    return Problem.of(rng.dirichlet(np.ones(size_s * size_y)).reshape(size_s, size_y), 0.3, "le-cam", size_u)
+
+
+@pytest.mark.parametrize(("size", "parts"), [(1, 3), (2, 5), (3, 6), (4, 3)])
+def test_the_grid_holds_every_multiple_once(size: int, parts: int) -> None:
+    grid = starts.simplex_grid(size, parts)
+    assert grid.shape == (size, comb(parts + size - 1, size - 1))
+    assert len(np.unique(grid, axis=1).T) == grid.shape[1]
+    assert grid.min() >= 0.0
+    assert np.array_equal(np.rint(grid * parts).sum(axis=0), np.full(grid.shape[1], parts))
+
+
+@pytest.mark.parametrize(("size_s", "size_y"), [(2, 4), (3, 10), (5, 8), (12, 30), (3, 200), (40, 50)])
+def test_trial_posteriors_are_distributions_and_few_enough_for_a_solver(size_s: int, size_y: int) -> None:
+    problem = wide_problem(size_s, size_y)
+    trial = starts.trial_posteriors(problem)
+    assert trial.sum(axis=0) == pytest.approx(np.ones(trial.shape[1]))
+    assert trial[:, 0] == pytest.approx(problem.p_s)
+    assert starts.FEWEST_POINTS <= trial.shape[1] - 1 <= starts.MOST_POINTS
+    assert trial.shape[1] * size_y <= starts.CELLS + size_y
+
+
+def test_merging_never_leaves_more_symbols_than_asked_and_joins_equal_ones_without_loss() -> None:
+    problem = g10("jensen-shannon", beta=1e-4, size_u=5)  # a small beta: joining different symbols loses accuracy
+    mechanism = random_mechanisms(problem, 1)[0]
+    split = np.hstack([0.3 * mechanism, 0.7 * mechanism])
+    joined = starts.merged(problem, split, 5)
+    assert joined.shape == (10, 5)
+    assert problem.objective(joined) == pytest.approx(problem.objective(mechanism), abs=1e-14)
+    assert starts.merged(problem, split, 2).shape == (10, 2)
+
+
+@pytest.mark.parametrize("divergence", ["mutual-information", "jensen-shannon", "le-cam", "hellinger"])
+def test_the_objective_is_the_sum_of_what_symbols_are_worth(divergence: str) -> None:
+    problem = g10(divergence, beta=0.7)
+    mechanism = random_mechanisms(problem, 1, seed=3)[0]
+    worth = starts.symbol_values(problem, (problem.p_y[:, None] * mechanism).T)
+    assert worth.sum() == pytest.approx(problem.objective(mechanism), abs=1e-14)
+
+
+def test_every_start_keeps_the_floor() -> None:
+    problem = g10("jensen-shannon", floor=1e-2)
+    named = [mechanism for _, mechanism in starts.named_starts(problem)]
+    every = np.stack([*named, *starts.random_starts(problem, 5, 0), starts.grid_start(problem, engine_named("dcp"))])
+    assert every.min() >= problem.floor - 1e-15
+    assert every.sum(axis=2) == pytest.approx(np.ones(every.shape[:2]))
+
+
+def test_a_random_start_is_the_same_whatever_their_number() -> None:
+    problem = g10("le-cam")
+    assert np.array_equal(starts.random_starts(problem, 3, 7), starts.random_starts(problem, 9, 7)[:3])
+    assert not np.array_equal(starts.random_starts(problem, 3, 7), starts.random_starts(problem, 3, 8))
+
+
+def test_clusters_join_inputs_that_say_the_same_of_s() -> None:
+    p_sy = np.array([[0.2, 0.1, 0.02, 0.04], [0.1, 0.05, 0.16, 0.33]])  # P(s|y) of 0, 1 equal; of 2, 3 close
+    clusters = starts.clustered(Problem.of(p_sy, 0.3, "jensen-shannon", 2))
+    assert np.array_equal(clusters[0], clusters[1])
+    assert np.array_equal(clusters[2], clusters[3])
+    assert not np.array_equal(clusters[0], clusters[2])
+
+
+def test_the_grid_start_is_worth_more_than_most_random_mechanisms_become() -> None:
+    problem = g10("le-cam", beta=0.3)
+    value = problem.objective(starts.grid_start(problem, engine_named("closed_form")))
+    assert value > 0.292  # the best known is .29409; the best of 20 random starts of ADMM ends at .29405
+
+
+def test_one_joint_problem_over_the_posteriors_of_several_mechanisms_is_worth_no_less_than_the_best() -> None:
+    problem = g10("total-variation", 0.2)
+    mechanisms = random_mechanisms(problem, 3)
+    pooled = starts.grid_start(problem, engine_named("closed_form"), mechanisms=mechanisms)
+    assert problem.objective(pooled) >= max(problem.objective(one) for one in mechanisms) - 1e-12
+
+
+def test_a_rare_symbol_is_dropped_if_f_does_not_miss_it_and_only_then() -> None:
+    # Above beta's threshold a symbol that tells anything costs more than it is worth; at a tiny beta it does not.
+    mechanism = np.full((10, 2), [1.0 - 1e-5, 1e-5])
+    mechanism[0] = [1.0 - 5e-4, 5e-4]
+    for beta, dropped in ((3.0, True), (1e-3, False)):
+        found = starts.without_rare(g10("jensen-shannon", beta, size_u=2), mechanism[None])[0]
+        assert bool(found[:, 1].max() == 0.0) is dropped
+        assert found.sum(axis=1) == pytest.approx(np.ones(10), abs=1e-15)
