@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from cvxpriv.numerics.arrays import Values
 from cvxpriv.penalties import L2, loss_named
 from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.learning_run import PrivateLearningRun
 from cvxpriv.runs.private_records import accounting_document, accounting_of, finite_or_none, none_as_infinite, read_fit
 from cvxpriv.runs.saved import write_run
 
@@ -63,8 +64,8 @@ class NotPrivate(Fitted):
     seconds: float = float("nan")
 
 
-@dataclass(frozen=True, eq=False)
-class PrivateSharingRun:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateSharingRun(PrivateLearningRun):
     """What a private fit came to: what was released, and behind `not_private` what was not.
 
     Attributes
@@ -93,6 +94,8 @@ class PrivateSharingRun:
         Whether the keyboard or a callback ended the run; the accounting is then of what was released.
     """
 
+    model: ClassVar[str] = "ADMMSharing"
+
     loss_name: str
     classes: np.ndarray | None
     columns: tuple[int, ...]
@@ -104,6 +107,10 @@ class PrivateSharingRun:
     history: pd.DataFrame = field(repr=False)
     hidden: NotPrivate | None = field(default=None, repr=False)
     interrupted: bool = False
+
+    def own_promises(self) -> tuple[str, ...]:
+        """See `PrivateLearningRun`."""
+        return self.warnings
 
     @property
     def not_private(self) -> NotPrivate:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.learning_run import LearningRun
 from cvxpriv.runs.private_records import read_fit
 from cvxpriv.runs.saved import write_run
 from cvxpriv.schedules.history import History
@@ -103,8 +104,8 @@ class Fitted:
         return predicted(self.decision_function(parts), self.classes)
 
 
-@dataclass(frozen=True, eq=False)
-class SharingRun(Fitted):
+@dataclass(frozen=True, eq=False, repr=False)
+class SharingRun(LearningRun, Fitted):
     """A solved sharing problem.
 
     Attributes
@@ -131,6 +132,8 @@ class SharingRun(Fitted):
     starts : DataFrame, optional
         One row a start: objective, kkt, iterations, converged, best. None in a run read from a file.
     """
+
+    model: ClassVar[str] = "ADMMSharing"
 
     state: Values
     settings: Settings

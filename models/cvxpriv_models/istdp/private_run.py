@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.learning_run import PrivateLearningRun
 from cvxpriv.runs.private_records import accounting_document, accounting_of, read_fit
 from cvxpriv.runs.saved import write_run
 
@@ -55,8 +56,8 @@ class PrivateSettings:
     step_limit: float
 
 
-@dataclass(frozen=True, eq=False)
-class PrivateSparseRun(SparseFit):
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateSparseRun(PrivateLearningRun, SparseFit):
     """A private solve of ISTDP (2); the coefficients and what they predict are those of `SparseFit`.
 
     F, residuals and times are not here: they are facts about the data that were not released.
@@ -77,6 +78,8 @@ class PrivateSparseRun(SparseFit):
     last_step : float, optional
         The length of the last step.
     """
+
+    model: ClassVar[str] = "ISTDP"
 
     accounting: Accounting
     ledger: tuple[Release, ...] = field(repr=False)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,12 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.penalties import LOSSES, Loss, Penalty, loss_named
+from cvxpriv.penalties import LOSSES, ElasticNet, Loss, Penalty, loss_named
 from cvxpriv.penalties.named import penalty_of, penalty_record
 from cvxpriv.penalties.proximal import proximal_block
+from cvxpriv.reports.facts import Fact
 from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.learning_run import LearningRun
 from cvxpriv.runs.private_records import read_fit
 from cvxpriv.runs.saved import write_run
 from cvxpriv.schedules.history import History
@@ -142,8 +144,8 @@ def fit_of(document: Mapping[str, Any]) -> SparseFit:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class SparseRun(SparseFit):
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseRun(LearningRun, SparseFit):
     """A solve of ISTDP (2) that is not private.
 
     Attributes
@@ -164,6 +166,8 @@ class SparseRun(SparseFit):
         One row a start: objective, kkt, iterations, converged, best. None in a run read from a file.
     """
 
+    model: ClassVar[str] = "ISTDP"
+
     gradient: Array
     objective: float
     step: float
@@ -178,6 +182,24 @@ class SparseRun(SparseFit):
     def kkt(self) -> SparseResiduals:
         """The residuals at theta; `largest` is the figure that the run was stopped by."""
         return residuals(self.penalty, self.theta, self.gradient, len(self.names))
+
+    @cached_property
+    def gap(self) -> float:
+        """F(theta) - inf F is at most this; inf where F is not strongly convex.
+
+        With modulus lam (1 - ratio) of an elastic net or a square, F is at most |subgradient|^2 / (2 lam (1 - ratio))
+        above its least, for every subgradient at theta. An intercept has no modulus.
+        """
+        penalty = self.penalty
+        modulus = penalty.lam * (1.0 - penalty.ratio) if isinstance(penalty, ElasticNet) else 0.0
+        if not (self.loss.convex and modulus > 0.0 and self.theta.size == len(self.names)):
+            return float("inf")
+        return float(self.kkt.stationarity @ self.kkt.stationarity) / (2.0 * modulus)
+
+    def own_facts(self) -> tuple[Fact, ...]:
+        """See `LearningRun`."""
+        kept = f"of {len(self.names)} coefficients"
+        return (Fact("support", self.support.size, "", "Coefficients that are not 0.", detail=kept, main=True),)
 
     @property
     def converged(self) -> bool:

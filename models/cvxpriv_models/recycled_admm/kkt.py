@@ -15,7 +15,7 @@ from cvxpriv.penalties.contract import distance
 
 from .problem import Problem
 
-__all__ = ["ConsensusResiduals", "residuals"]
+__all__ = ["ConsensusResiduals", "optimality_gap", "residuals"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,19 @@ def residuals(problem: Problem, f: Array, dual: Array, gradient: Array | None = 
         dual_sum=float(np.linalg.norm(dual.sum(axis=0))),
         scales=(2.0 * float(sizes.max()), float(np.linalg.norm(f)), float(sizes.sum())),
     )
+
+
+def optimality_gap(problem: Problem, f: Array) -> float:
+    """Return an upper bound on objective(f) - optimum of RADMM (1) at one f, (d,); inf where none is known.
+
+    With R = (c/2)||f||^2 the objective is strongly convex with modulus reg c, hence at most |gradient|^2 / (2 reg c)
+    above its least.
+    """
+    modulus = problem.nodes * (problem.ridge or 0.0)
+    if not modulus > 0.0:
+        return float("inf")
+    gradient = problem.gradients(np.broadcast_to(f, (problem.nodes, problem.features))).sum(axis=0)
+    return float(gradient @ gradient) / (2.0 * modulus)
 
 
 def _stationarity(problem: Problem, f: Array, dual: Array, gradient: Array | None) -> tuple[float, ...]:

@@ -389,6 +389,7 @@ class RecycledADMM:
             iterations=int(report.iterations[0]),
             objective=float(problem.objectives(state["odd"]).sum()),
             kkt=found,
+            gap=kkt.optimality_gap(problem, state["odd"].mean(axis=0)),
             seconds=seconds,
             problem=problem,
             log=context.history,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.learning_run import PrivateLearningRun
 from cvxpriv.runs.private_records import accounting_document, accounting_of, finite_or_none, read_fit
 from cvxpriv.runs.saved import write_run
 
@@ -20,8 +22,8 @@ from .run import Fitted
 __all__ = ["PrivateConsensusRun"]
 
 
-@dataclass(frozen=True, eq=False)
-class PrivateConsensusRun(Fitted):
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateConsensusRun(PrivateLearningRun, Fitted):
     """A private consensus; parameters and predictions are those of `Fitted`, from the last release of every node.
 
     Losses, residuals and times are not here: they are facts about the data that were not published.
@@ -44,6 +46,8 @@ class PrivateConsensusRun(Fitted):
     interrupted : bool
         Whether the keyboard or a callback ended the run; the accounting is then of what was published.
     """
+
+    model: ClassVar[str] = "RecycledADMM"
 
     settings: PrivateSettings
     accounting: Accounting

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,10 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.reports.facts import Fact
 from cvxpriv.reports.files import PathLike
-from cvxpriv.runs.private_records import read_fit
+from cvxpriv.runs.learning_run import LearningRun
+from cvxpriv.runs.private_records import finite_or_none, none_as_infinite, read_fit
 from cvxpriv.runs.saved import write_run
 from cvxpriv.schedules.history import History
 
@@ -172,8 +174,8 @@ class Fitted:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class ConsensusRun(Fitted):
+@dataclass(frozen=True, eq=False, repr=False)
+class ConsensusRun(LearningRun, Fitted):
     """A solved consensus.
 
     Attributes
@@ -188,6 +190,9 @@ class ConsensusRun(Fitted):
     objective : float
         sum_i O_i(f_i).
     kkt : ConsensusResiduals
+    gap : float
+        The objective (1) at the mean of the f_i is above its optimum by at most this, by strong convexity; inf where
+        R is no square or reg = 0.
     seconds : float
     problem : Problem, optional
         None in a run read from a file: the data are not in it.
@@ -198,12 +203,15 @@ class ConsensusRun(Fitted):
         One row a start: objective, kkt, iterations, converged, best. None in a run read from a file.
     """
 
+    model: ClassVar[str] = "RecycledADMM"
+
     state: Values
     settings: Settings
     converged: bool
     iterations: int
     objective: float
     kkt: ConsensusResiduals
+    gap: float
     seconds: float
     problem: Problem | None = None
     log: History = field(default_factory=History, repr=False)
@@ -214,6 +222,11 @@ class ConsensusRun(Fitted):
     def history(self) -> pd.DataFrame:
         """Pass by pass: iteration, block, the figures of `algorithm.figures_of`, seconds, engine, solver, status."""
         return self.log.frame(0)
+
+    def own_facts(self) -> tuple[Fact, ...]:
+        """See `LearningRun`."""
+        sentence = "Largest distance of a node's coefficients from their mean."
+        return (Fact("consensus", self.consensus, "", sentence, digits=2, main=True),)
 
     @cached_property
     def optimality(self) -> Optimality:
@@ -286,6 +299,7 @@ class ConsensusRun(Fitted):
             "iterations": self.iterations,
             "objective": self.objective,
             "kkt": asdict(self.kkt),
+            "gap": finite_or_none(self.gap),
             "seconds": self.seconds,
         }
         return write_run(path, "RecycledADMM", document)
@@ -315,6 +329,7 @@ class ConsensusRun(Fitted):
             kkt=ConsensusResiduals(
                 tuple(found["stationarity"]), found["consensus"], found["dual_sum"], tuple(found["scales"])
             ),
+            gap=none_as_infinite(document["gap"]),
             seconds=document["seconds"],
         )
 
