@@ -1,0 +1,94 @@
+"""Problems with what is true of them, and where a cross-check said something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["FAR", "INFEASIBLE", "NEAR", "OPTIMAL", "UNBOUNDED", "Known", "false_verdicts"]
+
+OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
+NEAR, FAR = 1e-6, 1e-3
+"""A value this near to the optimum, relative, is right; one this far from it is not."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A problem, and the truth.
+
+    Attributes
+    ----------
+    name : str
+    problem : cvxpy.Problem
+    status : str
+        ``"optimal"``, ``"infeasible"`` or ``"unbounded"``.
+    value : float
+        The optimal value; for an optimum that no point attains, the limit. NaN where that is not known.
+    unit : float
+        What a difference of values is large or small against, beside the value itself: the size that the objective
+        changes by when the variables change by their own size.
+    answers : mapping of str to (mapping of variable to array)
+        Points to be judged beside the solvers', the one called ``"truth"`` is optimal, the others are far from it.
+    """
+
+    name: str
+    problem: cp.Problem
+    status: str = OPTIMAL
+    value: float = float("nan")
+    unit: float = 1.0
+    answers: Mapping[str, Mapping[cp.Variable, Array]] = field(default_factory=dict)
+
+    def error(self, objective: float) -> float:
+        """Distance of a value to the optimum, relative."""
+        return abs(objective - self.value) / max(self.unit, abs(self.value))
+
+
+def false_verdicts(known: Known, table: pd.DataFrame) -> list[str]:
+    """Return where verdicts contradict the truth, one sentence each; an empty list is what a judge should earn.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of the `cvxpriv.certify.check.CrossCheck` of the problem.
+    """
+    rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    return [
+        f"{known.name}: {row['solver']} ({row['status']}, {why}) is called {row['verdict']}, {row['reason']}"
+        for row in rows
+        for why in [_contradiction(known, row)]
+        if why
+    ]
+
+
+def _contradiction(known: Known, row: Mapping[str, Any]) -> str:
+    """What is false about a verdict, or ``""``."""
+    status, verdict = str(row["status"]).removesuffix("_inaccurate"), str(row["verdict"])
+    if row["solver"] in known.answers:
+        truth = row["solver"] == "truth"
+        if truth and verdict == "WRONG":
+            return "the true answer"
+        return "a false answer" if not truth and verdict == "agrees" else ""
+    if status == OPTIMAL:
+        return _of_solution(known, float(row["objective"]), verdict)
+    if status in (INFEASIBLE, UNBOUNDED):
+        right = status == known.status
+        if right and verdict == "WRONG":
+            return "which is right"
+        return "which is wrong" if not right and verdict == "agrees" else ""
+    return ""
+
+
+def _of_solution(known: Known, objective: float, verdict: str) -> str:
+    if known.status != OPTIMAL:
+        return f"the problem is {known.status}" if verdict == "agrees" else ""
+    error = known.error(objective)
+    if error <= NEAR and verdict == "WRONG":
+        return f"right to {error:.0e}"
+    return f"off by {error:.0e}" if verdict == "agrees" and not (np.isnan(error) or error <= FAR) else ""
