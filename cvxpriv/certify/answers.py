@@ -5,26 +5,25 @@ An answer holds figures and arrays only, nothing of the solver, so that it can c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.evidence import Evidence
-from cvxpriv.kkt.conditions import Residuals
-from cvxpriv.kkt.conic.residuals import Certificate, ConeResiduals
-from cvxpriv.kkt.proximal import Proximal
+from cvxpriv.certify.yardstick import Measures
+from cvxpriv.kkt.conic.certificates import Certificate
+from cvxpriv.kkt.conic.residuals import ConeResiduals
 from cvxpriv.numerics.arrays import Values
 
-__all__ = ["CLAIMED", "SOLVED", "Answer"]
+__all__ = ["CLAIMED", "NAN", "SOLVED", "Answer", "Context", "context_of"]
 
 CLAIMED = "claimed"
 """The status of an answer that no solver gave."""
 SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
 """The statuses of an answer that is a solution."""
 NAN = float("nan")
-TELLING = 0.1
-"""A proximal move this much shorter than the natural residual shows a kink that the point stands beside."""
+UNMEASURED = Measures()
 
 
 @dataclass(frozen=True)
@@ -45,29 +44,27 @@ class Answer:
         There, in the sense of the problem; NaN without values.
     moved : float
         The largest move of a value into the domain.
-    residuals : Residuals, optional
-        Of the problem as written, at the solver's own point; None where its functions have no derivative there.
-    missed : tuple of (float, str)
-        The worst violation of a constraint as written, relative to its sides, and the constraint.
-    proximal : Proximal, optional
-        How far the point is from optimal, where derivatives do not decide (`cvxpriv.certify.measures`).
+    measures : Measures
+        Of the problem as written, at the solver's own point.
     cone : ConeResiduals, optional
         Of the cone program.
     bounded : bool
         The solver was given bounds that cvxpy found for variables of its own.
     certificate : Certificate, optional
         Of a claim of infeasibility or unboundedness, checked.
+    ray : mapping of str to ndarray, optional
+        The direction of a claim of unboundedness.
     bound : float
         Certified bound on the optimum from the dual, in the sense of the problem: lower for a minimisation, upper for
         a maximisation. NaN where there is none.
     bound_reason : str
         Where it comes from, or why there is none.
-    steepness : float
-        One plus the largest term of the cone program's gradient.
     unit : float
         The largest coefficient of the cone program's objective, or 1 where that is smaller.
     reach : float
         The largest entry of the cone program's point.
+    steepness : float
+        One plus the largest term of the cone program's gradient.
     seconds, solver_seconds : float
         Wall time with compilation, and the solver's own clock.
     iterations : int or None
@@ -81,17 +78,16 @@ class Answer:
     values: Values | None = None
     objective: float = NAN
     moved: float = 0.0
-    residuals: Residuals | None = None
-    missed: tuple[float, str] = (0.0, "")
-    proximal: Proximal | None = None
+    measures: Measures = UNMEASURED
     cone: ConeResiduals | None = None
     bounded: bool = False
     certificate: Certificate | None = None
+    ray: Values | None = None
     bound: float = NAN
     bound_reason: str = "no certificate: there is no dual"
-    steepness: float = 1.0
     unit: float = 1.0
     reach: float = NAN
+    steepness: float = 1.0
     seconds: float = NAN
     solver_seconds: float = NAN
     iterations: int | None = None
@@ -104,85 +100,73 @@ class Answer:
         return 1.0 + max(entries, default=0.0)
 
     @property
-    def displacement(self) -> float:
-        """How far the point is from stationary, relative; NaN where nothing says it.
-
-        The natural residual in the units of the variables, or the stationarity in those of the gradient, whichever is
-        less: a flat problem has a large step and a tiny gradient, a steep one a large gradient and a tiny step. The
-        proximal step, where it was taken, if that is less still, or if derivatives do not decide.
-        """
-        classical, step = NAN, NAN
-        if self.residuals is not None and self.residuals.exact:
-            classical = min(self.residuals.natural / self.size, self.residuals.stationarity / self.steepness)
-        if self.proximal is not None:
-            step = self.proximal.step
-        elif self.residuals is None:
-            return 0.0  # there is no point, or nothing was asked of it
-        return float(np.fmin(classical, step))
+    def residual(self) -> float:
+        """The largest exact residual of the cone program, relative; 0 where there is no cone program."""
+        return 0.0 if self.cone is None else self.cone.largest
 
     @property
-    def natural(self) -> float:
-        """How far a variable moves to its own optimum; NaN where it is not known.
-
-        At a tie or kink, where the derivatives overstate it or do not decide, how far it moves to the proximal point.
-        """
-        if self._tie is not None:
-            return self._tie.move
-        return self.residuals.natural if self.residuals is not None and self.residuals.exact else NAN
-
-    @property
-    def stationarity(self) -> float:
-        """The largest entry of the Lagrangian's gradient; NaN where it is not known.
-
-        At a tie or kink that of the proximal point.
-        """
-        if self._tie is not None:
-            return self._tie.slope
-        return self.residuals.stationarity if self.residuals is not None and self.residuals.exact else NAN
-
-    @property
-    def _tie(self) -> Proximal | None:
-        """The proximal step, where it shows that derivatives mislead."""
-        if self.residuals is None or self.proximal is None or not self.proximal.measured:
-            return None
-        misled = not self.residuals.exact or self.proximal.move < TELLING * self.residuals.natural
-        return self.proximal if misled else None
+    def infeasibility(self) -> float:
+        """How far the point is from feasible, in the cone program and as written, relative."""
+        return max(0.0 if self.cone is None else self.cone.relative["cone"], self.measures.missed[0])
 
     @property
     def quality(self) -> float:
         """The largest exact residual of all, relative: the smaller, the better the answer."""
         if self.status not in (*SOLVED, CLAIMED) or not np.isfinite(self.objective):
             return float("inf")
-        cone = 0.0 if self.cone is None else self.cone.largest
-        primal = self.residuals.primal if self.cone is None and self.residuals is not None else 0.0
-        return max(cone, primal, float(np.nan_to_num(self.displacement)))
+        return max(self.residual, self.measures.missed[0], float(np.nan_to_num(self.measures.displacement)))
 
-    def evidence(self, reference: float, tightest: float = NAN, unit: float = 1.0) -> Evidence:
-        """What a verdict rests on, beside what all answers tell.
 
-        Parameters
-        ----------
-        reference : float
-            The reference's objective.
-        tightest : float
-            The tightest bound that any answer certifies.
-        unit : float
-            The size of the objective's coefficients, at most 1.
+@dataclass(frozen=True)
+class Context:
+    """What an answer is held against.
+
+    Attributes
+    ----------
+    reference : float
+        The reference's objective; NaN if there is none.
+    tightest : float
+        The tightest bound that any answer's dual certifies; NaN if none does.
+    unit : float
+        The size of the objective's coefficients, at most 1.
+    """
+
+    reference: float = NAN
+    tightest: float = NAN
+    unit: float = 1.0
+
+    def gap(self, answer: Answer) -> float:
+        """Distance to the reference, relative to max(1, |reference|)."""
+        return abs(answer.objective - self.reference) / max(1.0, abs(self.reference))
+
+    def own_gap(self, answer: Answer) -> float:
+        """Distance to the reference in the objective's own units, where its coefficients are far below 1."""
+        return abs(answer.objective - self.reference) / max(self.unit, abs(self.reference))
+
+    def far_gap(self, answer: Answer) -> float:
+        """Distance to the reference, relative to the objective's terms where these cancel."""
+        return abs(answer.objective - self.reference) / max(1.0, abs(self.reference), answer.measures.terms)
+
+    def proven_gap(self, answer: Answer) -> float:
+        """Distance to the tightest certified bound in the objective's own units; infinite if there is none."""
+        bound = answer.bound if np.isnan(self.tightest) else self.tightest
+        both = np.isfinite([answer.objective, bound]).all()
+        return abs(answer.objective - bound) / max(self.unit, abs(bound)) if both else float("inf")
+
+    def proven(self, answer: Answer, tolerance: float) -> bool:
+        """Whether the point is feasible and has the value of a certified bound: a proof of optimality to a tolerance.
+
+        It says of the point only that it is as good as the square root of that.
         """
-        return Evidence(
-            status=self.status,
-            asked=self.asked,
-            objective=self.objective,
-            reference=reference,
-            residuals=self.cone,
-            displacement=self.displacement,
-            missed=self.missed,
-            moved=self.moved / self.size,
-            certificate=self.certificate,
-            error=self.error,
-            bound=self.bound,
-            tightest=tightest,
-            unit=unit,
-            bounded=self.bounded,
-            unmeasured=self.proximal.why if self.proximal is not None and np.isnan(self.displacement) else "",
-        )
+        return max(self.proven_gap(answer) * self.unit, answer.infeasibility) <= tolerance
+
+    def certified(self, answer: Answer, tolerance: float) -> bool:
+        """The same in the objective's own units."""
+        return max(self.proven_gap(answer), answer.infeasibility) <= tolerance
+
+
+def context_of(answers: Sequence[Answer], reference: float, maximise: bool) -> Context:
+    """What the answers to one case are held against."""
+    bounds = [answer.bound for answer in answers if np.isfinite(answer.bound)]
+    tightest = (min if maximise else max)(bounds, default=NAN)
+    return Context(reference, tightest, min((answer.unit for answer in answers), default=1.0))

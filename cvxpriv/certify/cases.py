@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import cvxpy as cp
 import numpy as np
@@ -15,14 +15,16 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.isolation import HERE, Place
+from cvxpriv.certify.lifting import lifted
 from cvxpriv.certify.problem_checks import label, require_checkable, require_finite
+from cvxpriv.certify.yardstick import Yardstick
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Values
 
 __all__ = ["Case", "Target", "case_of_block", "case_of_problem", "cases_of", "values_kept"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """One problem to cross-check.
 
@@ -46,6 +48,15 @@ class Case:
     repair: Callable[[Values], Values] | None = None
     exact: Values | None = None
     exact_seconds: float = float("nan")
+
+    @cached_property
+    def yardstick(self) -> Yardstick:
+        """What the answers are measured with."""
+        return Yardstick(self.declare())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process takes the problem apart again."""
+        return {name: value for name, value in vars(self).items() if name != "yardstick"}
 
 
 _One: TypeAlias = "cp.Problem | Case | Callable[[], cp.Problem]"
@@ -116,8 +127,14 @@ def case_of_problem(name: str, problem: cp.Problem) -> Case:
     ModelError
         The problem cannot be checked: see `cvxpriv.certify.problem_checks.require_checkable`.
     """
-    require_checkable(name, problem)
-    return Case(name, partial(_declaration, problem.objective, tuple(problem.constraints)))
+    return Case(name, _Same(_checkable(name, problem)))
+
+
+def _checkable(name: str, problem: Any) -> cp.Problem:
+    """A problem that can be checked, with all of its inner problems written out."""
+    whole: cp.Problem = lifted(problem) if isinstance(problem, cp.Problem) else problem
+    require_checkable(name, whole)
+    return whole
 
 
 def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
@@ -129,24 +146,44 @@ def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
         return case_of_block(one, at, place)
     if not isinstance(one, cp.Problem) and callable(one):
         own = getattr(one, "__name__", name) if name == "problem" else name
-        require_checkable(own, one())
-        return Case(own, partial(_build, one))
+        return Case(own, _Built(one).checked(own))
     return case_of_problem(name, one)  # says what it is, if it is no problem
 
 
-def _build(build: Callable[[], cp.Problem]) -> Declaration:
-    problem = build()
-    return _declaration(problem.objective, tuple(problem.constraints))
+class _Same:
+    """A user's problem: each declaration is a new problem of the same expressions, with no solver's cache."""
+
+    def __init__(self, problem: cp.Problem) -> None:
+        self._objective, self._constraints = problem.objective, tuple(problem.constraints)
+        variables, parameters = problem.variables(), problem.parameters()
+        self._labels = _labels(self._constraints)
+        self._variables = dict(zip(_names(variables), variables, strict=True))
+        self._parameters = dict(zip(_names(parameters), parameters, strict=True))
+
+    def __call__(self) -> Declaration:
+        constraints = dict(zip(self._labels, self._constraints, strict=True))
+        return Declaration(self._objective, constraints, self._variables, self._parameters)
 
 
-def _declaration(objective: cp.Minimize | cp.Maximize, constraints: Sequence[cp.Constraint]) -> Declaration:
-    problem = cp.Problem(objective, list(constraints))
-    return Declaration(
-        objective,
-        dict(zip(_labels(constraints), constraints, strict=True)),
-        dict(zip(_names(problem.variables()), problem.variables(), strict=True)),
-        dict(zip(_names(problem.parameters()), problem.parameters(), strict=True)),
-    )
+class _Built:
+    """A function that returns a problem, called once in each process."""
+
+    def __init__(self, build: Callable[[], cp.Problem]) -> None:
+        self._build = build
+
+    def checked(self, name: str) -> _Built:
+        """Refuse a problem that cannot be checked."""
+        self._same = _Same(_checkable(name, self._build()))
+        return self
+
+    def __call__(self) -> Declaration:
+        if not hasattr(self, "_same"):
+            self._same = _Same(lifted(self._build()))
+        return self._same()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process calls the function again."""
+        return {"_build": self._build}
 
 
 def _labels(constraints: Sequence[cp.Constraint]) -> list[str]:

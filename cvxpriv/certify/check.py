@@ -41,12 +41,14 @@ class CrossCheck:
     table : DataFrame
         One row per case and answer. Columns:
 
-        - case, solver, status, verdict;
+        - case, solver, status, verdict, and known_by: ``"certified"`` by a bound or a proof that holds whatever anybody
+          says, or ``"residuals"``, small or large;
         - objective (at its point in the domain), gap (to the reference's, relative), distance (largest difference of a
           variable from the reference's: for a problem with several minimisers it says nothing), moved (the largest move
           of an entry into the domain);
         - primal, stationarity, natural: of the problem as written, absolute (`cvxpriv.kkt`; at ties and kinks those of
           `cvxpriv.kkt.proximal`, or NaN where they cannot be measured);
+        - missed: the worst violation of a constraint, relative to the terms of its row;
         - displacement: how far the point is from stationary, relative: what the verdict rests on;
         - cone, dual, dual_cone, complementarity, duality_gap: of the cone program, relative
           (`cvxpriv.kkt.conic.residuals`);

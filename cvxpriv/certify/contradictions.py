@@ -1,8 +1,9 @@
-"""Contradictions between answers, settled by certificates.
+"""Contradictions between answers, settled by proofs.
 
 A verdict on one answer sees that answer alone. Between several answers proofs decide, none of which trusts a solver: a
-certified bound on the optimum, a certificate of infeasibility with the radius that it covers, a ray, a feasible point
-with its exact residual. What no answer brings a proof of is proven here, if it can be (`cvxpriv.certify.proofs`).
+certified bound on the optimum, an exact certificate of infeasibility, a direction that was followed in the problem as
+written, a feasible point with its exact residual. What no answer brings a proof of is proven here, if it can be
+(`cvxpriv.certify.proofs`). A claim that there is no solution is tested like this even if nobody contradicts it.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import Answer
+from cvxpriv.certify.answers import Answer, Context
 from cvxpriv.certify.proofs import Proofs
-from cvxpriv.certify.verdicts import Tolerances, Verdict
-from cvxpriv.kkt.conic.residuals import Certificate
+from cvxpriv.certify.verdicts import CERTIFIED, Tolerances, Verdict
 
 __all__ = ["settle"]
+
+EITHER = cp.settings.INFEASIBLE_OR_UNBOUNDED
 
 
 @dataclass
@@ -28,6 +30,7 @@ class _Table:
     answers: Sequence[Answer]
     verdicts: list[Verdict]
     maximise: bool
+    context: Context
     tolerances: Tolerances
     proofs: Proofs
 
@@ -36,13 +39,9 @@ class _Table:
         for k in indices:
             self.verdicts[k] = verdict(self.answers[k])
 
-    def indices(self, start: str, proven: bool) -> list[int]:
-        """Answers whose status begins so, with or without a certificate that holds."""
-        return [
-            k
-            for k, answer in enumerate(self.answers)
-            if answer.status.removesuffix("_inaccurate") == start and (self.verdicts[k].verdict == "agrees") == proven
-        ]
+    def claims(self, start: str) -> list[int]:
+        """Answers whose status is this one, accurate or not."""
+        return [k for k, answer in enumerate(self.answers) if answer.status.removesuffix("_inaccurate") == start]
 
     def solutions(self) -> list[int]:
         """Answers with a point that stands so far."""
@@ -52,16 +51,29 @@ class _Table:
             if answer.values is not None and self.verdicts[k].verdict in ("agrees", "loose")
         ]
 
+    @property
+    def bound(self) -> tuple[float, str]:
+        """The tightest certified bound in the sense of the problem, and whose it is; NaN if there is none."""
+        certified = [(answer.bound, answer.solver) for answer in self.answers if np.isfinite(answer.bound)]
+        if not certified:
+            return float("nan"), ""
+        return min(certified) if self.maximise else max(certified)
+
 
 def settle(
-    answers: Sequence[Answer], verdicts: Sequence[Verdict], maximise: bool, tolerances: Tolerances, proofs: Proofs
+    answers: Sequence[Answer],
+    verdicts: Sequence[Verdict],
+    maximise: bool,
+    tolerances: Tolerances,
+    proofs: Proofs,
+    context: Context,
 ) -> list[Verdict]:
     """Return the verdicts on the answers to one case once they have heard each other.
 
     A claim that there is no solution, which no certificate proves, is true or false all the same: `proofs` decide.
     Where they cannot either, it is failed and not WRONG.
     """
-    table = _Table(answers, list(verdicts), maximise, tolerances, proofs)
+    table = _Table(answers, list(verdicts), maximise, context, tolerances, proofs)
     _beyond_bound(table)
     _infeasible(table)
     _unbounded(table)
@@ -69,119 +81,122 @@ def settle(
     return table.verdicts
 
 
-def _best_bound(table: _Table) -> tuple[float, str]:
-    """The tightest certified bound in the sense of the problem, and whose it is; NaN if there is none."""
-    certified = [(answer.bound, answer.solver) for answer in table.answers if np.isfinite(answer.bound)]
-    if not certified:
-        return float("nan"), ""
-    return min(certified) if table.maximise else max(certified)
-
-
 def _beyond_bound(table: _Table) -> None:
     """A value better than the optimum can be belongs to a point that is not feasible."""
-    bound, whose = _best_bound(table)
+    bound, whose = table.bound
     for k in table.solutions():
-        objective = table.answers[k].objective
-        beyond = (objective - bound if table.maximise else bound - objective) / max(1.0, abs(bound))
+        answer = table.answers[k]
+        better = answer.objective - bound if table.maximise else bound - answer.objective
+        beyond = better / max(1.0, abs(bound), answer.measures.terms)
         if beyond > table.tolerances.agree:
             side = "above" if table.maximise else "below"
             what = f"its value is {beyond:.1e} (relative) {side} the bound that {whose}'s dual certifies"
             near = beyond <= table.tolerances.wrong_objective
-            verdict = "loose" if near else _off_by_far(table.answers[k])
-            table.verdicts[k] = Verdict(verdict, f"{what}: its point is not feasible")
+            verdict = "loose" if near else _off_by_far(answer)
+            table.verdicts[k] = Verdict(verdict, f"{what}: its point is not feasible", CERTIFIED)
 
 
 def _infeasible(table: _Table) -> None:
-    for k in table.indices("infeasible", proven=True):
-        for other in table.solutions():
-            _point_against_proof(table, k, other)
-            if table.verdicts[k].verdict == "WRONG":
-                break
-    standing = table.indices("infeasible", proven=True)
-    for k in table.indices("infeasible", proven=False):
-        answer = table.answers[k]
-        if standing:
-            table.verdicts[k] = _proven_elsewhere(answer, f"{table.answers[standing[0]].solver}'s certificate")
-        elif (proof := table.proofs.infeasible) is not None:
-            table.verdicts[k] = _proven_elsewhere(answer, _found_here(proof))
-        elif table.proofs.roomy:
-            what = f"claims {answer.status}, but some points meet every constraint with room to spare"
-            table.verdicts[k] = Verdict("WRONG", what + _point(table))
-        else:
-            table.verdicts[k] = _undecided(answer, _point(table))
+    claims = table.claims("infeasible")
+    if not claims:
+        return
+    exact = [k for k in claims if (proof := table.answers[k].certificate) is not None and proof.exact]
+    found = None if exact else table.proofs.infeasible
+    if exact or found is not None:
+        whose = f"{table.answers[exact[0]].solver}'s certificate" if exact else "a certificate found here"
+        table.give(exact, lambda answer: Verdict("agrees", f"{answer.status}: its certificate is exact", CERTIFIED))
+        table.give([k for k in claims if k not in exact], lambda answer: _proven_elsewhere(answer, whose))
+        what = f"its point satisfies the constraints nearly, and {whose} proves that no point does exactly"
+        table.give(table.solutions(), lambda answer: Verdict("loose", what))
+        return
+    refuted = _refutation(table)
+    table.give(claims, lambda answer: refuted(answer) if refuted else _undecided(answer, _point(table)))
 
 
-def _point_against_proof(table: _Table, claim: int, other: int) -> None:
-    """A certificate covers all points within a radius: beyond it, a feasible point refutes the claim."""
-    proof, answer = table.answers[claim], table.answers[other]
-    radius = 0.0 if proof.certificate is None else proof.certificate.radius
-    reach = answer.reach
-    if np.isnan(reach) and answer.values is not None:
-        reach = max((float(np.abs(value).max(initial=0.0)) for value in answer.values.values()), default=0.0)
-    if reach < radius:
-        table.verdicts[other] = Verdict(
-            "loose",
-            f"its point satisfies the constraints nearly, and {proof.solver}'s certificate proves that no point with "
-            f"entries below {radius:.0e} does exactly",
-        )
+def _refutation(table: _Table) -> Callable[[Answer], Verdict] | None:
+    """What refutes a claim of infeasibility: constraints that hold with room to spare, or to rounding at a point."""
+    points = sorted(table.solutions(), key=lambda k: table.answers[k].infeasibility)
+    if points and (best := table.answers[points[0]]).infeasibility <= ROUNDED:
+        what = f"but {best.solver} has a point that satisfies every constraint to {max(best.infeasibility, 1e-16):.0e}"
+    elif table.proofs.roomy:
+        what = "but some points meet every constraint with room to spare" + _point(table)
     else:
-        table.verdicts[claim] = Verdict(
-            "WRONG",
-            f"claims {proof.status}, but {answer.solver} has a point with exact residual {answer.quality:.0e}, beyond "
-            f"the {radius:.0e} that the certificate covers",
-        )
+        return None
+    return lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}", CERTIFIED)
+
+
+ROUNDED = 1e-12
+"""A violation this small, relative to its row's terms, is rounding."""
 
 
 def _unbounded(table: _Table) -> None:
-    bound, whose = _best_bound(table)
-    rays = table.indices("unbounded", proven=True)
-    claims = [*rays, *table.indices("unbounded", proven=False)]
+    claims = table.claims("unbounded")
     if not claims:
         return
+    bound, whose = table.bound
     if np.isfinite(bound):
         side = "at most" if table.maximise else "at least"
         what = f"but {whose}'s dual certifies that the objective is {side} {bound:.6g}"
-        table.give(claims, lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}"))
+        table.give(claims, lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}", CERTIFIED))
     elif empty := _emptiness(table):
         what = f"but {empty} proves it infeasible"
-        table.give(claims, lambda answer: Verdict("loose", f"{answer.status}, {what}"))
-    elif ray := _ray(table, rays):
-        table.give(claims[len(rays) :], lambda answer: _proven_elsewhere(answer, ray))
-        what = f"but {ray} improves the objective without end"
-        table.give(table.solutions(), lambda answer: Verdict(_off_by_far(answer), f"claims {answer.status}, {what}"))
+        table.give(claims, lambda answer: Verdict("loose", f"{answer.status}, {what}", CERTIFIED))
+    elif ray := _ray(table, claims):
+        own = ray[1]
+        table.give(claims, lambda answer: _ray_verdict(answer, own, ray[0]))
+        what = f"but {ray[0]} improves the objective without end"
+        table.give(
+            table.solutions(), lambda answer: Verdict(_off_by_far(answer), f"claims {answer.status}, {what}", CERTIFIED)
+        )
     else:
         _without_ray(table, claims)
 
 
+def _ray_verdict(answer: Answer, own: Sequence[str], ray: str) -> Verdict:
+    if answer.solver in own:
+        what = "its direction improves the problem as written as far as it was followed"
+        return Verdict("agrees", f"{answer.status}: {what}", CERTIFIED)
+    return _proven_elsewhere(answer, ray)
+
+
 def _either(table: _Table) -> None:
     """A claim that there is no solution, without a word on why, is right if either reason can be proven."""
-    claims = table.indices(cp.settings.INFEASIBLE_OR_UNBOUNDED, proven=False)
+    claims = table.claims(EITHER)
     if not claims:
         return
-    bound, whose = _best_bound(table)
-    if proof := _emptiness(table) or _ray(table, table.indices("unbounded", proven=True)):
+    bound, whose = table.bound
+    ray = _ray(table, table.claims("unbounded"))
+    if proof := _emptiness(table) or (ray[0] if ray else ""):
         table.give(claims, lambda answer: _proven_elsewhere(answer, proof))
     elif np.isfinite(bound) and table.solutions():
         what = f"but {whose}'s dual certifies a bound of {bound:.6g}{_point(table)}"
-        table.give(claims, lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}"))
+        table.give(claims, lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}", CERTIFIED))
     else:
         table.give(claims, lambda answer: _undecided(answer, _point(table)))
 
 
 def _emptiness(table: _Table) -> str:
     """What proves that there is no feasible point, or ``""``; a ray says nothing there."""
-    if proven := table.indices("infeasible", proven=True):
-        return f"{table.answers[proven[0]].solver}'s certificate"
-    if table.solutions() or (proof := table.proofs.infeasible) is None:
+    for k in [*table.claims("infeasible"), *table.claims(EITHER)]:
+        proof = table.answers[k].certificate
+        if proof is not None and proof.exact:
+            return f"{table.answers[k].solver}'s certificate"
+    if table.solutions() or table.proofs.infeasible is None:
         return ""
-    return _found_here(proof)
+    return "a certificate found here"
 
 
-def _ray(table: _Table, rays: Sequence[int]) -> str:
-    """Whose ray holds, or ``""``."""
-    if rays:
-        return f"{table.answers[rays[0]].solver}'s ray"
-    return "" if (proof := table.proofs.ray) is None else f"a ray found here, exact to {_off(proof):.0e},"
+def _ray(table: _Table, claims: Sequence[int]) -> tuple[str, list[str]] | None:
+    """What improves the objective without end, and the solvers whose own directions do; None if nothing does."""
+    starts = [values for k in table.solutions() if (values := table.answers[k].values) is not None]
+    own = [
+        answer.solver
+        for answer in (table.answers[k] for k in claims)
+        if answer.ray is not None and table.proofs.endless(answer.ray, starts)
+    ]
+    if own:
+        return f"{own[0]}'s ray", own
+    return ("a ray found here", []) if table.proofs.ray(starts) else None
 
 
 def _without_ray(table: _Table, claims: Sequence[int]) -> None:
@@ -202,6 +217,10 @@ def _without_ray(table: _Table, claims: Sequence[int]) -> None:
         table.give(claims, lambda answer: _undecided(answer, _point(table)))
 
 
+def _refuted(answer: Answer, what: str) -> Verdict:
+    return Verdict(_off_by_far(answer), f"claims {answer.status}, {what}", CERTIFIED)
+
+
 def _off_by_far(answer: Answer) -> str:
     """The verdict on a value that is far off: only a claim of accuracy can be false."""
     return "failed" if answer.status == cp.OPTIMAL_INACCURATE else "WRONG"
@@ -210,24 +229,18 @@ def _off_by_far(answer: Answer) -> str:
 def _proven_elsewhere(answer: Answer, proof: str) -> Verdict:
     """A true claim: its solver is right, and to blame only for a certificate that does not hold."""
     if answer.certificate is None:
-        return Verdict("agrees", f"{answer.status}: it returns no certificate, and {proof} proves it")
-    return Verdict("loose", f"{answer.status}: right, as {proof} shows, not its own")
+        return Verdict("agrees", f"{answer.status}: it returns no certificate, and {proof} proves it", CERTIFIED)
+    return Verdict("loose", f"{answer.status}: right, as {proof} shows, not its own", CERTIFIED)
 
 
 def _undecided(answer: Answer, point: str) -> Verdict:
     """A claim that is neither proven nor refuted; nobody can use it."""
     proof = answer.certificate
-    own = "returns no certificate" if proof is None else f"its certificate is off by {_off(proof):.1e}"
+    own = "returns no certificate" if proof is None else f"its certificate is off by {max(proof.off, 1e-16):.1e}"
+    if proof is not None and 0.0 < proof.radius < np.inf:
+        own += f", which proves it for points with entries below {proof.radius:.0e} alone"
     what = f"claims {answer.status}, but {own}, and no proof was found of it or of the contrary"
     return Verdict("failed", what + point)
-
-
-def _found_here(proof: Certificate) -> str:
-    return f"a certificate found here, exact to {_off(proof):.0e},"
-
-
-def _off(proof: Certificate) -> float:
-    return max(proof.equation, proof.membership, 1e-16)
 
 
 def _point(table: _Table) -> str:

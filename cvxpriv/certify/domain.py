@@ -6,16 +6,18 @@ alone says nothing against the answer: it is moved into the domain, if that take
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from cvxpy.constraints import Inequality
 
 from cvxpriv.kkt.conic.cones._types import Array
-from cvxpriv.kkt.coordinates import Coordinates
 from cvxpriv.kkt.flat import flatten
+from cvxpriv.kkt.written import Written
 
-__all__ = ["MARGINS", "ROOM", "into_domain"]
+__all__ = ["MARGINS", "ROOM", "Domain", "into_domain"]
 
 ROOM = 1e-7
 """How far a point may lie outside the domain, in the units of the variables."""
@@ -25,11 +27,54 @@ SWEEPS = 100
 ROUNDING = 8.0 * float(np.finfo(float).eps)
 
 
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The affine conditions ``J x + c <= 0`` of an objective's domain: arguments of logarithms, entropies and powers,
+    denominators, and the bounds that variables have as attributes.
+    """
+
+    written: Written
+    J: sp.csr_array
+    c: Array
+
+    @classmethod
+    def of(cls, problem: cp.Problem, written: Written) -> Domain:
+        """The domain of a problem's objective."""
+        conditions = list(problem.objective.args[0].domain)
+        for variable in problem.variables():
+            conditions += variable.domain
+        affine = [
+            condition.expr
+            for condition in conditions
+            if isinstance(condition, Inequality) and condition.expr.is_affine() and condition.expr.variables()
+        ]
+        flat = flatten(affine, written.flat.coordinates)
+        return cls(written, sp.csr_array(flat.M), flat.m)
+
+    def moved(self, x: Array, room: float = ROOM) -> tuple[Array, float]:
+        """The point moved into the domain, and the largest move of an entry; as it is where that is far or no help."""
+        if not self.c.size:
+            return x, 0.0
+        values = self.J @ x + self.c
+        outside = values.max(initial=-np.inf)
+        if (outside <= 0.0 and self._is_number(x)) or not outside <= room:
+            return x, 0.0
+        for margin in MARGINS:
+            moved = _inside(self.J, values, x, margin)
+            far = float(np.abs(moved - x).max(initial=0.0))
+            if far <= 10.0 * room and self._is_number(moved):
+                return moved, far
+        return x, 0.0
+
+    def _is_number(self, x: Array) -> bool:
+        with np.errstate(all="ignore"):
+            return bool(np.isfinite(self.written.objective(self.written.state(x))))
+
+
 def into_domain(problem: cp.Problem, room: float = ROOM) -> float:
     """Move the variables' values into the objective's domain, in place, and return the largest move of an entry.
 
-    Only affine conditions are met: arguments of logarithms, entropies and powers, denominators, and the bounds that
-    variables have as attributes. A point that is more than `room` outside, or where nothing helps, stays as it is.
+    A point that is more than `room` outside, or where nothing helps, stays as it is.
 
     Examples
     --------
@@ -39,44 +84,11 @@ def into_domain(problem: cp.Problem, room: float = ROOM) -> float:
     >>> into_domain(problem), x.value.tolist()
     (1e-09, [0.0, 1.0])
     """
-    coordinates = Coordinates(problem.variables())
-    start = coordinates.point()
-    rows = _rows(problem, coordinates)
-    if rows is None:
-        return 0.0
-    J, values = rows
-    if values.max(initial=-np.inf) <= 0.0 and _is_number(problem):
-        return 0.0
-    if not values.max(initial=-np.inf) <= room:
-        return 0.0
-    for margin in MARGINS:
-        moved = _inside(J, values, start, margin)
-        coordinates.place(moved)
-        if _is_number(problem) and np.abs(moved - start).max(initial=0.0) <= 10.0 * room:
-            return float(np.abs(moved - start).max(initial=0.0))
-    coordinates.place(start)
-    return 0.0
-
-
-def _is_number(problem: cp.Problem) -> bool:
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(problem.objective.value))
-
-
-def _rows(problem: cp.Problem, coordinates: Coordinates) -> tuple[sp.csr_array, Array] | None:
-    """The domain's affine conditions ``v <= 0``: their derivative and their values at the point."""
-    conditions = list(problem.objective.args[0].domain)
-    for variable in problem.variables():
-        conditions += variable.domain
-    affine = [
-        condition.expr
-        for condition in conditions
-        if isinstance(condition, Inequality) and condition.expr.is_affine() and condition.expr.variables()
-    ]
-    if not affine:
-        return None
-    flat = flatten(affine, coordinates)
-    return sp.csr_array(flat.M), flat.state(coordinates.point()).u
+    written = Written.of(problem)
+    x, far = Domain.of(problem, written).moved(written.flat.coordinates.point(), room)
+    if far:
+        written.flat.coordinates.place(x)
+    return far
 
 
 def _inside(J: sp.csr_array, values: Array, start: Array, margin: float) -> Array:

@@ -12,7 +12,7 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 
-from cvxpriv.certify.answers import Answer
+from cvxpriv.certify.answers import Answer, Context, context_of
 from cvxpriv.certify.cases import Case, cases_of, values_kept
 from cvxpriv.certify.contradictions import settle
 from cvxpriv.certify.page import aligned
@@ -20,7 +20,7 @@ from cvxpriv.certify.problem_checks import capable, solver_names
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import accurate_answer
 from cvxpriv.certify.solver_answers import solver_answer
-from cvxpriv.certify.verdicts import Evidence, Tolerances, Verdict, judge
+from cvxpriv.certify.verdicts import Tolerances, Verdict, judge
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.reports.files import PathLike
@@ -193,36 +193,38 @@ def _reference(cases: Sequence[Case], answers: Mapping[tuple[str, str], Answer])
 
 
 def _rows(case: Case, answers: Sequence[Answer], reference: float, tolerances: Tolerances) -> list[dict[str, Any]]:
-    evidence = [answer.evidence(reference) for answer in answers]
     maximise = isinstance(case.declare().objective, cp.Maximize)
-    alone = [_judged(answer, seen, tolerances) for answer, seen in zip(answers, evidence, strict=True)]
-    verdicts = settle(answers, alone, maximise, tolerances, Proofs(case))
+    context = context_of(answers, reference, maximise)
+    alone = [_judged(answer, context, tolerances) for answer in answers]
+    verdicts = settle(answers, alone, maximise, tolerances, Proofs(case), context)
     return [
         {
             "formulation": case.name,
             "solver": answer.solver,
             "verdict": verdict.verdict,
             "value": answer.objective,
-            "accuracy": seen.gap,
+            "accuracy": context.gap(answer),
             "residual": float("nan") if answer.cone is None else answer.cone.largest,
-            "natural": answer.natural,
+            "natural": answer.measures.natural,
             **_size(case, answer.solver),
             "solve_seconds": answer.solver_seconds,
             "iterations": answer.iterations,
             "status": answer.status,
             "reason": verdict.reason,
         }
-        for answer, seen, verdict in zip(answers, evidence, verdicts, strict=True)
+        for answer, verdict in zip(answers, verdicts, strict=True)
     ]
 
 
-def _judged(answer: Answer, evidence: Evidence, tolerances: Tolerances) -> Verdict:
+def _judged(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
     """A solver's verdict; where only the value is off, the formulation is to blame and not its solver."""
-    blind = judge(replace(evidence, reference=float("nan")), tolerances)
-    if blind.verdict in ("agrees", "loose") and evidence.gap > tolerances.wrong_objective:
-        what = f"solves its own problem (exact residual {answer.quality:.0e}), but its value is {evidence.gap:.1e}"
+    blind = judge(answer, replace(context, reference=float("nan")), tolerances)
+    if blind.verdict in ("agrees", "loose") and context.gap(answer) > tolerances.wrong_objective:
+        what = (
+            f"solves its own problem (exact residual {answer.quality:.0e}), but its value is {context.gap(answer):.1e}"
+        )
         return Verdict("WRONG", f"{what} (relative) off the reference: it is not the same problem")
-    return judge(evidence, tolerances)
+    return judge(answer, context, tolerances)
 
 
 def _size(case: Case, solver: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from cvxpriv.reports.formatting import format_cell
 
 __all__ = ["Shown", "aligned", "largest_residual", "page", "plain_text", "worst_first"]
 
-_AS_WRITTEN = ("primal", "natural", "stationarity", "displacement")
+_AS_WRITTEN = ("primal", "missed", "natural", "stationarity", "displacement")
 _OF_THE_CONES = ("cone", "dual", "dual_cone", "complementarity", "duality_gap")
 _HEADINGS = {"complementarity": "slack · dual", "duality_gap": "gap", "dual": "dual equation"}
 _READING = (
@@ -135,13 +135,14 @@ def _section(
 
 
 def _verdicts(check: Shown) -> Section:
-    rows = worst_first(check.table)[["verdict", "case", "solver", "status", "reason"]]
+    rows = worst_first(check.table)[["verdict", "case", "solver", "status", "known_by", "reason"]]
     return _section("Verdicts", "", rows, notes=_READING)
 
 
 def _as_written(check: Shown) -> Section | None:
     text = (
-        "In its own units: primal (worst violated constraint), natural (how far a variable moves to its own optimum), "
+        "In its own units: primal (worst violated constraint; missed is that relative to its row's terms), "
+        "natural (how far a variable moves to its own optimum), "
         "stationarity (of the Lagrangian's gradient). displacement: how far the point is from stationary, relative; "
         "verdicts rest on this one."
     )

@@ -11,10 +11,13 @@ import scipy.sparse as sp
 
 from cvxpriv.blocks.declaration import why_not_dcp
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.bounds import not_convex
 from cvxpriv.solvers.registry import installed, solver_spec
 
 __all__ = ["capable", "label", "require_checkable", "require_finite", "solver_names"]
 
+ASSUMED = 1e-9
+"""A negative eigenvalue no larger than this, relative, is rounding of a matrix that is taken for semidefinite."""
 SHOWN = 60
 """A constraint without a label is called by so much of its text."""
 
@@ -54,7 +57,8 @@ def require_checkable(name: str, problem: cp.Problem) -> None:
     ------
     ModelError
         It is no problem, has no variables, is not DCP (cvxpy's reason is given), is mixed-integer or complex, has
-        Parameters without values (they are named), or NaN or infinite numbers in its data (where is said).
+        Parameters without values (they are named), NaN or infinite numbers in its data (where is said), or a quadratic
+        form that is not convex.
     """
     if not isinstance(problem, cp.Problem):
         raise ModelError(
@@ -74,6 +78,7 @@ def require_checkable(name: str, problem: cp.Problem) -> None:
     if unset:
         raise ModelError(f"{name} has Parameters without values: set the value of {', '.join(unset)} first")
     require_finite(name, problem)
+    _require_semidefinite(name, problem)
 
 
 def require_finite(name: str, problem: cp.Problem) -> None:
@@ -144,6 +149,29 @@ def _require_dcp(name: str, problem: cp.Problem) -> None:
         f"{name} is not DCP in its {wrong}: rewrite it with cvxpy's atoms (https://dcp.stanford.edu). "
         f"cvxpy says: {why_not_dcp(problem)}"
     )
+
+
+def _require_semidefinite(name: str, problem: cp.Problem) -> None:
+    """Refuse a quadratic form whose matrix is not what it is said to be: psd_wrap and assume_PSD check nothing."""
+    for part, expression in _parts(problem):
+        for node in _quadratic_forms(expression):
+            matrix = node.args[1].value
+            sign = 1.0 if node.is_convex() else -1.0
+            if reason := not_convex(sp.csc_array(sign * (matrix + matrix.T) / 2.0), ASSUMED):
+                curved, why = "convex" if sign > 0 else "concave", reason.removeprefix("the quadratic form has ")
+                raise ModelError(
+                    f"{name} has a quadratic form in its {part} that is taken for {curved} and is not ({why}): "
+                    "correct the matrix, or drop psd_wrap or assume_PSD"
+                )
+
+
+def _quadratic_forms(expression: Any) -> Iterator[Any]:
+    """Quadratic forms with a constant matrix that is not zero."""
+    for node in expression.args:
+        if isinstance(node, cp.QuadForm) and node.args[1].is_constant():
+            yield node
+        elif not node.is_affine():
+            yield from _quadratic_forms(node)
 
 
 def _parts(problem: cp.Problem) -> list[tuple[str, Any]]:

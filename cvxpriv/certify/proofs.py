@@ -1,14 +1,14 @@
 """What can be proven of a case without any solver's certificate, worked out when a verdict needs it.
 
 A claim that there is no solution is true or false whatever its solver gives as a proof. HiGHS claims `unbounded` and
-returns no ray; maximising ``log x`` is unbounded and has none. So the questions are asked here again: is there a
-certificate of infeasibility, is there a ray (`cvxpriv.kkt.conic.proofs`), and, where there is no ray, do values grow
-with the room that the variables are given?
+returns no ray; maximising ``log x`` is unbounded and has none. So the questions are asked here again: is there an exact
+certificate of infeasibility, is there a ray (`cvxpriv.kkt.conic.proofs`) that holds in the problem as written
+(`cvxpriv.kkt.rays`), and, where there is no ray, do values grow with the room that the variables are given?
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +18,13 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.cases import Case, values_kept
-from cvxpriv.certify.domain import into_domain
 from cvxpriv.certify.isolation import HERE, Place
+from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.proofs import infeasibility_proof, ray, roomy
-from cvxpriv.kkt.conic.residuals import Certificate
 from cvxpriv.kkt.conic.solving import solve_conic
-from cvxpriv.kkt.constraints import violations
+from cvxpriv.kkt.rays import feasible, improves_for_ever
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.registry import installed, solver_spec
 
 __all__ = ["BOXES", "Growth", "Proofs"]
@@ -34,7 +34,9 @@ PROVER = "CLARABEL"
 BOXES = (10.0, 100.0, 1000.0)
 """Bounds on the variables' entries, in multiples of the largest entry of the points that are to be beaten."""
 FEASIBLE = 1e-6
-"""The worst violation of a constraint, in its own units, of a point that is to beat another."""
+"""The worst violation of a constraint, relative to its row's terms, of a point that is to beat another."""
+NOISE = 1e-12
+"""What rounding is worth at most, relative to the objective's terms, which cancel at points with large entries."""
 STEADY = 0.5
 """Gains from box to box that fall by less than to this fraction show no limit: those of a logarithm do not fall."""
 ATTEMPTS = (("CLARABEL", 1e-9), ("ECOS", 1e-9), ("CLARABEL", 1e-7), ("SCS", 1e-7))
@@ -83,15 +85,26 @@ class Proofs:
 
     @cached_property
     def infeasible(self) -> Certificate | None:
-        """A certificate of infeasibility, or None."""
+        """An exact certificate of infeasibility, or None."""
         proof: Certificate | None = self._asked(infeasibility_proof)
         return proof
 
+    def endless(self, direction: Values, starts: Sequence[Values]) -> bool:
+        """Whether the problem as written improves for ever along a direction, from one of these points or any other."""
+        return bool(self._called(_endless, self._case, direction, tuple(starts)))
+
+    def ray(self, starts: Sequence[Values]) -> bool:
+        """Whether a direction is found along which it does."""
+        return self._direction is not None and self.endless(self._direction, starts)
+
     @cached_property
-    def ray(self) -> Certificate | None:
-        """A direction in which every feasible point improves without end, or None."""
-        proof: Certificate | None = self._asked(ray)
-        return proof
+    def _direction(self) -> Values | None:
+        """A direction that the compiled problem improves along without end, by variable."""
+        if self._whole is None or (found := self._asked(ray)) is None:
+            return None
+        entries = self._whole.variables(found)
+        names = self._case.declare().variables
+        return None if entries is None else {name: entries[one.id] for name, one in names.items() if one.id in entries}
 
     @cached_property
     def roomy(self) -> bool:
@@ -103,7 +116,7 @@ class Proofs:
         return self._called(_growth, self._case, size) or Growth((), ())
 
     def _asked(self, question: Callable[[ConeData], Any]) -> Any:
-        return None if self._compiled is None else self._called(question, self._compiled)
+        return None if self._whole is None else self._called(question, self._whole.portable())
 
     def _called(self, function: Callable[..., Any], *arguments: Any) -> Any:
         with suppress(Exception):  # solvers and atoms raise what they like
@@ -111,11 +124,47 @@ class Proofs:
         return None
 
     @cached_property
-    def _compiled(self) -> ConeData | None:
+    def _whole(self) -> ConeData | None:
         if PROVER in installed():
             with suppress(Exception):
-                return extract(self._case.declare().problem, PROVER, {}).portable()
+                return extract(self._case.declare().problem, PROVER, {})
         return None
+
+
+def _endless(case: Case, direction: Values, starts: Sequence[Values]) -> bool:
+    """Follow a direction from the first feasible point there is."""
+    yardstick = case.yardstick
+    zeros = {name: np.zeros(variable.shape) for name, variable in yardstick.declaration.variables.items()}
+    flat = yardstick.point({**zeros, **direction})
+    points = [yardstick.point(values) for values in starts]
+    with np.errstate(all="ignore"):
+        start = next((x for x in points if feasible(yardstick.written, x)), None)
+        if start is None and (start := _feasible_point(case)) is None:
+            return False
+        return improves_for_ever(yardstick.written, start, flat).endless
+
+
+def _feasible_point(case: Case) -> Array | None:
+    """A point that satisfies all constraints and has a value, with little effort; None where none is found."""
+    yardstick = case.yardstick
+    declaration = yardstick.declaration
+    domain = declaration.objective.args[0].domain
+    bare = cp.Problem(cp.Minimize(0), [*declaration.constraints.values(), *domain])
+    with values_kept(case):
+        for solver, tolerance in ATTEMPTS:
+            if solver not in installed():
+                continue
+            with suppress(cp.error.SolverError):
+                solution = solve_conic(bare, solver, solver_spec(solver).full_options(tolerance, {}))
+                if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or solution.error:
+                    continue
+                for variable in declaration.variables.values():
+                    if variable.value is None:
+                        variable.save_value(np.zeros(variable.shape))
+                x, _ = yardstick.domain.moved(yardstick.point(declaration.values()))
+                if feasible(yardstick.written, x):
+                    return x
+    return None
 
 
 def _growth(case: Case, size: float) -> Growth:
@@ -144,8 +193,15 @@ def _within(case: Case, size: float) -> float:
             continue
         if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or solution.error:
             continue
-        into_domain(boxed)
-        if max(violations(boxed, declaration.constraints).values(), default=0.0) <= FEASIBLE:
-            with np.errstate(all="ignore"):
-                return float(np.squeeze(boxed.objective.value))
+        x, _ = case.yardstick.domain.moved(case.yardstick.point(declaration.values()))
+        with np.errstate(all="ignore"):
+            if feasible(case.yardstick.written, x, FEASIBLE):
+                return _worst_case(case, x)
     return float("nan")
+
+
+def _worst_case(case: Case, x: Array) -> float:
+    """The objective at a point, made worse by what rounding of its terms can be worth."""
+    written = case.yardstick.written
+    state = written.state(x)
+    return written.objective(state) + written.sign * NOISE * written.terms(state)

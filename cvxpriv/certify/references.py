@@ -1,7 +1,8 @@
 """The reference of a cross-check: what the answers are compared with, and why.
 
 ============  =======================================================================================================
-best          the answer with the smallest exact residual
+best          of the answers that a certified bound proves optimal the nearest to it; else the one with the smallest
+              exact residual
 closed form   the case's exact update
 accurate      the best of several re-solves at tight tolerances, also with a scaled objective, and from the answer
               before where a solver takes one
@@ -19,14 +20,13 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.certify.answers import Answer
+from cvxpriv.certify.answers import CLAIMED, Answer, context_of
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.isolation import HERE, Place
 from cvxpriv.certify.problem_checks import capable
 from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.solvers.registry import SOLVERS
 
 __all__ = [
     "CLOSED_FORM",
@@ -40,6 +40,8 @@ __all__ = [
 
 CLOSED_FORM = "closed form"
 """The name under which an exact update stands in the table."""
+PROVEN = 1e-6
+"""How near a certified bound, relative, an answer is proven optimal."""
 KINDS = ("best", CLOSED_FORM, "accurate")
 TOLERANCES = (1e-10, 1e-12, 1e-14)
 """What an accurate reference asks for. More than a solver can do costs iterations, and the best answer is kept."""
@@ -95,7 +97,13 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, p
     if not usable:
         return Reference(float("nan"), {}, "none: nobody returned a solution")
     # A solution from elsewhere is judged, and judges nobody, while a solver has one.
-    best = min([answer for answer in usable if answer.solver in SOLVERS] or usable, key=lambda answer: answer.quality)
+    usable = [answer for answer in usable if answer.status != CLAIMED] or usable
+    context = context_of(answers, float("nan"), isinstance(case.declare().objective, cp.Maximize))
+    proven = [answer for answer in usable if context.proven(answer, PROVEN)]
+    if proven:
+        best = min(proven, key=lambda answer: max(context.proven_gap(answer), answer.infeasibility))
+        return _of(best, f"{best.solver}: {context.proven_gap(best):.0e} from a certified bound")
+    best = min(usable, key=lambda answer: answer.quality)
     return _of(best, f"{best.solver}: smallest exact residual of {len(answers)} answers")
 
 
@@ -164,6 +172,6 @@ def _accurate(case: Case, place: Place) -> Reference:
 
 def _of(answer: Answer, why: str) -> Reference:
     exact = f"exact residual {answer.quality:.1e}"
-    if np.isfinite(answer.natural):
-        exact += f", {answer.natural:.1e} from stationary"
+    if np.isfinite(answer.measures.natural):
+        exact += f", {answer.measures.natural:.1e} from stationary"
     return Reference(answer.objective, answer.values or {}, f"{why} ({exact})")

@@ -9,7 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import CLAIMED, Answer
+from cvxpriv.certify.answers import CLAIMED, Answer, Context, context_of
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.contradictions import settle
 from cvxpriv.certify.isolation import HERE, Place
@@ -29,51 +29,45 @@ def rows_of(
     What no answer proves is looked for at `place`.
     """
     maximise = isinstance(case.declare().objective, cp.Maximize)
-    bound = _tightest(answers, maximise)
-    unit = min((answer.unit for answer in answers), default=1.0)
-    evidence = [answer.evidence(reference.objective, bound, unit) for answer in answers]
+    context = context_of(answers, reference.objective, maximise)
     alone = [
-        judge_claim(seen, tolerances, exact=answer.solver == CLOSED_FORM)
+        judge_claim(answer, context, tolerances, exact=answer.solver == CLOSED_FORM)
         if answer.status == CLAIMED
-        else judge(seen, tolerances)
-        for answer, seen in zip(answers, evidence, strict=True)
+        else judge(answer, context, tolerances)
+        for answer in answers
     ]
-    verdicts = settle(answers, alone, maximise, tolerances, Proofs(case, place))
+    verdicts = settle(answers, alone, maximise, tolerances, Proofs(case, place), context)
     return [
-        _row(case, answer, seen.gap, _distance(answer.values, reference.values), verdict)
-        for answer, seen, verdict in zip(answers, evidence, verdicts, strict=True)
+        _row(case, answer, context, _distance(answer.values, reference.values), verdict)
+        for answer, verdict in zip(answers, verdicts, strict=True)
     ]
 
 
-def _tightest(answers: Sequence[Answer], maximise: bool) -> float:
-    """The tightest bound that any answer's dual certifies; NaN if none does."""
-    bounds = [answer.bound for answer in answers if np.isfinite(answer.bound)]
-    return (min if maximise else max)(bounds, default=math.nan)
-
-
-def _row(case: Case, answer: Answer, gap: float, distance: float, verdict: Verdict) -> dict[str, Any]:
+def _row(case: Case, answer: Answer, context: Context, distance: float, verdict: Verdict) -> dict[str, Any]:
     proof = answer.certificate
     relative = answer.cone.relative if answer.cone is not None else {}
-    nan = math.nan
+    nan, measures = math.nan, answer.measures
     return {
         "case": case.name,
         "solver": answer.solver,
         "status": "exact" if answer.solver == CLOSED_FORM else answer.status,
         "verdict": verdict.verdict,
+        "known_by": verdict.known_by,
         "objective": answer.objective,
-        "gap": gap,
+        "gap": context.gap(answer),
         "distance": distance,
         "moved": nan if answer.values is None else answer.moved,
-        "primal": answer.residuals.primal if answer.residuals else nan,
-        "stationarity": answer.stationarity,
-        "natural": answer.natural,
-        "displacement": nan if answer.values is None else answer.displacement,
+        "primal": measures.primal,
+        "missed": nan if answer.values is None else measures.missed[0],
+        "stationarity": measures.stationarity,
+        "natural": measures.natural,
+        "displacement": measures.displacement,
         "cone": relative.get("cone", nan),
         "dual": relative.get("dual", nan),
         "dual_cone": relative.get("dual_cone", nan),
         "complementarity": relative.get("complementarity", nan),
         "duality_gap": relative.get("gap", nan),
-        "certificate": max(proof.equation, proof.membership) if proof else nan,
+        "certificate": proof.off if proof else nan,
         "bound": answer.bound,
         "bound_reason": answer.bound_reason,
         "seconds": answer.seconds,

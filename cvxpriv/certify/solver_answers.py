@@ -1,4 +1,4 @@
-"""Asking: a solver for its answer to a case, or anybody for a claim, and measuring what comes back."""
+"""Asking a solver for its answer to a case, or anybody for a claim, and measuring what comes back."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import numpy as np
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import CLAIMED, NAN, SOLVED, Answer
 from cvxpriv.certify.cases import Case
-from cvxpriv.certify.domain import into_domain
 from cvxpriv.certify.isolation import HERE, Place
-from cvxpriv.certify.measures import measures
 from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
+from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.registry import solver_spec
 
@@ -48,41 +47,75 @@ def solver_answer(
         raise
     except Exception as error:  # atoms raise what they like while they are compiled; the other solvers' rows stand
         return Answer(solver, "failed", asked, error=f"cvxpy cannot compile it: {type(error).__name__}: {error}")
-    seconds = time.perf_counter() - begun
+    known = _known(solver, asked, solution, time.perf_counter() - begun)
+    if solution.status not in SOLVED:
+        if solution.status.startswith(("infeasible", "unbounded")):  # the vectors are a proof, not a point
+            known |= {"cone": None, "bound": NAN, "bound_reason": f"none: it claims {solution.status}"}
+            known["ray"] = _ray(declaration, solution)
+        return Answer(**known)
+    try:
+        raw = declaration.values()
+    except (TypeError, ValueError):  # cvxpy refused to read the answer: the status and the error say so
+        return Answer(**known)
+    multipliers = {name: constraint.dual_value for name, constraint in declaration.constraints.items()}
+    given = None if any(value is None for value in multipliers.values()) else multipliers
+    return Answer(**known | _measured(case, raw, given, solution))
+
+
+def _known(solver: str, asked: float, solution: ConicSolution, seconds: float) -> dict[str, Any]:
+    """What a solver's raw solution says."""
     bound = solution.lower_bound
-    known: dict[str, Any] = {
+    program = solution.program
+    return {
         "solver": solver,
         "status": solution.status,
         "asked": asked,
         "cone": solution.residuals,
         "bounded": solution.bounded_by_cvxpy,
         "certificate": solution.certificate,
-        "bound": NAN if bound.value is None else solution.program.user_value(bound.value),
+        "bound": NAN if bound.value is None else program.user_value(bound.value),
         "bound_reason": bound.reason,
-        "steepness": _steepness(solution),
-        "unit": _unit(solution),
+        "unit": program.unit,
         "reach": NAN if solution.x is None else float(np.abs(solution.x).max(initial=0.0)),
+        "steepness": _steepness(solution),
         "seconds": seconds,
         "solver_seconds": NAN if solution.solver_seconds is None else float(solution.solver_seconds),
         "iterations": solution.iterations,
         "error": solution.error,
     }
-    if solution.status not in SOLVED:
-        if solution.status.startswith(("infeasible", "unbounded")):  # the vectors are a proof, not a point
-            known |= {"cone": None, "bound": NAN, "bound_reason": f"none: it claims {solution.status}"}
-        return Answer(**known)
-    try:
-        raw = declaration.values()
-    except (TypeError, ValueError):  # cvxpy refused to read the answer: the status and the error say so
-        return Answer(**known)
-    known |= vars(measures(declaration, "solver"))
-    try:
-        values, objective, moved = _repaired(case, declaration, raw)
-    except Exception as error:  # atoms of cvxpy raise what they like: perspective an AssertionError where s is near 0
-        value = NAN if solution.x is None else solution.program.value(solution.x)
-        values, objective, moved = raw, solution.program.user_value(value), 0.0
-        known["error"] = f"its objective cannot be evaluated at its point ({error}): the value is the cone program's"
-    return Answer(**known, values=values, objective=objective, moved=moved)
+
+
+def _ray(declaration: Declaration, solution: ConicSolution) -> Values | None:
+    """The direction of a claim of unboundedness, by variable."""
+    if solution.direction is None or not solution.status.startswith("unbounded"):
+        return None
+    return {
+        name: solution.direction[variable.id].reshape(variable.shape, order="F")
+        for name, variable in declaration.variables.items()
+        if variable.id in solution.direction
+    }
+
+
+def _measured(
+    case: Case, raw: Values, multipliers: Mapping[str, Any] | None, solution: ConicSolution | None = None
+) -> dict[str, Any]:
+    """What is measured of a point, and where it stands in the domain."""
+    yardstick = case.yardstick
+    x = yardstick.point(raw)
+    measures = yardstick.measures(x, multipliers)
+    if case.repair is not None:
+        values = {name: np.asarray(value, dtype=float) for name, value in case.repair(raw).items()}
+        moved = max((float(np.abs(values[name] - raw[name]).max(initial=0.0)) for name in values), default=0.0)
+        objective, error = yardstick.value(yardstick.point({**raw, **values}))
+        return {"values": values, "objective": objective, "moved": moved, "measures": measures}
+    inside, moved = yardstick.domain.moved(x)
+    objective, error = yardstick.value(inside)
+    found: dict[str, Any] = {"values": yardstick.values(inside), "objective": objective, "moved": moved}
+    if error and solution is not None and solution.x is not None:
+        # Atoms of cvxpy raise what they like: perspective an AssertionError where its scale is near zero.
+        found["objective"] = solution.program.user_value(solution.program.value(solution.x))
+        found["error"] = f"its objective cannot be evaluated at its point ({error}): the value is the cone program's"
+    return {**found, "measures": measures}
 
 
 def claimed_answer(
@@ -107,22 +140,20 @@ def claimed_answer(
         A value of another shape, or not finite.
     """
     held = _claimed_values(case.name, name, case.declare(), values)
-    ending = place.call(_measured, case, name, held, seconds)
+    ending = place.call(_claimed, case, name, held, seconds)
     if isinstance(ending.value, Answer):
         return ending.value
     return Answer(name, ending.status, 0.0, seconds=seconds, error=ending.error)
 
 
-def _measured(case: Case, name: str, held: Values, seconds: float) -> Answer:
-    declaration = case.declare()
-    for key, value in held.items():
-        declaration.variables[key].save_value(value)
-    measured = measures(declaration, None)
-    placed, objective, moved = _repaired(case, declaration, held) if case.exact is None else (held, NAN, 0.0)
-    if case.exact is not None:
-        objective = float(np.squeeze(declaration.objective.value))
-    steepness = 1.0 if measured.residuals is None else measured.residuals.steepness
-    return Answer(name, CLAIMED, 0.0, placed, objective, moved, **vars(measured), steepness=steepness, seconds=seconds)
+def _claimed(case: Case, name: str, held: Values, seconds: float) -> Answer:
+    if case.exact is not None:  # a closed form is judged where it stands
+        x = case.yardstick.point(held)
+        objective, _ = case.yardstick.value(x)
+        found: dict[str, Any] = {"values": held, "objective": objective, "measures": case.yardstick.measures(x, None)}
+    else:
+        found = _measured(case, held, None)
+    return Answer(name, CLAIMED, 0.0, seconds=seconds, **found)
 
 
 def _claimed_values(case: str, name: str, declaration: Declaration, values: Mapping[Any, Any]) -> Values:
@@ -135,36 +166,13 @@ def _claimed_values(case: str, name: str, declaration: Declaration, values: Mapp
                 f"{name} has a value for {text!r}, no variable of {case}: {suggest(text, spelled.values())}"
             )
         shape = declaration.variables[text].shape
-        array = np.array(value, dtype=float)
+        array = np.array(dense(value), dtype=float)
         if array.shape != shape or not np.isfinite(array).all():
             raise DataError(f"{name} has a value of shape {array.shape} for {text!r}: expected finite numbers, {shape}")
         held[text] = array
     if missing := [key for key in declaration.variables if key not in held]:
         raise ModelError(f"{name} has no value for {', '.join(missing)} of {case}: give one for each variable")
     return held
-
-
-def _repaired(case: Case, declaration: Declaration, raw: Values) -> tuple[Values, float, float]:
-    if case.repair is None:
-        moved = into_domain(declaration.problem)
-        return declaration.values(), _objective(declaration), moved
-    values = case.repair(raw)
-    for key, value in values.items():
-        declaration.variables[key].save_value(np.asarray(value, dtype=float))
-    moved = max((float(np.abs(values[key] - raw[key]).max(initial=0.0)) for key in values), default=0.0)
-    return values, _objective(declaration), moved
-
-
-def _objective(declaration: Declaration) -> float:
-    with np.errstate(all="ignore"):
-        value = declaration.objective.value
-    return NAN if value is None else float(np.squeeze(value))
-
-
-def _unit(solution: ConicSolution) -> float:
-    program = solution.program
-    largest = max(float(np.abs(part).max(initial=0.0)) for part in (program.c, program.P.data))
-    return min(1.0, largest) or 1.0
 
 
 def _steepness(solution: ConicSolution) -> float:

@@ -9,13 +9,14 @@ failed   returned no solution, or one that claims no accuracy and has none; or c
          neither proven nor refuted
 =======  ===============================================================================================
 
-A feasible point with the value of a certified bound is proven optimal: it is never WRONG for standing far from
-stationary, nor for the digits of the dual that proves it. Where its distance from stationary cannot be measured, that
-proof makes it agree.
+A feasible point with the value of a certified bound is proven optimal: it is never WRONG, neither for standing far from
+stationary, nor for the multipliers that came with it, nor for what is called the reference. Where its distance from
+stationary cannot be measured, that proof makes it agree.
 
-A solver that claims infeasible or unbounded agrees if its certificate holds. One that does not hold is WRONG here,
-where an answer is judged alone. Whether the claim is true all the same, and what answers say of each other, is settled
-in `cvxpriv.certify.contradictions`.
+A verdict says how it is known: `CERTIFIED` by a bound and feasibility or by a proof, which hold whatever anybody says,
+or by `RESIDUALS` alone. How many solvers agree never counts.
+
+What answers say of each other is settled in `cvxpriv.certify.contradictions`.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.evidence import Evidence
+from cvxpriv.certify.answers import Answer, Context
 
-__all__ = ["VERDICTS", "Evidence", "Tolerances", "Verdict", "judge", "judge_claim", "worst_of"]
+__all__ = ["CERTIFIED", "RESIDUALS", "VERDICTS", "Tolerances", "Verdict", "judge", "judge_claim", "worst_of"]
+
+CERTIFIED, RESIDUALS = "certified", "residuals"
 
 #: How near a certified bound the value of a closed form must be for its point to count as proven optimal: a point may
 #: stand far from stationary in variables that hardly weigh, such as a symbol of mass 1e-12.
@@ -41,7 +44,6 @@ NOTICED = 1e-9
 """A move into the domain, relative, that is worth a word."""
 
 _CONDITIONS = {
-    "primal": "its point misses the constraints",
     "dual": "its multipliers do not make the Lagrangian stationary",
     "cone": "its slack lies outside the cone",
     "dual_cone": "its dual lies outside the dual cone",
@@ -80,10 +82,11 @@ class Tolerances:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One word and one sentence."""
+    """One word, one sentence, and how it is known."""
 
     verdict: str
     reason: str
+    known_by: str = RESIDUALS
 
     @property
     def rank(self) -> int:
@@ -91,48 +94,67 @@ class Verdict:
         return VERDICTS.index(self.verdict)
 
 
-def judge(evidence: Evidence, tolerances: Tolerances) -> Verdict:
-    """Return the verdict on a solver's answer."""
-    if evidence.status.startswith(("infeasible", "unbounded")):
-        return _judge_certificate(evidence, tolerances)
-    if evidence.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or evidence.residuals is None:
-        return Verdict("failed", evidence.error or f"ended with status {evidence.status}")
-    claims = evidence.status == cp.OPTIMAL
-    allowed = max(tolerances.overclaim * evidence.asked, tolerances.agree)
-    drift = max(tolerances.drift * np.sqrt(evidence.asked) + tolerances.agree, tolerances.minimiser)
-    value = max(tolerances.wrong_objective, tolerances.overclaim * evidence.asked)
-    if evidence.proven(tolerances.agree):
-        drift = np.inf  # at worst loose
-    if evidence.proves_itself(tolerances.agree):
-        allowed = np.inf
-    far = _findings(evidence, residual=allowed, missed=value, drift=drift, gap=value)
-    if not np.isfinite(evidence.objective):
-        what = f"claims {evidence.status} at a point where the objective is {evidence.objective}"
+@dataclass(frozen=True)
+class _Limits:
+    """Above which figures something is found against an answer."""
+
+    residual: float
+    missed: float
+    drift: float
+    gap: float
+    claimed: bool = False
+    """Figures as solvers claim them: relative to the objective's terms, but not below one."""
+
+
+def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
+    """Return the verdict on a solver's answer, alone."""
+    if answer.status.startswith(("infeasible", "unbounded")):
+        return _undecided(answer)
+    if answer.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or answer.values is None:
+        return Verdict("failed", answer.error or f"ended with status {answer.status}")
+    claims = answer.status == cp.OPTIMAL
+    value = max(tolerances.wrong_objective, tolerances.overclaim * answer.asked)
+    drift = max(tolerances.drift * np.sqrt(answer.asked) + tolerances.agree, tolerances.minimiser)
+    allowed = max(tolerances.overclaim * answer.asked, tolerances.agree)
+    proven = context.proven(answer, tolerances.agree)
+    limits = _Limits(allowed, value, drift, value, claimed=True)
+    far = [] if proven else _findings(answer, context, limits)
+    if not np.isfinite(answer.objective):
+        what = f"claims {answer.status} at a point where the objective is {answer.objective}"
         return Verdict("WRONG" if claims else "failed", ", and ".join([what, *far[:1]]))
     if claims and far:
-        given = evidence.bounded and evidence.largest <= tolerances.agree
+        given = answer.bounded and answer.residual <= tolerances.agree
         blame = "; it solved what cvxpy gave it, with bounds that cvxpy found and may have wrong" if given else ""
-        return Verdict("WRONG", f"claims optimal to {evidence.asked:.0e}, but {' and '.join(far[:2])}{blame}")
-    if not claims and (useless := _useless(evidence, value)):
+        return Verdict("WRONG", f"claims optimal to {answer.asked:.0e}, but {' and '.join(far[:2])}{blame}")
+    if not claims and not proven and (useless := _useless(answer, context, value)):
         return Verdict("failed", f"claims no accuracy, and has none: {' and '.join(useless[:2])}")
-    agree = tolerances.agree
-    near = _findings(evidence, residual=agree, missed=agree, drift=tolerances.minimiser, gap=agree)
-    if near:
-        return Verdict("loose", " and ".join(near[:2]))
-    if evidence.error:
-        return Verdict("loose", evidence.error)
+    known_by = CERTIFIED if context.certified(answer, tolerances.agree) else RESIDUALS
+    if near := _near(answer, context, tolerances, tolerances.minimiser):
+        return Verdict("loose", " and ".join(near[:2]), known_by)
+    if answer.error:
+        return Verdict("loose", answer.error, known_by)
     if not claims:
-        return Verdict("loose", "does not claim to be accurate, though every residual is within tolerance")
-    return _within(evidence, tolerances, evidence.largest)
+        return Verdict("loose", "does not claim to be accurate, though every residual is within tolerance", known_by)
+    return _within(answer, context, tolerances, answer.residual)
 
 
-def _useless(evidence: Evidence, limit: float) -> list[str]:
-    """Why an answer that claims no accuracy is no answer; multipliers are forgiven where the point is proven."""
-    residual = np.inf if evidence.proven(limit) else limit
-    return _findings(evidence, residual=residual, missed=limit, drift=np.inf, gap=limit)
+def _useless(answer: Answer, context: Context, limit: float) -> list[str]:
+    """Why an answer that claims no accuracy is no answer."""
+    return _findings(answer, context, _Limits(limit, limit, np.inf, limit, claimed=True))
 
 
-def judge_claim(evidence: Evidence, tolerances: Tolerances, *, exact: bool) -> Verdict:
+def _near(answer: Answer, context: Context, tolerances: Tolerances, minimiser: float) -> list[str]:
+    agree = tolerances.agree
+    # Multipliers that the proof does without are held to what their solver claims of them.
+    certified = context.certified(answer, agree)
+    found = _findings(answer, context, _Limits(agree, agree, minimiser, agree, claimed=certified))
+    if not found and context.own_gap(answer) > agree and np.isfinite(context.reference):
+        what = f"its value is {context.own_gap(answer):.1e} off the reference, relative to the objective's own size"
+        found = [f"{what}: no coefficient of it is above {context.unit:.0e}"]
+    return found
+
+
+def judge_claim(answer: Answer, context: Context, tolerances: Tolerances, *, exact: bool) -> Verdict:
     """Return the verdict on an answer that no solver gave.
 
     Parameters
@@ -140,63 +162,68 @@ def judge_claim(evidence: Evidence, tolerances: Tolerances, *, exact: bool) -> V
     exact : bool
         It is a closed form: one that is only near is wrong.
     """
-    if not np.isfinite(evidence.objective):
-        return Verdict("WRONG", f"its objective is {evidence.objective}")
+    if not np.isfinite(answer.objective):
+        return Verdict("WRONG", f"its objective is {answer.objective}")
     agree, wrong = tolerances.agree, tolerances.agree if exact else tolerances.wrong_objective
     minimiser = agree if exact else tolerances.minimiser
-    drift = np.inf if evidence.proven(PROVEN_EXACT if exact else agree) else max(wrong, minimiser)
-    far = _findings(evidence, residual=wrong, missed=wrong, drift=drift, gap=max(wrong, tolerances.wrong_objective))
-    if far:
+    proven = context.proven(answer, PROVEN_EXACT if exact else agree)
+    drift = np.inf if proven else max(wrong, minimiser)
+    gap = np.inf if proven else max(wrong, tolerances.wrong_objective)
+    if far := _findings(answer, context, _Limits(wrong, wrong, drift, gap, claimed=True)):
         return Verdict("WRONG", f"{'claims to be exact' if exact else 'is claimed'}, but {' and '.join(far[:2])}")
-    near = _findings(evidence, residual=agree, missed=agree, drift=minimiser, gap=agree)
-    if near:
-        return Verdict("loose", " and ".join(near[:2]))
-    return _within(evidence, tolerances, max(np.nan_to_num(evidence.displacement), evidence.missed[0]))
+    if near := _near(answer, context, tolerances, minimiser):
+        return Verdict("loose", " and ".join(near[:2]), CERTIFIED if context.certified(answer, agree) else RESIDUALS)
+    largest = max(float(np.nan_to_num(answer.measures.displacement)), answer.measures.missed[0])
+    return _within(answer, context, tolerances, largest)
 
 
-def _within(evidence: Evidence, tolerances: Tolerances, residual: float) -> Verdict:
+def _within(answer: Answer, context: Context, tolerances: Tolerances, residual: float) -> Verdict:
     """The verdict where nothing is above its limit: agrees, if the point is measured or its value is proven."""
+    certified = context.certified(answer, tolerances.agree)
+    known_by = CERTIFIED if certified else RESIDUALS
     reason = f"every exact residual is at most {max(residual, 1e-16):.0e}"
-    if evidence.moved > tolerances.agree:
-        return Verdict("loose", f"{reason}, but its point lies {evidence.moved:.1e} (relative) outside the domain")
-    if evidence.moved > NOTICED:
-        reason += f" once its point is moved {evidence.moved:.0e} (relative) into the domain"
-    if evidence.own_gap > tolerances.agree:
-        what = f"its value is {evidence.own_gap:.1e} off the reference, relative to the objective's own size"
-        return Verdict("loose", f"{what}: no coefficient of it is above {evidence.unit:.0e}")
-    if np.isnan(evidence.displacement):
-        if not evidence.proven(tolerances.agree):
-            return Verdict("loose", f"how far its point is from stationary is not known: {evidence.unmeasured}")
-        return Verdict("agrees", f"{reason}, and a certified bound is {evidence.proven_gap:.0e} from its value")
-    point = f", and its point {evidence.displacement:.0e} from stationary"
-    return Verdict("agrees", reason + (point if evidence.displacement > max(residual, tolerances.agree) else ""))
+    moved, displacement = answer.moved / answer.size, answer.measures.displacement
+    if moved > tolerances.agree:
+        return Verdict("loose", f"{reason}, but its point lies {moved:.1e} (relative) outside the domain", known_by)
+    if moved > NOTICED:
+        reason += f" once its point is moved {moved:.0e} (relative) into the domain"
+    if np.isnan(displacement) and not certified:
+        why = answer.measures.unmeasured
+        return Verdict("loose", f"how far its point is from stationary is not known: {why}", known_by)
+    if certified:
+        reason += f", and a certified bound is {context.proven_gap(answer):.0e} from its value"
+    if displacement > max(residual, tolerances.agree):
+        reason += f", and its point {displacement:.0e} from stationary"
+    return Verdict("agrees", reason, known_by)
 
 
-def _findings(evidence: Evidence, *, residual: float, missed: float, drift: float, gap: float) -> list[str]:
+def _findings(answer: Answer, context: Context, limits: _Limits) -> list[str]:
     """What is above these limits, the most telling first."""
     found = []
-    if evidence.residuals is not None and evidence.largest > residual:
-        where = f"by {evidence.largest:.1e} (relative) at {evidence.residuals.worst_block}"
-        found.append(f"{_CONDITIONS[evidence.residuals.worst]} {where}")
-    if evidence.missed[0] > missed:
-        found.append(f"its point misses constraint {evidence.missed[1]!r} by {evidence.missed[0]:.1e} (relative)")
-    if evidence.displacement > drift:
-        found.append(f"its point is {evidence.displacement:.1e} (relative) from stationary")
-    if np.isfinite([evidence.reference, evidence.objective]).all() and evidence.gap > gap:
-        found.append(f"its value is {evidence.gap:.1e} (relative) off the reference")
+    cone, measures = answer.cone, answer.measures
+    if cone is not None:
+        figures = cone.claimed if limits.claimed else cone.relative
+        worst = max(figures, key=lambda name: figures[name])
+        if figures[worst] > limits.residual:
+            where = f" at {cone.worst_block}" if worst == cone.worst else ""
+            found.append(f"{_CONDITIONS[worst]} by {figures[worst]:.1e} (relative){where}")
+    if measures.missed[0] > limits.missed:
+        found.append(f"its point misses constraint {measures.missed[1]!r} by {measures.missed[0]:.1e} (relative)")
+    if measures.displacement > limits.drift:
+        found.append(f"its point is {measures.displacement:.1e} (relative) from stationary")
+    gap = context.far_gap(answer) if limits.claimed else context.gap(answer)
+    if np.isfinite([context.reference, answer.objective]).all() and gap > limits.gap:
+        found.append(f"its value is {gap:.1e} (relative) off the reference")
     return found
 
 
-def _judge_certificate(evidence: Evidence, tolerances: Tolerances) -> Verdict:
-    certificate = evidence.certificate
-    if certificate is None:
-        return Verdict("failed", f"claims {evidence.status} and returns no certificate")
-    off = max(certificate.equation, certificate.membership)
-    if certificate.holds(max(tolerances.agree, tolerances.overclaim * evidence.asked)):
-        return Verdict("agrees", f"{evidence.status}: its certificate holds to {max(off, 1e-16):.0e}")
-    if not certificate.valid:
-        return Verdict("WRONG", f"claims {evidence.status}, but its certificate has the wrong sign and proves nothing")
-    return Verdict("WRONG", f"claims {evidence.status}, but its certificate is off by {off:.1e}")
+def _undecided(answer: Answer) -> Verdict:
+    """A claim that there is no solution, alone: nothing is known of it yet."""
+    if answer.certificate is None:
+        return Verdict("failed", f"claims {answer.status} and returns no certificate")
+    return Verdict(
+        "failed", f"claims {answer.status}, and its certificate is off by {max(answer.certificate.off, 1e-16):.1e}"
+    )
 
 
 def worst_of(verdicts: Iterable[Verdict]) -> Verdict:

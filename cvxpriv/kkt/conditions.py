@@ -15,11 +15,13 @@ import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
 from cvxpriv.kkt.flat import State
 from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.written import Written
 
+FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap")
 FLOOR = 1e-300  # logarithms are read there rather than at zero: their slope is then about 690, not infinite
 Duals = Literal["solver"] | Mapping[str, object] | None
 
@@ -53,6 +55,15 @@ class Residuals:
         What was used, by constraint.
     by_constraint : mapping of str to (float, float, float)
         Primal, dual and complementarity of each constraint.
+    gap : float
+        Distance of the objective to the Lagrangian, which is the dual's value where the point is stationary.
+    relative : mapping of str to float
+        Violation of each constraint, relative to the size of the terms of its row.
+    terms : float
+        The size of the objective's terms, which may cancel; at least that of its slope.
+    scaled : mapping of str to float
+        The same figures relative: primal to the terms of the row, dual to the largest multiplier, complementarity and
+        gap to the objective's terms, stationarity to its gradient, natural to the point.
     exact : bool
         False where derivatives do not decide: at ties and kinks where their set is only enclosed, or where one element
         of it was taken. There stationarity and natural are no more than a hint, and may be off to either side:
@@ -71,10 +82,13 @@ class Residuals:
     multipliers: Mapping[str, Array] = field(repr=False)
     by_constraint: Mapping[str, tuple[float, float, float]] = field(repr=False)
     exact: bool = True
+    gap: float = 0.0
+    relative: Mapping[str, float] = field(default_factory=dict, repr=False)
+    terms: float = 1.0
+    scaled: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
-        names = ("primal", "dual", "complementarity", "stationarity", "natural")
-        text = ", ".join(f"{name} {getattr(self, name):.1e}" for name in names)
+        text = ", ".join(f"{name} {getattr(self, name):.1e}" for name in FIGURES if name != "gap")
         hint = "" if self.exact else " (stationarity and natural are a hint only: a tie or kink, see proximal_step)"
         return text + hint
 
@@ -99,7 +113,8 @@ def residuals(
     ----------
     duals : None, "solver" or mapping of name to array
         None takes the best multipliers there are: free for equalities, nonnegative for constraints that are nearly
-        active, by least squares. ``"solver"`` takes the constraints' own dual values. A mapping gives them by name.
+        active, by least squares. ``"solver"`` takes the constraints' own dual values. A mapping gives them by name, as
+        ``constraint.dual_value`` does: a list for a cone with several.
     names : mapping of str to constraint, optional
         Names of the constraints; the others are called ``constraint[k]``.
     active : float
@@ -140,12 +155,26 @@ def measured(written: Written, state: State, duals: Duals, how: Slopes, active: 
     steps = point.natural_steps(None if given is None else chosen)
     table = _by_constraint(point, chosen)
     columns = list(zip(*table.values(), strict=True)) or [(0.0,)] * 3
+    figures = {
+        "primal": max(columns[0]),
+        "dual": max(columns[1]),
+        "complementarity": max(columns[2]),
+        "stationarity": point.stationarity(chosen),
+        "natural": float(np.abs(steps).max(initial=0.0)),
+        "gap": abs(float(point.signed(chosen) @ np.nan_to_num(point.v, posinf=0.0, neginf=0.0))),
+    }
+    relative = written.by_name(written.violation(point.v) / point.sizes)
+    terms = written.terms(state, point.gradient)
+    against = {
+        "dual": 1.0 + float(np.abs(chosen).max(initial=0.0)),
+        "complementarity": terms,
+        "stationarity": point.steepness,
+        "natural": 1.0 + float(np.abs(point.x).max(initial=0.0)),
+        "gap": terms,
+    }
+    worst_primal = max(relative.values(), default=0.0)
     return Residuals(
-        primal=max(columns[0]),
-        dual=max(columns[1]),
-        complementarity=max(columns[2]),
-        stationarity=point.stationarity(chosen),
-        natural=float(np.abs(steps).max(initial=0.0)),
+        **figures,
         worst_constraint=max(table, key=lambda name: max(table[name]), default=""),
         worst_variable=written.flat.coordinates.name(int(np.abs(steps).argmax())) if steps.size else "",
         objective=written.objective(state),
@@ -153,6 +182,9 @@ def measured(written: Written, state: State, duals: Duals, how: Slopes, active: 
         multipliers={name: chosen[rows] for name, rows in zip(written.names, written.rows, strict=True)},
         by_constraint=table,
         exact=point.exact,
+        relative=relative,
+        terms=terms,
+        scaled={"primal": worst_primal, **{name: figures[name] / size for name, size in against.items()}},
     )
 
 
@@ -187,10 +219,15 @@ def _given(written: Written, duals: Duals) -> Array | None:
 def _named(written: Written, duals: Mapping[str, object]) -> tuple[Array, list[str]]:
     chosen = np.full(written.c.size, np.nan)
     rows = dict(zip(written.names, written.rows, strict=True))
+    forms = dict(zip(written.names, written.duals, strict=False))
     for name, value in duals.items():
         if name not in rows:
             raise ModelError(f"duals has no constraint {name!r}: {suggest(str(name), rows)}")
-        flat = np.asarray(value, dtype=float).ravel(order="F")
+        parts = value if isinstance(value, list | tuple) and name in forms and len(forms[name][0]) > 1 else [value]
+        flat = np.concatenate([dense(part).ravel(order="F") for part in parts])
+        if name in forms and flat.size == sum(leaf.size for leaf in forms[name][0]):
+            _, order, scale = forms[name]
+            flat = scale * flat[order]
         if flat.size != rows[name].size:
             raise ModelError(
                 f"duals[{name!r}] has {flat.size} entries, the constraint {rows[name].size}: give one for each"

@@ -108,6 +108,19 @@ class Written:
         """The objective in the sense of the problem."""
         return float(state.u[self.flat.places[0]][0])
 
+    def terms(self, state: State, gradient: Array | None = None) -> float:
+        """The size of the objective's terms without its constant, or of its slope (at most 1) where that is larger.
+
+        Parameters
+        ----------
+        gradient : array (n,), optional
+            Without it the slope counts as 1.
+        """
+        row = abs(self.flat.M[[self.flat.places[0].start]])
+        size = float((row @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)))[0])
+        slope = 1.0 if gradient is None else float(np.abs(gradient[np.abs(gradient) < np.inf]).max(initial=0.0))
+        return max(size, min(1.0, slope)) or 1.0
+
     def violation(self, v: Array) -> Array:
         """How far each row is from satisfied: each row of a cone has its block's distance. Infinite without a value."""
         off = np.where(self.zero, np.abs(v), np.maximum(v, 0.0))

@@ -18,6 +18,7 @@ import pytest
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.certify.answers import Context
 from cvxpriv.certify.cases import Case, case_of_problem
 from cvxpriv.certify.check import CLOSED_FORM, crosscheck
 from cvxpriv.certify.isolation import Place, isolated, work
@@ -286,7 +287,7 @@ def test_the_reference_says_what_it_is_and_why() -> None:
     solvers = ["CLARABEL", "SCS"]
     at = {"w": SHARES}
     best = crosscheck(block(), solvers, at=at, reference="best").references["share"]
-    assert "smallest exact residual of 3 answers" in best
+    assert "from a certified bound (exact residual" in best
     exact = crosscheck(block(), solvers, at=at, reference="closed form").references["share"]
     assert exact.startswith("closed form: exact (exact residual")
     accurate = crosscheck(entropy(), solvers, reference="accurate").references["problem"]
@@ -370,7 +371,7 @@ def test_claims_are_measured_in_a_process_of_their_own_and_a_crash_there_is_a_ro
     def crash(*_: object, **__: object) -> None:
         raise AssertionError("it was measured here")
 
-    monkeypatch.setattr("cvxpriv.certify.solver_answers.measures", crash)  # another process does not know of it
+    monkeypatch.setattr("cvxpriv.certify.yardstick.Yardstick.measures", crash)  # another process does not know of it
     y = cp.Variable(2, name="y")
     tied = cp.Problem(cp.Minimize(cp.max(y)), [cp.sum(y) == 2])
     case, elsewhere, home = case_of_problem("tied", tied), Place(isolate=True), os.getpid()
@@ -383,7 +384,7 @@ def test_claims_are_measured_in_a_process_of_their_own_and_a_crash_there_is_a_ro
         return case.declare()
 
     ended = claimed_answer(replace(case, declare=doomed), "mine", {"y": np.ones(2)}, place=elsewhere)
-    assert judge(ended.evidence(np.nan), Tolerances()) == Verdict("failed", "its process ended with exit code 5")
+    assert judge(ended, Context(), Tolerances()) == Verdict("failed", "its process ended with exit code 5")
 
 
 def test_an_isolated_answer_is_the_same_answer() -> None:

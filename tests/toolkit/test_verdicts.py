@@ -8,38 +8,59 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from cvxpriv.certify.answers import Answer
+from cvxpriv.certify.answers import Answer, Context
 from cvxpriv.certify.contradictions import settle
 from cvxpriv.certify.proofs import Growth, Proofs
-from cvxpriv.certify.verdicts import Evidence, Tolerances, Verdict, judge, judge_claim, worst_of
-from cvxpriv.kkt.conic.residuals import CONDITIONS, Certificate, ConeResiduals
+from cvxpriv.certify.verdicts import CERTIFIED, RESIDUALS, Tolerances, Verdict, judge, judge_claim, worst_of
+from cvxpriv.certify.yardstick import Measures
+from cvxpriv.kkt.conic.certificates import Certificate
+from cvxpriv.kkt.conic.residuals import CONDITIONS, ConeResiduals
 
 TOLERANCES = Tolerances()
+POINT = {"x": np.ones(1)}
 
 
 def cone(worst: str = "gap", size: float = 1e-9) -> ConeResiduals:
     relative = dict.fromkeys(CONDITIONS, 1e-12) | {worst: size}
-    return ConeResiduals(*([0.0] * 6), relative=relative, objective=1.0, worst=worst, worst_block="exp[1]")
+    figures = dict.fromkeys(CONDITIONS, 0.0)
+    return ConeResiduals(
+        **figures, relative=relative, claimed=relative, objective=1.0, worst=worst, worst_block="exp[1]"
+    )
 
 
-def evidence(**changes: Any) -> Evidence:
-    return replace(Evidence("optimal", 1e-8, 1.0, 1.0, cone()), **changes)
+def seen(**changes: Any) -> tuple[Answer, Context]:
+    """An answer without fault and what it is held against, but for some figures."""
+    known = {name: changes.pop(name) for name in ("reference", "tightest", "unit") if name in changes}
+    own = {name: changes.pop(name) for name in ("displacement", "missed", "unmeasured", "terms") if name in changes}
+    measures = replace(Measures(displacement=0.0), **own)
+    answer = Answer("S", "optimal", 1e-8, POINT, 1.0, cone=cone(), measures=measures)
+    return replace(answer, **changes), Context(**{"reference": 1.0, **known})
 
 
-def proof(kind: str = "infeasible", off: float = 1e-9, radius: float = np.inf, valid: bool = True) -> Certificate:
-    return Certificate(kind, off, 0.0, radius, valid)
+def proof(kind: str = "infeasible", off: float = 1e-9, radius: float = np.inf, exact: bool = True) -> Certificate:
+    return Certificate(kind, off, 0.0, radius, True, exact)
 
 
 def test_an_answer_without_fault_agrees() -> None:
-    assert judge(evidence(), TOLERANCES) == Verdict("agrees", "every exact residual is at most 1e-09")
+    assert judge(*seen(), TOLERANCES) == Verdict("agrees", "every exact residual is at most 1e-09", RESIDUALS)
+
+
+def test_a_bound_and_feasibility_certify_and_small_residuals_do_not() -> None:
+    assert judge(*seen(bound=1.0), TOLERANCES).known_by == CERTIFIED
+    assert judge(*seen(bound=1.0), TOLERANCES).reason.endswith("and a certified bound is 0e+00 from its value")
+    assert judge(*seen(bound=0.999), TOLERANCES).known_by == RESIDUALS
+    assert judge(*seen(bound=1.0, missed=(1e-5, "rows")), TOLERANCES).known_by == RESIDUALS
+    # Near in absolute terms, but not in the units of an objective whose coefficients are tiny.
+    tiny = {"objective": 2e-9, "reference": 2e-9, "bound": 1e-9, "unit": 1e-9}
+    assert judge(*seen(**tiny), TOLERANCES).known_by == RESIDUALS
 
 
 @pytest.mark.parametrize(
     ("changes", "verdict", "reason"),
     [
-        ({"residuals": cone("dual_cone", 1e-4)}, "WRONG", "its dual lies outside the dual cone by 1.0e-04"),
-        ({"residuals": cone("dual_cone", 1e-4), "asked": 1e-5}, "loose", "its dual lies outside the dual cone"),
-        ({"residuals": cone("primal", 1e-4)}, "WRONG", "its point misses the constraints"),
+        ({"cone": cone("dual_cone", 1e-4)}, "WRONG", "its dual lies outside the dual cone by 1.0e-04"),
+        ({"cone": cone("dual_cone", 1e-4), "asked": 1e-5}, "loose", "its dual lies outside the dual cone"),
+        ({"cone": cone("cone", 1e-4)}, "WRONG", "its slack lies outside the cone"),
         ({"displacement": 0.1}, "WRONG", "its point is 1.0e-01 (relative) from stationary"),
         ({"displacement": 0.1, "bound": 1.0}, "loose", "its point is 1.0e-01 (relative) from stationary"),
         ({"displacement": 0.1, "bound": 0.9}, "WRONG", "its point is 1.0e-01 (relative) from stationary"),
@@ -48,9 +69,10 @@ def test_an_answer_without_fault_agrees() -> None:
         ({"displacement": np.nan, "unmeasured": "why"}, "loose", "from stationary is not known: why"),
         ({"displacement": np.nan, "bound": 1.0}, "agrees", "and a certified bound is 0e+00 from its value"),
         ({"displacement": np.nan, "reference": 1.1}, "WRONG", "off the reference"),
-        ({"residuals": cone("dual_cone", 1e-4), "bound": 1.0}, "loose", "its dual lies outside the dual cone"),
-        ({"residuals": cone("dual_cone", 1e-4), "tightest": 1.0}, "WRONG", "its dual lies outside the dual cone"),
-        ({"residuals": cone("primal", 1e-4), "bound": 1.0}, "WRONG", "its point misses the constraints"),
+        ({"cone": cone("dual_cone", 1e-4), "bound": 1.0}, "loose", "its dual lies outside the dual cone"),
+        ({"cone": cone("dual_cone", 1e-4), "tightest": 1.0}, "loose", "its dual lies outside the dual cone"),
+        ({"cone": cone("dual_cone", 1e-4), "tightest": 0.9}, "WRONG", "its dual lies outside the dual cone"),
+        ({"cone": cone("cone", 1e-4), "bound": 1.0}, "WRONG", "its slack lies outside the cone"),
         ({"displacement": 1e-4}, "loose", "its point is 1.0e-04 (relative) from stationary"),
         ({"missed": (0.1, "rows")}, "WRONG", "its point misses constraint 'rows' by 1.0e-01"),
         ({"missed": (1e-5, "rows")}, "loose", "its point misses constraint 'rows' by 1.0e-05"),
@@ -61,27 +83,28 @@ def test_an_answer_without_fault_agrees() -> None:
         ({"status": "optimal_inaccurate"}, "loose", "does not claim to be accurate"),
         ({"status": "optimal_inaccurate", "reference": 1.00001}, "loose", "off the reference"),
         ({"status": "optimal_inaccurate", "reference": 1.1}, "failed", "and has none: its value is"),
-        ({"status": "optimal_inaccurate", "residuals": cone("dual", 1e-3)}, "failed", "claims no accuracy, and"),
-        ({"status": "optimal_inaccurate", "residuals": cone("dual", 1e-3), "tightest": 1.0}, "loose", "its multi"),
+        ({"status": "optimal_inaccurate", "cone": cone("dual", 1e-3)}, "failed", "claims no accuracy, and"),
+        ({"status": "optimal_inaccurate", "cone": cone("dual", 1e-3), "tightest": 1.0}, "loose", "its multi"),
         ({"objective": 2e-9, "reference": 1e-9, "unit": 1e-9}, "loose", "relative to the objective's own size"),
         ({"objective": 2e-9, "reference": 1e-9}, "agrees", "every exact residual"),
-        ({"status": "failed", "residuals": None, "error": "ValueError: no"}, "failed", "ValueError: no"),
-        ({"status": "user_limit", "residuals": None}, "failed", "ended with status user_limit"),
+        ({"objective": 0.03, "reference": 0.0}, "WRONG", "its value is 3.0e-02 (relative) off the reference"),
+        ({"objective": 0.03, "reference": 0.0, "terms": 14463.0}, "loose", "its value is 3.0e-02 (relative) off"),
+        ({"reference": 1.1, "bound": 1.0}, "loose", "off the reference"),  # proven: the reference is to blame
+        ({"status": "failed", "values": None, "error": "ValueError: no"}, "failed", "ValueError: no"),
+        ({"status": "user_limit", "values": None}, "failed", "ended with status user_limit"),
         ({"error": "its objective cannot be evaluated"}, "loose", "its objective cannot be evaluated"),
-        ({"status": "infeasible", "certificate": proof()}, "agrees", "infeasible: its certificate holds to 1e-09"),
-        ({"status": "infeasible", "certificate": proof(off=0.1)}, "WRONG", "its certificate is off by 1.0e-01"),
-        ({"status": "infeasible", "certificate": proof(valid=False)}, "WRONG", "wrong sign and proves nothing"),
+        ({"status": "infeasible", "certificate": proof(off=0.1)}, "failed", "its certificate is off by 1.0e-01"),
         ({"status": "unbounded"}, "failed", "claims unbounded and returns no certificate"),
         ({"reference": np.nan}, "agrees", "every exact residual"),
     ],
 )
 def test_each_fault_alone_turns_the_verdict(changes: dict[str, Any], verdict: str, reason: str) -> None:
-    found = judge(evidence(**changes), TOLERANCES)
+    found = judge(*seen(**changes), TOLERANCES)
     assert (found.verdict, reason in found.reason) == (verdict, True), found
 
 
 def test_the_same_residual_is_honest_for_a_solver_that_was_asked_for_less() -> None:
-    found = [judge(evidence(residuals=cone("primal", 1e-5), asked=asked), TOLERANCES).verdict for asked in (1e-8, 1e-6)]
+    found = [judge(*seen(cone=cone("cone", 1e-5), asked=asked), TOLERANCES).verdict for asked in (1e-8, 1e-6)]
     assert found == ["WRONG", "loose"]
 
 
@@ -105,9 +128,9 @@ def test_the_same_residual_is_honest_for_a_solver_that_was_asked_for_less() -> N
 def test_a_closed_form_that_is_only_near_is_wrong(
     changes: dict[str, Any], of_a_claim: str, of_a_closed_form: str
 ) -> None:
-    claim = evidence(status="claimed", asked=0.0, residuals=None, **changes)
-    assert judge_claim(claim, TOLERANCES, exact=False).verdict == of_a_claim
-    assert judge_claim(claim, TOLERANCES, exact=True).verdict == of_a_closed_form
+    claim = seen(status="claimed", asked=0.0, cone=None, **changes)
+    assert judge_claim(*claim, TOLERANCES, exact=False).verdict == of_a_claim
+    assert judge_claim(*claim, TOLERANCES, exact=True).verdict == of_a_closed_form
 
 
 def test_the_worst_verdict_wins_and_of_equals_the_first() -> None:
@@ -115,31 +138,39 @@ def test_the_worst_verdict_wins_and_of_equals_the_first() -> None:
     assert worst_of(verdicts).reason == "b"
 
 
-def solved(name: str, objective: float = 1.0, reach: float = 2.0, **changes: Any) -> Answer:
-    return Answer(name, "optimal", 1e-8, {"x": np.ones(1)}, objective, cone=cone(), reach=reach, **changes)
+def solved(name: str, objective: float = 1.0, **changes: Any) -> Answer:
+    return replace(seen(**changes)[0], solver=name, objective=objective)
 
 
 def claims(name: str, status: str, certificate: Certificate | None = None) -> Answer:
-    return Answer(name, status, 1e-8, certificate=certificate)
+    ray = POINT if certificate is not None and certificate.kind == "unbounded" and certificate.exact else None
+    return Answer(name, status, 1e-8, certificate=certificate, ray=ray)
 
 
 @dataclass
 class Found:
-    """Proofs of a case as a test says they are."""
+    """Proofs of a case as a test says they are; an answer's own direction holds where it has one."""
 
     infeasible: Certificate | None = None
-    ray: Certificate | None = None
+    along: bool = False
     roomy: bool = False
     values: tuple[float, ...] = ()
+
+    def ray(self, starts: object) -> bool:
+        return self.along
+
+    def endless(self, direction: object, starts: object) -> bool:
+        return True
 
     def growth(self, size: float) -> Growth:
         return Growth(tuple(10.0**k * size for k, _ in enumerate(self.values)), self.values)
 
 
 def settled(*answers: Answer, maximise: bool = False, found: Found | None = None) -> list[str]:
-    alone = [judge(answer.evidence(float("nan")), TOLERANCES) for answer in answers]
+    context = Context()
+    alone = [judge(answer, context, TOLERANCES) for answer in answers]
     proofs = cast(Proofs, found or Found())
-    return [verdict.verdict for verdict in settle(answers, alone, maximise, TOLERANCES, proofs)]
+    return [verdict.verdict for verdict in settle(answers, alone, maximise, TOLERANCES, proofs, context)]
 
 
 def test_a_value_beyond_a_certified_bound_is_wrong() -> None:
@@ -151,23 +182,26 @@ def test_a_value_beyond_a_certified_bound_is_wrong() -> None:
     assert settled(inaccurate, solved("B", 1.0, bound=1.0)) == ["failed", "agrees"]
 
 
-def test_a_feasible_point_beyond_the_radius_refutes_a_claim_of_infeasibility() -> None:
-    weak = claims("B", "infeasible", proof(radius=1.0))
-    assert settled(solved("A", reach=2.0), weak, found=Found(roomy=True)) == ["agrees", "WRONG"]
-    assert settled(solved("A", reach=2.0), weak) == ["agrees", "failed"]  # nearly feasible: neither is proven
+def test_a_certificate_that_is_not_exact_proves_nothing_of_points_beyond_its_radius() -> None:
+    weak = claims("B", "infeasible", proof(radius=1e8, exact=False))
+    assert settled(weak) == ["failed"]
+    assert settled(solved("A"), weak, found=Found(roomy=True)) == ["agrees", "WRONG"]
+    nearly = solved("A", missed=(1e-8, "rows"))
+    assert settled(nearly, weak) == ["agrees", "failed"]  # nearly feasible: neither is proven
+    assert settled(solved("A", missed=(1e-15, "rows"), cone=cone("gap")), weak) == ["agrees", "WRONG"]
 
 
 def test_an_exact_certificate_of_infeasibility_makes_a_nearly_feasible_point_loose() -> None:
     strong = claims("B", "infeasible", proof(radius=np.inf))
-    assert settled(solved("A", reach=2.0), strong) == ["loose", "agrees"]
+    assert settled(solved("A"), strong) == ["loose", "agrees"]
 
 
 def test_a_claim_without_certificate_is_true_if_anybody_proves_it() -> None:
     for status, found in (
         ("infeasible", Found(infeasible=proof())),
-        ("unbounded", Found(ray=proof("unbounded"))),
+        ("unbounded", Found(along=True)),
         ("infeasible_or_unbounded", Found(infeasible=proof())),
-        ("infeasible_or_unbounded", Found(ray=proof("unbounded"))),
+        ("infeasible_or_unbounded", Found(along=True)),
     ):
         bare = claims("B", status)
         assert settled(bare) == ["failed"], status
@@ -177,16 +211,27 @@ def test_a_claim_without_certificate_is_true_if_anybody_proves_it() -> None:
 
 
 def test_a_true_claim_with_a_certificate_that_does_not_hold_is_loose() -> None:
-    for status, found in (("infeasible", Found(infeasible=proof())), ("unbounded", Found(ray=proof("unbounded")))):
-        poor = claims("B", status, proof(status, off=0.1))
+    for status, found in (("infeasible", Found(infeasible=proof())), ("unbounded", Found(along=True))):
+        poor = claims("B", status, proof(status, off=0.1, exact=False))
         assert settled(poor) == ["failed"]
         assert settled(poor, found=found) == ["loose"]
 
 
-def test_another_solver_s_point_alone_refutes_no_claim() -> None:
+def test_another_solver_s_point_that_is_feasible_to_some_digits_refutes_no_claim() -> None:
+    nearly = solved("A", missed=(1e-9, "rows"))
     for status in ("infeasible", "unbounded", "infeasible_or_unbounded"):
-        for certificate in (None, proof(off=0.1)):
-            assert settled(solved("A"), claims("B", status, certificate)) == ["agrees", "failed"]
+        for certificate in (None, proof(off=0.1, exact=False)):
+            assert settled(nearly, claims("B", status, certificate)) == ["agrees", "failed"]
+
+
+def test_three_equal_lies_are_three_lies() -> None:
+    lies = [solved(name, 1.5, bound=1.0, cone=cone("gap", 0.3)) for name in "ABC"]
+    assert settled(*lies) == ["WRONG"] * 3
+    alone = [solved(name, 1.5) for name in "ABC"]  # nothing tells that they lie, but nothing is certified either
+    assert {judge(answer, Context(), TOLERANCES).known_by for answer in alone} == {RESIDUALS}
+    assert settled(*alone, solved("D", 1.0, bound=1.0), found=Found()) == ["agrees"] * 4
+    context = Context(reference=1.0, tightest=1.0)  # the one that a bound proves is the reference, not the many
+    assert [judge(answer, context, TOLERANCES).verdict for answer in alone] == ["WRONG"] * 3
 
 
 def test_room_around_feasible_points_refutes_a_claim_of_infeasibility() -> None:

@@ -202,7 +202,12 @@ def matrix_functions(rng: np.random.Generator) -> Known:
     Y = cp.Variable((n, n), name="Y")
     problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(Y - B) + 0.5 * cp.normNuc(Y)))
     value = 0.5 * float(np.square(kept - sizes).sum()) + 0.5 * float(kept.sum())
-    return Known("matrix functions", problem, value=value, answers={"truth": {Y: (left * kept) @ right}, "lie": {Y: B}})
+    return Known(
+        "matrix functions",
+        problem,
+        value=value,
+        answers={"truth": {Y: np.asarray((left * kept) @ right, dtype=float)}, "lie": {Y: B}},
+    )
 
 
 def empty_cone(rng: np.random.Generator) -> Known:

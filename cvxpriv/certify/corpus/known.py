@@ -10,8 +10,6 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 
-from cvxpriv.numerics.arrays import Array
-
 __all__ = ["FAR", "INFEASIBLE", "NEAR", "OPTIMAL", "UNBOUNDED", "Known", "false_verdicts"]
 
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
@@ -43,7 +41,7 @@ class Known:
     status: str = OPTIMAL
     value: float = float("nan")
     unit: float = 1.0
-    answers: Mapping[str, Mapping[cp.Variable, Array]] = field(default_factory=dict)
+    answers: Mapping[str, Mapping[cp.Variable, Any]] = field(default_factory=dict)
 
     def error(self, objective: float) -> float:
         """Distance of a value to the optimum, relative."""

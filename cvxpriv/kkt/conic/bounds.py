@@ -32,6 +32,9 @@ REACH = 1e3
 DUST = 1e-6  # of the bound, relative to max(1, |bound|): what rounding may be worth at most
 SWEEPS = 8  # rounds of bound propagation
 DOUBLINGS = 60
+TINY = 1e-150
+FACE = 1e-6  # how near to its face, relative, a dual of the exponential cone is tried on it
+DENSE = 400  # columns up to which eigenvalues are computed, which takes a tenth of a second
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,26 @@ def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, A
     """
     if not (np.isfinite(z).all() and np.isfinite(x).all()):
         return LowerBound(None, "no certificate: the dual or the point is not finite")
-    low, high = variable_bounds(program, bounds)
-    tilt = program.P @ x + program.c
-    repaired = _repair(program, tilt, program.layout.project_dual(z), ~(np.isfinite(low) & np.isfinite(high)))
+    if reason := not_convex(program.P):
+        return LowerBound(None, f"no certificate: {reason}")
+    limits = variable_bounds(program, bounds)
+    inside = program.layout.project_dual(z)
+    found = _bound(program, x, z, inside, limits, np.zeros(z.size, dtype=bool))
+    if found.value is None:
+        flat, fixed = _on_face(program, inside)
+        if fixed.any():
+            again = _bound(program, x, z, flat, limits, fixed)
+            found = found if again.value is None else again
+    return found
+
+
+def _bound(
+    program: ConeProgram, x: Array, given: Array, z: Array, limits: tuple[Array, Array], fixed: Mask
+) -> LowerBound:
+    """The bound of a dual in ``K*`` whose fixed entries stay as they are; ``given`` is the solver's own."""
+    low, high = limits
+    x0, repaired = _repair(program, x, z, ~(np.isfinite(low) & np.isfinite(high)), fixed)
+    tilt = program.P @ x0 + program.c
     repaired, short = _lifted(program, repaired)
     if short:
         return LowerBound(None, f"no certificate: the dual of {short} misses its cone by more than rounding")
@@ -68,7 +88,7 @@ def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, A
     if (distance > _room(program.layout, repaired)).any():
         name = program.layout.names[int(distance.argmax())]
         return LowerBound(None, f"no certificate: the dual of {name} misses its cone by {distance.max():.1e}")
-    rho = _cleaned(program, tilt, repaired)
+    rho = _cleaned(program, x0, repaired)
     reach = np.where(rho > 0, low, high)
     pushed = rho != 0
     loose = pushed & ~np.isfinite(reach)
@@ -79,15 +99,43 @@ def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, A
             None,
             f"no certificate: the dual equality of {name} misses by {abs(rho[worst]):.1e}, and {name} has no bound",
         )
-    value = program.dual_value(x, repaired) + float(rho[pushed] @ reach[pushed])
+    value = program.dual_value(x0, repaired) + float(rho[pushed] @ reach[pushed])
     # Points that come near the bound have entries of this size, and those of the solver may be larger.
     size = max(abs(value - program.d) / (float(np.abs(program.c).sum()) or np.inf), float(np.abs(x).max(initial=0.0)))
     room = REACH * (1.0 + size)
     left = np.where(pushed, 0.0, tilt + program.A.T @ repaired)
     dust = float(np.abs(left) @ np.minimum(np.maximum(-low, high), room)) + room * float(distance.sum())
-    if dust > DUST * max(1.0, abs(value)):
+    if dust > DUST * max(program.unit, abs(value)):
         return LowerBound(None, f"no certificate: rounding in the dual is worth {dust:.1e} at entries of {room:.0e}")
-    return LowerBound(value, "from the dual, repaired", float(np.abs(repaired - z).max(initial=0.0)))
+    return LowerBound(value, "from the dual, repaired", float(np.abs(repaired - given).max(initial=0.0)))
+
+
+def not_convex(P: sp.csc_array, rounding: float = ROUNDING) -> str:
+    """Why a quadratic form is not positive semidefinite, or ``""``; to what is rounding of its own entries.
+
+    The factors of ``P`` with its diagonal raised by rounding have a negative pivot exactly if it is not.
+    """
+    used = np.unique(P.indices)
+    if not used.size:
+        return ""
+    part = sp.csc_matrix(P[:, used][used])
+    size = float(np.abs(part.data).max())
+    ridge = rounding * size * max(1.0, np.sqrt(used.size))
+    if used.size <= DENSE:
+        least = float(np.linalg.eigvalsh(part.toarray())[0])
+        return "" if least >= -ridge else f"the quadratic form has the eigenvalue {least:.1e}"
+    try:
+        factors = splu(
+            part + ridge * sp.eye_array(used.size, format="csc"),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+    except RuntimeError as error:  # a pivot of exactly zero
+        return f"the quadratic form could not be factored ({error})"
+    symmetric = np.array_equal(factors.perm_r, factors.perm_c)
+    negative = bool((factors.U.diagonal() < 0.0).any())
+    return "the quadratic form is not convex" if negative or not symmetric else ""
 
 
 def _lifted(program: ConeProgram, z: Array) -> tuple[Array, str]:
@@ -118,6 +166,21 @@ def _lifted(program: ConeProgram, z: Array) -> tuple[Array, str]:
     return z, ""
 
 
+def _on_face(program: ConeProgram, z: Array) -> tuple[Array, Mask]:
+    """The dual with exponential blocks near the face ``u = 0`` moved onto it, and those entries.
+
+    A proof that needs ``u = 0`` comes with ``u = -1e-9``, and projections bring it to -1e-37, but never to nothing.
+    """
+    z, fixed = z.copy(), np.zeros(z.size, dtype=bool)
+    for family in program.layout.families:
+        if family.kind == "exp":
+            u, v, w = z[family.rows].T
+            near = (np.abs(u) <= FACE * (np.abs(v) + np.abs(w))) & (v >= 0.0) & (w >= 0.0)
+            z[family.rows[near, 0]] = 0.0
+            fixed[family.rows[near, 0]] = True
+    return z, fixed
+
+
 def _logarithmic(program: ConeProgram) -> Mask:
     """The columns that stand in a row of an exponential or power cone: there a dual of 1e-34 is worth a bound of 77."""
     rows = np.zeros(program.layout.size, dtype=bool)
@@ -132,10 +195,11 @@ def _room(layout: ConeLayout, z: Array) -> Array:
     return ROUNDING * np.maximum(1.0, layout.block_norms(z))
 
 
-def _cleaned(program: ConeProgram, tilt: Array, z: Array) -> Array:
-    """``tilt + A'z`` with entries that are rounding of their own sum set to zero."""
-    rho = tilt + program.A.T @ z
-    noise = ROUNDING * (np.abs(tilt) + abs(program.A).T @ np.abs(z)) + NOTHING * ~_logarithmic(program)
+def _cleaned(program: ConeProgram, x: Array, z: Array) -> Array:
+    """``P x + c + A'z`` with entries that are rounding of their own sum set to zero."""
+    rho = program.P @ x + program.c + program.A.T @ z
+    terms = abs(program.P) @ np.abs(x) + np.abs(program.c) + abs(program.A).T @ np.abs(z)
+    noise = ROUNDING * terms + NOTHING * ~_logarithmic(program)
     return np.where(np.abs(rho) <= noise, 0.0, rho)
 
 
@@ -174,31 +238,55 @@ def variable_bounds(program: ConeProgram, known: tuple[Array, Array] | None = No
     return low, high
 
 
-def _repair(program: ConeProgram, tilt: Array, z: Array, free: Mask) -> Array:
-    """Move ``z`` so that ``tilt + A'z`` vanishes on the ``free`` columns while ``z`` stays in ``K*``, if possible."""
-    layout = program.layout
-    kept = np.flatnonzero(free & (np.diff(program.A.indptr) > 0))
-    if kept.size == 0:
-        return z
-    A = sp.csc_array(program.A[:, kept])
-    factor = _factored(A)
+def _repair(program: ConeProgram, x: Array, z: Array, free: Mask, fixed: Mask) -> tuple[Array, Array]:
+    """Move ``x`` and ``z`` so that ``P x + c + A'z`` vanishes on the ``free`` columns with ``z`` in ``K*``, if it can.
 
-    def onto_equalities(v: Array, target: Array) -> Array:
+    The point of a quadratic is as free as an equality's multiplier: both bound whatever they are.
+    """
+    layout, used = program.layout, np.unique(program.P.indices)
+    kept = np.flatnonzero(free & ((np.diff(program.A.indptr) > 0) | (np.diff(program.P.indptr) > 0)))
+    if kept.size == 0:
+        return x, z
+    rows = layout.size
+    weights = _weights(layout, z, x[used])
+    moving = weights * np.append(~fixed, np.ones(used.size, dtype=bool))
+    A = sp.csc_array(sp.vstack([program.A[:, kept], program.P[used][:, kept]], format="csc"))
+    target = -program.c[kept] - program.A[:, kept].T @ np.where(fixed, z, 0.0)
+    free_part = sp.csc_array(sp.diags_array(moving) @ A)
+    scale = 1.0 / np.maximum(np.sqrt(np.asarray(free_part.power(2).sum(axis=0)).ravel()), TINY)
+    factor = _factored(sp.csc_array(free_part @ sp.diags_array(scale)))
+    held = np.concatenate([~fixed, np.ones(used.size, dtype=bool)]).astype(float)
+
+    def onto_equalities(v: Array, goal: Array) -> Array:
         for _ in range(3):  # refinement undoes the ridge
-            off = np.concatenate([np.zeros(v.size), A.T @ v - target])
-            v = v - factor.solve(off)[: v.size]
+            off = np.concatenate([np.zeros(v.size), scale * (A.T @ (held * v) - goal)])
+            v = v - moving * factor.solve(off)[: v.size]
         return v
 
-    target = -tilt[kept]
+    def split(v: Array) -> tuple[Array, Array]:
+        moved = x.copy()
+        moved[used] = v[rows:]
+        return moved, v[:rows]
+
+    v = np.concatenate([z, x[used]])
     for _ in range(ALTERNATIONS):
-        if not _cleaned(program, tilt, z)[kept].any():
-            return z
-        moved = onto_equalities(z, target)
-        if (layout.block_distances(moved, dual=True) <= _room(layout, moved)).all():
-            return moved
-        z = layout.project_dual(moved)
-    inwards = onto_equalities(layout.interior(), np.zeros(kept.size))
-    return _step_inwards(layout, onto_equalities(z, target), inwards, A)
+        if not _cleaned(program, *split(v))[kept].any():
+            return split(v)
+        moved = onto_equalities(v, target)
+        if (layout.block_distances(moved[:rows], dual=True) <= _room(layout, moved[:rows])).all():
+            return split(moved)
+        v = np.concatenate([layout.project_dual(moved[:rows]), moved[rows:]])
+    inside = np.concatenate([layout.interior(), np.zeros(used.size)])
+    inwards = onto_equalities(inside, np.zeros(kept.size))
+    return split(_step_inwards(layout, onto_equalities(v, target), inwards, A))
+
+
+def _weights(layout: ConeLayout, z: Array, x: Array) -> Array:
+    """How far each entry may go: by its own size, at least by one, all of a cone alike."""
+    if not z.size:
+        return np.maximum(np.abs(x), 1.0)
+    blocks = np.maximum.reduceat(np.abs(z), layout.starts)
+    return np.maximum(np.append(np.repeat(blocks, np.diff(np.append(layout.starts, z.size))), np.abs(x)), 1.0)
 
 
 def _factored(A: sp.csc_array) -> SuperLU:
@@ -214,17 +302,22 @@ def _factored(A: sp.csc_array) -> SuperLU:
     )
 
 
-def _step_inwards(layout: ConeLayout, z: Array, direction: Array, A: sp.csc_array) -> Array:
-    """``z`` plus the least multiple of ``direction`` (block by block, where allowed) inside ``K*``; ``z`` if none."""
-    block = np.repeat(np.arange(len(layout.names)), np.diff(np.append(layout.starts, layout.size)))
+def _step_inwards(layout: ConeLayout, v: Array, direction: Array, A: sp.csc_array) -> Array:
+    """``v`` plus the least multiple of ``direction`` (block by block, where allowed) inside ``K*``; ``v`` if none.
+
+    The first entries of both are a dual, the others are free.
+    """
+    rows = layout.size
+    block = np.repeat(np.arange(len(layout.names)), np.diff(np.append(layout.starts, rows)))
+    block = np.concatenate([block, np.full(v.size - rows, len(layout.names))])
     parts = sp.csr_array((direction, (np.arange(block.size), block)))
     pull = sp.csr_array(A.T @ parts)
     separable = float(abs(pull).max()) <= ROUNDING * max(1.0, float(np.abs(direction).max()))
-    moved = z
+    moved = v
     for power in range(-DOUBLINGS, DOUBLINGS):
-        outside = layout.block_distances(moved, dual=True) > _room(layout, moved)
+        outside = layout.block_distances(moved[:rows], dual=True) > _room(layout, moved[:rows])
         if not outside.any():
             return moved
-        stepping = outside[block] if separable else np.ones(z.size, dtype=bool)
-        moved = np.where(stepping, z + 2.0**power * direction, moved)
-    return z
+        stepping = np.append(outside, False)[block] if separable else np.ones(v.size, dtype=bool)
+        moved = np.where(stepping, v + 2.0**power * direction, moved)
+    return v

@@ -1,4 +1,4 @@
-"""From what cvxpy hands to a solver to one uniform form, and from the solver's own answer to ``(x, s, z)``.
+"""From what cvxpy hands to a solver to one uniform form, and from the solver's own answer to ``(x, z)``.
 
 cvxpy's data differ by solver. CLARABEL and SCS get ``A x + s = b`` in one piece. ECOS keeps equalities ``A x = b``
 apart from ``G x + s = h`` and orders an exponential cone as ``(x, z, y)``. OSQP and HIGHS get ``A x = b`` and
@@ -16,6 +16,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.reductions.solution import Solution
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.conic.cones import ConeLayout
@@ -24,7 +25,7 @@ from cvxpriv.kkt.conic.cones._types import Array
 SOLVERS = ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")
 ECOS_ORDER = (0, 2, 1)
 
-Point = tuple[Array | None, Array | None, Array | None]
+Point = tuple[Array | None, Array | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +46,19 @@ class ConeData:
     inverse: Any
 
     def read(self, raw: Any) -> Point:
-        """``(x, s, z)`` of a solver's raw answer; what it does not hold, or holds as NaN, is None."""
-        x, s, z = _READERS[self.solver](self, raw)
-        return finite(x), finite(s), finite(z)
+        """``(x, z)`` of a solver's raw answer; what it does not hold, or holds as NaN, is None."""
+        x, z = _READERS[self.solver](self, raw)
+        return finite(x), finite(z)
+
+    def variables(self, x: Array) -> dict[int, Array] | None:
+        """The entries of the user's variables, by id, of a vector of columns; None where cvxpy does not give them."""
+        solution = Solution(cp.OPTIMAL, 0.0, {self.data["param_prob"].x.id: x}, {}, {})
+        try:
+            for reduction, inverse in zip(self.chain.reductions[-2::-1], self.inverse[-2::-1], strict=True):
+                solution = reduction.invert(solution, inverse)
+        except (KeyError, AttributeError, TypeError, ValueError):  # a reduction that wants what is not there
+            return None
+        return {number: np.asarray(value, dtype=float) for number, value in solution.primal_vars.items()}
 
     def portable(self) -> ConeData:
         """The numbers and cones alone, which another process can be sent; no answer can be read with them."""
@@ -56,13 +67,6 @@ class ConeData:
     def own_status(self, raw: Any) -> str:
         """The solver's own word on how it ended."""
         return str(_STATUSES[self.solver](raw))
-
-    def slack(self, x: Array | None) -> Array | None:
-        """For solvers without a slack: the nearest one in the cone, so that the primal residual tells its distance."""
-        if x is None or not np.isfinite(x).all():
-            return None
-        layout: ConeLayout = self.fields["layout"]
-        return layout.project(self.fields["b"] - self.fields["A"] @ x)
 
 
 def extract(problem: cp.Problem, solver: str, options: Mapping[str, object]) -> ConeData:
@@ -184,40 +188,38 @@ def finite(part: Any) -> Array | None:
     return array if np.isfinite(array).all() else None
 
 
-def _read_clarabel(_: ConeData, raw: Any) -> tuple[Any, Any, Any]:
-    return raw.x, raw.s, raw.z
+def _read_clarabel(_: ConeData, raw: Any) -> tuple[Any, Any]:
+    return raw.x, raw.z
 
 
-def _read_scs(_: ConeData, raw: Any) -> tuple[Any, Any, Any]:
-    return raw["x"], raw["s"], raw["y"]
+def _read_scs(_: ConeData, raw: Any) -> tuple[Any, Any]:
+    return raw["x"], raw["y"]
 
 
-def _read_ecos(compiled: ConeData, raw: Any) -> tuple[Any, Any, Any]:
-    zero = compiled.fields["layout"].zero
+def _read_ecos(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
     empty = np.zeros(0)
-    s = np.concatenate([np.zeros(zero), empty if raw["s"] is None else raw["s"]])
     z = np.concatenate([empty if raw["y"] is None else raw["y"], empty if raw["z"] is None else raw["z"]])
-    return raw["x"], s[compiled.order], z[compiled.order]
+    return raw["x"], z[compiled.order]
 
 
-def _read_osqp(compiled: ConeData, raw: Any) -> tuple[Any, Any, Any]:
+def _read_osqp(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
     status = str(raw.info.status)
     if "dual infeasible" in status:
-        return raw.dual_inf_cert, None, None
+        return raw.dual_inf_cert, None
     if "primal infeasible" in status:
-        return None, None, raw.prim_inf_cert
-    return raw.x, compiled.slack(np.asarray(raw.x, dtype=float)), raw.y
+        return None, raw.prim_inf_cert
+    return raw.x, raw.y
 
 
-def _read_highs(compiled: ConeData, raw: Any) -> tuple[Any, Any, Any]:
+def _read_highs(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
     if raw["model_status"] == "kUnbounded":  # HIGHS gives a point, but no ray that would prove it
-        return None, None, None
+        return None, None
     columns, signs = compiled.bounded
     rows = compiled.order.size
     if raw.get("dual_ray") is not None:
         _, found, ray = raw["dual_ray"]
         if not found or len(ray) != rows:
-            return None, None, None
+            return None, None
         z = -np.asarray(ray, dtype=float)
         pull = compiled.fields["A"][:rows].T @ z
     else:
@@ -225,10 +227,10 @@ def _read_highs(compiled: ConeData, raw: Any) -> tuple[Any, Any, Any]:
         pull = np.asarray(raw["solution"].col_dual, dtype=float)
     x = np.asarray(raw["solution"].col_value, dtype=float)
     if x.size != compiled.fields["c"].size or z.size != rows or pull.size != x.size:
-        return None, None, None
+        return None, None
     # A reduced cost belongs to the bound that it pushes against: the lower one if positive, the upper if negative.
     z = np.concatenate([z, np.maximum(-signs * pull[columns], 0.0)])
-    return x, compiled.slack(x), z
+    return x, z
 
 
 _STATUSES: dict[str, Callable[[Any], Any]] = {

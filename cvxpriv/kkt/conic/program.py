@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import cvxpy as cp
+import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.cones import ConeLayout
@@ -62,6 +63,32 @@ class ConeProgram:
     def dual_value(self, x: Array, z: Array) -> float:
         """Dual objective; a bound only if ``z`` is dual feasible at ``x``."""
         return float(-0.5 * x @ (self.P @ x) - self.b @ z + self.d)
+
+    def slack(self, x: Array) -> Array:
+        """``b - A x``."""
+        left: Array = self.b - self.A @ x
+        return left
+
+    @property
+    def unit(self) -> float:
+        """The largest coefficient of the objective, or 1 where that is smaller or there is none."""
+        largest = max(float(np.abs(part).max(initial=0.0)) for part in (self.c, self.P.data))
+        return min(1.0, largest) or 1.0
+
+    def terms(self, x: Array, z: Array | None = None) -> float:
+        """The size of the objective's terms, which may cancel; with ``z`` also those of the dual's."""
+        size = np.abs(x)
+        primal = float(np.abs(self.c) @ size + 0.5 * size @ (abs(self.P) @ size))
+        return max(self.unit, primal, 0.0 if z is None else float(np.abs(self.b) @ np.abs(z)))
+
+    def block_sizes(self, x: Array) -> Array:
+        """The size of the terms of each block's slack, one for each of `ConeLayout.names`."""
+        size = abs(self.A)
+        rows = size @ np.abs(x) + np.abs(self.b)
+        if size.nnz:
+            rows = rows + size.max(axis=1).toarray().ravel()
+        blocks: Array = np.maximum.reduceat(rows, self.layout.starts) if rows.size else rows
+        return np.where(blocks > 0.0, blocks, 1.0)
 
     def user_value(self, value: float) -> float:
         """A value of the minimisation in the sense of the user's problem."""

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cvxpriv.kkt.conic.certificates import Certificate, infeasibility, unboundedness
 from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.data import ConeData, finite
 from cvxpriv.kkt.conic.program import ConeProgram
-from cvxpriv.kkt.conic.residuals import Certificate, infeasibility, unboundedness
 from cvxpriv.solvers.registry import SOLVERS
 
 __all__ = ["PROOF", "ROOM", "infeasibility_proof", "ray", "roomy"]
@@ -38,7 +38,7 @@ TOLERANCES = (1e-12, 1e-10)
 
 
 def infeasibility_proof(compiled: ConeData) -> Certificate | None:
-    """Return a certificate that a program is infeasible, checked to `PROOF`; None where none is found.
+    """Return an exact certificate that a program is infeasible; None where none is found.
 
     Parameters
     ----------
@@ -53,13 +53,15 @@ def infeasibility_proof(compiled: ConeData) -> Certificate | None:
         # scaled as it likes, does not.
         _, own = _solved(anything, program.A, program.b, _cones(compiled), tolerance)
         for z in (_misfit(compiled, program.b, tolerance), own):
-            if z is not None and (proof := infeasibility(program, z)).holds(PROOF):
+            if z is not None and (proof := infeasibility(program, z)).exact:
                 return proof
     return None
 
 
-def ray(compiled: ConeData) -> Certificate | None:
-    """Return a direction in which the objective improves without end, checked to `PROOF`; None where none is found.
+def ray(compiled: ConeData) -> Array | None:
+    """Return a direction in which the objective improves without end, to `PROOF`; None where none is found.
+
+    That is of the compiled program; `cvxpriv.kkt.rays` follows it in the problem as written.
 
     Parameters
     ----------
@@ -74,8 +76,8 @@ def ray(compiled: ConeData) -> Certificate | None:
     for tolerance in TOLERANCES:
         cones = [*_cones(compiled), *_zero(1 + flat.shape[0])]
         d, _ = _solved(sp.eye_array(size, format="csc"), A, b, cones, tolerance)
-        if d is not None and (proof := unboundedness(program, d)).holds(PROOF):
-            return proof
+        if d is not None and unboundedness(program, d).holds(PROOF):
+            return d
     return None
 
 

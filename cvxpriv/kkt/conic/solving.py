@@ -11,10 +11,11 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.kkt.conic.bounds import LowerBound, lower_bound
+from cvxpriv.kkt.conic.certificates import Certificate, infeasibility, unboundedness
 from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram
-from cvxpriv.kkt.conic.residuals import Certificate, ConeResiduals, cone_residuals, infeasibility, unboundedness
+from cvxpriv.kkt.conic.residuals import ConeResiduals, cone_residuals
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +24,8 @@ class ConicSolution:
 
     Parameters
     ----------
-    x, s, z : array or None
-        Point, slack and dual; a certificate where the status is infeasible or unbounded. None where there is none.
+    x, z : array or None
+        Point and dual; a certificate where the status is infeasible or unbounded. None where there is none.
     status : str
         cvxpy's status, or ``"failed"`` if the solver raised.
     iterations : int or None
@@ -36,13 +37,14 @@ class ConicSolution:
         How it gave up or what was raised, with the remedy, or ``""``.
     raw : object
         The solver's own answer.
+    direction : mapping of int to array, optional
+        Where the status is unbounded, the entries of the user's variables, by id, in ``x``.
     bounded_by_cvxpy : bool
         The program holds bounds that cvxpy found for variables of its own: HiGHS is given such.
     """
 
     program: ConeProgram
     x: Array | None
-    s: Array | None
     z: Array | None
     status: str
     iterations: int | None
@@ -50,14 +52,15 @@ class ConicSolution:
     seconds: float
     error: str = ""
     raw: object = field(default=None, repr=False)
+    direction: Mapping[int, Array] | None = field(default=None, repr=False)
     bounded_by_cvxpy: bool = False
 
     @property
     def residuals(self) -> ConeResiduals | None:
         """Residuals of the point, or None if the solver returned no primal-dual point."""
-        if self.x is None or self.s is None or self.z is None:
+        if self.x is None or self.z is None:
             return None
-        return cone_residuals(self.program, self.x, self.s, self.z)
+        return cone_residuals(self.program, self.x, self.z)
 
     @property
     def lower_bound(self) -> LowerBound:
@@ -122,7 +125,7 @@ def solve_conic(
         return _failed(compiled, time.perf_counter() - start, error)
     seconds = time.perf_counter() - start
     try:
-        x, s, z = compiled.read(raw)
+        x, z = compiled.read(raw)
         inverted = compiled.chain.solver.invert(raw, compiled.inverse[-1])
     except Exception as error:  # the caller still wants the other solvers' rows
         return _failed(compiled, seconds, error, raw)
@@ -130,7 +133,6 @@ def solve_conic(
     return ConicSolution(
         program=ConeProgram(**compiled.fields),
         x=x,
-        s=s,
         z=z,
         status=status,
         iterations=inverted.attr.get("num_iters"),
@@ -138,13 +140,14 @@ def solve_conic(
         seconds=seconds,
         error=_unpacked(problem, compiled, raw, status, inverted.attr.get("num_iters")),
         raw=raw,
+        direction=compiled.variables(x) if x is not None and status.startswith("unbounded") else None,
         bounded_by_cvxpy=compiled.bounded_by_cvxpy,
     )
 
 
 def _failed(compiled: ConeData, seconds: float, error: BaseException, raw: object = None) -> ConicSolution:
     program = ConeProgram(**compiled.fields)
-    return ConicSolution(program, None, None, None, "failed", None, None, seconds, _describe(error), raw)
+    return ConicSolution(program, None, None, "failed", None, None, seconds, _describe(error), raw)
 
 
 def _unpacked(problem: cp.Problem, compiled: ConeData, raw: object, status: str, iterations: int | None) -> str:

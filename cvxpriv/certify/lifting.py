@@ -1,0 +1,71 @@
+"""Problems within problems, written out: indicators of constraints, and functions that are optimal values.
+
+``indicator(C)`` is zero where the constraints C hold, so that they hold at every solution; a `partial_optimize` is the
+best value of an inner problem, whose variables are then variables of the whole. Written out, both are the same problem,
+and every function in it can be evaluated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+from cvxpy.transforms.indicator import indicator
+from cvxpy.transforms.partial_optimize import PartialProblem
+
+__all__ = ["lifted"]
+
+
+def lifted(problem: cp.Problem) -> cp.Problem:
+    """Return the same problem without indicators and inner problems; itself where it has none.
+
+    Examples
+    --------
+    >>> x = cp.Variable(name="x")
+    >>> len(lifted(cp.Problem(cp.Minimize(x + cp.transforms.indicator([x >= 1])))).constraints)
+    1
+    """
+    walk = _Walk()
+    objective = walk.rebuilt(problem.objective.args[0])
+    constraints = [walk.constraint(constraint) for constraint in problem.constraints]
+    if not walk.found:
+        return problem
+    constraints += walk.constraints
+    return cp.Problem(type(problem.objective)(objective), constraints)
+
+
+class _Walk:
+    """One walk over a problem, and the constraints that come to light."""
+
+    def __init__(self) -> None:
+        self.found = False
+        self.constraints: list[Any] = []
+        self.seen: dict[int, Any] = {}
+
+    def constraint(self, constraint: Any) -> Any:
+        """A constraint, written out."""
+        args = [self.rebuilt(arg) for arg in constraint.args]
+        same = all(new is old for new, old in zip(args, constraint.args, strict=True))
+        return constraint if same else constraint.copy(args)
+
+    def rebuilt(self, node: Any) -> Any:
+        """An expression, written out."""
+        if id(node) not in self.seen:
+            self.seen[id(node)] = self._rebuilt(node)
+        return self.seen[id(node)]
+
+    def _rebuilt(self, node: Any) -> Any:
+        if isinstance(node, indicator):
+            self.found = True
+            self.constraints += [self.constraint(one) for one in node.args]
+            return cp.Constant(0.0)
+        if isinstance(node, PartialProblem):
+            self.found = True
+            inner = node.args[0]
+            self.constraints += [self.constraint(one) for one in inner.constraints]
+            return self.rebuilt(inner.objective.args[0])
+        if not node.args:
+            return node
+        args = [self.rebuilt(arg) for arg in node.args]
+        same = all(new is old for new, old in zip(args, node.args, strict=True))
+        return node if same else node.copy(args)

@@ -1,0 +1,181 @@
+"""What the answers to a case are measured with: the problem as written, taken apart once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.certify.domain import Domain
+from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conditions import Residuals, measured
+from cvxpriv.kkt.coordinates import dense
+from cvxpriv.kkt.derivatives import Slopes
+from cvxpriv.kkt.flat import State
+from cvxpriv.kkt.proximal import Proximal, proximal_step
+from cvxpriv.kkt.written import Written
+from cvxpriv.numerics.arrays import Array, Values
+
+__all__ = ["Measures", "Yardstick"]
+
+NEAR = 1e-6
+"""A natural residual that needs no better multipliers than the solver's, and no proximal step."""
+TIE = 1e-6
+"""Arguments this near to a kink count as on it: what a solver leaves between two that tie."""
+TELLING = 0.1
+"""A proximal move this much shorter than the natural residual shows a kink that the point stands beside."""
+HOW = Slopes(kink=TIE, domain=1e-6, floor=1e-300)
+NAN = float("nan")
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is measured of a point of the problem as written.
+
+    Attributes
+    ----------
+    primal : float
+        Worst violation of a condition, absolute; NaN where a function has no value.
+    missed : tuple of (float, str)
+        The worst violation, relative to the terms of its row, and the condition.
+    natural, stationarity : float
+        How far a variable moves to its own optimum, and the largest entry of the Lagrangian's gradient. At a tie or
+        kink, where derivatives mislead, those of the proximal point. NaN where neither is known.
+    displacement : float
+        How far the point is from stationary, relative; NaN where nothing says it.
+    unmeasured : str
+        Why there is no displacement.
+    terms : float
+        The size of the objective's terms, which may cancel.
+    """
+
+    primal: float = NAN
+    missed: tuple[float, str] = (0.0, "")
+    natural: float = NAN
+    stationarity: float = NAN
+    displacement: float = NAN
+    unmeasured: str = ""
+    terms: float = 1.0
+
+
+class Yardstick:
+    """A declaration's problem, ready to measure any point of it.
+
+    Parameters
+    ----------
+    declaration : Declaration
+        Its variables are moved to the points that are measured.
+    """
+
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+
+    @cached_property
+    def written(self) -> Written:
+        """The problem, taken apart."""
+        return Written.of(self.declaration.problem, self.declaration.constraints)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The objective's domain."""
+        return Domain.of(self.declaration.problem, self.written)
+
+    def point(self, values: Mapping[str, Any]) -> Array:
+        """The flat point of variables' values by name."""
+        order = {variable.id: name for name, variable in self.declaration.variables.items()}
+        coordinates = self.written.flat.coordinates
+        entries = [dense(values[order[variable.id]]).ravel(order="F") for variable in coordinates.variables]
+        return coordinates.reduced(np.concatenate([np.zeros(0), *entries]))
+
+    def values(self, x: Array) -> Values:
+        """Variables' values by name."""
+        self.written.flat.coordinates.place(x)
+        return self.declaration.values()
+
+    def value(self, x: Array) -> tuple[float, str]:
+        """The objective at a point, and what kept it from being evaluated."""
+        state = self.written.state(x)
+        return self.written.objective(state), state.error
+
+    def measures(self, x: Array, multipliers: Mapping[str, Any] | None) -> Measures:
+        """Measure a point.
+
+        Parameters
+        ----------
+        multipliers : mapping of str to array or list of array
+            A solver's, by constraint; the best ones where those make the point look worse. None is always the best.
+        """
+        with np.errstate(all="ignore"):
+            return self._measures(x, multipliers)
+
+    def _measures(self, x: Array, multipliers: Mapping[str, Any] | None) -> Measures:
+        written = self.written
+        state = written.state(x)
+        found = self._best(state, multipliers)
+        violation = written.violation(written.values(state))
+        relative: Mapping[str, float]
+        if found is None:
+            unknown = np.ones(written.flat.M.shape[1] - x.size)
+            relative, terms = written.by_name(violation / written.sizes(state, unknown)), written.terms(state)
+        else:
+            relative, terms = found.relative, found.terms
+        worst = max(relative, key=lambda name: relative[name], default="")
+        proximal = None
+        if found is None or not found.exact or found.natural > NEAR:
+            written.flat.coordinates.place(x)
+            proximal = proximal_step(self.declaration.problem, 1.0 if found is None else found.steepness)
+        natural, stationarity, displacement = _distances(1.0 + float(np.abs(x).max(initial=0.0)), found, proximal)
+        primal = float(violation.max(initial=0.0))
+        return Measures(
+            primal=primal if np.isfinite(primal) else NAN,
+            missed=(relative.get(worst, 0.0), worst),
+            natural=natural,
+            stationarity=stationarity,
+            displacement=displacement,
+            unmeasured=proximal.why if proximal is not None and np.isnan(displacement) else "",
+            terms=terms,
+        )
+
+    def _best(self, state: State, multipliers: Mapping[str, Any] | None) -> Residuals | None:
+        """Residuals with a solver's multipliers, or with the best ones where those make the point look worse."""
+        own = None if multipliers is None else self._residuals(state, multipliers)
+        if own is not None and _worst(own) <= NEAR:
+            return own
+        best = self._residuals(state, None)
+        return min((found for found in (own, best) if found is not None), key=_worst, default=None)
+
+    def _residuals(self, state: State, multipliers: Mapping[str, Any] | None) -> Residuals | None:
+        """Residuals of the problem as written; None where its functions have no derivative, such as log of -1e-5."""
+        try:
+            return measured(self.written, state, multipliers, HOW)
+        except (ModelError, ArithmeticError, np.linalg.LinAlgError, RuntimeError):
+            return None
+
+
+def _worst(found: Residuals) -> float:
+    """What multipliers are compared by: all that they answer for, relative."""
+    names = ("dual", "complementarity", "stationarity", "natural")
+    return max(min(found.scaled["stationarity"], found.scaled["natural"]), *(found.scaled[name] for name in names[:2]))
+
+
+def _distances(size: float, found: Residuals | None, proximal: Proximal | None) -> tuple[float, float, float]:
+    """Natural residual, stationarity, and how far a point is from stationary, relative; NaN where they are not known.
+
+    The distance is the natural residual in the units of the variables, or the stationarity in those of the gradient,
+    whichever is less: a flat problem has a large step and a tiny gradient, a steep one a large gradient and a tiny
+    step. The proximal step, where it was taken, if that is less still, or if derivatives do not decide.
+    """
+    exact = found is not None and found.exact
+    classical = min(found.natural / size, found.stationarity / found.steepness) if found is not None and exact else NAN
+    displacement = float(np.fmin(classical, NAN if proximal is None else proximal.step))
+    if proximal is not None and proximal.measured:
+        misled = found is None or not exact or proximal.move < TELLING * found.natural
+        if misled:
+            return proximal.move, proximal.slope, displacement
+    if found is None or not exact:
+        return NAN, NAN, displacement
+    return found.natural, found.stationarity, displacement

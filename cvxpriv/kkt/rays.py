@@ -1,0 +1,87 @@
+"""Does a direction improve a problem for ever? It is tried out on the problem as written.
+
+A compiled problem may know less than the one it came from: cvxpy drops the small eigenvalues of a quadratic form, and
+along such a direction a program of cones is unbounded where the problem ends at a value of 31.6. And a direction that
+is right to nine digits leaves, after 1e9 steps, a constraint that it should not touch. So the point is moved along the
+direction, ten times further each time, and every constraint and the objective are evaluated there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.written import Written
+
+__all__ = ["STEPS", "Trial", "improves_for_ever"]
+
+STEPS = 10.0 ** np.arange(13)
+"""Multiples of the point's size that are tried."""
+FEASIBLE = 1e-7
+"""Violation, relative to the size of a row's terms, up to which a point counts as feasible."""
+NOISE = (0.0, 1e-9, 1e-7, 1e-5)
+"""Entries of a direction below these shares of its largest are taken for a solver's rounding, and left out in turn."""
+LASTING = 0.5
+"""The mean slope may fall by no more than this from one of the last steps to the next: that of a logarithm does."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of following a direction.
+
+    Attributes
+    ----------
+    reach : float
+        The longest step at which the point was still feasible and better, in multiples of its size.
+    slope : float
+        What the objective changed by, on average, for a step of one there, in the sense of a minimisation.
+    endless : bool
+        All steps were, and the slope lasts.
+    """
+
+    reach: float = 0.0
+    slope: float = 0.0
+    endless: bool = False
+
+
+def improves_for_ever(written: Written, start: Array, direction: Array) -> Trial:
+    """Follow a direction from a feasible point.
+
+    Parameters
+    ----------
+    start, direction : array (n,)
+        Flat (`cvxpriv.kkt.coordinates`). The direction also without its smallest entries: the longest trial counts.
+    """
+    largest = float(np.abs(direction).max(initial=0.0))
+    if not (np.isfinite(direction).all() and largest > 0.0):
+        return Trial()
+    direction = direction / largest
+    kept = {tuple(np.abs(direction) > noise) for noise in NOISE}
+    trials = [_followed(written, start, np.where(mask, direction, 0.0)) for mask in kept]
+    return max(trials, key=lambda trial: (trial.endless, trial.reach))
+
+
+def feasible(written: Written, x: Array, tolerance: float = FEASIBLE) -> bool:
+    """Whether a point satisfies every condition, relative to the size of each row's terms, and has a finite value."""
+    state = written.state(x)
+    v = written.values(state)
+    off = written.violation(v) / written.sizes(state, np.ones(written.flat.M.shape[1] - written.flat.size))
+    return bool(off.max(initial=0.0) <= tolerance and np.isfinite(written.objective(state)))
+
+
+def _followed(written: Written, start: Array, direction: Array) -> Trial:
+    size = 1.0 + float(np.abs(start).max(initial=0.0))
+    value = written.sign * written.objective(written.state(start))
+    slopes: list[float] = []
+    for step in STEPS:
+        x = start + step * size * direction
+        now = written.sign * written.objective(written.state(x))
+        if not (feasible(written, x) and now < value):
+            break
+        slopes.append((value - now) / (step * size))
+    if not slopes:
+        return Trial()
+    lasting = all(b >= LASTING * a for a, b in zip(slopes[-4:-1], slopes[-3:], strict=True))
+    return Trial(float(STEPS[len(slopes) - 1]), -slopes[-1], len(slopes) == STEPS.size and lasting)
