@@ -12,8 +12,9 @@ from cvxpriv import models
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import require_writable
 from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup, crosscheck_of
-from cvxpriv.cli.terminal import Terminal, solvers_silent
+from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement, ModelError, suggest
+from cvxpriv.solvers.silence import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.certify.cases import Case, Target

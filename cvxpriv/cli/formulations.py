@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
-from cvxpriv.cli.terminal import Terminal, solvers_silent
+from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.layout import number, paragraph, residual, table
+from cvxpriv.solvers.silence import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.certify import Formulations

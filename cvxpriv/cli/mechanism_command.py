@@ -17,7 +17,7 @@ from cvxpriv.cli.finish import finish, write
 from cvxpriv.cli.interrupts import Interrupt, watched
 from cvxpriv.cli.options import NAMES, TableOptions, crosscheck_option, output_options, table_options, title_of
 from cvxpriv.cli.outputs import require_report_packages, require_writable
-from cvxpriv.cli.terminal import Terminal, solvers_silent
+from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints import FORMS, parse
 from cvxpriv.errors import Disagreement, NotConverged
 from cvxpriv.mechanisms.disclosure import Disclosure, disclosure
@@ -26,6 +26,7 @@ from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.options import Parameter, options_of
 from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.solvers.silence import solvers_silent
 from cvxpriv.tables.joint import JointTable
 
 __all__ = ["CROSSCHECKED", "SOLVERS", "Asked", "crosscheck_command", "design", "design_command"]

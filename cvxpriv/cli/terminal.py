@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +25,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from cvxpriv.reports.document import SCHEMA_VERSION, plain_data
 
-__all__ = ["Terminal", "solvers_silent"]
+__all__ = ["Terminal"]
 
 Callback = Callable[[str, int, Mapping[str, Any]], "bool | None"]
 
@@ -107,23 +105,6 @@ class Terminal:
                 bar.update(task, completed=iteration, description=f"{description}{left}")
 
             yield moved
-
-
-@contextmanager
-def solvers_silent() -> Iterator[None]:
-    """Send what solvers print themselves to nowhere: HiGHS shows its banner whatever it is told, and spoils ``--json``.
-
-    Their code is compiled and does not go through `sys.stdout`: the file descriptor is what has to point elsewhere.
-    """
-    sys.stdout.flush()
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 1)
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
 
 
 def _one_line(text: str) -> str:

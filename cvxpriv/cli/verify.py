@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from cvxpriv.cli.options import DIVERGENCE, NAMES, output_options
-from cvxpriv.cli.terminal import Terminal, solvers_silent
+from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import ModelError
 from cvxpriv.reports.layout import number, paragraph, table
+from cvxpriv.solvers.silence import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.divergences.verification import Verification

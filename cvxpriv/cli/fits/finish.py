@@ -15,8 +15,9 @@ from cvxpriv.cli.finish import conclude
 from cvxpriv.cli.fits.fit import Fit
 from cvxpriv.cli.interrupts import Interrupt, watched
 from cvxpriv.cli.outputs import Outputs
-from cvxpriv.cli.terminal import Terminal, solvers_silent
+from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.files import read_text, write_text
+from cvxpriv.solvers.silence import solvers_silent
 
 __all__ = ["ends", "finish", "worked"]
 

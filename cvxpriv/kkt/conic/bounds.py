@@ -286,7 +286,9 @@ def _weights(layout: ConeLayout, z: Array, x: Array) -> Array:
     if not z.size:
         return np.maximum(np.abs(x), 1.0)
     blocks = np.maximum.reduceat(np.abs(z), layout.starts)
-    return np.maximum(np.append(np.repeat(blocks, np.diff(np.append(layout.starts, z.size))), np.abs(x)), 1.0)
+    spread: Array = np.repeat(blocks, np.diff(np.append(layout.starts, z.size)))
+    moved: Array = np.maximum(np.append(spread, np.abs(x)), 1.0)
+    return moved
 
 
 def _factored(A: sp.csc_array) -> SuperLU:

@@ -8,6 +8,7 @@ CLARABEL, else the lower one.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -83,7 +84,8 @@ def extract(problem: cp.Problem, solver: str, options: Mapping[str, object]) -> 
         raise ModelError("the problem has boolean or integer variables: only convex problems have residuals and duals")
     # Parameters enter by their values: nobody re-solves here, and with cvxpy's map for re-solves a block of 2.6e5 cells
     # would take 500 GB instead of 1.6 s.
-    with without_values(problem):
+    with without_values(problem), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of bounds that are no numbers, of backends: what comes of it is judged
         data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=dict(options))
     A, b, layout, order = _rows(data, solver)
     c = np.asarray(data["q"] if "q" in data else data["c"], dtype=float)

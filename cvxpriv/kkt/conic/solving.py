@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import cvxpy as cp
@@ -16,6 +17,7 @@ from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.kkt.conic.residuals import ConeResiduals, cone_residuals
+from cvxpriv.solvers.silence import solvers_silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,9 @@ def solve_conic(
     compiled = extract(problem, solver, options or {})
     start = time.perf_counter()
     try:
-        raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, verbose, dict(options or {}))
+        with nullcontext() if verbose else solvers_silent(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "may be inaccurate", and whatever else: the status says so
+            raw = compiled.chain.solve_via_data(problem, compiled.data, warm_start, verbose, dict(options or {}))
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a solver may raise anything, and a panic of one written in Rust is no Exception

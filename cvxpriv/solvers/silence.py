@@ -1,0 +1,44 @@
+"""Silence for solvers that print whatever they are told: HiGHS its banner, OSQP a word on polishing.
+
+Their code is compiled and does not go through `sys.stdout`: the file descriptor is what has to point elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+__all__ = ["solvers_silent"]
+
+_LOCK = threading.Lock()
+_HELD: list[int] = []
+"""A copy of the descriptor of the standard output, once for each thread that wants silence at the moment."""
+
+
+@contextmanager
+def solvers_silent() -> Iterator[None]:
+    """Send what is printed past `sys.stdout` to nowhere; several threads may ask for it at once.
+
+    Examples
+    --------
+    >>> with solvers_silent():
+    ...     _ = os.write(1, b"a banner")
+    """
+    with _LOCK:
+        with suppress(OSError, ValueError, AttributeError):  # a stream of another kind, or none
+            sys.stdout.flush()
+        _HELD.append(os.dup(1))
+        if len(_HELD) == 1:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.close(nowhere)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            if len(_HELD) == 1:
+                os.dup2(_HELD[0], 1)
+            os.close(_HELD.pop())  # the first one, which is the real one, is closed last
