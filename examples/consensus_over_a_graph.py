@@ -1,10 +1,10 @@
-"""Eight offices in a ring, each with its own people: agree on one model, and see what half a round for free is worth.
+"""Eight offices in a ring, each with its own people: agree on one model, and see what half a pass for free is worth.
 
     python examples/consensus_over_a_graph.py
 
-No office shows a person to another one; in each round neighbours exchange coefficients. The people are the 32,561 of
+No office shows a person to another one; in each pass neighbours exchange coefficients. The people are the 32,561 of
 the embedded Adult table, with age, sex and years of education; who earns over 50,000 dollars is predicted. Recycled
-ADMM has a second half of every round that follows from what was published, and so runs twice as many iterations as
+ADMM has a second half of every pass that follows from what was published, and so runs twice as many iterations as
 conventional ADMM for the same epsilon.
 """
 
@@ -65,12 +65,12 @@ def main() -> None:
 
     told("consensus", tol=1e-4)
     for epsilon in (4.0, 1.0):
-        private = told(f"10 rounds, ({epsilon:g}, 1e-6)-DP", epsilon=epsilon, delta=1e-6, noise_seed=noise_seed)
-    pure = told("3 rounds, 1-DP", epsilon=1.0, noise_seed=noise_seed)
+        private = told(f"10 passes, ({epsilon:g}, 1e-6)-DP", epsilon=epsilon, delta=1e-6, noise_seed=noise_seed)
+    pure = told("3 passes, 1-DP", epsilon=1.0, noise_seed=noise_seed)
     print(f"\n{private.accounting_}\n\n{pure.accounting_}")
     print(
         f"\nConventional ADMM would spend {2 * pure.accounting_.epsilon:g} in place of {pure.accounting_.epsilon:g} on "
-        "as many iterations as those 3 rounds have."
+        "as many iterations as those 3 passes have."
     )
 
 

@@ -106,7 +106,7 @@ def test_a_private_fit_guarantees_its_budget_whatever_the_form_of_the_noise() ->
 
 
 def test_rows_beyond_their_bound_are_refused_or_shortened_where_that_is_said() -> None:
-    with pytest.raises(PrivacyError, match="have a norm above row_bound"):
+    with pytest.raises(PrivacyError, match="row_bound=1.00499 does not hold"):
         DecentralizedLogisticRegression(epsilon=3.0, row_bound=0.1).fit(X, Y)
     short = DecentralizedLogisticRegression(epsilon=3.0, row_bound=0.1, clip_rows=True).fit(X, Y)
     assert short.accounting_.epsilon == pytest.approx(3.0, rel=1e-9)
