@@ -8,11 +8,13 @@ user wrote it (`cvxpriv.kkt`); the objective is compared with a reference that i
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cvxpriv.certify.answers import NAN, Answer
@@ -181,7 +183,10 @@ def crosscheck(
     own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
     place = Place(isolate, time_limit)
     task = _Task(solver_names(solvers), tolerance, own, place, answers or {}, reference)
-    return task.checked(cases_of(target, at, place), tolerances or Tolerances())
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        # Of points outside a domain, of bounds that are no numbers, of solvers: what comes of it is measured.
+        warnings.simplefilter("ignore")
+        return task.checked(cases_of(target, at, place), tolerances or Tolerances())
 
 
 @dataclass(frozen=True)

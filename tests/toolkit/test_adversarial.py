@@ -1,0 +1,202 @@
+"""Problems that mislead, with known answers: no right answer is WRONG, and no wrong one agrees."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+import pytest
+from cvxpy.transforms.indicator import indicator
+from cvxpy.transforms.partial_optimize import partial_optimize
+
+from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.corpus.adversarial import FAMILIES, adversarial
+from cvxpriv.certify.corpus.known import Known, false_verdicts
+from cvxpriv.errors import ModelError
+from cvxpriv.kkt import residuals
+
+
+def judged(known: Known, *solvers: str) -> pd.DataFrame:
+    table = crosscheck(known.problem, solvers or None, answers={name: dict(one) for name, one in known.answers.items()})
+    assert not (false := false_verdicts(known, table.table)), "\n".join([*false, str(table)])
+    return table.table.set_index("solver")
+
+
+@pytest.mark.parametrize("family", range(len(FAMILIES)))
+def test_one_problem_of_each_family_is_judged_right(family: int) -> None:
+    known = list(adversarial(family + 1, seed=0))[-1]
+    judged(known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_hundreds_of_problems_are_judged_right(seed: int) -> None:
+    for known in adversarial(4 * len(FAMILIES), seed):
+        judged(known)
+
+
+def test_a_false_verdict_is_noticed() -> None:
+    x = cp.Variable(name="x")
+    known = Known("k", cp.Problem(cp.Minimize(x), [x >= 1]), value=1.0, answers={"lie": {x: np.array(2.0)}})
+    rows = [("A", "optimal", 1.0, "WRONG"), ("B", "optimal", 2.0, "agrees"), ("C", "infeasible", np.nan, "agrees")]
+    rows += [("lie", "claimed", 2.0, "agrees"), ("D", "optimal", 1.0, "agrees"), ("E", "optimal", 1 + 1e-5, "WRONG")]
+    table = pd.DataFrame(rows, columns=["solver", "status", "objective", "verdict"]).assign(reason="")
+    assert [text.split(" is called ")[0] for text in false_verdicts(known, table)] == [
+        "k: A (optimal, right to 0e+00)",
+        "k: B (optimal, off by 1e+00)",
+        "k: C (infeasible, which is wrong)",
+        "k: lie (claimed, a false answer)",
+    ]
+
+
+# What compiled problems do not know
+
+
+def test_an_eigenvalue_that_cvxpy_drops_makes_no_problem_unbounded() -> None:
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Maximize(x[0]), [cp.quad_form(x, np.diag([1e-3, 1e8])) <= 1])
+    truth = np.array([1e3**0.5, 0.0])
+    table = judged(Known("thin", problem, value=1e3**0.5, answers={"truth": {x: truth}, "lie": {x: truth / 2}}))
+    assert "agrees" not in set(table.loc[table["status"] == "unbounded", "verdict"])
+
+
+@pytest.mark.parametrize("form", ["objective", "constraint"])
+def test_a_matrix_that_is_only_said_to_be_semidefinite_is_refused(form: str) -> None:
+    x = cp.Variable(2, name="x")
+    curved = cp.quad_form(x, cp.psd_wrap(np.diag([1.0, -1.0])))
+    problem = {
+        "objective": cp.Problem(cp.Minimize(curved), [cp.abs(x) <= 1]),
+        "constraint": cp.Problem(cp.Minimize(x[0]), [curved <= 1]),
+    }[form]
+    with pytest.raises(ModelError, match=r"taken for convex and is not \(the eigenvalue -1.0e\+00\)"):
+        crosscheck(problem)
+
+
+def test_a_matrix_with_a_rounded_negative_eigenvalue_is_convex_enough() -> None:
+    A, x = np.random.default_rng(0).normal(size=(2, 4)), cp.Variable(4, name="x")
+    problem = cp.Problem(cp.Minimize(cp.quad_form(x, cp.psd_wrap(A.T @ A)) - cp.sum(A @ x)))
+    assert crosscheck(problem, ["CLARABEL", "OSQP"]).verdicts["CLARABEL"].verdict == "agrees"
+
+
+# Scale
+
+
+def test_a_certificate_that_is_off_by_1e_8_proves_nothing_of_a_point_at_1e8() -> None:
+    x = cp.Variable(name="x")
+    table = judged(Known("far", cp.Problem(cp.Minimize(x), [1e-8 * x >= 1]), value=1e8))
+    assert table.loc[["CLARABEL", "HIGHS"], "verdict"].tolist() == ["agrees", "agrees"]
+    assert table.loc[["CLARABEL", "HIGHS"], "known_by"].tolist() == ["certified", "certified"]
+
+
+def test_a_direction_that_is_off_by_1e_9_is_no_ray() -> None:
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Maximize(x[0]), [x[0] <= 1e9 * x[1], x[1] <= 1])
+    table = judged(Known("far", problem, value=1e9))
+    assert "WRONG" not in set(table.loc[table["status"] == "optimal", "verdict"])
+
+
+def test_the_exact_answer_of_a_flat_problem_agrees_and_is_the_reference() -> None:
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Minimize(1e-9 * cp.sum_squares(x - 1)), [cp.sum(x) <= 1])
+    check = crosscheck(problem, answers={"truth": {x: np.full(3, 1 / 3)}, "near": {x: np.full(3, 1 / 3 - 1e-3)}})
+    verdicts = {name: verdict.verdict for name, verdict in check.verdicts.items()}
+    assert (verdicts["truth"], verdicts["near"]) == ("agrees", "loose")
+    best = check.table.set_index("solver").loc["truth", "gap"]
+    assert best < 1e-14  # the reference is as good as the truth, in units of 1e-9
+
+
+#: HS268 of Hock and Schittkowski: terms of 14,463 cancel to an optimum of zero at (1, 2, -1, 3, -4).
+HS268_P = np.array(
+    [
+        [20394, -24908, -2026, 3896, 658],
+        [-24908, 41818, -3466, -9828, -372],
+        [-2026, -3466, 3510, 2178, -348],
+        [3896, -9828, 2178, 3030, -44],
+        [658, -372, -348, -44, 54],
+    ],
+    dtype=float,
+)
+HS268_Q = np.array([18340, -34198, 4542, 8672, 86], dtype=float)
+HS268_A = np.array(
+    [[-1, -1, -1, -1, -1], [10, 10, -3, 5, 4], [-8, 1, -2, -5, 3], [8, -1, 2, 5, -3], [-4, -2, 3, -5, 1]], dtype=float
+)
+HS268_B = np.array([-5, 20, -40, 11, -30], dtype=float)
+
+
+def test_terms_of_14463_that_cancel_make_no_right_answer_wrong() -> None:
+    x = cp.Variable(5, name="x")
+    cost = 0.5 * cp.quad_form(x, cp.psd_wrap(HS268_P)) + HS268_Q @ x + 14463
+    truth = np.array([1.0, 2, -1, 3, -4])
+    assert np.allclose(HS268_P @ truth + HS268_Q, 0)
+    problem = cp.Problem(cp.Minimize(cost), [HS268_A @ x >= HS268_B])
+    table = judged(Known("HS268", problem, value=0.0, unit=14463.0, answers={"truth": {x: truth}}))
+    assert "WRONG" not in set(table["verdict"])
+
+
+# What an atom implies, and what a variable is
+
+
+@pytest.mark.parametrize("form", ["PSD", "symmetric"])
+def test_a_bound_on_one_entry_of_a_symmetric_matrix_bounds_both(form: str) -> None:
+    X = cp.Variable((2, 2), name="X", **{form: True})
+    problem = cp.Problem(cp.Minimize(cp.trace(X)), [X[0, 1] >= 1, *([X >> 0] if form == "symmetric" else [])])
+    X.value = np.ones((2, 2))
+    assert residuals(problem).natural < 1e-12
+    assert set(judged(Known("entry", problem, value=2.0))["verdict"]) == {"agrees"}
+
+
+@pytest.mark.parametrize("name", ["power", "geometric mean", "matrix fraction"])
+def test_the_end_of_an_atoms_domain_carries_a_multiplier(name: str) -> None:
+    x, y, X = cp.Variable(name="x"), cp.Variable(3, name="y"), cp.Variable((2, 2), symmetric=True, name="X")
+    problem, value = {
+        "power": (cp.Problem(cp.Minimize(x + cp.power(x, 1.5)), [x <= 4]), 0.0),
+        "geometric mean": (cp.Problem(cp.Minimize(cp.sum(y) - cp.geo_mean(y)), [y <= 4]), 0.0),
+        "matrix fraction": (cp.Problem(cp.Minimize(cp.matrix_frac(np.ones(2), X) + cp.trace(X))), 2 * 2**0.5),
+    }[name]
+    table = judged(Known(name, problem, value=value), "SCS", "CLARABEL")
+    assert set(table["verdict"]) <= {"agrees", "loose"}
+
+
+def test_a_power_of_six_ends_at_zero_as_cvxpy_says_and_one_of_four_does_not() -> None:
+    x = cp.Variable(name="x")
+    x.value = -1.0
+    assert residuals(cp.Problem(cp.Minimize(cp.power(x, 4.0)), [x <= -1])).natural < 1e-12
+    assert residuals(cp.Problem(cp.Minimize(cp.power(x, 4)), [x <= -1]), None).primal == 0.0
+
+
+# Problems within problems, and things that occur twice
+
+
+def test_indicators_and_inner_problems_are_written_out() -> None:
+    x, y = cp.Variable(name="x"), cp.Variable(name="y")
+    inside = cp.Problem(cp.Minimize(cp.square(x) + indicator([x >= 1])))
+    assert set(judged(Known("indicator", inside, value=1.0))["verdict"]) == {"agrees"}
+    best = partial_optimize(cp.Problem(cp.Minimize(cp.square(x - y) + y), [y >= 1]), [y])
+    nested = cp.Problem(cp.Minimize(best + x))
+    assert set(judged(Known("partial", nested, value=1.75))["verdict"]) == {"agrees"}
+
+
+def test_weights_of_a_power_cone_that_miss_their_sum_by_rounding_are_taken() -> None:
+    x = cp.Variable(3, name="x")
+    cone = cp.PowConeND(x[:2], x[2], np.array([0.3, 0.7 + 1e-8]))
+    table = judged(
+        Known("power", cp.Problem(cp.Maximize(x[2]), [cone, x[0] + x[1] <= 1]), value=0.3**0.3 * 0.7**0.7), "SCS"
+    )
+    assert table.loc["SCS", "verdict"] == "agrees"
+
+
+def test_one_constraint_object_may_stand_in_a_problem_twice() -> None:
+    x = cp.Variable(name="x")
+    row = x >= 1
+    assert set(judged(Known("twice", cp.Problem(cp.Minimize(x), [row, row]), value=1.0))["verdict"]) == {"agrees"}
+
+
+def test_solvers_print_nothing_and_warn_of_nothing(
+    capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    x, labels, features = cp.Variable(2, name="x"), np.array([1.0, -1.0]), np.array([[1.0, 2.0], [-1.0, 1.0]])
+    hinge = cp.sum(cp.pos(1 - cp.multiply(labels, features @ x)))  # cvxpy bounds it by 0 * inf
+    crosscheck(cp.Problem(cp.Minimize(hinge + cp.sum_squares(x))), ["HIGHS", "OSQP"])
+    crosscheck(cp.Problem(cp.Minimize(cp.sum(x) - cp.geo_mean(x))), ["CLARABEL"])  # ends a hair outside its domain
+    assert capfd.readouterr().out == ""
+    assert [str(warning.message) for warning in recwarn] == []
