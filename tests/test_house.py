@@ -1,0 +1,126 @@
+"""The house: rooms in an order, arrows only downwards, no circle, the toolkit knows no model, names that say something."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+ROOT = Path(__file__).parents[1]
+#: The toolkit's rooms, the lowest first: a room imports only rooms that stand before it.
+ROOMS = (
+    "errors",
+    "numerics",
+    "reports",
+    "solvers",
+    "kkt",
+    "tables",
+    "blocks",
+    "certify",
+    "divergences",
+    "constraints",
+    "privacy",
+    "schedules",
+    "mechanisms",
+    "penalties",
+    "datasets",
+    "models",
+    "runs",
+    "learning",
+    "bounds",
+    "cli",
+    "__main__",
+)
+OPAQUE = {
+    *("attempts", "asking", "beginning", "posing", "placing", "concluding", "ending", "tidying", "best", "figures"),
+    *("ways", "other", "object", "nested", "utils", "helpers", "misc", "common"),
+}
+PAGES = ("cvxpriv.cli", "cvxpriv.reports.page")
+MOST_ENTRIES = 22
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts[1:] if parts[0] == "models" else parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {_name(path): path for floor in ("cvxpriv", "models") for path in sorted((ROOT / floor).rglob("*.py"))}
+
+
+def _imported(name: str) -> Iterator[tuple[str, int]]:
+    """Yield every module that one imports, inside functions and for type checkers too, with the line."""
+    path = FILES[name]
+    package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                yield inner if inner in FILES else base, node.lineno
+
+
+@pytest.fixture(scope="module")
+def imports() -> nx.DiGraph:
+    graph = nx.DiGraph()
+    for name in FILES:
+        for other, line in _imported(name):
+            if other in FILES and other != name:
+                graph.add_edge(name, other, line=line)
+    return graph
+
+
+def _room(name: str) -> str:
+    return name.split(".")[1] if name.startswith("cvxpriv.") else ""
+
+
+def test_the_top_of_the_toolkit_fits_on_a_page() -> None:
+    entries = sorted(path.name for path in (ROOT / "cvxpriv").iterdir() if path.name not in ("__pycache__", "py.typed"))
+    assert len(entries) <= MOST_ENTRIES, entries
+    assert {entry.removesuffix(".py") for entry in entries} - {"__init__"} == set(ROOMS)
+
+
+def test_arrows_between_rooms_point_downwards(imports: nx.DiGraph) -> None:
+    height = {room: place for place, room in enumerate(ROOMS)}
+    upwards = [
+        f"{name}:{line} imports {other}"
+        for name, other, line in imports.edges(data="line")
+        if _room(name) and _room(other) and height[_room(other)] > height[_room(name)]
+    ]
+    assert upwards == []
+
+
+def test_no_modules_import_each_other_in_a_circle(imports: nx.DiGraph) -> None:
+    circles = [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1]
+    assert circles == []
+
+
+def test_the_toolkit_imports_no_model_and_no_model_a_command_or_a_page(imports: nx.DiGraph) -> None:
+    wrong = [
+        f"{name}:{line} imports {other}"
+        for name, other, line in imports.edges(data="line")
+        if (name.split(".")[0] == "cvxpriv" and other.startswith("cvxpriv_models"))
+        or (name.startswith("cvxpriv_models") and other.startswith(PAGES))
+    ]
+    assert wrong == []
+
+
+def test_file_names_say_what_stands_in_them() -> None:
+    assert [name for name in FILES if name.split(".")[-1] in OPAQUE] == []
+
+
+def test_every_room_says_in_one_sentence_what_it_is() -> None:
+    rooms = [FILES[f"cvxpriv.{room}"] for room in ROOMS if (ROOT / "cvxpriv" / room).is_dir()]
+    silent = [path.parent.name for path in rooms if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+    assert silent == []
+
+
+def test_models_have_no_study_page_command_or_findings_files() -> None:
+    old = {"study", "page", "command", "findings"}
+    assert [name for name in FILES if name.startswith("cvxpriv_models") and name.split(".")[-1] in old] == []
