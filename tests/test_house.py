@@ -1,4 +1,4 @@
-"""The house: rooms in an order, arrows only downwards, no circle, the toolkit knows no model, names that say something."""
+"""The house: rooms in an order, arrows only downwards, no circle, and names that say something."""
 
 from __future__ import annotations
 
