@@ -125,5 +125,7 @@ def require_callback(callback: object, n_jobs: int) -> None:
     ModelError
         It is no function, or other processes would have to call it.
     """
+    if n_jobs == 0:
+        raise ModelError("n_jobs=0 is no number of processes: pass 1, or -1 for one a core")
     if callback is not None and (not callable(callback) or n_jobs != 1):
         raise ModelError(f"callback={callback!r} with n_jobs={n_jobs!r}: pass a function, and n_jobs=1 to call it here")

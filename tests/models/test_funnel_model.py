@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,16 +47,17 @@ def test_the_best_of_thirty_is_the_certified_optimum_at_every_rate(prior: str) -
 def test_a_stationary_point_is_reached_where_the_paper_crawls() -> None:
     rng = np.random.default_rng(0)
     p_sx = rng.dirichlet(np.ones(4), size=16).T * rng.dirichlet(np.ones(16))
-    fast = PrivacyFunnel(p_sx, rate=0.6).solve(starts=5)
-    plain = PrivacyFunnel(p_sx, rate=0.6).solve(starts=5, accelerate="none", max_iter=2000)
-    assert fast.starts["converged"].all()
+    fast = PrivacyFunnel(p_sx, rate=0.6).solve(method="aem", starts=5)
+    plain = PrivacyFunnel(p_sx, rate=0.6).solve(method="aem", starts=5, accelerate="none", max_iter=2000)
+    others = fast.starts.drop(index=fast.start)  # the best one is asked for more: no free output may pay
+    assert others["converged"].all()
     assert not plain.starts["converged"][1:].any()  # the first, from clustering, begins next to its end
     assert fast.leakage <= plain.leakage + 1e-9
 
 
 @pytest.mark.parametrize("accelerate", ["none", "squarem", "overrelaxed", "interior"])
 def test_no_iteration_of_any_acceleration_raises_the_leakage_or_loses_the_rate(accelerate: str) -> None:
-    solved = paper("skewed", 0.7).solve(starts=6, accelerate=accelerate, max_iter=40)
+    solved = paper("skewed", 0.7).solve(method="aem", starts=6, accelerate=accelerate, max_iter=40)
     for start in range(6):
         history = solved.log.frame(start)
         assert history["objective"].diff().max() <= 1e-12
@@ -65,8 +67,9 @@ def test_no_iteration_of_any_acceleration_raises_the_leakage_or_loses_the_rate(a
 @pytest.mark.parametrize("method", ["aem", "merged", "ccp"])
 def test_every_method_and_engine_ends_at_a_stationary_point(method: str) -> None:
     for engine in ("closed_form", "dcp", "checked"):
-        solved = paper().solve(engine, method=method, starts=1, max_iter=60, tol=1e-6)
-        assert solved.converged, (method, engine)
+        solved = paper().solve(engine=engine, method=method, starts=1, max_iter=60, tol=1e-6)
+        usual = replace(solved.kkt, free=0.0)  # an empty output may pay elsewhere: one start is not the optimum
+        assert usual.largest <= 1e-6, (method, engine)
 
 
 def test_the_checked_engine_asserts_the_paper_s_identities_at_every_pass() -> None:
@@ -103,13 +106,13 @@ def test_the_result_does_not_depend_on_the_number_of_workers() -> None:
 
 
 def test_a_start_is_the_same_whatever_their_number() -> None:
-    few, many = paper().solve(starts=3, seed=5), paper().solve(starts=9, seed=5)
+    few, many = (paper().solve(method="aem", starts=count, seed=5) for count in (3, 9))
     assert few.starts.equals(many.starts[:3])
     assert few.starts["origin"].tolist() == ["clustering", "random", "random"]
 
 
 def test_the_best_start_is_the_one_that_leaks_least() -> None:
-    solved = paper("skewed", 0.4).solve(starts=20)
+    solved = paper("skewed", 0.4).solve(method="aem", starts=20)
     assert solved.leakage == pytest.approx(solved.starts["leakage"].min(), abs=1e-9)
     assert solved.starts["leakage"].max() > solved.leakage + 1e-4  # local optima exist: one start is not enough
 
@@ -122,7 +125,7 @@ def test_a_callback_ends_a_run_and_the_best_so_far_comes_back() -> None:
 
 
 def test_a_run_starts_from_a_mechanism_of_the_user_s() -> None:
-    first = paper().solve(starts=1)
+    first = paper().solve(method="aem", starts=1)
     again = paper().solve(init=first.mechanism)
     assert again.iterations <= 2
     assert again.leakage == pytest.approx(first.leakage, abs=1e-7)  # the tolerance of both runs
@@ -162,12 +165,12 @@ class TestCurve:
             calls += iteration == 1
             return calls == 3
 
-        curve = paper().curve([0.2, 0.4, 0.6, 0.8], starts=2, callback=third)
-        assert curve["fraction"].tolist() == [0.2, 0.4, 0.6]
+        curve = paper().curve([0.2, 0.4, 0.6, 0.8], method="aem", starts=2, callback=third)
+        assert curve["fraction"].tolist() == [0.2, 0.4]
 
     @pytest.mark.parametrize("fractions", [0, -3, True, 1.5j, "abc", []])
     def test_points_that_are_no_rates_are_refused(self, fractions: object) -> None:
-        with pytest.raises(ModelError, match="fractions="):
+        with pytest.raises(ModelError, match="points="):
             paper().curve(fractions)  # type: ignore[arg-type]
 
 
@@ -256,8 +259,8 @@ class TestRun:
     ("options", "message"),
     [
         ({"rate": -0.1}, r"rate=-0.1 is not a rate"),
-        ({"rate": float("nan")}, "rate=nan is not a rate"),
-        ({"rate": "half"}, "rate='half' is not a number"),
+        ({"rate": float("nan")}, "rate=nan is not a finite number"),
+        ({"rate": "half"}, "rate='half' is not a finite number"),
         ({"rate": 1.1}, "exceeds H"),
         ({"rate": 3.2, "rate_unit": "nats"}, r"choose rate <= 1.09861 nats or rate_unit=.fraction."),
         ({"rate_unit": "nat"}, "did you mean 'nats'"),

@@ -205,7 +205,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         begun = time.perf_counter()
         shared.require_callback(callback, n_jobs)
         who = engine_named(engine, solver=solver)
-        method = self._method(method, who, init)
+        method = self._method(method, who, init, accelerate)
         blocks = "aem" if method == COLUMNS else method
         limit = algorithm.MAX_ITER if max_iter is None else max_iter
         loop = algorithm.schedule(self.problem, blocks, accelerate, tol, limit, self.constraints)
@@ -234,7 +234,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         seconds = time.perf_counter() - begun
         return best_run(self.problem, self.constraints, done, origins, settings, seconds, proved)
 
-    def _method(self, method: str | None, who: Engine, init: ArrayLike | None) -> str:
+    def _method(self, method: str | None, who: Engine, init: ArrayLike | None, accelerate: str) -> str:
         """Return the method that is asked for, or the usual one."""
         exact = who.name == "closed_form" and not self.constraints
         if method == COLUMNS and not exact:
@@ -246,7 +246,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             return method
         if self.constraints:
             return "ccp"
-        return COLUMNS if exact and init is None and optimum.certifiable(self.problem) else "aem"
+        usual = exact and init is None and accelerate == "auto" and optimum.certifiable(self.problem)
+        return COLUMNS if usual else "aem"
 
     @declared
     def bound(self, *, gap: Gap = 1e-6, time_limit: TimeLimit = 60.0) -> FunnelBound:
