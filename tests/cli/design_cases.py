@@ -23,13 +23,13 @@ def value_of(document: dict[str, Any], name: str) -> Any:
     return document["facts"][name]["value"]
 
 
-def require_every_file(result: Result, folder: str) -> None:
+def require_every_file(result: Result, folder: str, *more: str) -> None:
     """A run with a curve wrote its files and nothing else, named them in its last line, and warned of nothing."""
     assert result.exit_code == 0, result.stderr
-    names = {"report.html", "curve.png", "history.csv", "mechanism.json"}
+    names = {"report.html", "curve.png", "history.csv", "mechanism.json", *more}
     names |= {f"{name}.csv" for name in ("curve", "crosscheck", "disclosure")}
     assert {path.name for path in Path(folder).iterdir()} == names
-    assert names == set(re.findall(r"[a-z]+\.[a-z]+", result.stdout.partition("Written to")[2]))
+    assert names == set(re.findall(r"[a-z_]+\.[a-z]+", result.stdout.partition("Written to")[2]))
     assert Path(folder, "curve.png").read_bytes().startswith(b"\x89PNG")
     assert Path(folder, "report.html").read_text().rstrip().endswith("</html>")
     assert result.stderr == ""

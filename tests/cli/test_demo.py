@@ -25,7 +25,7 @@ def _little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_demo_writes_curve_mechanism_history_and_report(run: Run) -> None:
     result = run("demo", "--out", "o")
     assert result.exit_code == 0, result.stderr
-    names = {"report.html", "curve.png", "mechanism.json", "history.csv"}
+    names = {"report.html", "curve.png", "mechanism.json", "history.csv", "certificate.json", "check_certificate.py"}
     names |= {f"{name}.csv" for name in ("curve", "crosscheck", "disclosure")}
     assert {path.name for path in Path("o").iterdir()} == names
     assert Mechanism.load("o/mechanism.json").shape == (16, 17)

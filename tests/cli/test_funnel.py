@@ -43,7 +43,7 @@ def designed(run: Run, table: str, *options: str) -> dict[str, Any]:
 
 def test_a_run_writes_what_it_says_and_nothing_else(run: Run, counts: str) -> None:
     result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *FEW, "--curve", "2", "--out", "o")
-    require_every_file(result, "o")
+    require_every_file(result, "o", "certificate.json", "check_certificate.py")
 
 
 def test_the_mechanism_file_is_the_one_that_python_designs(run: Run, counts: str) -> None:
@@ -115,6 +115,7 @@ def test_json_is_the_only_text_on_standard_output(run: Run, counts: str) -> None
     assert {row["solver"] for row in first["tables"]["crosscheck"]} == {"closed form", "CLARABEL", "ECOS", "SCS"}
     assert {row["name"] for row in first["tables"]["disclosure"]} >= {"leakage", "accuracy_y"}
     names = ("curve.csv", "crosscheck.csv", "disclosure.csv", "history.csv", "mechanism.json")
+    names += ("certificate.json", "check_certificate.py")
     assert first["files"] == [f"out/{name}" for name in names]
 
 
@@ -180,7 +181,9 @@ def test_an_interrupt_after_the_solve_keeps_the_mechanism(
     monkeypatch.setattr(PrivacyFunnel, "curve", press)
     result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *BARE, "--curve", "3")
     assert result.exit_code == 130
-    assert {path.name for path in Path("out").iterdir()} == {"history.csv", "mechanism.json"}
+    assert {path.name for path in Path("out").iterdir()} == {
+        *("history.csv", "mechanism.json", "certificate.json", "check_certificate.py")
+    }
 
 
 def test_an_interrupted_curve_keeps_the_rates_that_were_finished(

@@ -222,7 +222,20 @@ def test_an_interrupted_solve_writes_the_best_so_far_and_exits_with_130(
     run: Run, counts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Terminal, "iterations", pressed_at_the_second_iteration)
-    result = run("inference", counts, *COLUMNS, "--count", "count", "--beta", "0.1", *BARE, "--curve", ".05,.2")
+    result = run(
+        "inference",
+        counts,
+        *COLUMNS,
+        "--count",
+        "count",
+        "--beta",
+        "0.1",
+        "--method",
+        "auto",
+        *BARE,
+        "--curve",
+        ".05,.2",
+    )
     require_interrupted(result)
 
 
