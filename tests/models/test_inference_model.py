@@ -56,7 +56,7 @@ def test_the_grid_start_alone_is_within_a_thousandth_of_the_bound_on_a_middling_
 @pytest.mark.parametrize("divergence", PAPER)
 @pytest.mark.parametrize("algorithm", ["auto", "admm", "joint"])
 def test_a_whole_run_agrees_with_the_solvers_at_every_step(divergence: str, algorithm: str) -> None:
-    solved = small(divergence).solve(algorithm, "checked", starts=1, max_iter=3, inner=4)
+    solved = small(divergence).solve(method=algorithm, engine="checked", starts=1, max_iter=3, inner=4)
     blocks = solved.history[solved.history["engine"] == "checked"]["block"]
     assert blocks.nunique() >= (2 if algorithm == "joint" else 6)
     assert solved.mechanism.min() >= 1e-3 - 1e-12
@@ -253,7 +253,7 @@ class TestRules:
     @pytest.mark.parametrize("algorithm", ["bregman", "gradient"])
     def test_an_algorithm_that_does_not_see_constraints_refuses_them(self, algorithm: str) -> None:
         with pytest.raises(ModelError, match=r"does not see constraints \(cap\): pass method='joint'"):
-            small().constrain("cap", lambda mechanism: mechanism <= 0.6).solve(algorithm)
+            small().constrain("cap", lambda mechanism: mechanism <= 0.6).solve(method=algorithm)
 
     def test_a_constraint_on_single_rows_runs_with_admm_too(self) -> None:
         capped = small().constrain("cap", lambda mechanism: mechanism <= 0.6)
@@ -288,9 +288,9 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"beta": 0.0}, r"beta=0\.0 is not positive"),
-            ({"beta": float("nan")}, r"beta=nan is not finite"),
-            ({"size_u": 0}, r"size_u=0 is no alphabet size"),
+            ({"beta": 0.0}, r"beta=0\.0 is not a finite number > 0"),
+            ({"beta": float("nan")}, r"beta=nan is not a finite number > 0"),
+            ({"size_u": 0}, r"size_u=0 is not a whole number >= 1"),
             ({"size_u": 11, "floor": 0.1}, r"floor=0\.1 does not fit: rows of size_u=11"),
             ({"divergence": "jensen-shanon"}, "did you mean 'jensen-shannon'"),
             ({"divergence": object()}, "it lacks name, f, derivative"),
@@ -325,9 +325,9 @@ class TestBadInput:
         ("options", "message"),
         [
             ({"method": "adm"}, "method='adm' is not known: did you mean 'admm'"),
-            ({"engine": "closed"}, "engine='closed' is not an engine"),
+            ({"engine": "closed"}, "engine='closed' is not known"),
             ({"starts": 0}, "starts=0 is not a whole number >= 1"),
-            ({"seed": -1}, "seed=-1 is no seed"),
+            ({"seed": -1}, "seed=-1 is not a whole number >= 0"),
             ({"tol": 0.0}, r"tol=0\.0 is not a finite number > 0"),
             ({"rho": -1.0}, r"rho=-1\.0 is not a finite number > 0"),
             ({"inner": 0}, "inner=0 is not a whole number >= 1"),
@@ -343,7 +343,7 @@ class TestBadInput:
             small().solve(**options)
 
     def test_of_a_curve(self) -> None:
-        with pytest.raises(ModelError, match="holds no weight"):
+        with pytest.raises(ModelError, match="holds no number"):
             small().curve([])
 
 

@@ -43,8 +43,8 @@ def test_no_random_posterior_beats_the_searched_threshold(name: str) -> None:
 @pytest.mark.parametrize("name", PAPER)
 def test_a_mechanism_is_worth_more_than_nothing_just_below_the_threshold_and_none_above(name: str) -> None:
     searched = thresholds.critical_beta(g10(name)).searched
-    below = InferenceAsService(g10(name).table, 0.97 * searched, name).solve(starts=2, max_iter=20)
-    above = InferenceAsService(g10(name).table, 1.03 * searched, name).solve(starts=2, max_iter=20)
+    below = InferenceAsService(g10(name).table, 0.97 * searched, divergence=name).solve(starts=2, max_iter=20)
+    above = InferenceAsService(g10(name).table, 1.03 * searched, divergence=name).solve(starts=2, max_iter=20)
     assert below.objective > 1e-6
     assert not below.note
     assert above.objective <= 1e-9
@@ -110,7 +110,7 @@ def test_what_bends_at_1_without_a_second_derivative_around_it_has_a_finite_thre
     found = thresholds.critical_beta(g10(f))
     assert 0.0 <= found.local <= found.searched < 1.0
     assert found.sharp
-    above = InferenceAsService(g10(f).table, 1.05 * found.searched, f).solve(starts=2, max_iter=20)
+    above = InferenceAsService(g10(f).table, 1.05 * found.searched, divergence=f).solve(starts=2, max_iter=20)
     assert above.objective <= 1e-9
 
 

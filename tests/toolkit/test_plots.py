@@ -148,7 +148,7 @@ def test_a_heatmap_of_no_mechanism_is_refused() -> None:
 def test_a_history_brings_out_the_best_start_on_a_logarithmic_residual_axis() -> None:
     upper, lower = plot_history(HISTORY).axes
     assert lower.get_yscale() == "log"
-    assert (upper.get_ylabel(), lower.get_ylabel(), lower.get_xlabel()) == ("objective", "KKT residual", "iteration")
+    assert (upper.get_ylabel(), lower.get_ylabel(), lower.get_xlabel()) == ("objective", "KKT residual", "pass")
     assert labels(upper) == ["best start (1)", "1 other starts"]
     best = next(line for line in upper.lines if line.get_label() == "best start (1)")
     assert best.get_xydata().tolist() == [[1.0, 3.5], [2.0, 1.0]]  # type: ignore[union-attr]

@@ -119,7 +119,7 @@ def bound(
     --------
     >>> found = bound([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]], beta=0.2)
     >>> found.certified, round(found.lower, 6), round(found.upper, 6)
-    (True, 0.072427, 0.072427)
+    (True, 0.071427, 0.071427)
     """
     problem = _problem(table, beta, divergence)
     for name, number, example in (("gap", gap, 1e-6), ("time_limit", time_limit, 60.0), ("local_dp", local_dp, 1.0)):

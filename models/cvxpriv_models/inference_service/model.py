@@ -189,7 +189,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         """
         begun = time.perf_counter()
         who = engine_named(engine, solver=solver)
-        method = self._method(method, who, init)
+        method = self._method(method, who, init is None and starts is None)
         shared.require_callback(callback, n_jobs)
         require_solvable(self.problem, self.constraints, method)
         exact = who.name == "closed_form" and not self.constraints
@@ -222,8 +222,8 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         best = best_run(self.problem, self.constraints, done, origins, settings)
         return replace(best, seconds=time.perf_counter() - begun, bound=proved)
 
-    def _method(self, method: str | None, who: Engine, init: ArrayLike | None) -> str:
-        """Return the method that is asked for, or the usual one."""
+    def _method(self, method: str | None, who: Engine, free: bool) -> str:
+        """Return the method that is asked for, or the usual one; `free` says that no starts are asked for."""
         exact = who.name == "closed_form" and not self.constraints
         few = len(self.problem.p_s_given_y) <= CERTIFIED
         if method == COLUMNS and not (exact and few):
@@ -234,7 +234,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         if method is not None:
             return method
         smooth = not self.problem.divergence.kinks and self.problem.floor == 0.0
-        return COLUMNS if exact and few and smooth and init is None else AUTO
+        return COLUMNS if exact and few and smooth and free else AUTO
 
     @declared
     def bound(self, *, gap: options.Gap = 1e-6, time_limit: options.TimeLimit = 60.0) -> ServiceBound:
