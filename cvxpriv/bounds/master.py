@@ -153,10 +153,10 @@ class Master:
 
 
 def _quiet() -> Any:
+    # No number of threads: HiGHS refuses another one than that of the first solve in the process, whoever made it.
     solver = highspy.Highs.__bases__[0]()  # the constructor of Highs itself prints a banner
     for option, value in {
         "output_flag": False,
-        "threads": 1,
         "solver": "simplex",
         "small_matrix_value": SMALLEST_ENTRY,
     }.items():

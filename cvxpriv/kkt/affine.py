@@ -36,6 +36,8 @@ def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) ->
     width, rows = int(ends[-1]), int(sum(expression.size for expression in expressions))
     if not rows:
         return sp.csr_array((0, width)), np.zeros(0)
+    if any(isinstance(node, cp.cumsum) for expression in expressions for node in _nodes(expression)):
+        return _by_values(expressions, variables, width)  # the one affine atom that cvxpy's builder does not know
     plain = all(_in_c(node) for expression in expressions for node in _nodes(expression))
     tensor = canonInterface.get_problem_matrix(
         [expression.canonical_form[0] for expression in expressions],
@@ -48,6 +50,29 @@ def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) ->
     )
     whole = sp.csc_array(sp.coo_array(tensor).reshape((rows, width + 1), order="F"))
     return sp.csr_array(whole[:, :width]), np.asarray(whole[:, [width]].toarray()).ravel()
+
+
+def _by_values(expressions: Sequence[Any], variables: Sequence[cp.Variable], width: int) -> tuple[sp.csr_array, Array]:
+    """The same, read off the values at 0 and at each unit vector."""
+    held = [variable.value for variable in variables]
+
+    def values(entry: int) -> Array:
+        point = np.zeros(width)
+        point[entry : entry + 1] = 1.0
+        begin = 0
+        for variable in variables:
+            variable.save_value(np.reshape(point[begin : begin + variable.size], variable.shape, order="F"))
+            begin += variable.size
+        found = [np.asarray(expression.value, dtype=float).ravel(order="F") for expression in expressions]
+        return np.concatenate(found)
+
+    try:
+        constant = values(width)
+        columns = [values(entry) - constant for entry in range(width)]
+    finally:
+        for variable, value in zip(variables, held, strict=True):
+            variable.save_value(value)
+    return sp.csr_array(np.stack(columns, axis=1)), constant
 
 
 def _nodes(expression: Any) -> Iterator[Any]:

@@ -58,7 +58,7 @@ def _tabulated(divergence: FDivergence, largest: float) -> Conjugate:
         price=table.price,
         slope=table.slope,
         jumps=not divergence.strictly_convex or pieces_of(divergence) is not None,
-        steepest=float(table.slopes[-1]),
+        ends=(float(table.slopes[0]), float(table.slopes[-1]) + BENT),
     )
 
 
@@ -145,8 +145,8 @@ class _Table:
         beside = np.where(np.isin(r, self.kinks), BESIDE_KINK, BESIDE)
         low, here, high = r * (1.0 - beside), self.price(r), r * (1.0 + beside)
         before, after = t - (here - self.price(low)) / (r - low), t - (self.price(high) - here) / (high - r)
-        up = np.maximum(after * (above - r), before * (high - r))
-        down = np.maximum(before * (below - r), after * (low - r))
+        up = np.maximum(after * (above - r), before * (np.minimum(high, above) - r))
+        down = np.maximum(before * (below - r), after * (np.maximum(low, below) - r))
         return np.asarray(t * r - here + np.maximum(np.maximum(up, down), 0.0))
 
 

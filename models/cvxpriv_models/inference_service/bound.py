@@ -27,6 +27,7 @@ from .local_dp_pricing import local_dp_pricing
 from .merged_symbols import information_lost, merge, merged_table
 from .pricing import Pricing
 from .problem import Problem
+from .straight_pricing import straight_pricing
 
 __all__ = ["ServiceBound", "bound"]
 
@@ -35,6 +36,8 @@ Claim = tuple[float, Array, list[int] | None]
 
 #: Up to this |S| all the time is for cells; beyond it a part is kept for a bound by merged symbols.
 CERTIFIED = 4
+#: A value up to this is rounding: the trivial mechanism is worth exactly 0.
+NOTHING = 1e-14
 #: An achieved value may be so far above a bound by rounding.
 ROUNDING = 1e-11
 #: That part.
@@ -157,11 +160,10 @@ def _search(problem: Problem, joint: Array, gap: float, deadline: float, local_d
     p_y = joint.sum(axis=0)
     channel = joint / p_y
     conjugate = conjugate_of(problem.divergence, 1.0 / float(p_y.min()))
-    if local_dp is None:
-        pricing = Pricing.of(channel, p_y, problem.beta, conjugate)
-    else:
-        pricing = local_dp_pricing(channel, p_y, problem.beta, conjugate, local_dp)
-    return search(pricing, gap, deadline)
+    if local_dp is not None:
+        return search(local_dp_pricing(channel, p_y, problem.beta, conjugate, local_dp), gap, deadline)
+    straight = straight_pricing(channel, p_y, problem.beta, problem.divergence)
+    return search(straight or Pricing.of(channel, p_y, problem.beta, conjugate), gap, deadline)
 
 
 def _answer(
@@ -170,9 +172,9 @@ def _answer(
     upper, alpha, groups = claim
     lower = problem.objective(found.mechanism)
     mechanism = found.mechanism
-    if lower <= 0.0:
+    if lower <= NOTHING:
         lower, mechanism = 0.0, np.ones((problem.p_y.size, 1))
-    if upper < lower - ROUNDING * (1.0 + abs(lower)):
+    if upper < lower - ROUNDING * (1.0 + abs(lower)) - np.finfo(float).eps * problem.beta:
         raise Disagreement(
             f"a mechanism is worth {lower!r} nats, above the bound {upper!r}: f of divergence "
             f"{problem.divergence.name!r} is not convex, or its derivative is not that of f"

@@ -37,8 +37,9 @@ class Conjugate:
         r > 0 to H(r), and to H'(r).
     jumps : bool
         Whether the maximiser jumps: f has straight pieces.
-    steepest : float, optional
-        A t whose response is the largest that there is, where `slope` and `response` agree only roughly.
+    ends : pair of float, optional
+        The t up to which the response is the smallest that there is, and from which it is the largest. None: it is 1
+        at t = 0, and agrees with `slope`.
     """
 
     value: Callable[[Array], Array]
@@ -46,7 +47,7 @@ class Conjugate:
     price: Callable[[Array], Array]
     slope: Callable[[Array], Array]
     jumps: bool = False
-    steepest: float | None = None
+    ends: tuple[float, float] | None = None
 
 
 def closed_form(divergence: FDivergence) -> Conjugate | None:

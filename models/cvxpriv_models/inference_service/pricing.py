@@ -79,12 +79,12 @@ def solve_simplex(
 ) -> Inner:
     """Maximise c.x - beta sum_y p(y) H(x(y)/p(y)) over the simplex, for each row of c.
 
-    The sum of x falls in n: it is at least 1 where one cell alone reaches 1, at most 1 at n = max c. Newton's method
-    on the logarithm of the sum runs inside that bracket, from `near`, (B,), where it is given.
+    The sum of x falls in n: it is at least 1 where one cell alone reaches 1, at most 1 where none exceeds p(y).
+    Newton's method on the logarithm of the sum runs inside that bracket, from `near`, (B,), where it is given.
     """
-    top = conjugate.slope(1.0 / p_y) if conjugate.steepest is None else conjugate.steepest
-    low = (c - beta * top).max(axis=1)
-    high = np.maximum(c.max(axis=1), low)
+    flat, steep = (0.0, conjugate.slope(1.0 / p_y)) if conjugate.ends is None else conjugate.ends
+    low = (c - beta * steep).max(axis=1)
+    high = np.maximum(c.max(axis=1) - beta * flat, low)
     if near is None:  # exact for f = -log t
         most = c.max(axis=1)
         near = most + beta * np.log(np.exp((c - most[:, None]) / beta) @ p_y)

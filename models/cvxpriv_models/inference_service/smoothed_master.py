@@ -53,7 +53,7 @@ def starting_shares(channel: Array) -> Array:
     symbols, cells = channel.shape
     least = channel.min(axis=1)
     fine = 1
-    while _count(fine + 1, symbols) <= GRID:
+    while fine < GRID and _count(fine + 1, symbols) <= GRID:
         fine += 1
     corners = _compositions(fine, symbols) / fine
     inside = least + (1.0 - least.sum()) * corners
