@@ -23,7 +23,7 @@ from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.models import InferenceAsService
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context
-from tests.models.service_cases import augmented as augmented_of
+from tests.models.inference_cases import augmented as augmented_of
 
 Array = NDArray[np.float64]
 PAPER = ("mutual-information", "jensen-shannon", "le-cam", "hellinger")

@@ -14,7 +14,7 @@ from cvxpriv.divergences.sides import built_in, slopes_of
 from cvxpriv.numerics.arrays import Array, single
 from cvxpriv.tables.information import kl_divergence
 
-from .service_cases import KINKED, PAPER, SMOOTH, augmented as augmented_of, g10, random_state
+from .inference_cases import KINKED, PAPER, SMOOTH, augmented as augmented_of, g10, random_state
 
 TIGHT = 1e-13  # what the closed forms promise
 RHO = 1.0

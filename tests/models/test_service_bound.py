@@ -22,7 +22,7 @@ from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
-from .service_cases import KINKED, PAPER, SMOOTH, g10, random_mechanisms
+from .inference_cases import KINKED, PAPER, SMOOTH, g10, random_mechanisms
 
 #: Values that another program certified on G10 to a relative 1e-6 or better, nats.
 CERTIFIED = {
