@@ -1,4 +1,4 @@
-"""Inference as a service: the joint block by every solver, ADMM against it, certified values, time of a sweep.
+"""Inference as a service: the joint block by every solver, ADMM against it, certified values, time of a pass.
 
 python -m benchmarks inference
 """
@@ -38,8 +38,8 @@ CERTIFIED = {
     "hellinger": {0.3: (0.23097, 0.22995), 0.6: (0.09896, 0.09883), 1.0: (0.0188392, 0.0188389)},
 }
 CLOSE = 3e-5
-# How near ADMM has to come to the joint optimum, and after how many sweeps it has had its chance.
-REACHED, MOST_SWEEPS, LOOK = 1e-6, 20_000, 50
+# How near ADMM has to come to the joint optimum, and after how many passes it has had its chance.
+REACHED, MOST_PASSES, LOOK = 1e-6, 20_000, 50
 # Sweeps that are timed.
 FIRST = 30
 OTHERS = ("reverse-kl", "chi-square", "neyman", "alpha:0.5", "alpha:2", "alpha:-1", "total-variation", "hockey-stick:2")
@@ -54,11 +54,11 @@ def g10() -> Array:
 
 
 def case(divergence: str, beta: float, starts: int = 1, seed: int = 0) -> tuple[Problem, dict[str, Array]]:
-    """G10 at floor 0, and a state some sweeps away from random mechanisms: no block is at its own optimum."""
+    """G10 at floor 0, and a state some passes away from random mechanisms: no block is at its own optimum."""
     problem = Problem.of(g10(), beta, divergence, SIZE_U)
     state = initial_state(problem, random_starts(problem, starts, seed))
     for _ in range(3):
-        state.update(closed_form.sweep(problem, state, rho=1.0))
+        state.update(closed_form.one_pass(problem, state, rho=1.0))
     return problem, state
 
 
@@ -90,17 +90,17 @@ def admm_against_joint() -> None:
         problem, state = case(divergence, 0.3, starts=3)
         state["lam"] = np.zeros_like(state["lam"])
         optimum, gap = interior.maximise(problem, state["posterior"])
-        target, sweeps = _surrogate(problem, optimum, state), 0
+        target, passes = _surrogate(problem, optimum, state), 0
         behind = np.full(3, np.inf)
-        while behind.max() > REACHED and sweeps < MOST_SWEEPS:
+        while behind.max() > REACHED and passes < MOST_PASSES:
             for _ in range(LOOK):
-                state.update(closed_form.sweep(problem, state, rho=1.0))
-            sweeps += LOOK
+                state.update(closed_form.one_pass(problem, state, rho=1.0))
+            passes += LOOK
             behind = np.abs(target - _surrogate(problem, state["mechanism"], state))
-            if sweeps == LOOK:
+            if passes == LOOK:
                 early = behind.max()
-        rows.append([divergence, gap.max(), early, sweeps, behind.max()])
-    columns = ["f", "joint: certified gap", f"ADMM off after {LOOK}", "sweeps", "off at the end"]
+        rows.append([divergence, gap.max(), early, passes, behind.max()])
+    columns = ["f", "joint: certified gap", f"ADMM off after {LOOK}", "passes", "off at the end"]
     print(pd.DataFrame(rows, columns=columns).to_string(index=False, float_format="{:.1e}".format))
     print(f"asked: at most {REACHED:.0e}; the worst of three starts each")
 
@@ -130,28 +130,28 @@ def certified() -> None:
     print(f"above the bound: {above} (asked: 0)")
 
 
-def sweep_time() -> None:
-    """A closed-form sweep of ADMM (10 rows, P_U, multiplier) against one row block by `Problem.solve`.
+def pass_time() -> None:
+    """A closed-form pass of ADMM (10 rows, P_U, multiplier) against one row block by `Problem.solve`.
 
-    The mean of the first sweeps from random starts: where cells leave the boundary, sweeps are slower than later.
+    The mean of the first passes from random starts: where cells leave the boundary, passes are slower than later.
     """
     rows = []
     for divergence in PAPER:
         problem, one = case(divergence, 0.3)
         _, thirty = case(divergence, 0.3, starts=30)
         alone, together, row_solve = least_seconds(
-            partial(_sweeps, problem, one), partial(_sweeps, problem, thirty), _cvxpy_row(problem, one), repeats=10
+            partial(_passes, problem, one), partial(_passes, problem, thirty), _cvxpy_row(problem, one), repeats=10
         )
         rows.append([divergence, alone / FIRST / row_solve, together / FIRST / 30.0 / row_solve])
-    columns = ["f", "sweep / row solve", "the same, a start of 30"]
+    columns = ["f", "pass / row solve", "the same, a start of 30"]
     print(pd.DataFrame(rows, columns=columns).to_string(index=False, float_format="{:.2f}".format))
     print("asked: at most 3, and at most 0.3; the row solve is CLARABEL's through cvxpy, compiled before")
 
 
-def _sweeps(problem: Problem, state: Values) -> None:
+def _passes(problem: Problem, state: Values) -> None:
     now = dict(state)
     for _ in range(FIRST):
-        now.update(closed_form.sweep(problem, now, 1.0))
+        now.update(closed_form.one_pass(problem, now, 1.0))
 
 
 def _cvxpy_row(problem: Problem, state: Values) -> Callable[[], None]:
@@ -201,7 +201,7 @@ def local_optima() -> None:
             init = random_starts(inference.problem, 12, 0)
             solved = inference.solve(method=name, init=init, inner=inner, max_iter=300)
             found = solved.starts["objective"]
-            label = "joint steps" if name == "joint" else "single sweeps"
+            label = "joint steps" if name == "joint" else "single passes"
             rows.append([divergence, label, found.max(), found.median(), found.min()])
     columns = ["f", "algorithm", "best", "median", "worst"]
     print(pd.DataFrame(rows, columns=columns).to_string(index=False, float_format="{:.5f}".format))
@@ -209,7 +209,7 @@ def local_optima() -> None:
 
 def main() -> None:
     """Print every measurement."""
-    for measurement in (joint_by_solver, admm_against_joint, certified, sweep_time, checked, local_optima, scaling):
+    for measurement in (joint_by_solver, admm_against_joint, certified, pass_time, checked, local_optima, scaling):
         print(f"\n## {measurement.__doc__}")
         measurement()
 

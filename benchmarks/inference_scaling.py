@@ -1,4 +1,4 @@
-"""How far inference as a service scales: the joint step and a sweep at |Y| = |U| up to 200, |S| = 5.
+"""How far inference as a service scales: the joint step and a pass at |Y| = |U| up to 200, |S| = 5.
 
 Each measurement runs in a process of its own: the largest size of a process says what the work needs at most.
 """
@@ -39,7 +39,7 @@ def bell_shaped(size: int) -> np.ndarray:
 
 
 def scaling() -> None:
-    """Seconds and memory at |Y| = |U| = n, |S| = 5, beta = .3: the joint step, exact and by CLARABEL, and one sweep.
+    """Seconds and memory at |Y| = |U| = n, |S| = 5, beta = .3: the joint step, exact and by CLARABEL, and one pass.
 
     nan: out of memory, or no answer.
     """
@@ -47,17 +47,17 @@ def scaling() -> None:
     for divergence in DIVERGENCES:
         for size in SIZES:
             taken = {name: _alone(name, divergence, size) for name in WORKS}
-            sweep = taken["one sweep"][0]
+            single = taken["one pass"][0]
             for name, (seconds, memory, value) in taken.items():
-                rows.append([divergence, size, name, seconds, seconds / sweep, memory, value])
-    columns = ["f", "n", "work", "seconds", "in sweeps", "MB more", "F of (10)"]
+                rows.append([divergence, size, name, seconds, seconds / single, memory, value])
+    columns = ["f", "n", "work", "seconds", "in passes", "MB more", "F of (10)"]
     table = pd.DataFrame(rows, columns=columns)
-    shown = {"seconds": "{:.3g}".format, "in sweeps": "{:.0f}".format, "MB more": "{:.0f}".format}
+    shown = {"seconds": "{:.3g}".format, "in passes": "{:.0f}".format, "MB more": "{:.0f}".format}
     print(table.to_string(index=False, formatters=shown, float_format="{:.6f}".format))
-    print("MB more: the process's largest size, less its size before the work; F after one sweep is not an optimum")
+    print("MB more: the process's largest size, less its size before the work; F after one pass is not an optimum")
     print(
-        "In practice: the exact joint step costs about ten sweeps and a few MB at n = 200. By CLARABEL the same step "
-        "goes on too, at 100 to 250 sweeps and some 0.3 GB there. ADMM's sweeps stay cheap, but it needs hundreds of "
+        "In practice: the exact joint step costs about ten passes and a few MB at n = 200. By CLARABEL the same step "
+        "goes on too, at 100 to 250 passes and some 0.3 GB there. ADMM's passes stay cheap, but it needs hundreds of "
         "them for each digit."
     )
 
@@ -70,7 +70,7 @@ def _alone(name: str, divergence: str, size: int) -> Measured:
 def _measured(name: str, divergence: str, size: int) -> Measured:
     problem = Problem.of(bell_shaped(size), BETA, divergence, size)
     state = initial_state(problem, random_starts(problem, 1, 0))
-    state.update(closed_form.sweep(problem, state, rho=1.0))
+    state.update(closed_form.one_pass(problem, state, rho=1.0))
     before = _largest()
     try:
         seconds, value = WORKS[name](problem, state)
@@ -104,15 +104,15 @@ def _with_constants(problem: Problem, state: dict[str, np.ndarray]) -> tuple[flo
     return time.perf_counter() - begun, float(declaration.problem.value)
 
 
-def _sweep(problem: Problem, state: dict[str, np.ndarray]) -> tuple[float, float]:
-    seconds, written = _least(lambda: closed_form.sweep(problem, state, rho=1.0))
+def _one_pass(problem: Problem, state: dict[str, np.ndarray]) -> tuple[float, float]:
+    seconds, written = _least(lambda: closed_form.one_pass(problem, state, rho=1.0))
     mechanism = written["mechanism"]
     values = {"mechanism": mechanism[0], "q": problem.p_y @ mechanism[0]}
     return seconds, joint(problem).objective({**single(state, 0), **values}, single(state, 0))
 
 
 WORKS: dict[str, Callable[[Problem, dict[str, np.ndarray]], tuple[float, float]]] = {
-    "one sweep": _sweep,
+    "one pass": _one_pass,
     "joint, exact": _exact,
     "joint, CLARABEL, Parameters": _with_parameters,
     "joint, CLARABEL, constants": _with_constants,

@@ -11,7 +11,7 @@ import pandas as pd
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.schedules.independent_runs import sweep
+from cvxpriv.schedules.independent_runs import run_each
 
 __all__ = ["best_start", "initial_points", "random_scale"]
 
@@ -98,7 +98,7 @@ def best_start(
     run, starts
         `starts` has one row a start: objective, kkt, iterations, converged, best.
     """
-    runs = sweep(
+    runs = run_each(
         solve, points, n_jobs=n_jobs, progress=progress, description="starts", last=lambda run: run.interrupted
     )
     best = min(range(len(runs)), key=lambda k: (not runs[k].converged, runs[k].objective, k))

@@ -288,10 +288,9 @@ def unconverged(curve: pd.DataFrame) -> int:
     return int((~curve["converged"].astype(bool)).sum())
 
 
-def settings_of(run: Run, **more: object) -> list[Fact]:
-    """Return the options that decided a run, after a model's own numbers."""
-    every = {**more, **_flat(asdict(run.settings))}
-    return [Fact(name, value) for name, value in every.items()]
+def settings_of(run: Run, *posed: Fact) -> list[Fact]:
+    """Return what posed the problem, and the options that decided the run."""
+    return [*posed, *(Fact(name, value) for name, value in _flat(asdict(run.settings)).items())]
 
 
 def files_of(run: Run) -> dict[str, Callable[[Path], Path]]:

@@ -20,7 +20,7 @@ from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.mechanism_run import MechanismRun, OnTable
 from cvxpriv.runs.options import Option
 from cvxpriv.runs.sides import Sides
-from cvxpriv.schedules.independent_runs import sweep
+from cvxpriv.schedules.independent_runs import run_each
 from cvxpriv.tables.joint import JointTable
 
 __all__ = ["CurvePoints", "MechanismModel", "curve_points", "runs_of"]
@@ -181,7 +181,7 @@ def runs_of(models: Sequence[MechanismModel[Run]], solving: Mapping[str, Any], d
     """
     options = {name: value for name, value in solving.items() if name not in ("n_jobs", "progress")}
     work: Callable[[MechanismModel[Run]], Run] = partial(_solved, options)
-    runs = sweep(
+    runs = run_each(
         work,
         models,
         n_jobs=solving.get("n_jobs", 1),

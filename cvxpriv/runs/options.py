@@ -24,7 +24,7 @@ import math
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import wraps
+from functools import cached_property, wraps
 from numbers import Integral, Real
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
@@ -136,7 +136,7 @@ class Parameter:
         """The name on the command line."""
         return self.option.flag or f"--{self.name.replace('_', '-')}"
 
-    @property
+    @cached_property
     def scalar(self) -> type | None:
         """The one of bool, int, float and str that the value has to be; None where it may be something else."""
         known = [kind for kind in (bool, int, float, str) if kind in self.kinds]

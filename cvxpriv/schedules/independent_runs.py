@@ -11,13 +11,13 @@ from joblib import Parallel, delayed, effective_n_jobs
 from cvxpriv.errors import ModelError
 from cvxpriv.reports.progress import track
 
-__all__ = ["pieces", "sweep"]
+__all__ = ["pieces", "run_each"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def sweep(
+def run_each(
     work: Callable[[Item], Result],
     items: Sequence[Item],
     *,
@@ -40,7 +40,7 @@ def sweep(
     description : str
         The bar's text.
     last : callable, optional
-        Whether a result is the last one wanted: an interrupted run ends the sweep. A keyboard interrupt between two
+        Whether a result is the last one wanted: an interrupted run ends the rest. A keyboard interrupt between two
         results then ends it too, and the results so far come back.
 
     Raises
@@ -50,7 +50,7 @@ def sweep(
 
     Examples
     --------
-    >>> sweep(abs, [-1, 2])
+    >>> run_each(abs, [-1, 2])
     [1, 2]
     """
     _require_workers(n_jobs)
@@ -60,7 +60,8 @@ def sweep(
         done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(item) for item in items)
     results: list[Result] = []
     try:
-        for result in track(done, total=len(items), description=description, shown=progress):
+        shown = track(done, total=len(items), description=description, shown=True) if progress else done
+        for result in shown:
             results.append(result)
             if last is not None and last(result):
                 break

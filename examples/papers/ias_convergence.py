@@ -23,19 +23,19 @@ RHO = 1.0
 STEPS = (5e-5, 1e-4, 0.05, 0.5)
 
 
-def inner_loop(problem: Problem, sweeps: int, sign: float) -> tuple[Line, Line, float]:
+def inner_loop(problem: Problem, passes: int, sign: float) -> tuple[Line, Line, float]:
     """Return F of (10) and |delta|_1 over the first inner loop, and the optimum of (10); sign +1 is (19) as printed."""
     state = initial_state(problem, uniform_starts(1))
     values, misses = [], []
-    for _ in range(sweeps):
+    for _ in range(passes):
         before = state["lam"]
-        state.update(closed_form.sweep(problem, state, RHO))
+        state.update(closed_form.one_pass(problem, state, RHO))
         delta = state["q"] - problem.p_y @ state["mechanism"]
         state["lam"] = before + sign * RHO * delta
         values.append(surrogate(problem, state["mechanism"], state["posterior"]))
         misses.append(float(np.abs(delta).sum()))
     optimum, _ = interior.maximise(problem, state["posterior"])
-    count = np.arange(1, sweeps + 1)
+    count = np.arange(1, passes + 1)
     best = surrogate(problem, optimum, state["posterior"])
     return (count, np.array(values)), (count, np.array(misses)), best
 
@@ -48,13 +48,13 @@ def surrogate(problem: Problem, mechanism: np.ndarray, posterior: np.ndarray) ->
 
 @styled
 def figure_2(out: Path, fast: bool) -> None:
-    """How far F of (10) is from its optimum, and how far p(u) is from consistent, sweep by sweep."""
-    sweeps = 300 if fast else 3000
+    """How far F of (10) is from its optimum, and how far p(u) is from consistent, pass by pass."""
+    passes = 300 if fast else 3000
     figure, axes = panels([f"beta = {beta:g}: {what}" for beta in BETAS for what in ("|F* - F|", "|delta|")], 9.0, 11.0)
     for i, beta in enumerate(BETAS):
         problem = inference(beta).problem
         for name, sign, colour in (("right sign", -1.0, 0), ("as printed", 1.0, 1)):
-            (count, values), misses, best = inner_loop(problem, sweeps, sign)
+            (count, values), misses, best = inner_loop(problem, passes, sign)
             style = {"color": COLOURS[colour], "label": name}
             axes[2 * i].loglog(count, np.maximum(np.abs(best - values), 1e-16), **style)
             axes[2 * i + 1].loglog(*misses, **style)
@@ -69,7 +69,7 @@ def figure_2(out: Path, fast: bool) -> None:
 
 @styled
 def figure_3(out: Path, fast: bool) -> None:
-    """F over the outer iterations of Algorithm 1, of exact steps, and of single sweeps."""
+    """F over the outer iterations of Algorithm 1, of exact steps, and of single passes."""
     limit = 30 if fast else 200
     figure, axes = panels([f"beta = {beta:g}" for beta in BETAS])
     for panel, beta in zip(axes, BETAS, strict=True):

@@ -42,11 +42,11 @@ def random_state(problem: Problem, seed: int = 0) -> dict[str, Array]:
     return initial_state(problem, problem.floor + (1 - problem.size_u * problem.floor) * rows)
 
 
-def admm(problem: Problem, sweeps: int, sign: float, rho: float = 1.0) -> dict[str, Array]:
+def admm(problem: Problem, passes: int, sign: float, rho: float = 1.0) -> dict[str, Array]:
     """Sweeps of (17), (18), (19) at a fixed P(S|U); sign +1 is the printed (19)."""
     state = random_state(problem)
-    for _ in range(sweeps):
-        after = {**state, **closed_form.sweep(problem, state, rho)}
+    for _ in range(passes):
+        after = {**state, **closed_form.one_pass(problem, state, rho)}
         delta = after["q"] - problem.p_y @ after["mechanism"]
         state = {**after, "lam": state["lam"] + sign * rho * delta}
     return state
@@ -88,7 +88,7 @@ class TestMultiplier:
         problem = g10()
         state = admm(problem, 1, -1.0)
         for _ in range(50):
-            after = {**state, **closed_form.sweep(problem, state, 1.0)}
+            after = {**state, **closed_form.one_pass(problem, state, 1.0)}
             assert augmented(problem, after, after["lam"]) <= augmented(problem, after, state["lam"])
             state = after
 
@@ -159,7 +159,7 @@ class TestJointProblem:
         problem = g10("jensen-shannon", 0.3)
         state = random_state(problem)
         best = surrogate(problem, maximise(problem, state["posterior"])[0], state["posterior"])
-        short, long = (admm(problem, sweeps, -1.0) for sweeps in (20, 4000))
+        short, long = (admm(problem, passes, -1.0) for passes in (20, 4000))
         assert best - surrogate(problem, short["mechanism"], short["posterior"]) > 1e-5
         assert best - surrogate(problem, long["mechanism"], long["posterior"]) < 1e-6
 
@@ -173,12 +173,12 @@ class TestJointProblem:
             values.append(problem.objective(mechanism[0]))
         assert all(after >= before - 1e-11 for before, after in pairwise(values))
 
-    def test_one_sweep_a_step_often_ends_higher_than_exact_steps(self) -> None:
+    def test_one_pass_a_step_often_ends_higher_than_exact_steps(self) -> None:
         inference = InferenceAsService(g10().table, 0.3, divergence="le-cam", size_u=11, floor=1e-3)
         init = np.concatenate([random_state(inference.problem, seed)["mechanism"] for seed in range(8)])
-        sweeps = inference.solve(method="admm", init=init, inner=1, max_iter=400).starts["objective"]
+        passes = inference.solve(method="admm", init=init, inner=1, max_iter=400).starts["objective"]
         exact = inference.solve(method="joint", init=init, accelerate="none", max_iter=40).starts["objective"]
-        assert sweeps.median() > exact.median() + 1e-3
+        assert passes.median() > exact.median() + 1e-3
 
 
 class TestExperiments:
@@ -259,7 +259,7 @@ class TestFloorAndUpdates:
     def test_p_u_that_stands_still_is_no_sign_of_feasibility(self) -> None:
         problem = g10("jensen-shannon", 0.3)
         state = admm(problem, 30, -1.0, rho=0.01)
-        after = {**state, **closed_form.sweep(problem, state, 0.01)}
+        after = {**state, **closed_form.one_pass(problem, state, 0.01)}
         moved = np.abs(after["q"] - state["q"]).sum()
         delta = np.abs(after["q"] - problem.p_y @ after["mechanism"]).sum()
         assert delta > 5 * moved

@@ -30,9 +30,9 @@ def random_mechanisms(problem: Problem, starts: int, seed: int = 0) -> Array:
 
 
 def random_state(
-    problem: Problem, starts: int = 1, seed: int = 0, sweeps: int = 3, rho: float = 1.0
+    problem: Problem, starts: int = 1, seed: int = 0, passes: int = 3, rho: float = 1.0
 ) -> dict[str, Array]:
-    """A state some ADMM sweeps away from random mechanisms: no block is at its own optimum, none is degenerate."""
+    """A state some ADMM passes away from random mechanisms: no block is at its own optimum, none is degenerate."""
     mechanism = random_mechanisms(problem, starts, seed)
     state: dict[str, Array] = {
         "mechanism": mechanism,
@@ -40,8 +40,8 @@ def random_state(
         "lam": np.zeros((starts, problem.size_u)),
         "posterior": closed_form.posterior(mechanism, problem.p_y, problem.p_s_given_y),
     }
-    for _ in range(sweeps):
-        state.update(closed_form.sweep(problem, state, rho))
+    for _ in range(passes):
+        state.update(closed_form.one_pass(problem, state, rho))
     return state
 
 

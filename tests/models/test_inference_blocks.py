@@ -119,13 +119,13 @@ def test_a_floor_that_leaves_no_room_gives_the_uniform_mechanism() -> None:
 @pytest.mark.parametrize("name", PAPER)
 def test_admm_with_the_right_sign_reaches_the_joint_optimum(name: str) -> None:
     problem = g10(name, 0.6)
-    state = random_state(problem, 2, sweeps=0)
+    state = random_state(problem, 2, passes=0)
     parts = (problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)
     exact, _ = interior.maximise(problem, state["posterior"])
     best = measures.surrogate(exact, state["posterior"], *parts)
     reached = np.full(2, np.inf)
-    for count in range(8000):  # -log t needs 3,000 sweeps and more, the others 1,000
-        state.update(closed_form.sweep(problem, state, RHO))
+    for count in range(8000):  # -log t needs 3,000 passes and more, the others 1,000
+        state.update(closed_form.one_pass(problem, state, RHO))
         if count % 500 == 499:
             reached = measures.surrogate(state["mechanism"], state["posterior"], *parts)
             if np.abs(best - reached).max() <= 1e-6:  # what issue 4 asks for
@@ -204,7 +204,7 @@ def test_the_trivial_mechanism_is_stationary_and_a_perturbed_one_is_not() -> Non
     problem = g10("jensen-shannon", 0.5)
     trivial = np.full((10, 11), 1.0 / 11)
     assert kkt.residuals(problem, trivial).largest[0] <= 1e-15
-    perturbed = random_state(problem, sweeps=0)["mechanism"]
+    perturbed = random_state(problem, passes=0)["mechanism"]
     assert kkt.residuals(problem, perturbed).largest[0] > 1e-3
 
 

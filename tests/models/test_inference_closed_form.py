@@ -1,4 +1,4 @@
-"""The closed forms of inference as a service: scalar roots, row and marginal blocks, posterior, sweep."""
+"""The closed forms of inference as a service: scalar roots, row and marginal blocks, posterior, pass."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_fast_derivatives_are_those_of_the_divergence(name: str) -> None:
 @pytest.mark.parametrize("name", SMOOTH)
 def test_row_blocks_reach_residual_1e_13(name: str, floor: float) -> None:
     problem = g10(name, 0.5, floor)
-    for sweeps in (0, 3, 20):
-        state = random_state(problem, 5, seed=sweeps, sweeps=sweeps)
+    for passes in (0, 3, 20):
+        state = random_state(problem, 5, seed=passes, passes=passes)
         for index in (0, 4, 9):
             row = closed_form.row(problem, index, state, RHO)
             assert row.min() >= floor
@@ -140,8 +140,8 @@ def test_a_row_is_what_a_general_optimiser_finds() -> None:
 @pytest.mark.parametrize("name", SMOOTH)
 def test_marginal_blocks_reach_residual_1e_13(name: str) -> None:
     problem = g10(name, 0.5, 0.0)
-    for sweeps in (1, 20):
-        state = random_state(problem, 5, seed=sweeps, sweeps=sweeps)
+    for passes in (1, 20):
+        state = random_state(problem, 5, seed=passes, passes=passes)
         q = closed_form.marginal(problem, state, RHO)
         with np.errstate(all="ignore"):
             slope = problem.divergence.gradients(np.maximum(state["mechanism"], 1e-300), q[:, None, :])[1]
@@ -196,10 +196,10 @@ def test_roots_of_a_kinked_f_with_curved_pieces_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", [*PAPER, *KINKED])
-def test_the_fused_sweep_is_rows_then_marginal_then_multiplier(name: str) -> None:
+def test_the_fused_pass_is_rows_then_marginal_then_multiplier(name: str) -> None:
     problem = g10(name, 0.5, 1e-3)
     state = random_state(problem, 3)
-    fused, step = closed_form.sweep(problem, state, RHO), dict(state)
+    fused, step = closed_form.one_pass(problem, state, RHO), dict(state)
     for index in range(10):
         mechanism = step["mechanism"].copy()
         mechanism[:, index] = closed_form.row(problem, index, step, RHO)
@@ -213,18 +213,18 @@ def test_the_fused_sweep_is_rows_then_marginal_then_multiplier(name: str) -> Non
 def test_starts_do_not_see_each_other() -> None:
     problem = g10("jensen-shannon", 0.5, 1e-3)
     state = random_state(problem, 4)
-    together = closed_form.sweep(problem, state, RHO)
+    together = closed_form.one_pass(problem, state, RHO)
     for start in range(4):
-        alone = closed_form.sweep(problem, {key: value[start : start + 1] for key, value in state.items()}, RHO)
+        alone = closed_form.one_pass(problem, {key: value[start : start + 1] for key, value in state.items()}, RHO)
         for key, value in alone.items():
             np.testing.assert_allclose(together[key][start], value[0], atol=1e-13)
 
 
-def test_the_sweep_leaves_its_state_as_it_was() -> None:
+def test_the_pass_leaves_its_state_as_it_was() -> None:
     problem = g10("le-cam")
     state = random_state(problem, 2)
     before = {key: value.copy() for key, value in state.items()}
-    closed_form.sweep(problem, state, RHO)
+    closed_form.one_pass(problem, state, RHO)
     for key, value in before.items():
         np.testing.assert_array_equal(state[key], value)
 

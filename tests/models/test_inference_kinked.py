@@ -98,7 +98,7 @@ def test_a_run_ends_at_a_vertex_that_is_stationary_to_rounding(text: str) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "beta", "known"),
-    # Reached before by thousands of sweeps: the default has to do better than them.
+    # Reached before by thousands of passes: the default has to do better than them.
     [("total-variation", 0.1, 0.12931), ("total-variation", 0.3, 0.02426), ("hockey-stick:2", 0.3, 0.10491)],
 )
 def test_the_heart_failure_table_is_solved_to_a_vertex(text: str, beta: float, known: float) -> None:

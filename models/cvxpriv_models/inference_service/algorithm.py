@@ -3,7 +3,7 @@
 =========  ==============================================  =====================================================
 method     one outer step                                  what it is
 =========  ==============================================  =====================================================
-admm       [rows, P_U, lambda] x inner, P(S|U)             the paper's Algorithm 1; inner=1 is a single sweep
+admm       [rows, P_U, lambda] x inner, P(S|U)             the paper's Algorithm 1; inner=1 is a single pass
 joint      joint, P(S|U)                                   (10) solved exactly: the convex-concave procedure
 bregman    [rows, P_U, lambda] x inner, P(S|U)             Bregman ADMM, IAS (29)
 gradient   mechanism                                       projected gradient ascent on IAS (1), the paper's GA
@@ -28,7 +28,7 @@ from .bregman import bregman_marginal, bregman_mechanism
 from .gradient import ascent
 from .joint import joint
 from .measured import Constraints, Risen, constrained, measure, objective, rises, with_constraints
-from .nested_sweeps import OUTER, SOLVED, STILL, Options, consistent, keep, nested
+from .nested_passes import OUTER, SOLVED, STILL, Options, consistent, keep, nested
 from .problem import Problem
 
 __all__ = ["AUTO", "COLUMNS", "JOINT", "METHODS", "OUTER", "Options", "blocks", "joint_step", "joint_steps", "schedule"]
@@ -51,7 +51,8 @@ def alternating_direction(problem: Problem, options: Options, constraints: Const
         reads=frozenset({"lam", "q", "mechanism"}),
         writes=frozenset({"lam"}),
     )
-    return nested(problem, [*rows, p_u, multiplier], options, constraints, partial(closed_form.sweep, problem, rho=rho))
+    fused = partial(closed_form.one_pass, problem, rho=rho)
+    return nested(problem, [*rows, p_u, multiplier], options, constraints, fused)
 
 
 def joint_steps(problem: Problem, options: Options, constraints: Constraints = ()) -> Loop:

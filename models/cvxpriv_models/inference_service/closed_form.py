@@ -28,7 +28,7 @@ from .simplex_rows import solve_rows
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["cost", "marginal", "multiplier", "posterior", "row", "sweep"]
+__all__ = ["cost", "marginal", "multiplier", "one_pass", "posterior", "row"]
 
 
 def posterior(mechanism: Array, p_y: Array, p_s_given_y: Array) -> Array:
@@ -66,7 +66,7 @@ def multiplier(problem: Problem, state: Values, rho: float) -> Array:
     return np.asarray(state["lam"] - rho * (state["q"] - problem.p_y @ state["mechanism"]))
 
 
-def sweep(problem: Problem, state: Values, rho: float) -> dict[str, Array]:
+def one_pass(problem: Problem, state: Values, rho: float) -> dict[str, Array]:
     """Rows 0 to |Y| - 1, then q, then lam, each seeing the ones before it; fused.
 
     Returns

@@ -101,10 +101,10 @@ def inference_facts(run: Run, beside: Beside, local_gap: float, gap: float | Non
         ],
         settings=common.settings_of(
             run,
-            beta=problem.beta,
-            size_u=problem.size_u,
-            floor=problem.floor,
-            constraints=", ".join(name for name, _ in run.constraints) or None,
+            Fact("beta", problem.beta),
+            Fact("size_u", problem.size_u, label="outputs |U|"),
+            Fact("floor", problem.floor),
+            Fact("constraints", ", ".join(name for name, _ in run.constraints) or None),
         ),
         messages=[*filter(None, [note, advice]), *common.not_converged(run, missed)],
         promises=[

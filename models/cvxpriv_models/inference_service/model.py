@@ -20,7 +20,7 @@ from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
 from cvxpriv.runs.options import declared
 from cvxpriv.runs.sides import Sides
-from cvxpriv.schedules.independent_runs import sweep
+from cvxpriv.schedules.independent_runs import run_each
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, options
@@ -211,7 +211,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         steps_of = "joint" if optimal is not None else method
         # Pieces of one size, whoever does them: how many starts share a batch decides the last bits of each.
         parts = [slice(first, first + PIECE) for first in range(0, len(mechanisms), PIECE)]
-        done = sweep(
+        done = run_each(
             partial(solve_starts, self.problem, self.constraints, steps_of, chosen, who, callback),
             [(mechanisms[part], origins[part]) for part in parts],
             n_jobs=n_jobs,

@@ -28,12 +28,12 @@ __all__ = ["GRID", "Piece", "polished", "pooled", "settled", "solve_starts"]
 Piece = tuple[Array, Sequence[str]]
 #: The origin of the start that one joint problem over a grid of posteriors made.
 GRID = "grid"
-#: Single sweeps of the default with exact updates: from every start, and from the best ones that have not converged.
-FIRST_SWEEPS, LAST_SWEEPS = 200, 2000
+#: Single passes of the default with exact updates: from every start, and from the best ones that have not converged.
+FIRST_PASSES, LAST_PASSES = 200, 2000
 #: The first where f has kinks: joint steps soon end at a vertex, from wherever they begin.
-KINKED_SWEEPS = 50
+KINKED_PASSES = 50
 #: The first with a solver, which takes milliseconds for each row; it could not give the last digits.
-SOLVER_SWEEPS = 20
+SOLVER_PASSES = 20
 #: How often the best start goes on from pooled posteriors; a rise of F by less is none.
 POOLINGS, RISE = 4, 1e-9
 
@@ -65,9 +65,9 @@ def solve_starts(
 def polished(
     problem: Problem, options: Options, state: Values, starts: npt.NDArray[np.intp], context: Context
 ) -> Values:
-    """Take the default's best starts to the bottom of their valleys: joint steps, then sweeps for what is still open.
+    """Take the default's best starts to the bottom of their valleys: joint steps, then passes for what is still open.
 
-    One sweep for each update of P(S|U) often ends in a better valley than exact steps; exact steps then reach its
+    One pass for each update of P(S|U) often ends in a better valley than exact steps; exact steps then reach its
     bottom, except where symbols die slowly: those that F does not miss are dropped.
     """
     context.starts = starts
@@ -84,7 +84,7 @@ def polished(
     left = _promising(problem, state, _open(problem, options, state))
     if left.size and not context.interrupted:
         context.starts = starts[left]
-        swept = run(_single_sweeps(problem, options, LAST_SWEEPS), take(state, left), context)
+        swept = run(_single_passes(problem, options, LAST_PASSES), take(state, left), context)
         state = put(state, left, settled(problem, swept))
     return state
 
@@ -143,7 +143,7 @@ def _default(
     grid: npt.NDArray[np.intp],
     context: Context,
 ) -> Values:
-    """Joint steps from the grid start, then single sweeps of ADMM from every start; constrained: joint steps only."""
+    """Joint steps from the grid start, then single passes of ADMM from every start; constrained: joint steps only."""
     climb = algorithm.joint_steps(problem, options, constraints)
     if constraints:
         climbed = run(climb, state, context)
@@ -156,15 +156,15 @@ def _default(
         context.starts = every
     if context.interrupted:
         return state
-    sweeps = (FIRST_SWEEPS if problem.divergence.smooth else KINKED_SWEEPS) if _exact(context) else SOLVER_SWEEPS
-    return run(_single_sweeps(problem, options, sweeps), state, context)
+    passes = (FIRST_PASSES if problem.divergence.smooth else KINKED_PASSES) if _exact(context) else SOLVER_PASSES
+    return run(_single_passes(problem, options, passes), state, context)
 
 
 def _exact(context: Context) -> bool:
     return context.engine.name == "closed_form"
 
 
-def _single_sweeps(problem: Problem, options: Options, limit: int) -> Loop:
+def _single_passes(problem: Problem, options: Options, limit: int) -> Loop:
     return algorithm.alternating_direction(problem, replace(options, inner=1, max_iter=limit))
 
 

@@ -77,7 +77,9 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
             ),
         ],
         about=common.about_table(run.problem.table, SIDES, run.problem.size_y),
-        settings=common.settings_of(run, rate=run.problem.rate, size_y=run.problem.size_y),
+        settings=common.settings_of(
+            run, Fact("rate", run.problem.rate, "nats"), Fact("size_y", run.problem.size_y, label="outputs |Y|")
+        ),
         messages=common.not_converged(run, missed),
         promises=[_promise(run, bound), STATEMENT],
         tables=common.tables_of(run, beside, SIDES),

@@ -23,7 +23,7 @@ from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.sides import Sides
-from cvxpriv.schedules.independent_runs import pieces, sweep
+from cvxpriv.schedules.independent_runs import pieces, run_each
 from cvxpriv.schedules.steps import Context
 from cvxpriv.tables.joint import JointTable
 
@@ -33,12 +33,10 @@ from .bound import FunnelBound, bound
 from .cells import Cells
 from .curve import certified_row, curve_row, lower_envelope
 from .facts import SIDES
-from .initial_mechanisms import initial
 from .perfect_privacy import PerfectPrivacy, perfect_privacy
 from .problem import RATE_UNITS, Problem
 from .run import FunnelRun, Settings
-from .selection import best_run
-from .solving import solve_starts
+from .solving import best_run, initial, solve_starts
 
 __all__ = ["PrivacyFunnel"]
 
@@ -223,7 +221,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         if count:
             log_u, others = initial(self.problem, init, count, seed, clustered=exact)
             origins += others
-            done += sweep(
+            done += run_each(
                 partial(solve_starts, self.problem, self.constraints, loop, who, callback),
                 [log_u[part.start : part.stop] for part in pieces(len(log_u), n_jobs)],
                 n_jobs=n_jobs,

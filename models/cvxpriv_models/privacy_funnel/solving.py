@@ -1,23 +1,72 @@
-"""From starts to final states: the algorithm's run, after a first phase where a user's constraints ask for one."""
+"""From what a solve is asked for to its run: starts, the passes from each, and the best of them.
+
+With a user's constraints a first phase leads every start into them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arrays import Array, Values, put
+from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.numerics.arguments import numbers
+from cvxpriv.numerics.arrays import Array, Values, put, single
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop
 
-from . import algorithm, closed_form, measures
+from . import algorithm, closed_form, measures, optimum
 from .algorithm import Constraints
+from .baselines import agglomerative
+from .bound import FunnelBound
 from .problem import Problem
-from .starts import feasible_starts
+from .run import FunnelRun, Settings
+from .starts import feasible_starts, softened
 
-__all__ = ["solve_starts"]
+__all__ = ["best_run", "initial", "solve_starts"]
+
+#: How far below the rate a start may lie: what the rows of a mechanism read from a file lose to rounding.
+FEASIBLE = 1e-9
+#: Two starts whose leakages differ by less are one answer: the converged one is kept.
+SAME_LEAKAGE = 1e-9
+
+
+def initial(
+    problem: Problem, init: ArrayLike | None, starts: int, seed: int, *, clustered: bool
+) -> tuple[Array, Sequence[str]]:
+    """Return log P(X, Y) of every start, (starts, |X|, |Y|), and where each comes from.
+
+    Parameters
+    ----------
+    problem : Problem
+    init : array, (|X|, |Y|) or (starts, |X|, |Y|), optional
+        A user's mechanisms P(Y|X), in place of any others.
+    starts, seed : int
+        How many random ones, and their seed.
+    clustered : bool
+        Whether clusters of the symbols take the place of the first.
+
+    Raises
+    ------
+    ModelError
+        `init` is no such mechanism, or does not carry the rate.
+    """
+    if init is not None:
+        mechanisms = _required(problem, numbers("init", init))
+        return algorithm.log_joint(problem, mechanisms), ["init"] * len(mechanisms)
+    log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
+    origins = ["random"] * starts
+    sharp = agglomerative(problem.table.probabilities, problem.rate).mechanism if clustered else None
+    if sharp is not None and sharp.shape[1] <= problem.size_y:
+        padded = np.pad(sharp, ((0, 0), (0, problem.size_y - sharp.shape[1])))
+        log_u[0], origins[0] = softened(problem.p_x, problem.rate, padded), "clustering"
+    return log_u, origins
 
 
 def solve_starts(
@@ -35,6 +84,67 @@ def solve_starts(
     if constraints:
         state = _inside(problem, constraints, state, context)
     return run(loop, state, context), context
+
+
+def best_run(
+    problem: Problem,
+    constraints: Constraints,
+    pieces: Sequence[tuple[Values, Context]],
+    origins: Sequence[str],
+    settings: Settings,
+    seconds: float,
+    bound: FunnelBound | None = None,
+) -> FunnelRun:
+    """Return the run of the best start among those of all pieces.
+
+    The best is the one of least leakage; of several within `SAME_LEAKAGE` of it, a converged one of least residual.
+    Without constraints its residual includes what the best use of a free output would gain.
+    """
+    state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
+    state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
+    measured = algorithm.measure(problem, constraints)(state)
+    residual = measured["kkt"] if constraints else algorithm.residuals_of(problem, state["log_u"]).largest
+    reports = [context.reports[algorithm.LOOP] for _, context in pieces]
+    starts = pd.DataFrame(
+        {
+            "origin": origins,
+            "leakage": measured["objective"],
+            "utility": measured["utility"],
+            "kkt": residual,
+            "iterations": np.concatenate([report.iterations for report in reports]),
+            "converged": residual <= settings.tol,
+        }
+    )
+    starts.index.name = "start"
+    near = starts[starts["leakage"] <= starts["leakage"].min() + SAME_LEAKAGE]
+    start = int(near["kkt"].idxmin())
+    if not constraints:
+        chosen = np.exp(state["log_u"][start])
+        gain = optimum.free_symbol(problem, chosen / chosen.sum(axis=1, keepdims=True))
+        starts.loc[start, "kkt"] = max(float(starts["kkt"].iloc[start]), gain)
+        starts.loc[start, "converged"] = bool(starts["kkt"].iloc[start] <= settings.tol)
+    log = History()
+    for offset, (_, context) in zip(np.cumsum([0, *[r.iterations.size for r in reports]])[:-1], pieces, strict=True):
+        log.extend(context.history, shift=int(offset))
+    interrupted = any(context.interrupted for _, context in pieces)
+    final = single(state, start)
+    return FunnelRun(problem, final, starts, start, settings, seconds, log, constraints, interrupted, bound)
+
+
+def _required(problem: Problem, init: Array) -> Array:
+    """Return a user's starts as (starts, |X|, |Y|), or raise."""
+    given = init[None] if init.ndim == 2 else init
+    shape = (problem.p_x.size, problem.size_y)
+    if given.ndim != 3 or given.shape[1:] != shape:
+        raise ModelError(f"init has shape {given.shape}, expected {shape} or (starts, {shape[0]}, {shape[1]})")
+    for position, mechanism in enumerate(given):
+        stochastic_matrix(mechanism, f"init[{position}]")
+        if (utility := problem.utility(mechanism)) < problem.rate - FEASIBLE:
+            raise ModelError(
+                f"init[{position}] has I(X;Y)={utility:.6g} nats, below rate={problem.rate:.6g}: "
+                "start from a mechanism that carries the rate, or lower the rate"
+            )
+    return given
 
 
 def _inside(problem: Problem, constraints: Constraints, state: Values, context: Context) -> Values:

@@ -1,4 +1,4 @@
-"""Outer steps of inner sweeps, and what loops of IAS measure and when they end.
+"""Outer steps of inner passes, and what loops of IAS measure and when they end.
 
 The inner iterations of ADMM need not raise F, so the state carries `kept`, the best mechanism seen so far, and a
 nested loop begins its next outer step there.
@@ -46,7 +46,7 @@ class Options:
     rho : float
         The penalty of IAS (16).
     inner : int
-        Most sweeps an outer step.
+        Most passes an outer step.
     inner_tol : float
         The paper's eta_p: an inner loop ends when no p(u) moves by more.
     c : float
@@ -80,7 +80,7 @@ def nested(
     constraints: Constraints,
     fused: Callable[[Values], Values] | None = None,
 ) -> Loop:
-    """Return outer steps of inner sweeps; with inner=1 one flat loop of sweeps, each followed by (9)."""
+    """Return outer steps of inner passes; with inner=1 one flat loop of passes, each followed by (9)."""
     p_s_u = accuracy_block(problem)
     every_step, stop = _watch(problem, options, constraints)
     if options.inner == 1:
