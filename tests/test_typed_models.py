@@ -33,8 +33,11 @@ WRONG = (
     "InferenceAsService(t).solve(starts='3')",
     "InferenceAsService(t).curve([0.1], algorithm='joint')",
     "ISTDP(t, [1, 2]).solve(stats=3)",
+    "ISTDP(t, [1, 2]).solve_private(epsilon=1.0, delta=1e-6, dleta=1e-6)",
     "ADMMSharing([t], [1, 2]).solve(stats=3)",
+    "ADMMSharing([t], [1, 2]).solve_private(epsilon=1.0, delta=1e-6, dleta=1e-6)",
     "RecycledADMM(data, data).solve(stats=3)",
+    "RecycledADMM(data, data).solve_private(epsilon=1.0, delta=1e-6, dleta=1e-6)",
 )
 
 
