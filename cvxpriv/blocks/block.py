@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
 
+from cvxpriv.blocks.brought import give_values
 from cvxpriv.blocks.declaration import Constraint, Declaration, require_dcp, with_constraint
 from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution
 from cvxpriv.blocks.infeasibility import explain
@@ -208,7 +209,8 @@ class Block:
             else:
                 raw[name] = answer.values, answer.objective
             values = self.repair(raw[name][0], view)
-            for key, value in values.items():
+            own = {key: raw[name][0][key] for keys in declaration.brought.values() for key in keys}
+            for key, value in {**own, **values}.items():
                 declaration.variables[key].value = value
             for key, value in parameters.items():
                 declaration.parameters[key].value = value
@@ -276,6 +278,8 @@ class Block:
             declaration.parameters[name].value = value
         for name, value in values.items():
             declaration.variables[name].value = value
+        if declaration.brought:
+            give_values(declaration)
         return declaration
 
     def cut_at(self, values: Values, view: Values) -> Values:

@@ -95,6 +95,8 @@ class Declaration:
         What constraints with a second argument receive.
     added : mapping of str to tuple of str
         The user's constraints, and the names of the cvxpy constraints that each returned.
+    brought : mapping of str to tuple of str
+        The user's constraints that bring variables of their own, and how `variables` calls these.
     """
 
     objective: cp.Minimize | cp.Maximize
@@ -104,6 +106,7 @@ class Declaration:
     mechanism: cp.Expression | None = None
     known: Known | None = None
     added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    brought: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def problem(self) -> cp.Problem:
@@ -145,10 +148,15 @@ def with_constraint(declaration: Declaration, block: str, name: str, constraint:
         raise ModelError(f"block {block!r} has no mechanism to constrain: constrain the block that designs it")
     several = constraints_of(name, constraint, declaration.mechanism, declaration.known)
     labels = (name,) if len(several) == 1 else tuple(f"{name}[{index}]" for index in range(len(several)))
+    known = {variable.id for variable in declaration.variables.values()}
+    own = {one.id: one for part in several for one in part.variables() if one.id not in known}
+    names = tuple(f"{name}/own[{index}]" for index in range(len(own)))
     return replace(
         declaration,
         constraints={**declaration.constraints, **dict(zip(labels, several, strict=True))},
+        variables={**declaration.variables, **dict(zip(names, (own[key] for key in sorted(own)), strict=True))},
         added={**declaration.added, name: labels},
+        brought={**declaration.brought, name: names} if own else declaration.brought,
     )
 
 
@@ -161,8 +169,7 @@ def constraints_of(
     ------
     ModelError
         The constraint takes neither one argument nor two, asks for what is known where nothing is, raises, returns
-        something that is not a constraint or nothing at all, or brings variables, or Parameters without values, of its
-        own.
+        something that is not a constraint or nothing at all, or brings Parameters without values.
     """
     arguments = (mechanism, known) if _takes_known(name, constraint, known) else (mechanism,)
     try:
@@ -181,7 +188,7 @@ def constraints_of(
             f"constraint {name!r} returned {type(returned).__name__}, not a cvxpy constraint or a list of them: "
             "a constraint takes the mechanism and returns, for example, mechanism >= 0.01"
         )
-    _require_closed(name, several, mechanism)
+    _require_parameters(name, several)
     return several
 
 
@@ -210,15 +217,8 @@ def _takes_known(name: str, constraint: Constraint, known: Known | None) -> bool
     return both
 
 
-def _require_closed(name: str, constraints: Iterable[cp.Constraint], mechanism: cp.Expression) -> None:
-    """Refuse variables and empty Parameters of a constraint's own: at a given mechanism they would have no value."""
-    own = {id(variable) for variable in mechanism.variables()}
+def _require_parameters(name: str, constraints: Iterable[cp.Constraint]) -> None:
     for constraint in constraints:
-        if strange := [one.name() for one in constraint.variables() if id(one) not in own]:
-            raise ModelError(
-                f"constraint {name!r} brings variables of its own ({', '.join(strange)}), which have no value at a "
-                "given mechanism: write it with the mechanism and cvxpy's atoms"
-            )
         if empty := [one.name() for one in constraint.parameters() if one.value is None]:
             raise ModelError(f"constraint {name!r} has Parameters without values: set the value of {', '.join(empty)}")
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
+from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, require_shape
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
@@ -23,6 +24,7 @@ Cell: TypeAlias = tuple[int, int]
 ROUNDING = 1e-12
 
 
+@kept
 def floor(value: float | ArrayLike) -> ReadyConstraint:
     """Return the constraint p(u|y) >= value. Its violation is in units of probability.
 
@@ -70,6 +72,7 @@ def _floor_excess(least: float | Array, mechanism: Array, known: Known | None) -
     return float((least - mechanism).max())
 
 
+@kept
 def forbidden(cells: Iterable[Cell]) -> ReadyConstraint:
     """Return the constraint p(u|y) = 0 for the cells (y, u) given. Its violation is in units of probability.
 
@@ -96,12 +99,13 @@ def forbidden(cells: Iterable[Cell]) -> ReadyConstraint:
     return _fixed_constraint("forbidden", dict.fromkeys(_cells("forbidden", cells), 0.0))
 
 
-def fixed(values: Mapping[Cell, float]) -> ReadyConstraint:
+@kept
+def fixed(values: Mapping[Cell, float] | Iterable[tuple[int, int, float]]) -> ReadyConstraint:
     """Return the constraint p(u|y) = value for the cells (y, u) given. Its violation is in units of probability.
 
     Parameters
     ----------
-    values : mapping of (int, int) to float
+    values : mapping of (int, int) to float, or iterable of (int, int, float)
         Input and output by number from 0, to a probability.
 
     Raises
@@ -117,7 +121,14 @@ def fixed(values: Mapping[Cell, float]) -> ReadyConstraint:
     (fixed({(0, 0): 0.5}), 0.25)
     """
     if not isinstance(values, Mapping):
-        raise DataError(f"values={values!r}: expected a mapping of cells to probabilities, such as {{(0, 1): 0.5}}")
+        try:
+            triples = [(row, column, value) for row, column, value in values]
+        except (TypeError, ValueError):
+            raise DataError(
+                f"values={values!r}: expected a mapping of cells to probabilities, such as {{(0, 1): 0.5}}"
+            ) from None
+        _cells("fixed", [(row, column) for row, column, _ in triples])
+        values = {(row, column): value for row, column, value in triples}
     wanted = _cells("fixed", values)
     return _fixed_constraint(
         "fixed",

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.blocks.declaration import Known
+from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
@@ -19,6 +20,7 @@ __all__ = ["monotone", "symmetric"]
 Permutation = npt.NDArray[np.intp]
 
 
+@kept
 def symmetric(inputs: Sequence[int], outputs: Sequence[int]) -> ReadyConstraint:
     """Return the constraint p(outputs[u] | inputs[y]) = p(u|y) for all y, u. Its violation is in units of probability.
 
@@ -82,6 +84,7 @@ def _cycles_excess(inputs: Permutation, outputs: Permutation, mechanism: Array, 
     return float(np.abs(mechanism[np.ix_(inputs, outputs)] - mechanism).max())
 
 
+@kept
 def monotone(increasing: bool = True) -> ReadyConstraint:
     """Return the constraint that a larger input makes larger outputs likelier, both in the order of rows and columns.
 

@@ -8,34 +8,41 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.constraints.ready import ReadyConstraint, number, prior_of
+from cvxpriv.constraints.documents import kept
+from cvxpriv.constraints.ready import ReadyConstraint, number, pairs, prior_of
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["local_differential_privacy", "maximal_leakage", "total_variation_to_prior"]
+__all__ = [
+    "local_differential_privacy",
+    "maximal_leakage",
+    "total_variation_to_prior",
+]
 
 
-def local_differential_privacy(epsilon: float) -> ReadyConstraint:
-    """Return the constraint p(u|y) <= exp(epsilon) p(u|y') for all inputs y, y' and outputs u.
+@kept
+def local_differential_privacy(epsilon: float, delta: float = 0.0) -> ReadyConstraint:
+    """Return the constraint sum_u (p(u|y) - exp(epsilon) p(u|y'))_+ <= delta for all inputs y, y'.
 
-    Written as exp(-epsilon) max_y p(u|y) <= min_y p(u|y), which takes 2 |inputs| |outputs| rows instead of the square
-    of |inputs|. Its violation is the smallest delta with which the mechanism is (epsilon, delta)-private:
-    max over y, y' of sum_u (p(u|y) - exp(epsilon) p(u|y'))_+.
+    With delta = 0 it is p(u|y) <= exp(epsilon) p(u|y'), written as exp(-epsilon) max_y p(u|y) <= min_y p(u|y), which
+    takes 2 |inputs| |outputs| rows instead of the square of |inputs|. Its violation is what delta is too small by.
 
     Parameters
     ----------
     epsilon : float
-        In nats, >= 0. At 0 the output tells nothing.
+        In nats, >= 0. At 0 the output tells nothing but with probability delta.
+    delta : float
+        From 0 to 1.
 
     Raises
     ------
     ModelError
-        `epsilon` is not a number >= 0.
+        `epsilon` is not a number >= 0, `delta` none from 0 to 1.
 
     Examples
     --------
     >>> constraint = local_differential_privacy(1.0)
-    >>> constraint
-    local_differential_privacy(epsilon=1)
+    >>> constraint, local_differential_privacy(1.0, 0.01)
+    (local_differential_privacy(epsilon=1), local_differential_privacy(epsilon=1, delta=0.01))
     >>> randomised_response = np.array([[np.e, 1.0], [1.0, np.e]]) / (1.0 + np.e)
     >>> round(constraint.violation(randomised_response), 12)
     0.0
@@ -43,21 +50,27 @@ def local_differential_privacy(epsilon: float) -> ReadyConstraint:
     1.0
     """
     limit = number("epsilon", epsilon, 0.0, np.inf, "a privacy loss in nats, for example 1.0")
-    name = f"local_differential_privacy(epsilon={limit:g})"
-    return ReadyConstraint(name, partial(_ratio_form, limit), partial(_ratio_excess, limit))
+    share = number("delta", delta, 0.0, 1.0, "a probability, for example 1e-5")
+    name = f"local_differential_privacy(epsilon={limit:g}{f', delta={share:g}' if share else ''})"
+    return ReadyConstraint(name, partial(_ratio_form, limit, share), partial(_ratio_excess, limit, share))
 
 
-def _ratio_form(epsilon: float, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
-    return [np.exp(-epsilon) * cp.max(mechanism, axis=0) <= cp.min(mechanism, axis=0)]
+def _ratio_form(epsilon: float, delta: float, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
+    if delta == 0.0:
+        return [np.exp(-epsilon) * cp.max(mechanism, axis=0) <= cp.min(mechanism, axis=0)]
+    one, other = pairs(mechanism.shape[0])
+    above = cp.pos(np.exp(-epsilon) * mechanism[one] - mechanism[other])  # of one size, whatever epsilon is
+    return [cp.sum(above, axis=1) <= np.exp(-epsilon) * delta]
 
 
-def _ratio_excess(epsilon: float, mechanism: Array, known: Known | None) -> float:
+def _ratio_excess(epsilon: float, delta: float, mechanism: Array, known: Known | None) -> float:
     # Row by row: the cube of all pairs of rows need not fit.
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = np.where(mechanism > 0.0, np.exp(epsilon) * mechanism, 0.0)
-    return max(float(np.maximum(row - scaled, 0.0).sum(axis=1).max()) for row in mechanism)
+    return max(float(np.maximum(row - scaled, 0.0).sum(axis=1).max()) for row in mechanism) - delta
 
 
+@kept
 def total_variation_to_prior(bound: float, average: bool = False) -> ReadyConstraint:
     """Return the constraint TV(P(U|y), P(U)) <= bound for every input y, with P(U) = prior @ mechanism.
 
@@ -104,6 +117,7 @@ def _distance_excess(bound: float, average: bool, mechanism: Array, known: Known
     return float(prior @ distance if average else distance.max()) - bound
 
 
+@kept
 def maximal_leakage(bound: float) -> ReadyConstraint:
     """Return the constraint log sum_u max_y p(u|y) <= bound, maximal leakage in nats (Issa, Wagner, Kamath 2020).
 

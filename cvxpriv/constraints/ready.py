@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["ReadyConstraint", "finite_matrix", "number", "prior_of", "require_shape"]
+__all__ = [
+    "ReadyConstraint",
+    "channel_of",
+    "finite_matrix",
+    "known_of",
+    "number",
+    "option",
+    "pairs",
+    "prior_of",
+    "require_shape",
+]
 
 Form = Callable[[cp.Expression, "Known | None"], "list[cp.Constraint]"]
 Excess = Callable[[Array, "Known | None"], float]
@@ -33,11 +45,15 @@ class ReadyConstraint:
     excess : callable
         (mechanism as an array, `Known` or None) to the amount by which the constraint is missed; not above 0 where
         it holds.
+    kind, parameters : str, mapping
+        Which function made it, and of what: what a file keeps (`cvxpriv.constraints.documents`).
     """
 
     name: str
     form: Form = field(repr=False)
     excess: Excess = field(repr=False)
+    kind: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, mechanism: cp.Expression, known: Known | None = None) -> list[cp.Constraint]:
         """Return the cvxpy constraints.
@@ -130,3 +146,67 @@ def prior_of(known: Known | None, constraint: str, inputs: int) -> Array:
     if known.prior.shape != (inputs,):
         raise ModelError(f"the prior has shape {known.prior.shape}, the mechanism {inputs} rows: give one number a row")
     return known.prior
+
+
+def known_of(known: Known | None, constraint: str) -> Known:
+    """Return what is known, for a constraint that needs it.
+
+    Raises
+    ------
+    ModelError
+        Nothing is known.
+    """
+    if known is None:
+        raise ModelError(f"{constraint} needs what is known of the table, and nothing is: pass known=Known(...)")
+    return known
+
+
+def channel_of(of: str, known: Known | None, constraint: str, inputs: int) -> tuple[Array | None, Array]:
+    """Return the P(y|w) with which P(u|w) = sum_y P(y|w) p(u|y), (|W|, |inputs|), and P(w); None where W is the input.
+
+    Parameters
+    ----------
+    of : {"input", "private"}
+        Whether W is the mechanism's input, or what is private.
+
+    Raises
+    ------
+    ModelError
+        What is needed is not known; a private symbol has no mass.
+    """
+    prior = prior_of(known, constraint, inputs)
+    if of == "input":
+        return None, prior
+    table = known_of(known, constraint)
+    if (table.p_s <= 0.0).any():
+        raise ModelError(
+            f"{constraint}: private symbol {int(np.argmin(table.p_s))} has no mass; leave it out of the table"
+        )
+    return table.p_s_given_input * prior / table.p_s[:, None], table.p_s
+
+
+def option(argument: str, value: object, choices: tuple[str, ...]) -> str:
+    """Return an argument that is one of a few words.
+
+    Raises
+    ------
+    ModelError
+        It is none of them.
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise ModelError(f"{argument}={value!r}: expected one of {', '.join(map(repr, choices))}")
+    return value
+
+
+def pairs(inputs: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the numbers of all ordered pairs of different inputs.
+
+    Raises
+    ------
+    ModelError
+        There is but one input.
+    """
+    if inputs < 2:
+        raise ModelError("the mechanism has one input: a constraint on pairs of inputs says nothing; leave it out")
+    one, other = np.nonzero(~np.eye(inputs, dtype=bool))
+    return one, other

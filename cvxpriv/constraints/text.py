@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from cvxpriv.constraints.cells import fixed, floor, forbidden
+from cvxpriv.constraints.documents import GROUP, maker
+from cvxpriv.constraints.inference import (
+    bayes_vulnerability,
+    f_information,
+    group_fairness,
+    local_information_privacy,
+    pointwise_leakage,
+)
 from cvxpriv.constraints.order import monotone, symmetric
+from cvxpriv.constraints.pairwise import metric_differential_privacy, renyi_differential_privacy
 from cvxpriv.constraints.privacy import local_differential_privacy, maximal_leakage, total_variation_to_prior
 from cvxpriv.constraints.ready import ReadyConstraint
-from cvxpriv.constraints.utility import expected_distortion
+from cvxpriv.constraints.utility import expected_distortion, output_marginal
 from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.numerics.extensions import extensions
 from cvxpriv.reports.files import read_text
 
 __all__ = ["FORMS", "parse"]
@@ -37,9 +48,10 @@ def parse(text: str) -> ReadyConstraint:
         raise ModelError(f"constraint={text!r} is no text: write, for example, 'ldp=1.0'")
     name, _, value = (part.strip() for part in text.partition("="))
     key = name.lower().replace("_", "-")
-    if key not in _MAKERS:
-        raise ModelError(f"constraint={text!r}: {name!r} is not a constraint; {suggest(key, _MAKERS)}")
-    form, make = _MAKERS[key]
+    outside = {one.replace("_", "-"): one for one in extensions(GROUP)}
+    if key not in _MAKERS and key not in outside:
+        raise ModelError(f"constraint={text!r}: {name!r} is not a constraint; {suggest(key, [*_MAKERS, *outside])}")
+    form, make = _MAKERS.get(key) or (f"{key}=NUMBER:...", lambda value: maker(outside[key])(*_numbers(value)))
     try:
         return make(value)
     except _Malformed:
@@ -57,6 +69,18 @@ def _number(value: str) -> float:
         return float(value)
     except ValueError:
         raise _Malformed from None
+
+
+def _numbers(value: str) -> list[float]:
+    return [_number(one) for one in value.split(":")] if value else []
+
+
+def _with_of(value: str) -> tuple[list[str], Literal["input", "private"]]:
+    """The parts of a value, and what it is asked of: the last part where that is a word for it."""
+    parts = [part.strip() for part in value.split(":")]
+    if parts[-1] in ("input", "private"):
+        return parts[:-1], "input" if parts[-1] == "input" else "private"
+    return parts, "private"
 
 
 def _whole(value: str) -> int:
@@ -132,8 +156,64 @@ def _monotone(value: str) -> ReadyConstraint:
     return monotone(value != "decreasing")
 
 
+def _ldp(value: str) -> ReadyConstraint:
+    numbers = _numbers(value)
+    return local_differential_privacy(*numbers) if len(numbers) in (1, 2) else _refuse()
+
+
+def _refuse() -> ReadyConstraint:
+    raise _Malformed
+
+
+def _one_number(make: Callable[..., ReadyConstraint]) -> Callable[[str], ReadyConstraint]:
+    def made(value: str) -> ReadyConstraint:
+        parts, of = _with_of(value)
+        return make(_number(parts[0]), of=of) if len(parts) == 1 else _refuse()
+
+    return made
+
+
+def _vulnerability(value: str) -> ReadyConstraint:
+    parts, of = _with_of(value)
+    if len(parts) == 1:
+        return bayes_vulnerability(_number(parts[0]), of=of)
+    return bayes_vulnerability(_number(parts[-1]), _matrix(":".join(parts[:-1])), of=of)
+
+
+def _information(value: str) -> ReadyConstraint:
+    parts, of = _with_of(value)
+    if len(parts) < 2:
+        raise _Malformed
+    return f_information(":".join(parts[:-1]), _number(parts[-1]), of=of)
+
+
+def _metric(value: str) -> ReadyConstraint:
+    path, _, epsilon = value.rpartition(":")
+    if not path:
+        raise _Malformed
+    return metric_differential_privacy(_number(epsilon), _matrix(path))
+
+
+def _fairness(value: str) -> ReadyConstraint:
+    groups, _, bound = value.rpartition(":")
+    return group_fairness(_number(bound), [_whole(one) for one in groups.split(",")] if groups else None)
+
+
+def _renyi(value: str) -> ReadyConstraint:
+    numbers = _numbers(value)
+    return renyi_differential_privacy(*numbers) if len(numbers) == 2 else _refuse()
+
+
 _MAKERS: Mapping[str, tuple[str, Callable[[str], ReadyConstraint]]] = {
-    "ldp": ("ldp=EPSILON", lambda value: local_differential_privacy(_number(value))),
+    "ldp": ("ldp=EPSILON or ldp=EPSILON:DELTA", _ldp),
+    "metric-dp": ("metric-dp=FILE:EPSILON", _metric),
+    "renyi": ("renyi=ORDER:EPSILON", _renyi),
+    "lip": ("lip=EPSILON or lip=EPSILON:input", _one_number(local_information_privacy)),
+    "pointwise-leakage": ("pointwise-leakage=NATS or pointwise-leakage=NATS:input", _one_number(pointwise_leakage)),
+    "vulnerability": ("vulnerability=BOUND, or with a FILE of gains FILE:BOUND; :input at the end", _vulnerability),
+    "f-information": ("f-information=DIVERGENCE:BOUND or DIVERGENCE:BOUND:input", _information),
+    "fairness": ("fairness=BOUND or fairness=0,0,1:BOUND (the group of each input)", _fairness),
+    "output": ("output=P:P:... (of each output)", lambda value: output_marginal(_numbers(value))),
     "tv": ("tv=BOUND", lambda value: total_variation_to_prior(_number(value))),
     "mean-tv": ("mean-tv=BOUND", lambda value: total_variation_to_prior(_number(value), average=True)),
     "maximal-leakage": ("maximal-leakage=NATS", lambda value: maximal_leakage(_number(value))),

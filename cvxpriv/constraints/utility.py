@@ -1,4 +1,4 @@
-"""Constraints on what a mechanism keeps."""
+"""Constraints on what a mechanism keeps, and on how often it gives each output."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
+from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, prior_of, require_shape
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["expected_distortion"]
+__all__ = ["expected_distortion", "output_marginal"]
 
 
+@kept
 def expected_distortion(distortion: ArrayLike, bound: float) -> ReadyConstraint:
     """Return the constraint sum_y p(y) sum_u p(u|y) d(y, u) <= bound. Its violation is in the unit of d.
 
@@ -56,3 +58,44 @@ def _mean_form(distortion: Array, bound: float, mechanism: cp.Expression, known:
 
 def _mean_excess(distortion: Array, bound: float, mechanism: Array, known: Known | None) -> float:
     return float(prior_of(known, "expected_distortion", len(mechanism)) @ (distortion * mechanism).sum(axis=1)) - bound
+
+
+@kept
+def output_marginal(marginal: ArrayLike) -> ReadyConstraint:
+    """Return the constraint sum_y p(y) p(u|y) = marginal[u] for all u. Its violation is in units of probability.
+
+    Parameters
+    ----------
+    marginal : array, (|outputs|,)
+        A distribution.
+
+    Raises
+    ------
+    DataError, ModelError
+        `marginal` is no distribution; when applied, the lengths differ, or the prior is not known.
+
+    Examples
+    --------
+    >>> output_marginal([0.5, 0.5])
+    output_marginal(2 outputs)
+    """
+    wanted = finite_matrix("marginal", np.atleast_2d(np.asarray(marginal)), "a distribution over outputs")[0]
+    if (wanted < 0.0).any() or abs(wanted.sum() - 1.0) > 1e-9:
+        raise DataError(
+            f"marginal sums to {wanted.sum():.9g}, its least entry is {wanted.min():g}: pass a distribution"
+        )
+    name = f"output_marginal({wanted.size} outputs)"
+    return ReadyConstraint(name, partial(_marginal_form, wanted), partial(_marginal_excess, wanted))
+
+
+def _marginal_form(wanted: Array, mechanism: cp.Expression, known: Known | None) -> list[cp.Constraint]:
+    prior = prior_of(known, "output_marginal", mechanism.shape[0])
+    if wanted.size != mechanism.shape[1]:
+        raise ModelError(
+            f"marginal has {wanted.size} entries, the mechanism {mechanism.shape[1]} outputs: give one each"
+        )
+    return [(prior @ mechanism)[:-1] == wanted[:-1]]  # the last follows: rows sum to 1
+
+
+def _marginal_excess(wanted: Array, mechanism: Array, known: Known | None) -> float:
+    return float(np.abs(prior_of(known, "output_marginal", len(mechanism)) @ mechanism - wanted).max())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
-
 from cvxpriv.divergences.builtin import BUILT_IN, FAMILIES
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import ModelError, suggest
+from cvxpriv.numerics.extensions import extension, extensions
 
 __all__ = ["ALIASES", "GROUP", "divergence", "names"]
 
@@ -37,28 +36,22 @@ def names() -> tuple[str, ...]:
 
     Those of other packages stand last.
     """
-    return (*BUILT_IN, *(f"{family}:<number>" for family in FAMILIES), *sorted(_brought()))
+    return (*BUILT_IN, *(f"{family}:<number>" for family in FAMILIES), *extensions(GROUP))
 
 
-def _brought() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
-def _loaded(point: EntryPoint) -> FDivergence:
-    """Return what an entry point names, as a divergence."""
+def _loaded(name: str) -> FDivergence:
+    """Return what another package's entry point names, as a divergence."""
+    found = extension(GROUP, name)
     try:
-        found = point.load()
         found = found() if callable(found) else found
     except Exception as error:  # another package's code may raise anything
-        raise ModelError(
-            f"divergence {point.name!r} of {point.value} raised {type(error).__name__}: {error}; mend that package"
-        ) from error
+        raise ModelError(f"divergence {name!r} raised {type(error).__name__}: {error}; mend its package") from error
     if isinstance(found, str):
-        return FDivergence.parse(found, point.name)
+        return FDivergence.parse(found, name)
     if not isinstance(found, FDivergence):
         raise ModelError(
-            f"divergence {point.name!r} of {point.value} is a {type(found).__name__}: it must be an FDivergence, a "
-            "function that returns one, or a line of text in t"
+            f"divergence {name!r} is a {type(found).__name__}: its package must name an FDivergence, a function that "
+            "returns one, or a line of text in t"
         )
     return found
 
@@ -103,8 +96,8 @@ def divergence(name: str | FDivergence) -> FDivergence:
                 f"divergence={name!r} takes a number, and {given}: write, for example, {family}:2"
             ) from None
         return FAMILIES[family](value)
-    if key in (brought := _brought()):
-        return _loaded(brought[key])
+    if key in extensions(GROUP):
+        return _loaded(key)
     if any(sign in name for sign in FORMULA):
         return FDivergence.parse(name)
     raise ModelError(f"divergence={name!r} is not known: {suggest(key, {*ALIASES, *names()})}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -15,6 +15,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.certify.cases import case_of_block
 from cvxpriv.certify.check import CrossCheck, crosscheck
+from cvxpriv.constraints.documents import from_document, to_document
 from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arrays import Array, Values
@@ -190,8 +191,8 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
     def save(self, path: PathLike) -> Path:
         """Write the run to a JSON file, whole or not at all.
 
-        The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept. A user's
-        constraints are code: the file has their names alone.
+        The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept. Ready
+        constraints are kept with their parameters; of a function of the user's own the name alone is kept.
         """
         common = {
             **table_document(self.problem.table),
@@ -200,7 +201,7 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
             "start": self.start,
             "settings": asdict(self.settings),
             "seconds": self.seconds,
-            "constraints": [name for name, _ in self.constraints],
+            "constraints": [{"name": name, **to_document(one)} for name, one in self.constraints],
         }
         return write_run(path, self.model, {**common, **self.saved()})
 
@@ -216,4 +217,13 @@ def restored(document: Mapping[str, Any]) -> dict[str, Any]:
         "starts": pd.DataFrame(document["starts"]).rename_axis("start"),
         "start": document["start"],
         "seconds": document["seconds"],
+        "constraints": tuple(_constraints(document)),
     }
+
+
+def _constraints(document: Mapping[str, Any]) -> Iterator[tuple[str, Constraint]]:
+    """The ready constraints of a run's file by name."""
+    for one in document["constraints"]:
+        made = from_document(one) if isinstance(one, Mapping) else None  # an older file holds names alone
+        if made is not None:
+            yield one["name"], made

@@ -409,6 +409,7 @@ class TestText:
 
     def test_every_form_is_listed(self) -> None:
         assert " ".join(constraints.FORMS) == (
-            "ldp tv mean-tv maximal-leakage distortion floor forbidden fixed symmetric monotone"
+            "ldp metric-dp renyi lip pointwise-leakage vulnerability f-information fairness output tv mean-tv "
+            "maximal-leakage distortion floor forbidden fixed symmetric monotone"
         )
         assert all(form.startswith(name) for name, form in constraints.FORMS.items())

@@ -77,9 +77,9 @@ def test_each_kind_of_entry_point_is_a_divergence_by_name() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_one_that_is_none_is_refused_with_the_place() -> None:
-    with pytest.raises(ModelError, match=r"'number' of outside_divergences:NUMBER is a int: it must be an FDivergence"):
+    with pytest.raises(ModelError, match=r"'number' is a int: its package must name an FDivergence"):
         divergence("number")
-    with pytest.raises(ModelError, match="'missing' of outside_divergences:NOTHING raised AttributeError"):
+    with pytest.raises(ModelError, match=r"'missing' of outside-divergences cannot be loaded \(AttributeError"):
         divergence("missing")
 
 

@@ -174,7 +174,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     @classmethod
     def load(cls, path: PathLike, own: FDivergence | None = None) -> InferenceRun:
-        """Read what `save` wrote; the history and the user's constraints are not in it.
+        """Read what `save` wrote; the history and functions that the user gave as constraints are not in it.
 
         Parameters
         ----------
