@@ -282,7 +282,7 @@ def test_a_folder_or_a_weight_that_is_wrong_is_found_before_the_solve(
         (["--divergence", "1 - t**2"], "not convex"),
         (["--divergence", "__import__('os')"], "no such function"),
         (["--divergence", "none.py:mine"], "none.py"),
-        (["--constraint", "lpd=1"], "did you mean 'ldp'?"),
+        (["--constraint", "ldpp=1"], "did you mean 'ldp'?"),
         (["--constraint", "ldp=much"], "write ldp=EPSILON"),
         (["--constraint", "ldp=-1"], "epsilon=-1"),
         (["--constraint", "floor=0.5"], "constraint 'floor=0.5': floor: row 0"),
