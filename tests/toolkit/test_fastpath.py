@@ -7,6 +7,7 @@ import os
 import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -688,3 +689,16 @@ def test_memory_stays_flat_over_two_thousand_solves(solver: str) -> None:
 @pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "SCS"])
 def test_what_solvers_hold_outside_python_stays_flat_over_ten_thousand_solves(solver: str) -> None:
     assert grown(solver, 10_000, resident_bytes) < 500_000  # 200 bytes a solve
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "OSQP", "SCS"])
+def test_threads_that_share_a_problem_get_the_answers_of_their_own_parameters(solver: str) -> None:
+    x, target = cp.Variable(4, name="x"), cp.Parameter(4, name="target")
+    fast = FastProblem(cp.Problem(cp.Minimize(cp.sum_squares(x - target)), [cp.sum(x) == 1, x >= 0]), solver)
+    targets = np.random.default_rng(0).normal(size=(60, 4))
+    alone = [fast.solve({"target": one}) for one in targets]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda one: fast.solve({"target": one}), targets))
+    for here, there in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(here.values["x"], there.values["x"])
+        assert here.objective == there.objective

@@ -7,6 +7,7 @@ Every solve starts cold, and by default its answer depends on its Parameters alo
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -137,6 +138,7 @@ class FastProblem:
         constraints: Mapping[str, cp.Constraint] | None = None,
         reuse: bool = False,
     ) -> None:
+        self._lock = threading.Lock()
         chosen = dict(options or {})
         known = compiled(problem, solver, chosen)
         self.problem, self.solver = problem, known.solver
@@ -153,7 +155,7 @@ class FastProblem:
         )
 
     def solve(self, parameters: Mapping[str, npt.ArrayLike] | None = None) -> FastSolution:
-        """Solve from a cold start.
+        """Solve from a cold start; threads that share a problem wait for each other.
 
         Parameters
         ----------
@@ -167,6 +169,10 @@ class FastProblem:
         DataError
             If a value is NaN or infinite.
         """
+        with self._lock:  # the data's buffer and the solver's object are shared
+            return self._solve(parameters)
+
+    def _solve(self, parameters: Mapping[str, npt.ArrayLike] | None) -> FastSolution:
         begun = time.perf_counter()
         self._cone.apply(self._entries.stack(self._entries.held() if parameters is None else parameters))
         try:
