@@ -291,7 +291,7 @@ def block() -> Block:
 
 
 def transport(mechanism: cp.Expression, known: Known) -> list[cp.Constraint]:
-    """The outputs' distribution is at most 0.1 of transport away from (.4, .3, .3): a plan of the rule's own."""
+    """The outputs' distribution is at most 0.1 of transport away from (.4, .3, .3): a plan of its own."""
     plan = cp.Variable((3, 3), nonneg=False)
     return [
         plan >= 0,
@@ -313,26 +313,26 @@ def hellinger(mechanism: cp.Expression, known: Known) -> list[cp.Constraint]:
     return [*own, total <= 0.2]
 
 
-@pytest.mark.parametrize("rule", [transport, epigraph, hellinger])
-def test_a_rule_may_bring_variables_of_its_own(rule: object) -> None:
-    constrained = block().constrain("mine", rule)  # type: ignore[arg-type]
+@pytest.mark.parametrize("constraint", [transport, epigraph, hellinger])
+def test_a_constraint_may_bring_variables_of_its_own(constraint: object) -> None:
+    constrained = block().constrain("mine", constraint)  # type: ignore[arg-type]
     state, solution = constrained.solve({"mechanism": np.full((3, 3), 1.0 / 3.0)})
     mechanism = cp.Variable((3, 3))
     problem = cp.Problem(
         cp.Minimize(cp.sum(cp.multiply(PRIOR[:, None] * COST, mechanism))),
-        [cp.sum(mechanism, axis=1) == 1, mechanism >= 0, *rule(mechanism, KNOWN)],  # type: ignore[operator]
+        [cp.sum(mechanism, axis=1) == 1, mechanism >= 0, *constraint(mechanism, KNOWN)],  # type: ignore[operator]
     )
     problem.solve(solver="ECOS", abstol=1e-11, reltol=1e-11, feastol=1e-11)
     assert solution.objective == pytest.approx(problem.value, abs=1e-6)
     declared = constrained.declaration()
     assert declared.brought["mine"] == tuple(name for name in declared.variables if name.startswith("mine/own"))
-    # At a mechanism that is only given the rule's variables are found again, and the conditions hold there.
+    # At a mechanism that is only given its variables are found again, and the conditions hold there.
     residuals = constrained.residual(state, state)
     assert residuals.primal <= 1e-6
     assert residuals.natural <= 1e-3  # a solver's mechanism is good to the root of its gap
 
 
-def test_values_of_own_variables_are_found_at_a_mechanism_that_misses_the_rule() -> None:
+def test_values_of_own_variables_are_found_at_a_mechanism_that_misses_the_constraint() -> None:
     constrained = block().constrain("mine", epigraph)
     declaration = constrained.place({"mechanism": np.eye(3)}, {"mechanism": np.eye(3)})
     t = declaration.variables["mine/own[0]"]
