@@ -36,7 +36,7 @@ check: lint types test     ## what continuous integration runs
 check-all: lint types      ## everything, the slow tests too, with the coverage gate
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report=term
 
-mutate: $(STAMPS)/dev      ## wrong changes of the code that tests must notice; takes hours
+mutate: $(STAMPS)/dev      ## wrong changes of the code that tests must notice; half an hour
 	$(BIN)/python -m tests.mutants
 
 bench: $(STAMPS)/dev       ## the measurements of benchmarks/

@@ -44,6 +44,8 @@ class Mutant:
     line : int
     before, after : str
         The expression, as source.
+    changed : str
+        The line with the change.
     source : str
         The whole module with the change.
     """
@@ -52,6 +54,7 @@ class Mutant:
     line: int
     before: str
     after: str
+    changed: str
     source: str
 
     def __str__(self) -> str:
@@ -80,7 +83,8 @@ def mutants_of(source: str, functions: frozenset[str] = frozenset()) -> list[Mut
             end = begins[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
             raw = source.encode()
             changed = (raw[:begin] + f"({after})".encode() + raw[end:]).decode()
-            found.append(Mutant(function, node.lineno, before, after, changed))
+            line = changed.splitlines()[node.lineno - 1].strip()
+            found.append(Mutant(function, node.lineno, before, after, line, changed))
     return found
 
 

@@ -172,6 +172,50 @@ class TestGrid:
             grid.on_grid(np.array([1.0, np.nan]), 1.0)
         assert grid.on_grid(np.array([np.inf, -1e300]), 1.0).tolist() == [2**61, -(2**61)]
 
+    @pytest.mark.parametrize(
+        ("deviation", "sensitivity", "size", "step"),
+        [
+            (1.0, 1.0, 1, -20),
+            (1.0, 2.0**-9, 1, -21),
+            (1.0, 2.0**-60, 1, -40),  # no finer than doubles hold the noise
+            (2.0**7, 2.0**9, 64, -16),
+            (3.0, 2.0, 1, -19),  # the power of two below 1.5 times 2^-19
+            (2.0**-880, 1.0, 1, -900),
+        ],
+    )
+    def test_a_step_is_a_power_of_two_far_below_noise_and_sensitivity(
+        self, deviation: float, sensitivity: float, size: int, step: int
+    ) -> None:
+        assert grid.grid_step(deviation, sensitivity, size) == 2.0**step
+
+    def test_a_step_at_the_end_of_the_doubles_is_refused(self) -> None:
+        with pytest.raises(PrivacyError, match="beyond the doubles"):
+            grid.grid_step(2.0**-881, 1.0, 1)
+
+    @pytest.mark.parametrize("size", [1, 6])
+    def test_a_release_is_the_query_on_the_grid_plus_the_noise_of_its_source(self, size: int) -> None:
+        query = np.linspace(-2.0, 3.0, size)
+        gaussian, ball = GaussianNoise(0.8, 0.25, size), BallNoise.of_rate(0.8, 0.25, size)
+        # Standard deviation (0.8 + what the grid moves)/mu, and scale 1/rate; both in steps.
+        scale = (0.8 + gaussian.step * np.sqrt(size)) / 0.25 / gaussian.step
+        normals, balls = seeded(7).rounded_normals(scale, size), seeded(7).rounded_ball(4.0 / ball.step, size)
+        for noise, drawn in ((gaussian, normals), (ball, balls)):
+            exact = (np.rint(query / noise.step) + drawn) * noise.step
+            np.testing.assert_array_equal(noise.release(query, seeded(7)), exact)
+
+    @pytest.mark.parametrize("size", [1, 9])
+    def test_a_ball_pays_for_its_grid_and_the_grid_follows_from_its_deviation(self, size: int) -> None:
+        noise = BallNoise.of_rate(0.5, 4.0, size)
+        assert noise.epsilon == pytest.approx(4.0 * (0.5 + noise.step * np.sqrt(size)), rel=1e-15)
+        # The norm is Gamma(d, 1/rate), of mean square d (d + 1)/rate^2: an entry's deviation is sqrt(d + 1)/rate.
+        # At these rates that is a whole power of two times sqrt(d), but for a billionth.
+        even = 16.0 * np.sqrt((size + 1.0) / size)
+        assert BallNoise.of_rate(0.5, even * (1.0 - 1e-9), size).step == 2.0**-24
+        assert BallNoise.of_rate(0.5, even * (1.0 + 1e-9), size).step == 2.0**-25
+        whole = BallNoise.within(0.5, 2.0, size)
+        assert whole.step == BallNoise.of_rate(0.5, 4.0, size).step
+        assert whole.rate == pytest.approx(2.0 / (0.5 + whole.step * np.sqrt(size)), rel=1e-15)
+
     @pytest.mark.parametrize("sensitivity", [0.0, -1.0, np.inf, np.nan])
     def test_a_sensitivity_that_is_no_bound_is_refused(self, sensitivity: float) -> None:
         with pytest.raises(PrivacyError, match="is not a bound"):

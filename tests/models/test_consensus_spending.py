@@ -1,0 +1,64 @@
+"""What a node's releases cost, RADMM section V, against explicit records and determinants."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cvxpriv_models.recycled_admm import spending
+
+from cvxpriv.privacy import Claim, Release
+
+ROWS, WEIGHT, SLOPE, BEND = np.array([3.0, 8.0]), 2.5, 0.7, np.array([0.4, 5.0])
+
+
+def test_two_opposite_records_of_norm_1_move_a_gradient_by_its_bound_exactly() -> None:
+    record = np.array([0.6, -0.8])
+    for at, rows in enumerate(ROWS):
+        moved = WEIGHT / rows * np.linalg.norm(SLOPE * record - (-SLOPE) * record)
+        assert spending.gradient_move(ROWS, WEIGHT, SLOPE)[at] == pytest.approx(moved, rel=1e-14)
+        # A quadratic of that bend is minimised where the gradient vanishes.
+        assert spending.output_move(ROWS, WEIGHT, BEND, SLOPE)[at] == pytest.approx(moved / BEND[at], rel=1e-14)
+    np.testing.assert_allclose(spending.gradient_move(ROWS, WEIGHT), [5.0 / 3.0, 5.0 / 8.0], rtol=1e-14)
+    np.testing.assert_allclose(spending.output_move(ROWS, WEIGHT, BEND), [25.0 / 6.0, 1.0 / 8.0], rtol=1e-14)
+
+
+def test_the_cost_of_a_perturbed_minimiser_is_the_densitys_and_the_determinants() -> None:
+    alpha, curvature = np.array([0.3, 0.05]), 0.25
+    record = np.array([[0.6], [-0.8]])
+    for at, rows in enumerate(ROWS):
+        own = BEND[at] * np.eye(2)
+        more = own + WEIGHT / rows * curvature * record @ record.T
+        log_volume = np.log(np.linalg.det(more) / np.linalg.det(own))
+        log_density = alpha[at] * 2.0 * WEIGHT * SLOPE / rows
+        found = spending.objective_epsilon(alpha, ROWS, WEIGHT, BEND, curvature, SLOPE)[at]
+        assert found == pytest.approx(log_density + log_volume, rel=1e-12)
+    default = spending.objective_epsilon(alpha, ROWS, WEIGHT, BEND, curvature)
+    np.testing.assert_array_equal(default, spending.objective_epsilon(alpha, ROWS, WEIGHT, BEND, curvature, 1.0))
+
+
+def test_the_printed_cost_is_that_of_32() -> None:
+    # C/B_i (1.4 * 2 c1/mu_i + 2 alpha_i), by hand for both nodes.
+    found = spending.printed_epsilon(np.array([0.3, 0.05]), ROWS, WEIGHT, BEND, 0.25)
+    np.testing.assert_allclose(
+        found, [2.5 / 3.0 * (2.8 * 0.25 / 0.4 + 0.6), 2.5 / 8.0 * (2.8 * 0.25 / 5.0 + 0.1)], rtol=1e-14
+    )
+
+
+def test_each_node_pays_for_its_own_releases_and_for_those_that_touch_everyone() -> None:
+    names = [spending.node_name(label) for label in ("a", 2)]
+    ledger = [
+        Release(epsilon=0.5, touches=names[0]),
+        Release(epsilon=0.25, touches=names[0]),
+        Release(mu=0.3, touches=names[1]),
+        Release(mu=0.4),
+    ]
+    costs = spending.node_costs(ledger, ("a", 2))
+    assert costs.loc["a"].tolist() == pytest.approx([0.75, 0.4])
+    assert costs.loc[2].tolist() == pytest.approx([0.0, 0.5])
+
+
+def test_the_printed_sum_stands_beside_the_accounting_and_is_the_worst_nodes() -> None:
+    ledger = [Release(epsilon=0.5, touches=spending.node_name(1))]
+    found = spending.accounted(ledger, None, np.array([0.7, 0.9]), secure=False)
+    assert found.claims[-1] == Claim(spending.PRINTED, 0.9, 0.0)
+    assert (found.epsilon, found.secure, len(spending.accounted(ledger, None).claims)) == (0.5, False, 1)
