@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, require_shape
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arrays import Array
 
 __all__ = ["fixed", "floor", "forbidden"]
 
-Cell: TypeAlias = tuple[int, int]
+#: An input, by number from 0 or by name, and an output by number.
+Cell: TypeAlias = tuple[int | str, int]
 
 #: How far above 1 a row of floors or fixed values may sum: the rounding of a sum.
 ROUNDING = 1e-12
@@ -78,19 +79,19 @@ def forbidden(cells: Iterable[Cell]) -> ReadyConstraint:
 
     Parameters
     ----------
-    cells : iterable of (int, int), or array of bool (|inputs|, |outputs|)
-        Input and output by number from 0, or a mask.
+    cells : iterable of (int or str, int), or array of bool (|inputs|, |outputs|)
+        Input, by number from 0 or by its label ("smoker, old" or "smoker|old"), and output by number; or a mask.
 
     Raises
     ------
     DataError, ModelError
-        There is no cell, one is no pair of whole numbers >= 0 or is named twice; when applied, one lies outside the
-        mechanism, or a row has no cell left.
+        There is no cell, one is no such pair or is named twice; when applied, one lies outside the mechanism, no input
+        has that label, or a row has no cell left.
 
     Examples
     --------
-    >>> forbidden([(0, 1), (2, 0)])
-    forbidden([(0, 1), (2, 0)])
+    >>> forbidden([(0, 1), (2, 0)]), forbidden([("smoker, old", 2)])
+    (forbidden([(0, 1), (2, 0)]), forbidden([('smoker, old', 2)]))
     """
     if isinstance(cells, np.ndarray) and cells.dtype == bool:
         if cells.ndim != 2:
@@ -100,19 +101,19 @@ def forbidden(cells: Iterable[Cell]) -> ReadyConstraint:
 
 
 @kept
-def fixed(values: Mapping[Cell, float] | Iterable[tuple[int, int, float]]) -> ReadyConstraint:
+def fixed(values: Mapping[Cell, float] | Iterable[tuple[int | str, int, float]]) -> ReadyConstraint:
     """Return the constraint p(u|y) = value for the cells (y, u) given. Its violation is in units of probability.
 
     Parameters
     ----------
-    values : mapping of (int, int) to float, or iterable of (int, int, float)
-        Input and output by number from 0, to a probability.
+    values : mapping of (int or str, int) to float, or iterable of (int or str, int, float)
+        Input (by number from 0 or by its label) and output (by number), to a probability.
 
     Raises
     ------
     DataError, ModelError
-        There is no cell, one is no pair of whole numbers >= 0, or a value is no number from 0 to 1; when applied, a
-        cell lies outside the mechanism, or a row cannot sum to 1.
+        There is no cell, one is no such pair, or a value is no number from 0 to 1; when applied, a cell lies outside
+        the mechanism, no input has that label, or a row cannot sum to 1.
 
     Examples
     --------
@@ -142,20 +143,20 @@ def fixed(values: Mapping[Cell, float] | Iterable[tuple[int, int, float]]) -> Re
 def _fixed_constraint(kind: str, values: dict[Cell, float]) -> ReadyConstraint:
     shown = list(values) if kind == "forbidden" else values
     name = f"{kind}({shown})" if len(values) <= 4 else f"{kind}({len(values)} cells)"
-    return ReadyConstraint(name, partial(_fixed_form, kind, values), partial(_fixed_excess, values))
+    return ReadyConstraint(name, partial(_fixed_form, kind, values), partial(_fixed_excess, kind, values))
 
 
 def _fixed_form(
     kind: str, values: dict[Cell, float], mechanism: cp.Expression, known: Known | None
 ) -> list[cp.Constraint]:
     wanted = np.full(mechanism.shape, np.nan)
-    for row, column in values:
+    for (row, column), value in _numbered(kind, values, known).items():
         if row >= wanted.shape[0] or column >= wanted.shape[1]:
             raise ModelError(
                 f"{kind}: cell {(row, column)} lies outside the mechanism of {wanted.shape[0]} inputs and "
                 f"{wanted.shape[1]} outputs; numbers begin at 0"
             )
-        wanted[row, column] = values[row, column]
+        wanted[row, column] = value
     totals, whole = np.nansum(wanted, axis=1), np.asarray(np.isfinite(wanted).all(axis=1))
     wrong = (totals > 1.0 + ROUNDING) | (whole & (np.abs(totals - 1.0) > ROUNDING))
     if wrong.any():
@@ -168,28 +169,54 @@ def _fixed_form(
     return [mechanism[rows, columns] == wanted[rows, columns]]
 
 
-def _fixed_excess(values: dict[Cell, float], mechanism: Array, known: Known | None) -> float:
-    return max(abs(float(mechanism[cell]) - value) for cell, value in values.items())
+def _fixed_excess(kind: str, values: dict[Cell, float], mechanism: Array, known: Known | None) -> float:
+    return max(abs(float(mechanism[cell]) - value) for cell, value in _numbered(kind, values, known).items())
+
+
+def _numbered(kind: str, values: Mapping[Cell, float], known: Known | None) -> dict[tuple[int, int], float]:
+    """Return values with every input by number."""
+    numbers: dict[str, int] = {}
+    if any(isinstance(row, str) for row, _ in values):
+        labels = () if known is None else known.labels
+        if not labels:
+            raise ModelError(f"{kind}: inputs are named, and no labels are known: name them by number")
+        numbers = {label.replace(", ", "|"): row for row, label in enumerate(labels)}
+        numbers |= {label: row for row, label in enumerate(labels)}
+    found: dict[tuple[int, int], float] = {}
+    for (row, column), value in values.items():
+        if isinstance(row, str) and row not in numbers:
+            raise ModelError(f"{kind}: no input is called {row!r}; {suggest(row, known.labels if known else ())}")
+        cell = (numbers[row] if isinstance(row, str) else row, column)
+        if cell in found:
+            raise ModelError(f"{kind}: cell {cell} is named twice, by number and by its label; name each once")
+        found[cell] = value
+    return found
 
 
 def _cells(kind: str, cells: Iterable[Cell]) -> list[Cell]:
-    """Return cells as pairs of whole numbers, each named once."""
+    """Return cells as pairs of an input and an output, each named once."""
     try:
         pairs = [tuple(cell) for cell in cells]
     except TypeError:
         raise DataError(f"{kind}: cells={cells!r} are no pairs: expected (input, output), such as [(0, 1)]") from None
     found: list[Cell] = []
     for pair in pairs:
-        whole = len(pair) == 2 and all(isinstance(one, (int, np.integer)) and not isinstance(one, bool) for one in pair)
-        if not whole or min(pair) < 0:
-            raise DataError(f"{kind}: cell {pair!r}: expected (input, output), two whole numbers >= 0")
-        found.append((int(pair[0]), int(pair[1])))
+        named = len(pair) == 2 and isinstance(pair[0], str) and pair[0] != ""
+        if not (len(pair) == 2 and (named or _whole(pair[0])) and _whole(pair[1])):
+            raise DataError(
+                f"{kind}: cell {pair!r}: expected (input, output), two whole numbers >= 0, or an input's label and one"
+            )
+        found.append((pair[0] if isinstance(pair[0], str) else int(pair[0]), int(pair[1])))
     if not found or len(set(found)) < len(found):
         twice = next((cell for cell in found if found.count(cell) > 1), None)
         raise DataError(
             f"{kind}: " + (f"cell {twice} is named twice" if found else "no cell is given") + "; name each once"
         )
     return found
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 0
 
 
 def _require_probabilities(argument: str, matrix: Array) -> None:

@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Mapping):
-        return [[*map(int, cell), float(one)] for cell, one in value.items()]
+        return [[*_plain(cell), float(one)] for cell, one in value.items()]
     if isinstance(value, str | bool | int | float) or value is None:
         return value
     if hasattr(value, "formula") and hasattr(value, "name"):  # a divergence: by its name, or its line of text

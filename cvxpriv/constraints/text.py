@@ -41,8 +41,8 @@ def parse(text: str) -> ReadyConstraint:
     --------
     >>> parse("ldp=1.0")
     local_differential_privacy(epsilon=1)
-    >>> parse("forbidden=0:1,2:0")
-    forbidden([(0, 1), (2, 0)])
+    >>> parse("forbidden=0:1,2:0"), parse("forbidden=smoker|old:2")
+    (forbidden([(0, 1), (2, 0)]), forbidden([('smoker|old', 2)]))
     """
     if not isinstance(text, str):
         raise ModelError(f"constraint={text!r} is no text: write, for example, 'ldp=1.0'")
@@ -132,12 +132,20 @@ def _parts(value: str, count: int) -> list[list[str]]:
     return parts
 
 
+def _input(value: str) -> int | str:
+    """The number of an input, or its label."""
+    text = value.strip()
+    if not text:
+        raise _Malformed
+    return _whole(text) if re.fullmatch("[0-9]+", text) else text
+
+
 def _forbidden(value: str) -> ReadyConstraint:
-    return forbidden([(_whole(row), _whole(column)) for row, column in _parts(value, 2)])
+    return forbidden([(_input(row), _whole(column)) for row, column in _parts(value, 2)])
 
 
 def _fixed(value: str) -> ReadyConstraint:
-    cells = [((_whole(row), _whole(column)), _number(wanted)) for row, column, wanted in _parts(value, 3)]
+    cells = [((_input(row), _whole(column)), _number(wanted)) for row, column, wanted in _parts(value, 3)]
     if len(dict(cells)) < len(cells):
         raise _Malformed
     return fixed(dict(cells))
@@ -219,7 +227,7 @@ _MAKERS: Mapping[str, tuple[str, Callable[[str], ReadyConstraint]]] = {
     "maximal-leakage": ("maximal-leakage=NATS", lambda value: maximal_leakage(_number(value))),
     "distortion": ("distortion=FILE:BOUND", _distortion),
     "floor": ("floor=VALUE or floor=FILE", _floor),
-    "forbidden": ("forbidden=INPUT:OUTPUT,...", _forbidden),
+    "forbidden": ("forbidden=INPUT:OUTPUT,... (an input by number, or by label: smoker|old:2)", _forbidden),
     "fixed": ("fixed=INPUT:OUTPUT:VALUE,...", _fixed),
     "symmetric": ("symmetric=1,0,2:1,0 (where each input and each output goes)", _symmetric),
     "monotone": ("monotone or monotone=decreasing", _monotone),

@@ -201,6 +201,7 @@ def tables_of(run: Run, beside: Beside, sides: Sides) -> dict[str, pd.DataFrame]
     if run.constraints:
         missed = violations(run)
         found["constraints"] = pd.DataFrame({"constraint": list(missed), "missed_by": list(missed.values())})
+        found["shadow_prices"] = run.shadow_prices
     return found
 
 
@@ -252,15 +253,20 @@ def violations(run: Run) -> dict[str, float]:
 
 
 def constraints_section(run: Run) -> list[Section]:
-    """Return by how much each of the user's constraints is missed; nothing where there are none."""
+    """Return by how much each of the user's constraints is missed, and its price; nothing where there are none."""
     if not run.constraints:
         return []
     missed = violations(run)
     called = [getattr(constraint, "name", "") for _, constraint in run.constraints]
     frame = pd.DataFrame({"constraint": list(missed), "is": called, "missed by": list(missed.values())})
     text = "Each was looked at in the mechanism itself, without a solver."
-    brief = Section("Constraints", tables=[Table(frame[["constraint", "missed by"]], digits={"missed by": 1})])
-    return [Section("Constraints", text, tables=[Table(frame)], brief=brief)]
+    prices = Table(
+        run.shadow_prices.rename(columns={"price": "price in nats"}),
+        "What a unit of each costs: by how much the objective would get better for each unit by which that grows.",
+        digits={"price in nats": 3},
+    )
+    brief = Section("Constraints", tables=[Table(frame[["constraint", "missed by"]], digits={"missed by": 1}), prices])
+    return [Section("Constraints", text, tables=[Table(frame), prices], brief=brief)]
 
 
 def brief_curve(title: str, curve: pd.DataFrame, columns: Mapping[str, str]) -> Section:

@@ -14,7 +14,7 @@ import pandas as pd
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.certify.cases import Case
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arguments import numbers, require_counts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.mechanism_run import MechanismRun, OnTable
@@ -140,10 +140,49 @@ class MechanismModel(ABC, Generic[Run]):
         >>> [name for name, _ in floored.constraints]
         ['no certainty']
         """
-        other = copy.copy(self)
-        other.constraints = (*self.constraints, (name, constraint))
+        other = self._with((*self.constraints, (name, constraint)))
         other._require_declarable()
         return other
+
+    def without(self, name: str) -> Self:
+        """Return this model without one of its constraints.
+
+        Raises
+        ------
+        ModelError
+            No constraint has that name.
+
+        Examples
+        --------
+        >>> from cvxpriv.models import PrivacyFunnel
+        >>> funnel = PrivacyFunnel([[0.4, 0.1], [0.1, 0.4]], rate=0.2)
+        >>> funnel.constrain("cap", lambda mechanism: mechanism <= 0.9).without("cap").constraints
+        ()
+        """
+        self._require_constraint(name)
+        return self._with(tuple((own, one) for own, one in self.constraints if own != name))
+
+    def renamed(self, name: str, to: str) -> Self:
+        """Return this model with one of its constraints under another name.
+
+        Raises
+        ------
+        ModelError
+            No constraint has the name, or the new one is taken.
+        """
+        self._require_constraint(name)
+        if to != name and to in dict(self.constraints):
+            raise ModelError(f"to={to!r} is already a constraint of the model: choose another name")
+        return self._with(tuple((to if own == name else own, one) for own, one in self.constraints))
+
+    def _with(self, constraints: tuple[tuple[str, Constraint], ...]) -> Self:
+        other = copy.copy(self)
+        other.constraints = constraints
+        return other
+
+    def _require_constraint(self, name: str) -> None:
+        if name not in dict(self.constraints):
+            raise ModelError(f"name={name!r} is no constraint of the model: {suggest(name, dict(self.constraints))}")
 
 
 def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[float]:

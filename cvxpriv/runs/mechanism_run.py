@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -23,6 +24,7 @@ from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.text import facts_text
 from cvxpriv.runs.saved import write_run
+from cvxpriv.runs.shadow_prices import shadow_prices
 from cvxpriv.schedules.history import History
 from cvxpriv.tables.documents import table_document
 from cvxpriv.tables.joint import JointTable
@@ -101,6 +103,8 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
 
     #: The model's name in `cvxpriv.models`.
     model: ClassVar[str]
+    #: The block that designs the whole mechanism: a point is stationary where it would stay.
+    whole: ClassVar[str]
 
     problem: Problem
     state: Values
@@ -162,6 +166,22 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
     def history(self) -> pd.DataFrame:
         """The best start, step by step: iteration, block, the model's figures, kkt, seconds, engine, solver, status."""
         return self.log.frame(self.start)
+
+    @cached_property
+    def shadow_prices(self) -> pd.DataFrame:
+        """What a unit of each constraint costs: columns constraint, per, price.
+
+        The price says by how many nats the objective gets better for each unit by which the constraint's parameter, or
+        a slack in all its inequalities, grows (`cvxpriv.runs.shadow_prices`). It holds at a converged run.
+
+        Raises
+        ------
+        SolverFailure
+            No solver solves the block that designs the mechanism.
+        """
+        if not self.constraints:
+            return pd.DataFrame(columns=["constraint", "per", "price"])
+        return shadow_prices(self.blocks()[self.whole], self.state)
 
     def certify(self, solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"), **options: Any) -> CrossCheck:
         """Solve every block again at the final point by every solver, and judge the answers.

@@ -23,7 +23,7 @@ from .problem import Problem
 from .promises import STATEMENT, local_privacy, optimality, remedy
 from .thresholds import CriticalBeta, critical_beta
 
-__all__ = ["NOTHING", "SIDES", "inference_facts"]
+__all__ = ["NOTHING", "SIDES", "by_solver", "inference_facts"]
 
 Run = MechanismRun[Problem, Any]
 
@@ -52,6 +52,11 @@ SIDES = Sides(
 )
 
 
+def by_solver(run: Run) -> bool:
+    """Return whether a solver made the point: under constraints, and with the engine "dcp"."""
+    return bool(run.constraints) or run.settings.engine == "dcp"
+
+
 def inference_facts(run: Run, beside: Beside, local_gap: float, gap: float | None, note: str) -> Facts:
     """Return the facts of a run, and of what was computed beside it.
 
@@ -70,7 +75,7 @@ def inference_facts(run: Run, beside: Beside, local_gap: float, gap: float | Non
     trivial_is_optimal = problem.beta >= critical.searched
     advice = remedy(critical) if accuracy <= NOTHING and trivial_is_optimal else ""
     missed = f"a KKT residual of {format_number(run.residual, 2)} nats"
-    if run.constraints:
+    if by_solver(run):
         missed += f" and a local gap of {format_number(local_gap, 2)} nats"
     return Facts(
         title=f"Inference as a service: {beside.source}".removesuffix(": "),
@@ -216,7 +221,7 @@ def _certified(gap: float | None) -> list[Fact]:
 
 
 def _accuracy_of_answer(run: Run, local_gap: float) -> list[Fact]:
-    """Return the residual and the local gap; under constraints the gap decides, and a reader sees it first.
+    """Return the residual and the local gap; where a solver made the point the gap decides, and a reader sees it first.
 
     A solver's point has an accurate value and inaccurate derivatives.
     """
@@ -230,7 +235,7 @@ def _accuracy_of_answer(run: Run, local_gap: float) -> list[Fact]:
         digits=2,
     )
     residual = common.residual(run)
-    if not run.constraints:
+    if not by_solver(run):
         return [residual, gap]
     return [
         replace(residual, detail="at the solver's point; the local gap decides", main=False),
@@ -291,7 +296,7 @@ def _starts(run: Run) -> Section:
     if "objective" in history:  # the loops that a start goes through one after the other, as one
         history = history.dropna(subset=["objective"])
         history = history.assign(iteration=history.groupby("start").cumcount() + 1)
-    hidden = ["converged"] if run.constraints else []  # there the gap decides
+    hidden = ["converged"] if by_solver(run) else []  # there the gap decides
     caption = "Objective, accuracy and residual in nats."
     return common.starts_section(run, {"objective": False, "kkt": True}, history, caption, hidden)
 

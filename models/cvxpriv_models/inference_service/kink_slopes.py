@@ -74,7 +74,7 @@ def _least(problem: Problem, near: Array, s: Array, fall: Array, rise: Array) ->
     n_y, n_u = s.shape
     if np.isposinf(s).any():
         return np.zeros_like(s)
-    live = np.flatnonzero(s.ravel() > -np.inf)  # a symbol that constraints out an s of the row is never its highest
+    live = np.flatnonzero(s.ravel() > -np.inf)  # a symbol that excludes an s of the row is never its highest
     own = diags_array((-problem.beta * rise * near).ravel())
     column = kron(np.ones((n_y, 1)), eye_array(n_u))
     highest = kron(eye_array(n_y), np.ones((n_u, 1)))

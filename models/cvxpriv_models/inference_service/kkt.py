@@ -138,7 +138,7 @@ def joint_gap(problem: Problem, mechanism: Array, posterior: Array) -> Array:
         s = least_unused(problem, s, posterior)
     room = 1.0 - problem.size_u * problem.floor
     best = room * s.max(axis=-1)
-    if problem.floor > 0.0:  # without one s may be -inf, where a symbol constraints out an s
+    if problem.floor > 0.0:  # without one s may be -inf, where a symbol excludes an s
         best = best + problem.floor * s.sum(axis=-1)
     reached = measures.surrogate(
         mechanism, posterior, problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence

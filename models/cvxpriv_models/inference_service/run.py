@@ -22,7 +22,7 @@ from . import algorithm, kkt
 from .algorithm import Options
 from .bound import ServiceBound
 from .convergence import Moduli, moduli
-from .facts import NOTHING, inference_facts
+from .facts import NOTHING, by_solver, inference_facts
 from .kkt import PointResiduals
 from .local_gap import local_gap
 from .problem import Problem
@@ -57,6 +57,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
     """
 
     model: ClassVar[str] = "InferenceAsService"
+    whole: ClassVar[str] = "joint"
 
     note: str = ""
     bound: ServiceBound | None = None
@@ -96,11 +97,11 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     @property
     def converged(self) -> bool:
-        """Whether the best start's KKT residual is within the tolerance; with constraints, or else its local gap.
+        """Whether the best start's KKT residual is within the tolerance, or, where a solver made it, its local gap.
 
         A solver's point is right to about 1e-8 in value, and its residual then to the root of that.
         """
-        return super().converged or (bool(self.constraints) and not self.interrupted and self.local_gap <= self.tol)
+        return super().converged or (by_solver(self) and not self.interrupted and self.local_gap <= self.tol)
 
     @cached_property
     def local_gap(self) -> float:
@@ -117,7 +118,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         With user constraints: those of the joint block at its own point, which stays there iff the point is stationary.
         """
         if self.constraints:
-            return self.blocks()["joint"].residual(self.state, self.state)
+            return self.blocks()[self.whole].residual(self.state, self.state)
         return kkt.residuals(self.problem, self.mechanism[None]).of(0)
 
     @property

@@ -46,6 +46,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
     """The best of a funnel's starts: see `MechanismRun`; leakage and utility among the columns of `starts`."""
 
     model: ClassVar[str] = "PrivacyFunnel"
+    whole: ClassVar[str] = "(q, u, r)"
 
     bound: FunnelBound | None = None
 
@@ -81,7 +82,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         stationary.
         """
         if self.constraints:
-            return self.blocks()["(q, u, r)"].residual(self.state, self.state)
+            return self.blocks()[self.whole].residual(self.state, self.state)
         usual = algorithm.residuals_of(self.problem, self.state["log_u"][None]).of(0)
         return replace(usual, free=optimum.free_symbol(self.problem, self.mechanism))
 

@@ -1,0 +1,159 @@
+"""Shadow prices: what a unit of each constraint costs at an optimum.
+
+At an optimum the objective's derivative by anything that stands in the problem is that of the Lagrangian, taken at the
+solution x and its multipliers z: of ``1/2 x'Px + c'x + z'(Ax - b)`` of the cone program. So one solve gives the price
+of every constraint. A ready constraint is priced by its own parameter (a nat of epsilon), any other one by a slack in
+all its inequalities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.blocks.infeasibility import relaxed
+from cvxpriv.certify.problem_checks import capable
+from cvxpriv.constraints.documents import from_document
+from cvxpriv.constraints.ready import ReadyConstraint
+from cvxpriv.errors import CvxprivError, SolverFailure
+from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
+
+__all__ = ["SLACK", "shadow_prices"]
+
+#: What a constraint without a parameter of its own is priced by.
+SLACK = "slack"
+#: The parameters that bound something.
+BOUNDS = ("epsilon", "delta", "bound", "value")
+#: The step of the difference by which coefficients are derived. They are smooth, so its error is of this size.
+STEP = 1e-6
+
+
+def shadow_prices(block: Block, state: Values) -> pd.DataFrame:
+    """Return the price of each of a block's constraints at a state where the block would stay.
+
+    Parameters
+    ----------
+    block : Block
+        With its constraints.
+    state : mapping of str to ndarray
+        One start.
+
+    Returns
+    -------
+    DataFrame
+        constraint, per (the parameter, or ``"slack"``) and price: by how many nats the objective gets better for each
+        unit by which that grows. It is negative for what tightens as it grows, such as a floor, and NaN for cones that
+        cannot be relaxed. Where several multipliers are right the objective has a kink, and the price lies between
+        those of a little more and of a little less.
+
+    Raises
+    ------
+    SolverFailure
+        No solver solves the block.
+    """
+    optimum = _optimum(block, state)
+    rows = [
+        {"constraint": name, "per": per, "price": price}
+        for name, _ in block.constraints
+        for per, price in optimum.prices(name)
+    ]
+    return pd.DataFrame(rows, columns=["constraint", "per", "price"])
+
+
+def _optimum(block: Block, state: Values) -> _Optimum:
+    view = state if block.refinement is None else {**state, **block.solve(state)[1].refined}
+    declaration = _declared(block, view)
+    reasons = []
+    for name in capable(declaration.problem, DEFAULT_CHAIN)[0]:
+        solution = solve_conic(declaration.problem, name, solver_spec(name).full_options(None, {}))
+        if solution.status == cp.OPTIMAL and solution.x is not None and solution.z is not None:
+            return _Optimum(block, view, declaration, name, solution, solution.x, solution.z)
+        reasons.append(f"{name}: {solution.status}")
+    raise SolverFailure(f"block {block.name!r} has no multipliers: {', '.join(reasons)}")
+
+
+def _declared(block: Block, view: Values) -> Declaration:
+    declaration = replace(block).declaration(block.structure(view))  # a copy compiles its own
+    for name, value in block.parameters(view).items():
+        declaration.parameters[name].value = value
+    return declaration
+
+
+@dataclass(frozen=True, eq=False)
+class _Optimum:
+    """A block's cone program, solved: x and its multipliers z."""
+
+    block: Block
+    view: Values
+    declaration: Declaration
+    solver: str
+    solution: ConicSolution
+    x: Array
+    z: Array
+
+    def prices(self, name: str) -> Iterator[tuple[str, float]]:
+        """Yield by what a constraint is priced, and the price."""
+        own = [(parameter, self.by_parameter(name, parameter)) for parameter in BOUNDS]
+        found = [(parameter, price) for parameter, price in own if price is not None]
+        yield from found or [(SLACK, self.by_slack(name))]
+
+    def by_slack(self, name: str) -> float:
+        labels, parts = self.declaration.added[name], self.declaration.constraints
+        return sum(_by_slack(parts[label], parts[label].dual_value) for label in labels)
+
+    def by_parameter(self, name: str, parameter: str) -> float | None:
+        """Return the price by a parameter; None where there is none, or the constraint has another form next to it."""
+        ready = dict(self.block.constraints)[name]
+        value = ready.parameters.get(parameter) if isinstance(ready, ReadyConstraint) else None
+        if not isinstance(value, Real) or isinstance(value, bool):
+            return None
+        step = STEP * max(1.0, abs(float(value)))
+        for signed in (step, -step):  # one of them may leave the range that is allowed
+            try:
+                moved = self._moved(name, parameter, float(value) + signed)
+            except CvxprivError:
+                continue
+            return None if moved is None else (self._lagrangian(self.solution.program) - moved) / signed
+        return None
+
+    def _moved(self, name: str, parameter: str, value: float) -> float | None:
+        """Return the Lagrangian with another parameter; None where the program has another shape."""
+        ready = dict(self.block.constraints)[name]
+        assert isinstance(ready, ReadyConstraint)
+        made = from_document({"constraint": ready.kind, "parameters": {**ready.parameters, parameter: value}})
+        constraints = tuple((own, made if own == name and made else one) for own, one in self.block.constraints)
+        problem = _declared(replace(self.block, constraints=constraints), self.view).problem
+        program = ConeProgram.from_problem(problem, self.solver, solver_spec(self.solver).full_options(None, {}))
+        same = program.A.shape == self.solution.program.A.shape and program.layout == self.solution.program.layout
+        return self._lagrangian(program) if same else None
+
+    def _lagrangian(self, program: ConeProgram) -> float:
+        return program.value(self.x) - float(self.z @ program.slack(self.x))
+
+
+def _by_slack(part: cp.Constraint, dual: Any) -> float:
+    """Return by how much the objective gets better for each unit of slack in all entries of a constraint."""
+    if isinstance(part, (cp.constraints.Inequality, cp.constraints.NonNeg, cp.constraints.NonPos)):
+        return float(np.sum(dual))
+    if isinstance(part, (cp.constraints.Equality, cp.constraints.Zero)):
+        return float(np.abs(dual).sum())
+    slack = cp.Variable(value=0.0)
+    wider = relaxed(part, slack)
+    if wider is None:
+        return float("nan")
+    before = [np.asarray(argument.value) for argument in wider[0].args]
+    slack.value = 1.0
+    after = [np.asarray(argument.value) for argument in wider[0].args]
+    each = dual if isinstance(dual, list) else [dual]
+    return float(sum(np.sum(one * (new - old)) for one, old, new in zip(each, before, after, strict=True)))
