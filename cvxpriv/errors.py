@@ -6,11 +6,25 @@ Every message names the argument, the value that came, what was expected, and th
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+from itertools import islice
+
+LONGEST_QUOTE = 200
+"""The most characters of an input that a message quotes."""
+LONGEST_MESSAGE = 2000
+"""The most characters of a message."""
+MOST_NAMES = 40
+"""The most known names that a message lists."""
+_QUOTES = re.compile(rf"[^\s]{{{LONGEST_QUOTE + 1},}}|'[^']{{{LONGEST_QUOTE + 1},}}'|\"[^\"]{{{LONGEST_QUOTE + 1},}}\"")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class CvxprivError(Exception):
-    """Whatever cvxpriv raises on purpose."""
+    """Whatever cvxpriv raises on purpose; its message is made safe to show by `printable`."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(printable(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class DataError(CvxprivError, ValueError):
@@ -55,13 +69,41 @@ class NoGuaranteeWarning(UserWarning):
     """An algorithm runs outside of what its convergence proof covers."""
 
 
+def inert(text: str) -> str:
+    """Return a text with its control characters as their codes; line ends and tabs stay.
+
+    >>> inert("\\x1b[2Jdone")
+    '\\\\x1b[2Jdone'
+    """
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def printable(text: str) -> str:
+    """Return a text that a terminal shows and does not obey, with long pieces of an input cut in their middle.
+
+    Control characters (escape sequences of a terminal, changes of the writing direction) become their codes. A word or
+    a quotation of more than `LONGEST_QUOTE` characters, and a text of more than `LONGEST_MESSAGE`, lose their middle.
+
+    >>> printable("column '\\x1b[2J' is unknown"), len(printable("9" * 10**6)) <= LONGEST_QUOTE
+    ("column '\\\\x1b[2J' is unknown", True)
+    """
+    shown = _QUOTES.sub(lambda found: _cut(found[0], LONGEST_QUOTE), inert(text))
+    return shown if len(shown) <= LONGEST_MESSAGE else _cut(shown, LONGEST_MESSAGE)
+
+
+def _cut(text: str, most: int) -> str:
+    half = (most - 5) // 2
+    return f"{text[:half]} ... {text[-half:]}"
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """Name the nearest known spelling and the whole list, for the end of an error message.
 
     >>> suggest("incme", ["income", "age"])
     "did you mean 'income'? Known: age, income"
     """
-    names = sorted(map(str, known))
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    names = sorted(map(str, islice(known, 10 * MOST_NAMES**2)))
+    near = difflib.get_close_matches(str(name)[:LONGEST_QUOTE], names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{hint}Known: {', '.join(names) or '(none)'}"
+    listed = ", ".join(names[:MOST_NAMES]) + (", and more" if len(names) > MOST_NAMES else "")
+    return f"{hint}Known: {listed or '(none)'}"

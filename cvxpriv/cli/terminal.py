@@ -23,6 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from cvxpriv.errors import inert, printable
 from cvxpriv.reports.document import SCHEMA_VERSION, plain_data
 
 __all__ = ["Terminal"]
@@ -59,7 +60,7 @@ class Terminal:
     def say(self, text: str = "") -> None:
         """Write text for people to standard output."""
         if not (self.json or self.quiet):
-            click.echo(text)
+            click.echo(inert(text))
 
     def result(self, document: Mapping[str, Any]) -> None:
         """Write the machine-readable result, if that is what was asked for; the first one is the only one."""
@@ -108,4 +109,4 @@ class Terminal:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(printable(text).split())

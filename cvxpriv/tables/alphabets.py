@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError
-from cvxpriv.tables.frames import encode_column, require_columns, symbol
+from cvxpriv.tables.frames import encode_column, listed, require_columns, symbol, text_of
 
 MAX_SYMBOLS = 1_000_000
 """The largest product of columns that `Alphabet.from_frame` forms."""
@@ -46,16 +47,14 @@ class Alphabet:
     symbols: tuple[tuple[str, ...], ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.columns, str):
-            raise DataError(f"columns={self.columns!r} is one text: give a tuple, ({self.columns!r},)")
-        columns = tuple(str(column) for column in self.columns)
+        columns = tuple(text_of(column, "a column") for column in listed(self.columns, "columns"))
         if not columns or len(set(columns)) < len(columns):
             raise DataError(f"columns={columns!r}: expected one or more names, each once")
-        symbols = tuple(_row(cells, len(columns)) for cells in self.symbols)
+        symbols = tuple(_row(cells, len(columns)) for cells in listed(self.symbols, "symbols"))
         if not symbols:
             raise DataError(f"symbols=() over columns {', '.join(columns)}: an alphabet needs at least one symbol")
         if len(set(symbols)) < len(symbols):
-            twice = next(row for row in symbols if symbols.count(row) > 1)
+            twice = Counter(symbols).most_common(1)[0][0]
             raise DataError(f"symbols name {', '.join(twice)!r} twice (1, 1.0 and '1' are one symbol): name it once")
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "symbols", symbols)
@@ -195,7 +194,7 @@ def _distinct_rows(columns: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int
 
 
 def _row(cells: Sequence[object], size: int) -> tuple[str, ...]:
-    texts = (symbol(cells),) if isinstance(cells, str) else tuple(symbol(cell) for cell in cells)
+    texts = tuple(symbol(cell) for cell in ([cells] if isinstance(cells, str) else listed(cells, "a symbol")))
     if len(texts) != size:
         raise DataError(f"symbol {texts!r} has {len(texts)} values, expected {size}: one per column")
     return texts

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.reading import real_numbers
 from cvxpriv.tables.alphabets import Alphabet
-from cvxpriv.tables.frames import MAX_COUNT, symbol
+from cvxpriv.tables.frames import MAX_COUNT, listed
 
 Labels: TypeAlias = Alphabet | Sequence[object]
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -30,10 +31,7 @@ def nonnegative_matrix(values: ArrayLike, argument: str) -> Array:
     DataError
         Anything else.
     """
-    try:
-        matrix = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{argument} is no array of numbers ({error}): expected |S| rows of |X| numbers") from error
+    matrix = real_numbers(values, argument)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise DataError(f"{argument} has shape {matrix.shape}: expected (|S|, |X|), neither of them 0")
     for wrong, expected in ((~np.isfinite(matrix), "finite numbers"), (matrix < 0, "numbers >= 0")):
@@ -80,7 +78,18 @@ def count_matrix(values: ArrayLike, argument: str) -> IntArray:
         )
     if not matrix.any():
         raise DataError(f"{argument} is all zero: expected at least one record; check where it comes from")
+    require_total(matrix, argument)
     return matrix.astype(np.int64)
+
+
+def require_total(counts: Array | IntArray, argument: str) -> None:
+    """Raise `DataError` if counts sum to more than doubles hold exactly: frequencies would no longer be theirs."""
+    total = sum(map(int, counts.ravel())) if float(counts.max(initial=0)) * counts.size > MAX_COUNT else 0
+    if total > MAX_COUNT:
+        raise DataError(
+            f"{argument} sums to {total}, more than {MAX_COUNT:g} records: whole numbers above it are not exact;"
+            " count in larger units"
+        )
 
 
 def smoothed(counts: IntArray, smoothing: float, smoothing_on: str) -> tuple[Array, str]:
@@ -91,16 +100,21 @@ def smoothed(counts: IntArray, smoothing: float, smoothing_on: str) -> tuple[Arr
     DataError
         A negative or infinite ``smoothing``, or an unknown ``smoothing_on``.
     """
-    if not (np.isfinite(smoothing) and smoothing >= 0):
+    added = real_numbers(smoothing, "smoothing")
+    if added.shape or not (np.isfinite(added) and added >= 0):
         raise DataError(f"smoothing={smoothing!r}: expected a finite number >= 0; 0 leaves the counts as they are")
     if smoothing_on not in SMOOTHING_ON:
         raise DataError(f"smoothing_on={smoothing_on!r}: {suggest(smoothing_on, SMOOTHING_ON)}")
     empirical = counts / counts.sum()
     if smoothing == 0:
         return empirical, "none"
-    raised = (counts if smoothing_on == "counts" else empirical) + smoothing
+    with np.errstate(over="ignore"):
+        raised = (counts if smoothing_on == "counts" else empirical) + float(added)
+        total = raised.sum()
+    if not np.isfinite(total):
+        raise DataError(f"smoothing={smoothing!r} makes a sum beyond the doubles: expected far less than 1e308")
     what = "count" if smoothing_on == "counts" else "empirical probability"
-    return raised / raised.sum(), f"{smoothing:g} added to each {what}, then normalised"
+    return raised / total, f"{float(added):g} added to each {what}, then normalised"
 
 
 def named(shape: tuple[int, ...], private: Labels | None, public: Labels | None) -> tuple[Alphabet, Alphabet]:
@@ -113,7 +127,9 @@ def named(shape: tuple[int, ...], private: Labels | None, public: Labels | None)
 def _alphabet(column: str, size: int, labels: Labels | None) -> Alphabet:
     if labels is None:
         return Alphabet.numbered(column, size)
-    return labels if isinstance(labels, Alphabet) else Alphabet((column,), tuple((symbol(x),) for x in labels))
+    if isinstance(labels, Alphabet):
+        return labels
+    return Alphabet((column,), tuple((cell,) for cell in listed(labels, f"labels of {column}")))
 
 
 def require_match(shape: tuple[int, ...], private: Alphabet, public: Alphabet) -> None:

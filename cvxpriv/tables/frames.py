@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import numbers
 import os
@@ -20,13 +21,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.reading import is_missing
+from cvxpriv.tables.unpacking import COMPRESSIONS, file_bytes
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-_COMPRESSIONS = {".gz", ".bz2", ".xz", ".zip", ".zst"}
 
 MAX_COUNT = 2.0**53
 """The largest count: whole numbers above it are not exact as floats."""
+
+
+MAX_COLUMNS = 10_000
+"""The most columns of a file."""
 
 
 def symbol(value: object) -> str:
@@ -39,6 +45,11 @@ def symbol(value: object) -> str:
 
     The rule is idempotent: ``symbol(symbol(v)) == symbol(v)``.
 
+    Raises
+    ------
+    DataError
+        A value that has no text.
+
     Examples
     --------
     >>> [symbol(v) for v in (1, 1.0, "1", " 1.0 ", 0.5, "0.50", "01", True)]
@@ -46,11 +57,12 @@ def symbol(value: object) -> str:
     """
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value))
-    if isinstance(value, numbers.Integral):
-        return str(int(value))
-    if isinstance(value, numbers.Real):
-        return _number(float(value))
-    text = str(value).strip()
+    if isinstance(value, numbers.Real) and not isinstance(value, (numbers.Integral, np.timedelta64)):
+        try:
+            return _number(float(value))
+        except OverflowError:  # a fraction beyond the doubles
+            return text_of(value, "a symbol")
+    text = text_of(value, "a symbol").strip()
     if not _PLAIN_NUMBER.fullmatch(text):
         return text
     whole, _, fraction = text.removeprefix("+").partition(".")
@@ -61,6 +73,40 @@ def symbol(value: object) -> str:
 
 def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
+
+
+def text_of(value: object, argument: str) -> str:
+    """Return ``str(value)``.
+
+    Raises
+    ------
+    DataError
+        The value has no text: a whole number of too many digits, an object that cannot be shown.
+    """
+    try:
+        return str(value)
+    except Exception as error:
+        raise DataError(f"{argument} of type {type(value).__name__} has no text ({error}): pass a text") from error
+
+
+def listed(values: Any, argument: str) -> list[Any]:
+    """Return the items of what should be a list of symbols or columns.
+
+    Raises
+    ------
+    DataError
+        One text, or nothing that has items; an item that is missing.
+    """
+    if isinstance(values, (str, bytes)):
+        raise DataError(f"{argument}={values!r} is one text: give a list, [{values!r}]")
+    try:
+        items = list(values)
+    except Exception as error:
+        raise DataError(f"{argument} is of type {type(values).__name__}: expected a list of names") from error
+    for i, item in enumerate(items):
+        if is_missing(item):
+            raise DataError(f"{argument}[{i}] is missing ({item!r}): give it a name")
+    return items
 
 
 def in_order(symbols: Iterable[str]) -> tuple[str, ...]:
@@ -92,8 +138,20 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], argument: str) 
     DataError
         No column asked for, a column asked for twice, unknown, or twice in the frame.
     """
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(
+            f"the table is of type {type(frame).__name__}: expected a pandas DataFrame; JointTable.from_array"
+            " takes a matrix"
+        )
+    if frame.columns.nlevels > 1:
+        raise DataError(f"the table has {frame.columns.nlevels} levels of column names: expected one; join them")
     if not columns:
         raise DataError(f"{argument}=[] names no column: name at least one. {suggest('', frame.columns)}")
+    for column in columns:
+        if not isinstance(column, (str, int, np.integer)):
+            raise DataError(
+                f"{argument} names a column by a {type(column).__name__}: expected a text or a whole number"
+            )
     for column in columns:
         if columns.count(column) > 1:
             raise DataError(f"{argument} names column {column!r} {columns.count(column)} times: name it once")
@@ -122,6 +180,8 @@ def require_roles(
             f"column {both[0]!r} is private and public: take it out of one, or allow_overlap=True"
             " if the mechanism may see it and should still hide it"
         )
+    if count is not None and not isinstance(count, (str, int, np.integer)):
+        raise DataError(f"count names a column by a {type(count).__name__}: expected a text or a whole number")
     if count is not None and count in (*private, *public):
         raise DataError(f"count={count!r} is also a private or public column: name the column that holds the counts")
 
@@ -143,7 +203,14 @@ def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], 
         The column has missing values.
     """
     values = frame[column]
-    raw, uniques = pd.factorize(values)
+    if values.dtype.kind == "c":
+        raise DataError(f"column {column!r} holds complex numbers: expected texts or real numbers")
+    try:
+        raw, uniques = pd.factorize(values)
+    except Exception as error:  # cells that cannot be compared: lists, sets
+        raise DataError(
+            f"column {column!r} has cells that are no symbols ({error}): expected texts or numbers; split them"
+        ) from error
     texts = [symbol(value) for value in uniques]
     blank = np.array([text == "" for text in texts] + [True])  # code -1, a missing value, reads the last entry
     missing = int(blank[raw].sum())
@@ -172,12 +239,20 @@ def count_column(frame: pd.DataFrame, column: str | None) -> NDArray[np.int64]:
     if column is None:
         return np.ones(len(frame), dtype=np.int64)
     require_columns(frame, [column], "count")
-    numeric = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = ~((numeric >= 0) & (numeric <= MAX_COUNT) & (numeric == np.floor(numeric)))
+    if frame[column].dtype.kind in "cmM":
+        raise DataError(f"count={column!r} holds {frame[column].dtype}: expected whole numbers")
+    try:
+        numeric = pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    except Exception as error:  # cells that are no numbers at all: lists, sets, a number beyond the doubles
+        raise DataError(
+            f"count={column!r} holds cells that are no numbers ({error}): expected whole numbers"
+        ) from error
+    wrong = ~((numeric >= 0) & (numeric < MAX_COUNT) & (numeric == np.floor(numeric)))
     if wrong.any():
         row = int(np.argmax(wrong))
+        cell = text_of(frame[column].iloc[row], "a count")
         raise DataError(
-            f"count={column!r}: row {row} (the first is 0) holds {str(frame[column].iloc[row])!r}, expected a whole"
+            f"count={column!r}: row {row} (the first is 0) holds {cell!r}, expected a whole"
             f" number from 0 to {MAX_COUNT:g}; leave count out if each row is one record"
         )
     return numeric.astype(np.int64)
@@ -200,26 +275,38 @@ def read_table(
     Raises
     ------
     DataError
-        No such file, unknown suffix, or a file that is no table.
+        No such file, unknown suffix, a damaged, encrypted or too large file, or one that is no table.
     """
     file = Path(path)
     suffixes = [suffix.lower() for suffix in file.suffixes]
-    suffix = next((s for s in reversed(suffixes) if s not in _COMPRESSIONS), "")
+    suffix = next((s for s in reversed(suffixes) if s not in COMPRESSIONS), "")
     if separator is None and suffix not in _SEPARATORS:
         raise DataError(f"path={str(path)!r} ends in neither of {', '.join(_SEPARATORS)}: rename it or give separator=")
+    text, between = file_bytes(file), separator or _SEPARATORS[suffix]
+    _require_width(text, between, path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            cells: pd.DataFrame = pd.read_csv(file, **_text_options(separator or _SEPARATORS[suffix], missing))
-    except OSError as error:
-        raise DataError(f"path={str(path)!r} cannot be read ({error.strerror or error}): check the path") from error
-    except (ValueError, pd.errors.ParserWarning) as error:  # ParserError, EmptyDataError, UnicodeDecodeError too
-        raise DataError(
+            cells: pd.DataFrame = pd.read_csv(io.BytesIO(text), **_text_options(between, missing))
+    except (ValueError, TypeError, OverflowError, RecursionError, re.error, pd.errors.ParserWarning) as error:
+        raise DataError(  # a ParserError, an EmptyDataError and a UnicodeDecodeError are ValueErrors
             f"path={str(path)!r} is no table ({error}): expected UTF-8 text, a header line, as many cells in each line"
         ) from error
+    except MemoryError as error:
+        raise DataError(f"path={str(path)!r} does not fit in memory: keep the columns that are needed") from error
     frame = cells.iloc[1:].reset_index(drop=True)
     frame.columns = pd.Index([str(name).strip() for name in cells.iloc[0]])
     return frame
+
+
+def _require_width(text: bytes, separator: str, path: object) -> None:
+    """Refuse a header of more columns than a table can have: each costs memory before anything is known of it."""
+    end = text.find(b"\n")
+    columns = 1 + text[: len(text) if end < 0 else end].count(separator.encode("utf-8", "replace"))
+    if columns > MAX_COLUMNS:
+        raise DataError(
+            f"path={str(path)!r} has {columns:,} columns, more than {MAX_COLUMNS:,}: keep those that are needed"
+        )
 
 
 def _text_options(separator: str, missing: Sequence[str] | None) -> dict[str, Any]:

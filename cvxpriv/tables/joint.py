@@ -15,6 +15,7 @@ from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import (
+    SUM_TOLERANCE,
     Labels,
     count_matrix,
     named,
@@ -22,10 +23,11 @@ from cvxpriv.tables.arrays import (
     read_only,
     require_mass,
     require_match,
+    require_total,
     smoothed,
     without_empty,
 )
-from cvxpriv.tables.frames import count_column, read_table, require_roles
+from cvxpriv.tables.frames import count_column, listed, read_table, require_roles
 from cvxpriv.tables.information import entropy, mutual_information
 
 __all__ = ["Alphabet", "JointTable"]
@@ -79,6 +81,9 @@ class JointTable:
 
     def __post_init__(self) -> None:
         p = probability_matrix(self.probabilities, "probabilities")
+        for side in (self.private, self.public):
+            if not isinstance(side, Alphabet):
+                raise DataError(f"an alphabet is of type {type(side).__name__}: pass an Alphabet, or use from_array")
         require_match(p.shape, self.private, self.public)
         require_mass(p, self.public)
         object.__setattr__(self, "probabilities", read_only(p))
@@ -86,6 +91,8 @@ class JointTable:
             counts = count_matrix(self.counts, "counts")
             if counts.shape != p.shape:
                 raise DataError(f"counts have shape {counts.shape}, probabilities {p.shape}: give one count per cell")
+            if self.smoothing == "none" and abs(counts / counts.sum() - p).max() > SUM_TOLERANCE:
+                raise DataError("counts and probabilities contradict each other: JointTable.from_counts makes both")
             object.__setattr__(self, "counts", read_only(counts))
 
     @classmethod
@@ -215,6 +222,7 @@ class JointTable:
         weights = count_column(frame, count)
         if not weights.any():
             raise DataError(f"the table holds no records ({len(frame)} rows, count={count!r}): expected at least one")
+        require_total(weights, f"count={count!r}")
         seen = weights > 0
         rows, row = Alphabet.from_frame(frame, private, seen, keep_unseen)
         columns, column = Alphabet.from_frame(frame, public, seen, keep_unseen)
@@ -313,4 +321,4 @@ class JointTable:
 
 
 def _columns(names: Sequence[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+    return [names] if isinstance(names, str) else listed(names, "columns")
