@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import real_numbers
 
 __all__ = [
     "ReadyConstraint",
@@ -106,10 +107,7 @@ def finite_matrix(argument: str, values: ArrayLike, what: str) -> Array:
     DataError
         It is not.
     """
-    try:
-        matrix = np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        raise DataError(f"{argument} does not hold numbers: expected {what}, (|inputs|, |outputs|)") from None
+    matrix = real_numbers(values, argument)
     if matrix.ndim != 2 or matrix.size == 0:
         raise DataError(f"{argument} has shape {matrix.shape}: expected {what}, (|inputs|, |outputs|)")
     if not np.isfinite(matrix).all():

@@ -6,6 +6,7 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import real_numbers
 
 __all__ = ["numbers", "require_counts", "require_positive", "require_seed"]
 
@@ -18,10 +19,7 @@ def numbers(name: str, values: object) -> Array:
     ModelError
         It does not hold numbers.
     """
-    try:
-        return np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"{name}={values!r} does not hold numbers") from None
+    return real_numbers(values, name, ModelError)
 
 
 def require_seed(seed: object) -> None:

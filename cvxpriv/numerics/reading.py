@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.errors import CvxprivError, DataError
+from cvxpriv.errors import CvxprivError, DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["is_missing", "real_numbers"]
+__all__ = ["is_missing", "real_number", "real_numbers"]
 
 EXACT = 2**53
 """Whole numbers beyond it are not all doubles."""
 
 
-def real_numbers(values: object, argument: str, error: type[CvxprivError] = DataError) -> Array:
-    """Return a copy as an array of doubles that are the numbers given.
+def real_numbers(values: object, argument: str, error: type[CvxprivError] = DataError, copy: bool = True) -> Array:
+    """Return an array of doubles that are the numbers given.
 
     Parameters
     ----------
@@ -28,6 +28,8 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
         What messages call it.
     error : type of CvxprivError
         What is raised.
+    copy : bool
+        Whether the result is a copy where the values are doubles already.
 
     Returns
     -------
@@ -52,18 +54,49 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise error(f"{argument} has masked entries: expected a number in each; fill them, or leave them out")
     kind = array.dtype.kind
+    if isinstance(values, (str, bytes, complex)):
+        argument = f"{argument}={values!r}"
     if kind == "O":
         return _of_objects(array, argument, error)
-    wrong = {"c": "complex numbers", "m": "spans of time", "M": "dates", "U": "texts", "S": "bytes", "V": "records"}
+    if kind == "c":
+        raise error(f"{argument} holds complex numbers: expected real ones; pass the part that is meant")
     if kind not in "biuf":
-        remedy = "pass the part that is meant" if kind == "c" else "turn them into numbers first"
+        kinds = {"m": "spans of time", "M": "dates", "U": "texts", "S": "bytes", "V": "records"}
         raise error(
-            f"{argument} holds {wrong.get(kind, f'entries of type {array.dtype}')}: expected real ones; {remedy}"
+            f"{argument} does not hold numbers but {kinds.get(kind, array.dtype)}: turn them into numbers first"
         )
     if kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > EXACT:
         _require_exact(array, argument, error)
     with np.errstate(over="ignore"):  # a longer float beyond the doubles is inf
-        return np.array(array, dtype=np.float64)
+        return np.array(array, dtype=np.float64) if copy else np.asarray(array, dtype=np.float64)
+
+
+def real_number(value: object, argument: str, expected: str, error: type[CvxprivError] = ModelError) -> float:
+    """Return one finite number as a double.
+
+    Raises
+    ------
+    ModelError
+        Or the error asked for: anything else; the message ends with what is ``expected``.
+
+    Examples
+    --------
+    >>> real_number("1", "rate", "a fraction of H(X)")
+    Traceback (most recent call last):
+    cvxpriv.errors.ModelError: rate='1' is not a finite number: pass a fraction of H(X)
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, (bool, np.timedelta64)):
+        try:
+            number = float(value)
+        except (OverflowError, ValueError):
+            number = np.inf
+        if np.isfinite(number):
+            return number
+    huge = isinstance(value, int) and not isinstance(value, bool)
+    shown = "a whole number beyond the doubles" if huge else repr(value)
+    raise error(f"{argument}={shown} is not a finite number: pass {expected}")
 
 
 def is_missing(value: object) -> bool:
@@ -89,7 +122,7 @@ def _as_array(values: object, argument: str, error: type[CvxprivError]) -> np.nd
             warnings.simplefilter("ignore")  # numpy speaks of a masked cell, which is refused below
             return np.asarray(values)
     except Exception as cause:  # an array interface may raise anything
-        raise error(f"{argument} is no array of numbers ({cause}): expected rows of as many numbers each") from cause
+        raise error(f"{argument} does not hold numbers ({cause}): expected rows of as many numbers each") from cause
 
 
 def _of_objects(array: np.ndarray[Any, Any], argument: str, error: type[CvxprivError]) -> Array:
@@ -99,7 +132,7 @@ def _of_objects(array: np.ndarray[Any, Any], argument: str, error: type[CvxprivE
         if is_missing(value):
             raise error(f"{name} is missing ({value!r}): expected a number; fill it, or leave it out")
         if isinstance(value, np.timedelta64) or not isinstance(value, (numbers.Real, Decimal, np.bool_)):
-            raise error(f"{name} is of type {type(value).__name__}: expected a number")
+            raise error(f"{name} is no number but of type {type(value).__name__}: expected numbers")
         result[place] = _double(value, name, error)
     return result
 

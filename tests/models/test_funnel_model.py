@@ -170,7 +170,7 @@ class TestCurve:
 
     @pytest.mark.parametrize("fractions", [0, -3, True, 1.5j, "abc", []])
     def test_points_that_are_no_rates_are_refused(self, fractions: object) -> None:
-        with pytest.raises(ModelError, match="points="):
+        with pytest.raises(ModelError, match="points"):
             paper().curve(fractions)  # type: ignore[arg-type]
 
 

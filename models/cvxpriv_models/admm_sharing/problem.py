@@ -14,6 +14,7 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import signed_labels
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import real_numbers
 from cvxpriv.penalties import Loss, Penalty, Within, convex_penalty, loss_named
 
 __all__ = ["Part", "Problem", "checked_part"]
@@ -172,10 +173,7 @@ def checked_part(name: str, part: Any) -> Part:
         entries = rows.data
         matrix: Part = rows
     else:
-        try:
-            matrix = np.asarray(part, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DataError(f"{name} does not hold numbers: encode categories first, one column each") from None
+        matrix = real_numbers(part, name, copy=False)
         entries = matrix
     if len(matrix.shape) != 2 or 0 in matrix.shape:
         raise DataError(
@@ -219,10 +217,7 @@ def _lam(lam: Any) -> float:
 def _weights(weights: ArrayLike | None, samples: int) -> Array:
     if weights is None:
         return np.ones(samples)
-    try:
-        given = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError("weights does not hold numbers: pass one positive number a sample") from None
+    given = real_numbers(weights, "weights", copy=False)
     if given.shape != (samples,) or not ((given > 0.0) & (given <= LARGEST)).all():
         raise DataError(
             f"weights must be {samples} finite numbers > 0, one a sample, at most {LARGEST:g}: drop samples of weight 0"

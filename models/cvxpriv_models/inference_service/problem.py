@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import real_number
 from cvxpriv.tables.joint import JointTable
 
 from . import measures
@@ -85,13 +85,13 @@ class Problem:
             beta, the divergence, `size_u` or `floor` is out of range, or the floor leaves rows no room.
         """
         table = p_sy if isinstance(p_sy, JointTable) else JointTable.from_array(p_sy)
-        weight = _number("beta", beta, "a weight > 0, for example 0.5")
+        weight = real_number(beta, "beta", "a weight > 0, for example 0.5")
         if weight <= 0.0:
             raise ModelError(f"beta={beta!r} is not positive: the weight of privacy is a number > 0, for example 0.5")
         symbols = table.p_x.size + 1 if size_u is None else size_u
         if isinstance(symbols, bool) or not isinstance(symbols, (int, np.integer)) or symbols < 1:
             raise ModelError(f"size_u={size_u!r} is no alphabet size: pass a whole number >= 1, or None for |Y| + 1")
-        least = _number("floor", floor, "the least p(u|y), for example 0 or 1e-3")
+        least = real_number(floor, "floor", "the least p(u|y), for example 0 or 1e-3")
         if least < 0.0 or least * symbols > 1.0 + ROUNDING:
             raise ModelError(
                 f"floor={floor!r} does not fit: rows of size_u={symbols} cells sum to 1, so choose "
@@ -110,16 +110,6 @@ class Problem:
     def objective(self, mechanism: Array) -> float:
         """Return IAS (1), accuracy - beta * leakage, of a mechanism P(U|Y), (|Y|, |U|)."""
         return self.accuracy(mechanism) - self.beta * self.leakage(mechanism)
-
-
-def _number(name: str, value: Any, expected: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise ModelError(f"{name}={value!r} is not a number: pass {expected}") from None
-    if not np.isfinite(number):
-        raise ModelError(f"{name}={value!r} is not finite: pass {expected}")
-    return number
 
 
 def _usable(given: str | FDivergence, floor: float) -> FDivergence:

@@ -11,13 +11,14 @@ import scipy.sparse as sp
 
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import real_numbers
 
 __all__ = ["Design", "read_design", "refuse_constant", "with_ones"]
 
 Design = Array | sp.csr_array
 
 
-def read_design(x: object) -> tuple[Design, tuple[str, ...]]:
+def read_design(x: Any) -> tuple[Design, tuple[str, ...]]:
     """Return X as the products want it, and its columns' names.
 
     Raises
@@ -30,10 +31,9 @@ def read_design(x: object) -> tuple[Design, tuple[str, ...]]:
         x = x.to_numpy()
     else:
         names = ()
-    try:
-        design: Design = _sparse(x) if sp.issparse(x) else np.array(x, dtype=float, order="F")
-    except (TypeError, ValueError):
-        raise DataError("X does not hold numbers: encode its columns as numbers first") from None
+    if np.iscomplexobj(x):
+        raise DataError("X holds complex numbers: pass real ones, for example real and imaginary part apart")
+    design: Design = _sparse(x) if sp.issparse(x) else np.array(real_numbers(x, "X", copy=False), order="F")
     if design.ndim != 2 or design.shape[0] < 2 or design.shape[1] < 1:
         raise DataError(f"X has shape {design.shape}, expected (n, d) with n >= 2 rows and d >= 1 columns")
     names = names or tuple(f"x{index}" for index in range(design.shape[1]))

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import real_number
 from cvxpriv.tables.information import mutual_information
 from cvxpriv.tables.joint import JointTable
 
@@ -101,10 +102,7 @@ class Problem:
 def _rate_in_nats(rate: float, unit: str, entropy_x: float) -> float:
     if unit not in RATE_UNITS:
         raise ModelError(f"rate_unit={unit!r} is not a unit: {suggest(str(unit), RATE_UNITS)}")
-    try:
-        number = float(rate)
-    except (TypeError, ValueError):
-        raise ModelError(f"rate={rate!r} is not a number: pass a rate in {unit}") from None
+    number = real_number(rate, "rate", f"a rate in {unit}")
     nats = number * {"fraction": entropy_x, "nats": 1.0, "bits": float(np.log(2.0))}[unit]
     if not np.isfinite(nats) or nats < 0.0:
         raise ModelError(f"rate={rate!r} is not a rate: choose 0 <= rate <= H(X)={entropy_x:.6g} nats")

@@ -15,6 +15,7 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import signed_labels
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import real_numbers
 from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
 
 from .graph import Network
@@ -200,13 +201,12 @@ def checked_rows(name: str, rows: Any) -> Part:
     DataError
         Not a table of finite numbers with a row and a column.
     """
+    if np.iscomplexobj(rows):
+        raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
     if sparse.issparse(rows):
         table: Part = sparse.csr_array(cast(Any, rows), dtype=np.float64)
     else:
-        try:
-            table = np.asarray(rows, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DataError(f"{name} does not hold numbers: encode categories first, one column each") from None
+        table = real_numbers(rows, name, copy=False)
     if len(table.shape) != 2 or 0 in table.shape:
         raise DataError(f"{name} has shape {table.shape}, expected (rows, columns) with at least one of each")
     if not np.isfinite(table if isinstance(table, np.ndarray) else table.data).all():
