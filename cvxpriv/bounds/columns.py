@@ -22,11 +22,14 @@ LOCAL_SHARE = 0.05
 VERIFIED_SHARE = 0.85
 """Share of the gap that verification may leave; the rest is for the mechanism and for rounding."""
 
-MOST_COLUMNS = 4000
-"""Columns beyond which the master drops those that are far from paying, plus twenty for each row."""
+MOST_COLUMNS, PER_ROW = 1000, 4
+"""Columns beyond which the master drops those that are far from paying, and how many more for each row.
+
+A large pool makes each solve slow: at |X| = 160, 7000 columns take four times as long as 1600.
+"""
 
 IDLE_SHARE = 1e-3
-"""A pass that lowers the master by less than this share of the gap is idle."""
+"""A pass that lowers the master by less than this share of the gap is idle, where nobody says."""
 
 MOST_IDLE = 5
 """Idle passes in a row after which local pricing gives way to verification; ten times that, and rounding has won."""
@@ -85,7 +88,14 @@ class Generation:
             self.master.add(*self.pricing.rows(columns))
             self.columns = np.concatenate([self.columns, columns], axis=1)
 
-    def run(self, gap: float, out_of_time: Clock, floor: float = -np.inf, constant: float = 0.0) -> Generated:
+    def run(
+        self,
+        gap: float,
+        out_of_time: Clock,
+        floor: float = -np.inf,
+        constant: float = 0.0,
+        idle_below: float | None = None,
+    ) -> Generated:
         """Generate columns until the master's value is within `gap` of a proved bound.
 
         Parameters
@@ -98,12 +108,15 @@ class Generation:
             A bound that is known anyway: there is nothing to prove once the objective is within `gap` of it.
         constant : float
             What the objective is above the master's value.
+        idle_below : float, optional
+            A pass that lowers the master by less than this is idle; `IDLE_SHARE` of the gap by default.
         """
+        least = IDLE_SHARE * gap if idle_below is None else idle_below
         best, best_duals, reason, last = -np.inf, np.zeros(0), "", np.inf
         idle = 0
         while True:
             point = self.master.solve()
-            idle = idle + 1 if point.value >= last - IDLE_SHARE * gap else 0
+            idle = idle + 1 if point.value >= last - least else 0
             last = point.value
             if not len(best_duals):
                 best_duals = point.duals
@@ -141,7 +154,7 @@ class Generation:
 
     def _tidy(self, point: MasterPoint) -> None:
         """Drop the worse half of the columns once there are too many."""
-        if self.master.size <= MOST_COLUMNS + 20 * len(point.duals):
+        if self.master.size <= MOST_COLUMNS + PER_ROW * len(point.duals):
             return
         costs, rows = self.pricing.rows(self.columns)
         reduced = costs - point.duals @ rows

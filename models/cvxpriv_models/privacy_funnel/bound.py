@@ -37,8 +37,11 @@ ROOM = 2e-15
 FULL = 1e-12
 """A rate within this of H(X) is H(X): the identity is the only mechanism left."""
 
-SEARCH_SHARE = 0.5
+SEARCH_SHARE = 0.8
 """Share of the time for the local search where there is no complete one."""
+
+SEARCHED = 1e-6
+"""Such a search ends when a pass gains less than this, nats, several times in a row: the polish is faster then."""
 
 MERGED_SHARE = 0.5
 """Share of the time that is left for each table with merged private symbols."""
@@ -180,7 +183,7 @@ class Prover:
             return self._result(proof, mechanism, rate, gap, clock)
         proof, mechanism = self._generated(rate, gap, clock)
         if not self.pricing.certifiable and self.leakage(mechanism) - proof.lower > gap:
-            proof = max([proof, *self._merged(rate, gap, mechanism, clock)], key=lambda one: one.lower)
+            proof = max([proof, *self._merged(rate, gap, mechanism, proof.lower, clock)], key=lambda one: one.lower)
         return self._result(proof, mechanism, rate, gap, clock)
 
     def leakage(self, mechanism: Array) -> float:
@@ -204,9 +207,10 @@ class Prover:
 
     def _generated(self, rate: float, gap: float, clock: _Clock) -> tuple[_Proof, Array]:
         """Column generation at one rate: the better of its proof and the plain one, and its mechanism."""
-        share = 1.0 if self.pricing.certifiable else SEARCH_SHARE
+        share, idle = (1.0, None) if self.pricing.certifiable else (SEARCH_SHARE, SEARCHED)
         plain = self._plain()
-        generated = self.generation.run(gap, lambda: clock.over(share), max(plain.lower, 0.0), self.pricing.entropy_s)
+        known = max(plain.lower, 0.0)
+        generated = self.generation.run(gap, lambda: clock.over(share), known, self.pricing.entropy_s, idle)
         mechanism = self._mechanism(generated, rate)
         self._move(rate)
         lam, nu = self.pricing.split(generated.duals)
@@ -232,14 +236,19 @@ class Prover:
                 return mechanism
         return mixed_to_rate(mechanism, p_x, rate + ROOM)
 
-    def _merged(self, rate: float, gap: float, mechanism: Array, clock: _Clock) -> Iterator[_Proof]:
-        """Proofs for the table with private symbols merged: Y tells no more of groups of them than of them."""
+    def _merged(self, rate: float, gap: float, mechanism: Array, known: float, clock: _Clock) -> Iterator[_Proof]:
+        """Proofs for the table with private symbols merged: Y tells no more of groups of them than of them.
+
+        Groups of which the mechanism tells no more than the bound that is `known` cannot raise it.
+        """
         joint_sy = self.joint @ mechanism
         posteriors = mechanism * self.pricing.p_x[:, None]
         for count in range(2, min(LARGEST_MERGED, len(self.joint) - 1) + 1):
             groups = merged_groups(joint_sy, count)
             merged = np.zeros((count, self.joint.shape[1]))
             np.add.at(merged, groups, self.joint)
+            if mutual_information(merged @ mechanism) <= known:
+                continue
             prover = Prover(merged, posteriors / posteriors.sum(axis=0), self.seed)
             left = clock.limit - clock.seconds
             if not prover.pricing.certifiable or left <= 0.0:

@@ -43,6 +43,10 @@ __all__ = ["PrivacyFunnel"]
 COLUMNS = "columns"
 """The method that proves its answer: column generation, and a polish."""
 TIME_LIMIT = 30.0
+"""Seconds for the bound, for up to `ITS_SIZE` symbols of X; in proportion beyond, and at most `LONGEST`."""
+ITS_SIZE, LONGEST = 480, 60.0
+POLISH_SHARE = 1.0
+"""Share of these seconds after which a free output is no longer put to another use."""
 
 Rate = Annotated[float, Option("Utility that Y must have at least: I(X;Y) >= rate.")]
 RateUnit = Annotated[str, Option("Unit of the rate. A fraction is one of H(X).", choices=RATE_UNITS)]
@@ -54,7 +58,7 @@ Method = Annotated[
     shared.Method,
     Option(
         choices=(COLUMNS, *algorithm.METHODS),
-        usual="columns where the optimum can be proved; else aem, the paper's Algorithm 1; ccp with constraints",
+        usual="columns; aem, the paper's Algorithm 1, with init or an acceleration; ccp with constraints",
     ),
 ]
 Accelerate = Annotated[
@@ -77,6 +81,15 @@ Gap = Annotated[
 TimeLimit = Annotated[
     float, Option("Longest search for the bound. What is proved by then holds.", unit="seconds", above=0.0)
 ]
+SolveLimit = Annotated[
+    float | None,
+    Option(
+        "Longest search for the bound. What is proved by then holds.",
+        unit="seconds",
+        above=0.0,
+        usual="30; more for a large X, up to 60",
+    ),
+]
 Certified = Annotated[bool, Option("Compute only the two bounds of each rate, columns of one rate serving the next.")]
 
 
@@ -85,7 +98,7 @@ class SolveOptions(shared.SolveOptions, total=False):
 
     accelerate: Accelerate
     gap: Gap
-    time_limit: TimeLimit
+    time_limit: SolveLimit
 
 
 @declared
@@ -166,13 +179,14 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         callback: shared.Callback = None,
         accelerate: Accelerate = "auto",
         gap: Gap = 1e-8,
-        time_limit: TimeLimit = TIME_LIMIT,
+        time_limit: SolveLimit = None,
     ) -> FunnelRun:
         """Return the best mechanism, with a proof of how good it is; or the best of several starts.
 
-        The usual method, "columns", finds the global optimum by column generation and polishes it; `run.gap` is then
-        a certified distance from the best possible leakage. The others alternate blocks from several starts, as the
-        paper does, and prove nothing.
+        The usual method, "columns", searches posteriors by column generation and polishes what it finds; `run.gap` is
+        a certified distance from the best possible leakage. Up to |S| = 5 the search is complete, and the answer is
+        the global optimum; beyond, `run.bound.reason` says that it is not. The others alternate blocks from several
+        starts, as the paper does, and prove nothing.
 
         Parameters
         ----------
@@ -207,22 +221,22 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         blocks = "aem" if method == COLUMNS else method
         limit = algorithm.MAX_ITER if max_iter is None else max_iter
         loop = algorithm.schedule(self.problem, blocks, accelerate, tol, limit, self.constraints)
-        proved = self.bound(gap=gap, time_limit=time_limit) if method == COLUMNS else None
-        optimal = None if proved is None else optimum.start_of(self.problem, proved)
-        exact = who.name == "closed_form" and not self.constraints and blocks == "aem"
-        usual = 0 if optimal is not None else 30 if exact else 4 if self.constraints else 1
-        count = usual if starts is None else starts
+        work = partial(solve_starts, self.problem, self.constraints, loop, who, callback)
         done: list[tuple[Values, Context]] = []
-        origins: list[str] = []
-        if optimal is not None:
-            ended = optimum.already_stationary(self.problem, optimal, tol, who)
-            done.append(ended or solve_starts(self.problem, (), loop, who, callback, optimal))
-            origins.append(COLUMNS)
+        proved = None
+        if method == COLUMNS:
+            seconds = self._usual_seconds() if time_limit is None else time_limit
+            proved = self.bound(gap=gap, time_limit=seconds)
+            done += optimum.polished(self.problem, proved, tol, who, work, POLISH_SHARE * seconds)
+        origins = [COLUMNS] * len(done)
+        exact = who.name == "closed_form" and not self.constraints and blocks == "aem"
+        usual = 0 if done else 30 if exact else 4 if self.constraints else 1
+        count = usual if starts is None else starts
         if count:
             log_u, others = initial(self.problem, init, count, seed, clustered=exact)
             origins += others
             done += run_each(
-                partial(solve_starts, self.problem, self.constraints, loop, who, callback),
+                work,
                 [log_u[part.start : part.stop] for part in pieces(len(log_u), n_jobs)],
                 n_jobs=n_jobs,
                 progress=progress,
@@ -244,8 +258,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             return method
         if self.constraints:
             return "ccp"
-        usual = exact and init is None and accelerate == "auto" and optimum.certifiable(self.problem)
-        return COLUMNS if usual else "aem"
+        return COLUMNS if exact and init is None and accelerate == "auto" else "aem"
 
     @declared
     def bound(self, *, gap: Gap = 1e-6, time_limit: TimeLimit = 60.0) -> FunnelBound:
@@ -315,6 +328,10 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
     def load_run(path: PathLike) -> FunnelRun:
         """Read a saved run: what `cvxpriv.load` calls."""
         return FunnelRun.load(path)
+
+    def _usual_seconds(self) -> float:
+        """How long the search for the bound may take, where nobody says."""
+        return min(TIME_LIMIT * max(1.0, self.problem.p_x.size / ITS_SIZE), LONGEST)
 
     def _require_declarable(self) -> None:
         every_cell = Cells(np.ones((self.problem.p_x.size, self.problem.size_y), dtype=bool))

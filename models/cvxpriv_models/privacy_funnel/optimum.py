@@ -6,31 +6,41 @@ of alternating blocks it is polished until its KKT residual is small; where it i
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
 from cvxpriv.blocks.engines import Engine
+from cvxpriv.bounds.columns import Generation
+from cvxpriv.bounds.pricing import Clock
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.steps import Context, LoopReport
 
 from . import algorithm, closed_form
 from .bound import FunnelBound
+from .column_mechanism import mechanism_of, mixed_to_rate
 from .price import price
 from .pricing import FunnelPricing
 from .problem import Problem
 
-__all__ = ["already_stationary", "certifiable", "free_symbol", "start_of"]
+__all__ = ["free_symbol", "polished", "rows_of"]
 
 #: An output of less mass is free: it may become any other.
 EMPTY = 1e-12
 
+#: A certified gap up to this, in nats, says more of free outputs than their price.
+PROVED = 1e-7
 
-def certifiable(problem: Problem) -> bool:
-    """Whether pricing is complete for a table, so that a gap can be proved: it has few enough private symbols."""
-    return FunnelPricing(problem.table.probabilities, problem.rate).certifiable
+#: Most runs from a bound's mechanism.
+MOST_RUNS = 12
+
+End: TypeAlias = tuple[Values, Context]
 
 
-def start_of(problem: Problem, found: FunnelBound) -> Array | None:
+def _start_of(problem: Problem, found: FunnelBound) -> Array | None:
     """Return log P(X, Y) of the mechanism of a bound, (1, |X|, |Y|); None where it has more than |Y| symbols."""
     spare = problem.size_y - found.mechanism.shape[1]
     if spare < 0:
@@ -38,7 +48,7 @@ def start_of(problem: Problem, found: FunnelBound) -> Array | None:
     return algorithm.log_joint(problem, np.pad(found.mechanism, ((0, 0), (0, spare)))[None])
 
 
-def already_stationary(problem: Problem, log_u: Array, tol: float, engine: Engine) -> tuple[Values, Context] | None:
+def _already_stationary(problem: Problem, log_u: Array, tol: float, engine: Engine) -> End | None:
     """Return one start as the end of a run without a pass, if its residual is at most `tol`."""
     residuals = algorithm.residuals_of(problem, log_u)
     if residuals.largest[0] > tol:
@@ -48,12 +58,69 @@ def already_stationary(problem: Problem, log_u: Array, tol: float, engine: Engin
     return closed_form.complete(log_u, problem.p_s_given_x, residuals.lam), context
 
 
-def free_symbol(problem: Problem, mechanism: Array) -> float:
+def polished(
+    problem: Problem, found: FunnelBound, tol: float, engine: Engine, polish: Callable[[Array], End], seconds: float
+) -> list[End]:
+    """Run the method of alternating blocks from a bound's mechanism, again as long as a free output pays.
+
+    Parameters
+    ----------
+    problem, found, tol, engine
+    polish : callable
+        From log P(X, Y), (1, |X|, |Y|), to the end of a run.
+    seconds : float
+        After them no other run begins.
+
+    Returns
+    -------
+    list of (state, context)
+        Each run begins where the one before it ended, with its free outputs put to use. Empty if the mechanism has
+        more symbols than Y.
+    """
+    end, log_u, ends = time.perf_counter() + seconds, _start_of(problem, found), list[End]()
+
+    def out_of_time() -> bool:
+        return time.perf_counter() > end
+
+    while log_u is not None:
+        ends.append(_already_stationary(problem, log_u, tol, engine) or polish(log_u))
+        state, context = ends[-1]
+        if len(ends) == MOST_RUNS or context.interrupted or out_of_time():
+            break
+        log_u = _freed(problem, rows_of(state["log_u"][0]), found.lower, tol, out_of_time)
+    return ends
+
+
+def _freed(problem: Problem, mechanism: Array, lower: float, tol: float, out_of_time: Clock) -> Array | None:
+    """Return log P(X, Y), (1, |X|, |Y|), with the free outputs put to better use; None where none of them pays."""
+    if free_symbol(problem, mechanism, lower) <= tol:
+        return None
+    joint = problem.p_x[:, None] * mechanism[:, problem.p_x @ mechanism > EMPTY]
+    columns = joint / joint.sum(axis=0)
+    pricing = FunnelPricing(problem.table.probabilities, problem.rate)
+    generation = Generation(pricing, pricing.master(), np.concatenate([columns, np.eye(len(columns))], axis=1))
+    found = generation.run(tol, out_of_time, idle_below=tol)
+    better = mixed_to_rate(mechanism_of(found.columns, found.weights, problem.p_x), problem.p_x, problem.rate)
+    spare = problem.size_y - better.shape[1]
+    return None if spare < 0 else algorithm.log_joint(problem, np.pad(better, ((0, 0), (0, spare)))[None])
+
+
+def rows_of(log_u: Array) -> Array:
+    """P(Y|X), (|X|, |Y|), of one start's log P(X, Y)."""
+    joint = np.exp(log_u)
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def free_symbol(problem: Problem, mechanism: Array, lower: float | None = None) -> float:
     """Return what the best use of a free output would gain, in nats: 0 where no output is free.
 
     An empty output is priced by the ordinary residual at the one posterior that is stored for it, which says nothing.
+    No use of it gains more than the distance from `lower`, where a lower bound is known.
     """
     mass = problem.p_x @ mechanism
     if (mass > EMPTY).all():
         return 0.0
-    return price(problem.table.probabilities, mechanism[:, mass > EMPTY], problem.rate).free
+    gap = np.inf if lower is None else max(problem.leakage(mechanism) - lower, 0.0)
+    if gap <= PROVED:
+        return float(gap)
+    return float(min(gap, price(problem.table.probabilities, mechanism[:, mass > EMPTY], problem.rate).free))

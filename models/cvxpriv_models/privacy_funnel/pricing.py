@@ -13,6 +13,7 @@ more are searched locally only.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -28,6 +29,7 @@ from cvxpriv.tables.information import entropy
 from cvxpriv_models.privacy_funnel.pricing_edges import edge_minima
 from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum, rounding
 from cvxpriv_models.privacy_funnel.pricing_search import FaceFunction, descend, newton
+from cvxpriv_models.privacy_funnel.pricing_wide import wide_search
 
 __all__ = ["FunnelPricing"]
 
@@ -50,6 +52,9 @@ MOST_ADDED = 200
 
 FIRST_PAIRS = 3
 """Merged pairs to begin with, for each symbol of X; more of them only make the first programs larger."""
+
+SEARCH_LEVEL = 5e-8
+"""Where pricing is not complete, a column that gains less is not sought."""
 
 APART = 0.02
 """Of columns nearer than about this, only the best is added: near copies make the master program ill-conditioned."""
@@ -175,6 +180,8 @@ class FunnelPricing:
     def search(self, duals: Array, active: Array, level: float) -> Priced:
         """Columns below `level`: by all edges for |S| = 2, else from the active columns and from random faces."""
         lam, nu = self.split(duals)
+        if not self.certifiable:
+            level = min(level, -SEARCH_LEVEL)
         found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active)
         order = np.argsort(found.values)
         order = order[found.values[order] < level]
@@ -232,8 +239,13 @@ class FunnelPricing:
         return Priced(np.concatenate(columns, axis=1), np.concatenate(values)), least
 
     def _local(self, lam: float, nu: Array, active: Array) -> Priced:
-        """Newton's method from the active columns on their faces, and descents from random points of random faces."""
+        """Newton's method from the active columns on their faces, and descents from random points.
+
+        Up to `LARGEST_S` private symbols the points lie on random faces, with more all over the simplex.
+        """
         size_s, size_x = self.joint.shape
+        if size_s > LARGEST_S:
+            return self._priced(wide_search(self.p_s_given_x, lam, nu, active, self.rng), lam, nu)
         starts: list[tuple[IntArray, Array]] = []
         held = (active > 0.0).sum(axis=0)
         for size in range(2, min(size_s, size_x) + 1):
@@ -247,9 +259,12 @@ class FunnelPricing:
             found.append((supports, *newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
         supports, w = random
         found.append((supports, *descend(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
-        columns = [_spread(size_x, supports, w) for supports, w, _ in found]
-        together = np.concatenate(columns, axis=1)
-        return Priced(together, self.value(together, np.append(nu, -lam)))
+        return self._priced(found, lam, nu)
+
+    def _priced(self, found: Sequence[tuple[IntArray, Array, Array]], lam: float, nu: Array) -> Priced:
+        """Columns from their supports and weights, priced as they are stored."""
+        columns = np.concatenate([_spread(len(nu), supports, w) for supports, w, _ in found], axis=1)
+        return Priced(columns, self.value(columns, np.append(nu, -lam)))
 
     def _random_faces(self, size: int) -> tuple[IntArray, Array]:
         size_x = len(self.p_x)

@@ -125,14 +125,14 @@ class _Edges:
 
     def slope(self, z: Array) -> Array:
         _, _, t, u = self._mixed(z)
-        return np.asarray((self.a_j - self.a_i) * np.log(t / u) - self.lam * z - (self.nu_j - self.nu_i))
+        return np.asarray((self.a_j - self.a_i) * (np.log(t) - np.log(u)) - self.lam * z - (self.nu_j - self.nu_i))
 
     def root(self, low: Array, high: Array) -> Array:
         """The root of the slope, which rises on the stretch: Newton's method in z inside a shrinking bracket."""
         z = 0.5 * (low + high)
         for _ in range(STEPS):
             x, y, t, u = self._mixed(z)
-            slope = (self.a_j - self.a_i) * np.log(t / u) - self.lam * z - (self.nu_j - self.nu_i)
+            slope = (self.a_j - self.a_i) * (np.log(t) - np.log(u)) - self.lam * z - (self.nu_j - self.nu_i)
             low, high = np.where(slope <= 0.0, z, low), np.where(slope >= 0.0, z, high)
             rise = (self.a_j - self.a_i) ** 2 * x * y / (t * u) - self.lam
             step = np.divide(slope, rise, out=np.zeros_like(slope), where=rise > 0.0)

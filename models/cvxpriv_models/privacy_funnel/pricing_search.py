@@ -11,7 +11,7 @@ from scipy.special import xlogy
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["FaceFunction", "descend", "newton"]
+__all__ = ["TINY", "FaceFunction", "descend", "newton"]
 
 IntArray: TypeAlias = NDArray[np.intp]
 

@@ -84,7 +84,8 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         if self.constraints:
             return self.blocks()[self.whole].residual(self.state, self.state)
         usual = algorithm.residuals_of(self.problem, self.state["log_u"][None]).of(0)
-        return replace(usual, free=optimum.free_symbol(self.problem, self.mechanism))
+        lower = None if self.bound is None else self.bound.lower
+        return replace(usual, free=optimum.free_symbol(self.problem, self.mechanism, lower))
 
     def blocks(self) -> dict[str, Block]:
         """See `MechanismRun`."""

@@ -98,7 +98,8 @@ def best_run(
     """Return the run of the best start among those of all pieces.
 
     The best is the one of least leakage; of several within `SAME_LEAKAGE` of it, a converged one of least residual.
-    Without constraints its residual includes what the best use of a free output would gain.
+    Without constraints its residual includes what the best use of a free output would gain, and a certified gap of at
+    most the tolerance is convergence too.
     """
     state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
     state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
@@ -119,10 +120,11 @@ def best_run(
     near = starts[starts["leakage"] <= starts["leakage"].min() + SAME_LEAKAGE]
     start = int(near["kkt"].idxmin())
     if not constraints:
-        chosen = np.exp(state["log_u"][start])
-        gain = optimum.free_symbol(problem, chosen / chosen.sum(axis=1, keepdims=True))
+        chosen = state["log_u"][start]
+        gain = optimum.free_symbol(problem, optimum.rows_of(chosen), None if bound is None else bound.lower)
         starts.loc[start, "kkt"] = max(float(starts["kkt"].iloc[start]), gain)
-        starts.loc[start, "converged"] = bool(starts["kkt"].iloc[start] <= settings.tol)
+        gap = np.inf if bound is None else float(starts["leakage"].iloc[start]) - bound.lower
+        starts.loc[start, "converged"] = bool(min(float(starts["kkt"].iloc[start]), gap) <= settings.tol)
     log = History()
     for offset, (_, context) in zip(np.cumsum([0, *[r.iterations.size for r in reports]])[:-1], pieces, strict=True):
         log.extend(context.history, shift=int(offset))

@@ -1,0 +1,121 @@
+"""Local pricing for many private symbols: descents over the whole simplex, then over faces of |S| symbols.
+
+With |S| symbols of S a best posterior may hold as many symbols of X, and a random face of that size rarely holds the
+right ones. A descent over the whole simplex chooses them: exponentiated gradient drives the weights that do not pay
+to zero. At fixed A pi the priced function is concave, so the |S| largest weights are enough to begin the descent on
+a face with.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxpriv.numerics.arrays import Array
+from cvxpriv_models.privacy_funnel.pricing_search import TINY, FaceFunction, descend, newton
+
+__all__ = ["wide_search"]
+
+IntArray: TypeAlias = NDArray[np.intp]
+Found: TypeAlias = tuple[IntArray, Array, Array]
+
+SCATTERED = 100
+"""Starts spread over the simplex."""
+
+MIXED = 200
+"""Starts between two columns in use whose P(S|y) are near."""
+
+OPENED = 100
+"""Starts at a column in use, with some weight for every symbol."""
+
+SPARSE = 0.05
+"""Parameter of the Dirichlet distribution of scattered weights: a few symbols hold most of it."""
+
+FAR = 0.3
+"""How much the choice of a near column is left to chance, in the distance between two P(S|y)."""
+
+STEPS = 15
+"""Steps over the whole simplex, and as many on the face."""
+
+AT_ONCE = 200_000
+"""Weights worked on at once: their arrays stay in the processor's cache."""
+
+
+def wide_search(a: Array, lam: float, nu: Array, active: Array, rng: np.random.Generator) -> list[Found]:
+    """Search phi(pi) = -H(A pi) + lam H(pi) - nu.pi for low posteriors.
+
+    Parameters
+    ----------
+    a : array, ``(|S|, |X|)``
+        P(S|X).
+    lam : float
+    nu : array, ``(|X|,)``
+    active : array, ``(|X|, k)``
+        The columns in use, k >= 1.
+    rng : Generator
+
+    Returns
+    -------
+    list of (supports, weights, values)
+        Posteriors by their symbols, (n, F), probabilities, (n, F), and phi, (n,); F = min(|S|, |X|).
+    """
+    size = min(a.shape)
+    supports, w = _largest(active.T, size)
+    found = [(supports, *newton(FaceFunction.on(a, lam, nu, supports), w))]
+    starts = _starts(a, active.T, rng)
+    chunk = max(1, AT_ONCE // a.shape[1])
+    for first in range(0, len(starts), chunk):
+        supports, w = _largest(_descend_wide(a, lam, nu, starts[first : first + chunk]), size)
+        face = FaceFunction.on(a, lam, nu, supports)
+        w, _ = descend(face, w, STEPS)
+        found.append((supports, *newton(face, w)))
+    return found
+
+
+def _starts(a: Array, active: Array, rng: np.random.Generator) -> Array:
+    """Posteriors to begin with, (n, |X|)."""
+    size_x, count = a.shape[1], len(active)
+    spread = np.full(size_x, SPARSE)
+    scattered = rng.dirichlet(spread, SCATTERED)
+    opening = rng.uniform(0.1, 0.5, OPENED)[:, None]
+    opened = (1.0 - opening) * active[rng.integers(0, count, OPENED)] + opening * rng.dirichlet(spread, OPENED)
+    if count == 1:
+        return np.concatenate([scattered, opened])
+    private = active @ a.T
+    one = rng.integers(0, count, MIXED)
+    apart = np.abs(private[one][:, None] - private).sum(axis=2) + FAR * rng.random((MIXED, count))
+    apart[np.arange(MIXED), one] = np.inf
+    share = rng.random(MIXED)[:, None]
+    mixed = share * active[one] + (1.0 - share) * active[apart.argmin(axis=1)]
+    return np.concatenate([scattered, opened, mixed])
+
+
+def _descend_wide(a: Array, lam: float, nu: Array, w: Array) -> Array:
+    """Exponentiated gradient over the whole simplex, with a step per start that grows and shrinks; (n, |X|)."""
+    slopes = _slopes(a, lam, nu, w)
+    value, eta = np.sum(w * slopes, axis=1), np.ones(len(w))
+    for _ in range(STEPS):
+        move = -eta[:, None] * (slopes - slopes.min(axis=1, keepdims=True))
+        trial = w * np.exp(np.maximum(move, -50.0))
+        trial /= trial.sum(axis=1, keepdims=True)
+        steep = _slopes(a, lam, nu, trial)
+        new = np.sum(trial * steep, axis=1)
+        better = new < value
+        w, slopes = np.where(better[:, None], trial, w), np.where(better[:, None], steep, slopes)
+        value, eta = np.where(better, new, value), np.where(better, 1.5 * eta, 0.3 * eta)
+    return w
+
+
+def _slopes(a: Array, lam: float, nu: Array, w: Array) -> Array:
+    """A' log t - lam log pi - nu, (n, |X|): the gradient without its constant; its mean under pi is phi."""
+    log_t = np.log(np.maximum(w @ a.T, TINY))
+    return np.asarray(log_t @ a - lam * np.log(np.maximum(w, TINY)) - nu)
+
+
+def _largest(w: Array, size: int) -> tuple[IntArray, Array]:
+    """The symbols with the largest weights, (n, size), and their probabilities."""
+    supports = np.argpartition(-w, size - 1, axis=1)[:, :size]
+    kept = np.take_along_axis(w, supports, axis=1)
+    return supports, kept / kept.sum(axis=1, keepdims=True)
