@@ -135,7 +135,7 @@ def _gap(run: Run, bound: FunnelBound | None) -> list[Fact]:
     detail = f"no mechanism at this rate leaks less than {format_number(exact_zero(bound.lower))} nats"
     sentence = "The mechanism leaks at most this much more than the best possible one: a certified bound."
     if bound.reason:
-        sentence += f" It is wide because the search was not complete: {bound.reason}."
+        sentence += f" That bound may be loose: {bound.reason}."
     return [Fact("gap", gap, "nats", sentence, "Gap to the optimum", detail, digits=2, main=True)]
 
 
