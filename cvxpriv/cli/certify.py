@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import click
 
 from cvxpriv.bounds.certificate import Certificate
+from cvxpriv.bounds.check_service_certificate import KIND as SERVICE
+from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
+from cvxpriv.errors import DataError
+from cvxpriv.reports.files import read_text
 from cvxpriv.reports.formatting import format_number
 
 __all__ = ["certify"]
@@ -17,26 +24,54 @@ __all__ = ["certify"]
 @output_options
 @click.pass_obj
 def certify(terminal: Terminal, file: str) -> None:
-    """Derive the bound of CERTIFICATE, a JSON file that `cvxpriv funnel` wrote, again in exact arithmetic.
+    """Derive the bound of CERTIFICATE again in exact arithmetic, a JSON file of `cvxpriv funnel` or `inference`.
 
     It ends with 2 where the certificate does not prove what it claims. The same check without cvxpriv is
     `python check_certificate.py CERTIFICATE`, of the file that stands beside the certificate.
     """
-    certificate = Certificate.load(file)
+    try:
+        document = json.loads(read_text(file))
+    except ValueError as problem:
+        raise DataError(f"{file} is no certificate ({problem}): pass a certificate.json") from None
+    service = isinstance(document, dict) and document.get("kind") == SERVICE
+    text, result = _of_service(document, file) if service else _of_funnel(document, file)
+    terminal.say(text)
+    terminal.result({"command": "certify", **result})
+
+
+def _of_funnel(document: Any, file: str) -> tuple[str, dict[str, Any]]:
+    certificate = Certificate.of_document(document, file)
     shown = certificate.verify()
-    terminal.say(
+    text = (
         f"proved: every mechanism with I(X;Y) >= {format_number(certificate.rate, 6)} nats leaks at least "
         f"{format_number(shown.bound, 9)} nats\n"
         f"the certificate's own mechanism leaks {format_number(shown.leakage, 9)} nats and tells "
         f"{format_number(shown.utility, 6)}"
     )
-    terminal.result(
-        {
-            "command": "certify",
-            "rate": certificate.rate,
-            "bound": shown.bound,
-            "leakage": shown.leakage,
-            "utility": shown.utility,
-            "gap": shown.leakage - shown.bound,
-        }
+    return text, {
+        "rate": certificate.rate,
+        "bound": shown.bound,
+        "leakage": shown.leakage,
+        "utility": shown.utility,
+        "gap": shown.leakage - shown.bound,
+    }
+
+
+def _of_service(document: Any, file: str) -> tuple[str, dict[str, Any]]:
+    certificate = ServiceCertificate.of_document(document, file)
+    shown = certificate.verify()
+    every = "" if certificate.conjugate is None else ", for every f whose conjugate the file's points bound"
+    text = (
+        f"proved: with f of {certificate.divergence} and beta = {format_number(certificate.beta, 6)} no mechanism has "
+        f"I(S;U) - beta E[f] above {format_number(shown.bound, 9)} nats{every}"
     )
+    worth = None if certificate.conjugate is not None else shown.value
+    if worth is not None:
+        text += f"\nthe certificate's own mechanism is worth at least {format_number(worth, 9)} nats"
+    return text, {
+        "divergence": certificate.divergence,
+        "beta": certificate.beta,
+        "bound": shown.bound,
+        "value": worth,
+        "gap": None if worth is None else shown.bound - worth,
+    }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
+import sys
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,22 @@ def test_the_mechanism_file_is_the_one_that_python_designs(run: Run, counts: str
     assert tuple(value_of(document, name) for name in ("accuracy", "leakage", "objective", "local_gap")) == figures
     assert loaded.inputs.columns == ("age",)
     assert (loaded.origin["divergence"], loaded.origin["inferred"]) == ("jensen-shannon", "income")
+
+
+def test_the_usual_run_writes_a_proof_that_two_programs_check(run: Run, counts: str) -> None:
+    options = ("--bootstrap", "0", "--no-crosscheck", "--no-report")
+    result = run("inference", counts, *COLUMNS, "--count", "count", "--beta", "0.1", *options)
+    assert result.exit_code == 0, result.stderr
+    assert "check_certificate.py certificate.json" in " ".join(result.stdout.split())
+    checked = run("certify", "out/certificate.json", "--json")
+    assert checked.exit_code == 0, checked.stderr
+    document = json.loads(checked.stdout)
+    assert document["gap"] <= 1e-6 * max(document["bound"], 1e-3) + 1e-11
+    command = [sys.executable, "-I", "out/check_certificate.py", "out/certificate.json"]
+    assert "proved" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    held = json.loads(Path("out/certificate.json").read_text())
+    Path("false.json").write_text(json.dumps({**held, "bound": held["bound"] - 1e-3}))
+    assert run("certify", "false.json").exit_code == 2
 
 
 def test_the_mechanism_file_holds_no_count_and_no_symbol_of_what_is_inferred(run: Run, counts: str) -> None:

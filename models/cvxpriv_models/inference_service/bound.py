@@ -10,26 +10,25 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.divergences import FDivergence
 from cvxpriv.errors import Disagreement, ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 from cvxpriv.tables.joint import JointTable
 
-from .any_conjugate import conjugate_of
 from .bound_search import FLOOR, Found, search
-from .local_dp_pricing import local_dp_pricing
+from .certificates import certificate_of, proved
+from .measured import Constraints
 from .merged_symbols import information_lost, merge, merged_table
-from .pricing import Pricing
+from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
-from .straight_pricing import straight_pricing
 
-__all__ = ["ServiceBound", "bound"]
+__all__ = ["CERTIFIED", "ServiceBound", "bound", "bound_of"]
 
 #: A bound, its alpha, and the groups of S that it merges.
 Claim = tuple[float, Array, list[int] | None]
@@ -58,18 +57,23 @@ class ServiceBound:
         P(U|Y), rows sum to 1.
     reason : str
         Empty where the gap asked for is reached, else why it is not. The bounds hold in any case.
-    certificate : dict
-        The table, alpha and the claim, as JSON's types: the bound can be derived from it again without a solver.
+    certificate : ServiceCertificate or None
+        The table, alpha and the claim: the bound can be derived from it again without a solver. None where constraints
+        are part of the bound, which the checker does not know.
     cells : int
         Cells that the verification looked at.
+    ignored : tuple of str
+        Names of constraints that the bound leaves out: it is that without them, holds with them, and `mechanism` may
+        violate them.
     """
 
     lower: float
     upper: float
     mechanism: Array
     reason: str
-    certificate: dict[str, Any]
+    certificate: ServiceCertificate | None
     cells: int
+    ignored: tuple[str, ...] = ()
 
     @property
     def gap(self) -> float:
@@ -94,6 +98,7 @@ def bound(
     gap: float = 1e-6,
     time_limit: float = 60.0,
     local_dp: float | None = None,
+    constraints: Constraints = (),
 ) -> ServiceBound:
     """Bound the optimum of IAS (1), max I(S;U) - beta E[f(p(u)/p(u|y))], from both sides.
 
@@ -110,6 +115,9 @@ def bound(
         Seconds. When they are over, the bound that holds so far is returned.
     local_dp : float, optional
         Among mechanisms with p(u|y) <= exp(local_dp) p(u|y') only; both bounds are then under that constraint.
+    constraints : tuple of (str, Constraint)
+        Those that speak of single columns (`PricedConstraints`) are part of both bounds; the names of the others are
+        in `ServiceBound.ignored`.
 
     Raises
     ------
@@ -128,19 +136,33 @@ def bound(
     for name, number, example in (("gap", gap, 1e-6), ("time_limit", time_limit, 60.0), ("local_dp", local_dp, 1.0)):
         if number is not None and not 0.0 < float(number) < np.inf:
             raise ModelError(f"{name}={number!r} is out of range: pass a number > 0, for example {example:g}")
+    asked = PricedConstraints.of(constraints, local_dp)
     start = time.monotonic()
     joint = problem.p_s_given_y * problem.p_y
     joint = joint[joint.sum(axis=1) > 0.0]
     end = start + time_limit
     many = len(joint) > CERTIFIED
-    found = _search(problem, joint, gap, end - MERGED_TIME * time_limit if many else end, local_dp)
+    found = search(pricing_of(problem, joint, asked), gap, end - MERGED_TIME * time_limit if many else end)
     claims: list[Claim] = [(found.upper, found.alpha, None), _information(joint)]
     if many and found.upper - found.value > gap * max(found.value, FLOOR):
         groups = merge(joint, CERTIFIED)
-        few = _search(problem, merged_table(joint, groups), gap, end, local_dp)
+        few = search(pricing_of(problem, merged_table(joint, groups), asked), gap, end)
         claims.append((few.upper + information_lost(joint, groups), few.alpha, groups.tolist()))
-    upper, alpha, merged = min(claims, key=lambda claim: claim[0])
-    return _answer(problem, found, (upper, alpha, merged), gap, local_dp, time.monotonic() - start >= time_limit)
+    best = min(claims, key=lambda claim: claim[0])
+    return _answer(problem, found, best, gap, asked, time.monotonic() - start >= time_limit)
+
+
+def bound_of(certificate: ServiceCertificate, problem: Problem) -> ServiceBound:
+    """Return what a stored certificate says of a problem, after a check in floating point with rounding bounded.
+
+    Raises
+    ------
+    DataError
+        The certificate does not prove its claim.
+    """
+    proved(certificate, problem)
+    lower = problem.objective(certificate.mechanism)
+    return ServiceBound(lower, max(certificate.bound, lower), certificate.mechanism, "", certificate, 0)
 
 
 def _information(joint: Array) -> Claim:
@@ -156,48 +178,35 @@ def _problem(table: Problem | JointTable | ArrayLike, beta: float | None, diverg
     return Problem.of(table, beta, divergence)
 
 
-def _search(problem: Problem, joint: Array, gap: float, deadline: float, local_dp: float | None) -> Found:
-    p_y = joint.sum(axis=0)
-    channel = joint / p_y
-    conjugate = conjugate_of(problem.divergence, 1.0 / float(p_y.min()))
-    if local_dp is not None:
-        return search(local_dp_pricing(channel, p_y, problem.beta, conjugate, local_dp), gap, deadline)
-    straight = straight_pricing(channel, p_y, problem.beta, problem.divergence)
-    return search(straight or Pricing.of(channel, p_y, problem.beta, conjugate), gap, deadline)
-
-
 def _answer(
-    problem: Problem, found: Found, claim: Claim, gap: float, local_dp: float | None, late: bool
+    problem: Problem, found: Found, claim: Claim, gap: float, asked: PricedConstraints, late: bool
 ) -> ServiceBound:
     upper, alpha, groups = claim
     lower = problem.objective(found.mechanism)
     mechanism = found.mechanism
-    if lower <= NOTHING:
+    if lower <= NOTHING + np.finfo(float).eps * problem.beta:
         lower, mechanism = 0.0, np.ones((problem.p_y.size, 1))
     if upper < lower - ROUNDING * (1.0 + abs(lower)) - np.finfo(float).eps * problem.beta:
         raise Disagreement(
             f"a mechanism is worth {lower!r} nats, above the bound {upper!r}: f of divergence "
             f"{problem.divergence.name!r} is not convex, or its derivative is not that of f"
         )
-    upper = max(upper, lower)
-    reason = ""
-    if upper - lower > gap * max(lower, FLOOR):
-        reason = _reason(len(problem.p_s), late, groups)
-    certificate = {
-        "schema": "cvxpriv certificate",
-        "version": 1,
-        "kind": "inference as a service",
-        "table": (problem.p_s_given_y * problem.p_y).tolist(),
-        "beta": problem.beta,
-        "divergence": problem.divergence.name,
-        "formula": problem.divergence.formula,
-        "local_dp": local_dp,
-        "alpha": alpha.tolist(),
-        "groups": groups,
-        "bound": upper,
-        "mechanism": mechanism.tolist(),
-    }
-    return ServiceBound(lower, upper, mechanism, reason, certificate, found.cells)
+    upper, allowed = max(upper, lower), gap * max(lower, FLOOR)
+    reason = "" if upper - lower <= allowed else _reason(len(problem.p_s), late, groups)
+    certificate = None
+    if asked.none:  # it claims the gap asked for and no less, which leaves its checker room
+        certificate = certificate_of(
+            problem, alpha, max(upper, lower + allowed), mechanism, _rows(problem, groups), allowed
+        )
+    return ServiceBound(lower, upper, mechanism, reason, certificate, found.cells, asked.ignored)
+
+
+def _rows(problem: Problem, groups: list[int] | None) -> list[int] | None:
+    """The group of every symbol of S; those without mass, which were left out, join the first one."""
+    if groups is None:
+        return None
+    left = iter(groups)
+    return [next(left) if mass else 0 for mass in problem.p_s.tolist()]
 
 
 def _reason(symbols: int, late: bool, groups: list[int] | None) -> str:

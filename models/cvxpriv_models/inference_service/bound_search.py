@@ -16,7 +16,7 @@ from .local_maxima import sharpened
 from .pricing import ULPS, Pricing
 from .smoothed_master import LAST_TAU, minimise, settle, starting_shares
 
-__all__ = ["FLOOR", "Found", "search"]
+__all__ = ["FLOOR", "Found", "above", "search"]
 
 #: Nats: values below this count as this where a relative gap is asked for.
 FLOOR = 1e-3
@@ -116,7 +116,7 @@ def search(pricing: Pricing, gap: float, deadline: float) -> Found:
     risen = _risen(pricing, grid, nothing)
     if pricing.surface(pricing.mu_of(risen), nothing).value.max() <= NOTHING:
         shown = verify(pricing, nothing, gap * FLOOR, deadline)
-        trivial = trivial._replace(upper=_above(pricing, nothing, shown), cells=shown.cells)
+        trivial = trivial._replace(upper=above(pricing, nothing, shown), cells=shown.cells)
         if not len(shown.above):
             return trivial
         grid = np.vstack([grid, shown.above])
@@ -148,7 +148,7 @@ def _refined(pricing: Pricing, gap: float, grid: Array, deadline: float, best: F
             continue
         shown = verify(pricing, columns.alpha, max(threshold, MARGIN * float(prices.max())), deadline)
         best = best._replace(cells=best.cells + shown.cells)
-        if (upper := _above(pricing, columns.alpha, shown)) < best.upper:
+        if (upper := above(pricing, columns.alpha, shown)) < best.upper:
             best = best._replace(upper=upper, alpha=columns.alpha)
         if last or best.upper - value <= tolerance or time.monotonic() > deadline:
             break
@@ -164,7 +164,7 @@ def _risen(pricing: Pricing, share: Array, alpha: Array) -> Array:
     return sharpened(pricing, share, alpha) if pricing.smooth else pricing.climb(share, alpha, EDGED_CLIMB)
 
 
-def _above(pricing: Pricing, alpha: Array, shown: Verified) -> float:
+def above(pricing: Pricing, alpha: Array, shown: Verified) -> float:
     """alpha.P_Y + the largest price, rounded up."""
     rounding = ULPS * (float(np.abs(alpha) @ pricing.p_y) * np.log2(len(alpha) + 2) + abs(shown.bound))
     return float(max(float(alpha @ pricing.p_y) + shown.bound + rounding, 0.0))

@@ -8,14 +8,14 @@ is H*(t) = max over r >= 0 of t r - H(r). Source: IAS (1), columns of the mechan
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Conjugate", "closed_form"]
+__all__ = ["Conjugate", "closed_form", "within"]
 
 #: Where a closed form is compared with the f that bears its name, and what they may differ by, relative.
 COMPARED, SAME = np.geomspace(1e-4, 1e4, 41), 1e-9
@@ -40,6 +40,8 @@ class Conjugate:
     ends : pair of float, optional
         The t up to which the response is the smallest that there is, and from which it is the largest. None: it is 1
         at t = 0, and agrees with `slope`.
+    boxed : bool
+        Whether the ratios r are limited, to those from the smallest response to the largest.
     """
 
     value: Callable[[Array], Array]
@@ -48,6 +50,33 @@ class Conjugate:
     slope: Callable[[Array], Array]
     jumps: bool = False
     ends: tuple[float, float] | None = None
+    boxed: bool = False
+
+
+def within(conjugate: Conjugate, low: float, high: float) -> Conjugate:
+    """Return the conjugate where r is limited to [low, high], 0 < low <= 1 <= high.
+
+    Examples
+    --------
+    >>> limited = within(MUTUAL_INFORMATION, 0.5, 2.0)
+    >>> limited.response(np.array([-9.0, 0.0, 9.0]))[0].tolist()
+    [0.5, 1.0, 2.0]
+    """
+    ends = np.array([low, high])
+    slopes, prices = conjugate.slope(ends), conjugate.price(ends)
+
+    def value(t: Array) -> Array:
+        inside = conjugate.value(np.clip(t, slopes[0], slopes[1]))
+        beyond = np.where(t < slopes[0], t * low - prices[0], t * high - prices[1])
+        return np.asarray(np.where((t >= slopes[0]) & (t <= slopes[1]), inside, beyond))
+
+    def response(t: Array) -> tuple[Array, Array]:
+        r, turn = conjugate.response(np.clip(t, slopes[0], slopes[1]))
+        free = (t > slopes[0]) & (t < slopes[1])
+        return np.clip(r, low, high), np.where(free, turn, 0.0)
+
+    limits = (float(slopes[0]), float(slopes[1]))
+    return replace(conjugate, value=value, response=response, ends=limits, boxed=True)
 
 
 def closed_form(divergence: FDivergence) -> Conjugate | None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from cvxpriv.bounds import check_service_certificate
+from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.plots import USED
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
+from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.mechanism_facts import interval, share
@@ -57,7 +62,9 @@ def by_solver(run: Run) -> bool:
     return bool(run.constraints) or run.settings.engine == "dcp"
 
 
-def inference_facts(run: Run, beside: Beside, local_gap: float, gap: float | None, note: str) -> Facts:
+def inference_facts(
+    run: Run, beside: Beside, local_gap: float, gap: float | None, certificate: ServiceCertificate | None, note: str
+) -> Facts:
     """Return the facts of a run, and of what was computed beside it.
 
     Parameters
@@ -65,7 +72,9 @@ def inference_facts(run: Run, beside: Beside, local_gap: float, gap: float | Non
     run : MechanismRun
     beside : Beside
     local_gap, gap : float
-        By how much a mechanism can be better while the server reads U as it does now.
+        By how much a mechanism can be better while the server reads U as it does now; and however it reads U.
+    certificate : ServiceCertificate, optional
+        The proof of `gap`.
     note : str
         Of the run.
     """
@@ -113,11 +122,11 @@ def inference_facts(run: Run, beside: Beside, local_gap: float, gap: float | Non
         ),
         messages=[*filter(None, [note, advice]), *common.not_converged(run, missed)],
         promises=[
-            *optimality(common.best_of(run), local_gap, critical),
+            *optimality(common.best_of(run), local_gap, gap, certificate is not None, critical),
             " ".join([STATEMENT, *local_privacy(run.constraints, common.violations(run))]),
         ],
         tables=common.tables_of(run, beside, SIDES),
-        files=common.files_of(run),
+        files={**common.files_of(run), **_proof(certificate)},
         converged=run.converged,
         interrupted=beside.interrupted or run.interrupted,
         unmet=common.unmet(run, missed, curve),
@@ -218,6 +227,17 @@ def _certified(gap: float | None) -> list[Fact]:
         return []
     sentence = "Certified: no mechanism is better by more, whatever the server's reading of U."
     return [Fact("gap", gap, "nats", sentence, "Gap to the optimum", "at most", digits=2, main=True)]
+
+
+def _proof(certificate: ServiceCertificate | None) -> dict[str, Callable[[Path], Path]]:
+    """Return the proof of the bound, and the program that checks it."""
+    if certificate is None:
+        return {}
+
+    def checker(path: Path) -> Path:
+        return write_text(path, Path(check_service_certificate.__file__).read_text(encoding="utf-8"))
+
+    return {"certificate.json": certificate.save, "check_certificate.py": checker}
 
 
 def _accuracy_of_answer(run: Run, local_gap: float) -> list[Fact]:

@@ -240,10 +240,11 @@ class InferenceAsService(MechanismModel[InferenceRun]):
     def bound(self, *, gap: options.Gap = 1e-6, time_limit: options.TimeLimit = 60.0) -> ServiceBound:
         """Bound the best objective from both sides, with a certificate that needs no solver.
 
-        No mechanism is worth more than `upper`, with or without constraints, a floor or a limit on |U|; `mechanism` is
-        worth `lower`, and ignores them.
+        No mechanism is worth more than `upper`; a floor or a limit on |U| only lower the optimum, and `mechanism`,
+        which is worth `lower`, ignores them. Of the constraints, local differential privacy and limits of the ratios
+        p(u|y)/p(u) are part of both bounds; the names of the others are in `ignored`: `upper` holds with them too.
         """
-        return bound(self.problem, gap=gap, time_limit=time_limit)
+        return bound(self.problem, gap=gap, time_limit=time_limit, constraints=self.constraints)
 
     @declared
     def curve(self, points: CurvePoints = 10, **solving: Unpack[options.SolveOptions]) -> pd.DataFrame:

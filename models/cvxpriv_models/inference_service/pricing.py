@@ -83,7 +83,7 @@ def solve_simplex(
     Newton's method on the logarithm of the sum runs inside that bracket, from `near`, (B,), where it is given.
     """
     flat, steep = (0.0, conjugate.slope(1.0 / p_y)) if conjugate.ends is None else conjugate.ends
-    low = (c - beta * steep).max(axis=1)
+    low = c.min(axis=1) - beta * steep if conjugate.boxed else (c - beta * steep).max(axis=1)
     high = np.maximum(c.max(axis=1) - beta * flat, low)
     if near is None:  # exact for f = -log t
         most = c.max(axis=1)

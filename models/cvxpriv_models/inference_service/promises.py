@@ -26,17 +26,41 @@ LOCAL = (
 )
 
 
-def optimality(best_of: str, gap: float, critical: CriticalBeta) -> list[str]:
-    """Return how far the answer is known to be the best, and from which beta on nothing is worth telling."""
+PROVED = (
+    "This mechanism is worth at most {gap} nats less than the best possible one, however the server reads U, on "
+    "average over the people of the table and over one draw of U for each."
+)
+PROOF = (
+    " The bound is proved by multipliers in certificate.json; `python check_certificate.py certificate.json` derives "
+    "it again in exact arithmetic, without a solver. The certificate holds the table: keep it at home."
+)
+
+
+def optimality(best_of: str, local_gap: float, gap: float | None, filed: bool, critical: CriticalBeta) -> list[str]:
+    """Return how far the answer is known to be the best, and from which beta on nothing is worth telling.
+
+    Parameters
+    ----------
+    best_of : str
+        How many starts there were, in words.
+    local_gap, gap : float
+        As in `inference_facts`.
+    filed : bool
+        Whether the proof of `gap` is written beside the page.
+    critical : CriticalBeta
+    """
     certified = (
         "While the server reads U as it does now, no mechanism is better by more than "
-        f"{format_number(max(gap, 0.0), 2)} nats, which is certified; with another reading one may be."
-        if np.isfinite(gap)
+        f"{format_number(max(local_gap, 0.0), 2)} nats, which is certified; with another reading one may be."
+        if np.isfinite(local_gap)
         else "Another one may be better."
     )
+    whole = f"The problem is not convex in what the server reads out of U: the answer is {best_of}. {certified}"
+    if gap is not None:
+        whole = PROVED.format(gap=format_number(gap, 2)) + (PROOF if filed else "")
     late = "" if critical.sharp else ", if not before"
     return [
-        f"The problem is not convex in what the server reads out of U: the answer is {best_of}. {certified}",
+        whole,
         f"From beta = {format_number(critical.searched)} on no mechanism is worth more than 0{late}, and the trivial "
         "mechanism, which says nothing, is optimal. This threshold was searched for; near the trivial mechanism alone "
         f"it is {format_number(critical.local)}.",

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt import Residuals
@@ -20,7 +21,7 @@ from cvxpriv.tables.documents import table_of
 
 from . import algorithm, kkt
 from .algorithm import Options
-from .bound import ServiceBound
+from .bound import ServiceBound, bound_of
 from .convergence import Moduli, moduli
 from .facts import NOTHING, by_solver, inference_facts
 from .kkt import PointResiduals
@@ -160,12 +161,16 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     def described(self, beside: Beside) -> Facts:
         """See `MechanismRun`."""
-        return inference_facts(self, beside, self.local_gap, self.gap, self.note)
+        certificate = None if self.bound is None else self.bound.certificate
+        return inference_facts(self, beside, self.local_gap, self.gap, certificate, self.note)
 
     def saved(self) -> dict[str, Any]:
         """See `MechanismRun`; a divergence is saved by name."""
         problem = self.problem
+        certificate = None if self.bound is None else self.bound.certificate
+        proof = {} if certificate is None else {"certificate": certificate.without_table().document()}
         return {
+            **proof,
             "beta": problem.beta,
             "divergence": problem.divergence.name,
             "size_u": problem.size_u,
@@ -186,14 +191,17 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         Raises
         ------
         DataError
-            No such file, not a saved run, of another version, or with a divergence that is not known here.
+            No such file, not a saved run, of another version, or with a divergence that is not known here; or its
+            certificate proves nothing.
         """
         document = read_run(path, cls.model)
-        settings = dict(document["settings"])
+        settings, proof = dict(document["settings"]), document.get("certificate")
+        problem = Problem(
+            table_of(document), document["beta"], _divergence(document, own), document["size_u"], document["floor"]
+        )
         return cls(
-            problem=Problem(
-                table_of(document), document["beta"], _divergence(document, own), document["size_u"], document["floor"]
-            ),
+            problem=problem,
+            bound=None if proof is None else bound_of(ServiceCertificate.of_document(proof), problem),
             settings=Settings(**{**settings, "options": Options(**settings["options"])}),
             note=document["note"],
             **restored(document),

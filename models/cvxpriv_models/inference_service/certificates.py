@@ -1,0 +1,144 @@
+"""Certificates of bounds: how one is made, and how a stored one is checked again in fractions of a second.
+
+The exact check of `cvxpriv.bounds.check_service_certificate` takes seconds; here the same cells are looked at in
+floating point, with rounding bounded, which suits a run that is loaded.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from cvxpriv.bounds.service_certificate import KNOWN, ServiceCertificate
+from cvxpriv.divergences import FDivergence
+from cvxpriv.errors import DataError
+from cvxpriv.numerics.arrays import Array
+
+from .any_conjugate import conjugate_of
+from .bound_search import above
+from .cells_of_s import verify
+from .conjugates import Conjugate, closed_form
+from .merged_symbols import information_lost, merged_table
+from .priced_constraints import PricedConstraints, pricing_of
+from .problem import Problem
+
+__all__ = ["certificate_of", "conjugate_points", "proved"]
+
+#: Share of the gap that chords between points of the conjugate may cost; the most points of a file.
+CHORD_SHARE, MOST_POINTS = 0.1, 20_000
+#: What the checker may need more than floats: alpha is rounded to 2^-44, the first cell's corners to 2^-24; and for
+#: each unit of beta, as it knows H* to 2^-51 or so.
+ROOM, ROOM_OF_BETA = 1e-12, 4e-15
+#: The first points of the conjugate are those at so many ratios r from this one up.
+FIRST_POINTS, LEAST_RATIO = 80, 1e-9
+#: Points nearer than this, in t, are one.
+CLOSE = 1e-10
+#: Seconds for the check of a stored certificate.
+TIME_LIMIT = 60.0
+
+
+def certificate_of(
+    problem: Problem, alpha: Array, claim: float, mechanism: Array, groups: list[int] | None, gap: float
+) -> ServiceCertificate:
+    """Make the certificate of a claim.
+
+    Parameters
+    ----------
+    problem : Problem
+    alpha : array, (|Y|,)
+    claim : float
+        Nats; the claim of the certificate is higher by what the checker may lose.
+    mechanism : array, (|Y|, |U|)
+    groups : list of int, optional
+        Which symbols of S are merged.
+    gap : float
+        Nats: what the claim may be above the optimum, of which chords of an f that the checker does not know take a
+        part.
+    """
+    joint = problem.p_s_given_y * problem.p_y
+    divergence, points = problem.divergence, None
+    if divergence.name not in KNOWN or closed_form(divergence) is None:
+        largest = 1.0 / float(problem.p_y.min())
+        points = conjugate_points(divergence, largest, CHORD_SHARE * gap / problem.beta)
+        claim += CHORD_SHARE * gap
+    return ServiceCertificate.of(
+        joint,
+        problem.beta,
+        (divergence.name, divergence.formula),
+        alpha,
+        claim + ROOM + ROOM_OF_BETA * problem.beta,
+        mechanism,
+        None if groups is None else tuple(groups),
+        points,
+    )
+
+
+def conjugate_points(divergence: FDivergence, largest: float, error: float) -> Array:
+    """Return points (t, h), (k, 2), t rising, with H*(t) <= h, whose chords lie above H* by `error` (1 + r) / 2 or so.
+
+    For columns that sum to 1 these errors, weighted by p(y), are `error` together.
+
+    Parameters
+    ----------
+    divergence : FDivergence
+    largest : float
+        The largest ratio r = p(y|u)/p(y).
+    error : float
+        With `MOST_POINTS` points the chords may lie further above.
+    """
+    conjugate = conjugate_of(divergence, largest)
+    r = np.unique(np.concatenate([np.geomspace(LEAST_RATIO, largest, FIRST_POINTS), [1.0, largest]]))
+    t = np.unique(_slopes(conjugate, r))
+    h = conjugate.value(t)
+    while len(t) < MOST_POINTS:
+        middle = (t[1:] + t[:-1]) / 2.0
+        value = conjugate.value(middle)
+        allowed = error * (1.0 + conjugate.response(middle)[0]) / 2.0
+        wide = ((h[1:] + h[:-1]) / 2.0 - value > allowed) & (middle > t[:-1]) & (middle < t[1:])
+        if not wide.any():
+            break
+        order = np.argsort(t := np.append(t, middle[wide]), kind="stable")
+        t, h = t[order], np.append(h, value[wide])[order]
+    kept = np.append(True, np.diff(t) > CLOSE)
+    t, h = t[kept], h[kept]
+    t, h = np.append(t, t[-1] + 1.0), np.append(h, h[-1] + largest)  # from the largest r on H* is straight
+    return np.column_stack([t, np.maximum.accumulate(h)])  # H* never falls; rounding may make its values fall
+
+
+def _slopes(conjugate: Conjugate, r: Array) -> Array:
+    """H' at ratios r, and both ends where straight pieces begin and end."""
+    found = conjugate.slope(r)
+    return found if conjugate.ends is None else np.append(found, conjugate.ends)
+
+
+def proved(certificate: ServiceCertificate, problem: Problem) -> None:
+    """Check a stored certificate in floating point, with rounding bounded.
+
+    Raises
+    ------
+    DataError
+        It does not prove its claim for this problem.
+    """
+    joint = problem.p_s_given_y * problem.p_y
+    pairs = (("beta", certificate.beta, problem.beta), ("f", certificate.divergence, problem.divergence.name))
+    for name, held, expected in pairs:
+        if held != expected:
+            raise DataError(f"the certificate does not prove a bound of this run: its {name} is {held}, not {expected}")
+    lost = 0.0
+    if certificate.groups is not None:
+        groups = np.unique(certificate.groups, return_inverse=True)[1]
+        if groups.shape != (len(joint),):
+            raise DataError(f"the certificate does not prove its bound: groups has {groups.size} entries")
+        lost, joint = information_lost(joint, groups), merged_table(joint, groups)
+    joint = joint[joint.sum(axis=1) > 0.0]
+    if certificate.alpha.shape != problem.p_y.shape:
+        raise DataError(f"the certificate does not prove its bound: alpha has shape {certificate.alpha.shape}")
+    pricing = pricing_of(problem, joint, PricedConstraints())
+    room = certificate.bound - lost - float(certificate.alpha @ problem.p_y)
+    shown = verify(pricing, certificate.alpha, room - ROOM / 2.0, time.monotonic() + TIME_LIMIT)
+    if above(pricing, certificate.alpha, shown) + lost > certificate.bound:
+        raise DataError(
+            f"the certificate does not prove its bound of {certificate.bound:.9g}: columns may be worth "
+            f"{shown.bound:.3g} nats more than alpha says, and the bound leaves {room:.3g}"
+        )
