@@ -14,11 +14,12 @@ from cvxpriv_models.privacy_funnel.price import price
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
 from cvxpriv_models.privacy_funnel.pricing_edges import edge_minima
 from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum
-from cvxpriv_models.privacy_funnel.relaxation import dcp_relaxation
+from cvxpriv_models.privacy_funnel.relaxation import columns_block
 from scipy.optimize import linprog, minimize
 from scipy.special import xlogy
 
 from cvxpriv import datasets
+from cvxpriv.certify import crosscheck
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.tables.information import entropy, mutual_information
 
@@ -302,11 +303,13 @@ def test_every_solver_agrees_with_the_master_over_the_same_columns() -> None:
     rate = rate_of(joint, 0.6)
     prover = Prover(joint)
     found = prover.at(rate, 1e-9)
-    problem = dcp_relaxation(joint, rate, prover.generation.columns)
-    assert {constraint.label for constraint in problem.constraints} == {"posteriors average to P(X)", "rate", "weights"}
+    block = columns_block(joint, rate, prover.generation.columns)
+    assert set(block.declaration().constraints) == {"posteriors average to P(X)", "rate", "weights"}
+    crosscheck(block, ["CLARABEL", "ECOS", "HIGHS"], at={}).raise_if_failed()
     for solver in ("CLARABEL", "ECOS", "HIGHS"):
-        assert problem.solve(solver=solver) == pytest.approx(found.upper, abs=1e-6), solver
-        lam = float(problem.constraints[1].dual_value)
+        declaration = block.declaration((), solver)
+        assert declaration.problem.solve(solver=solver) == pytest.approx(found.upper, abs=1e-6), solver
+        lam = float(np.ravel(declaration.constraints["rate"].dual_value)[0])
         assert lam == pytest.approx(found.certificate.lam, abs=1e-3), solver
 
 

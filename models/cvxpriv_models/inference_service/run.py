@@ -27,6 +27,7 @@ from .facts import NOTHING, by_solver, inference_facts
 from .kkt import PointResiduals
 from .local_gap import local_gap
 from .problem import Problem
+from .relaxation import columns_block
 
 __all__ = ["InferenceRun", "Settings"]
 
@@ -129,7 +130,12 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     def blocks(self) -> dict[str, Block]:
         """See `MechanismRun`."""
-        return algorithm.blocks(self.problem, self.settings.options.rho, self.constraints)
+        found = algorithm.blocks(self.problem, self.settings.options.rho, self.constraints)
+        if self.bound is None:
+            return found
+        joint = self.problem.p_y[:, None] * self.bound.mechanism
+        used = joint.sum(axis=0) > 0.0
+        return {**found, "columns": columns_block(self.problem, joint[:, used] / joint[:, used].sum(axis=0))}
 
     def as_mechanism(self) -> Mechanism:
         """See `MechanismRun`.

@@ -8,16 +8,18 @@ Its value is the leakage of the best mechanism with these posteriors, so it is n
 
 from __future__ import annotations
 
-import cvxpy as cp
+import numpy as np
 
+from cvxpriv.blocks.block import Block
+from cvxpriv.bounds.master_block import master_block
 from cvxpriv.numerics.arrays import Array
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
 
-__all__ = ["dcp_relaxation"]
+__all__ = ["columns_block"]
 
 
-def dcp_relaxation(joint: Array, rate: float, columns: Array) -> cp.Problem:
-    """Build the linear program over columns.
+def columns_block(joint: Array, rate: float, columns: Array) -> Block:
+    """Build the block of the linear program over columns.
 
     Parameters
     ----------
@@ -30,25 +32,20 @@ def dcp_relaxation(joint: Array, rate: float, columns: Array) -> cp.Problem:
 
     Returns
     -------
-    cvxpy.Problem
-        Its constraints are labelled "posteriors average to P(X)", "rate" and "weights"; the dual of "rate" is lam, and
-        the negative dual of the first is nu.
+    Block
+        Its constraints are "posteriors average to P(X)", "rate" and "weights"; the dual of "rate" is lam, and the
+        negative dual of the first is nu.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> problem = dcp_relaxation(np.diag([0.5, 0.5]), np.log(2.0), np.eye(2))
-    >>> round(float(problem.solve(solver="CLARABEL")), 6)
+    >>> block = columns_block(np.diag([0.5, 0.5]), np.log(2.0), np.eye(2))
+    >>> round(float(block.declaration().problem.solve(solver="CLARABEL")), 6)
     0.693147
     """
     pricing = FunnelPricing(joint, rate)
     costs, rows = pricing.rows(columns)
-    r = cp.Variable(columns.shape[1], name="r")
-    constraints = {
-        "posteriors average to P(X)": rows[:-1] @ r == pricing.p_x,
-        "rate": rows[-1] @ r <= pricing.entropy_x - rate,
-        "weights": r >= 0,
+    named = {
+        "posteriors average to P(X)": (rows[:-1], pricing.p_x, True),
+        "rate": (rows[-1:], np.array([pricing.entropy_x - rate]), False),
     }
-    for label, constraint in constraints.items():
-        constraint.set_label(label)
-    return cp.Problem(cp.Minimize(pricing.entropy_s + costs @ r), list(constraints.values()))
+    return master_block(costs, named, pricing.entropy_s)

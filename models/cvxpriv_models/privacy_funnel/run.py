@@ -24,6 +24,7 @@ from .bound import FunnelBound, bound_of
 from .facts import funnel_facts
 from .kkt import PointResiduals
 from .problem import Problem
+from .relaxation import columns_block
 
 __all__ = ["FunnelRun", "Settings"]
 
@@ -89,7 +90,13 @@ class FunnelRun(MechanismRun[Problem, Settings]):
 
     def blocks(self) -> dict[str, Block]:
         """See `MechanismRun`."""
-        return algorithm.blocks(self.problem, self.constraints)
+        found = algorithm.blocks(self.problem, self.constraints)
+        if self.bound is None:
+            return found
+        joint = self.problem.p_x[:, None] * self.bound.mechanism
+        used = joint.sum(axis=0) > 0.0
+        columns = joint[:, used] / joint[:, used].sum(axis=0)
+        return {**found, "columns": columns_block(self.problem.table.probabilities, self.problem.rate, columns)}
 
     def described(self, beside: Beside) -> Facts:
         """See `MechanismRun`."""
