@@ -35,6 +35,10 @@ class ModelError(CvxprivError, ValueError):
     """A model, a block or an option is not what it has to be."""
 
 
+class NoSolverTakes(ModelError):
+    """No solver that was asked takes the problem's cones."""
+
+
 class SolverFailure(CvxprivError, RuntimeError):
     """No solver of the chain returned a usable answer.
 

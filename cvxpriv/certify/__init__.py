@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cvxpriv.certify.answers import Stored
     from cvxpriv.certify.cases import Case, case_of_block
     from cvxpriv.certify.check import CrossCheck, crosscheck
     from cvxpriv.certify.formulations import Formulations, compare_formulations
@@ -17,6 +18,7 @@ _HOMES = {
     "Case": "cases",
     "CrossCheck": "check",
     "Formulations": "formulations",
+    "Stored": "answers",
     "Tolerances": "verdicts",
     "Verdict": "verdicts",
     "case_of_block": "cases",
@@ -28,6 +30,7 @@ __all__ = [
     "Case",
     "CrossCheck",
     "Formulations",
+    "Stored",
     "Tolerances",
     "Verdict",
     "case_of_block",

@@ -5,18 +5,20 @@ An answer holds figures and arrays only, nothing of the solver, so that it can c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cvxpriv.certify.yardstick import Measures
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.residuals import ConeResiduals
 from cvxpriv.numerics.arrays import Values
 
-__all__ = ["CLAIMED", "NAN", "SOLVED", "Answer", "Context", "context_of"]
+__all__ = ["CLAIMED", "NAN", "SOLVED", "Answer", "Context", "Stored", "context_of"]
 
 CLAIMED = "claimed"
 """The status of an answer that no solver gave."""
@@ -115,6 +117,39 @@ class Answer:
         if self.status not in (*SOLVED, CLAIMED) or not np.isfinite(self.objective):
             return float("inf")
         return max(self.residual, self.measures.missed[0], float(np.nan_to_num(self.measures.displacement)))
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a solver once answered, to be judged as its own word again, on any machine.
+
+    Attributes
+    ----------
+    values : mapping of variable or its name to array, optional
+        None for a claim that there is no solution.
+    status : str
+        As cvxpy gave it.
+    asked : float
+        The tolerance that the solver was asked for.
+    cone : (array or None, array or None), optional
+        The solver's own vectors, as `cvxpriv.kkt.conic.solving.ConicSolution` has them: point and dual of the cone
+        program that cvxpy makes for `solver`. With them the answer is judged as on the day it was given.
+    solver, version, machine : str
+        Whose answer it is, and where it was given.
+
+    Examples
+    --------
+    >>> Stored({"x": [1.0]}, asked=1e-9, solver="SCS", version="3.3.1", machine="x86_64").status
+    'optimal'
+    """
+
+    values: Mapping[Any, Any] | None
+    status: str = cp.OPTIMAL
+    asked: float = 1e-8
+    cone: tuple[ArrayLike | None, ArrayLike | None] | None = None
+    solver: str = ""
+    version: str = ""
+    machine: str = ""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cvxpriv.certify.answers import NAN, Answer
+from cvxpriv.certify.answers import NAN, Answer, Stored
 from cvxpriv.certify.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
 from cvxpriv.certify.isolation import Place
 from cvxpriv.certify.page import page, plain_text
@@ -25,6 +25,7 @@ from cvxpriv.certify.problem_checks import capable, solver_names
 from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike, reference_of
 from cvxpriv.certify.rows import rows_of
 from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
+from cvxpriv.certify.stored_answers import stored_answer
 from cvxpriv.certify.verdicts import Tolerances, Verdict, worst_of
 from cvxpriv.errors import Disagreement, ModelError
 from cvxpriv.numerics.arrays import Values
@@ -44,7 +45,7 @@ class CrossCheck:
         One row per case and answer. Columns:
 
         - case, solver, status, verdict, and known_by: ``"certified"`` by a bound or a proof that holds whatever anybody
-          says, or ``"residuals"``, small or large;
+          says, ``"small residuals"``, or, where something is found against the answer, ``"residuals"``;
         - objective (at its point in the domain), gap (to the reference's, relative), distance (largest difference of a
           variable from the reference's: for a problem with several minimisers it says nothing), moved (the largest move
           of an entry into the domain);
@@ -77,7 +78,10 @@ class CrossCheck:
         """The worst verdict of each solver, with the case it comes from."""
         found: dict[str, Verdict] = {}
         for solver, rows in self.table.groupby("solver", sort=False):
-            verdicts = [Verdict(str(row.verdict), f"{row.case}: {row.reason}") for row in rows.itertuples(index=False)]
+            verdicts = [
+                Verdict(str(row.verdict), f"{row.case}: {row.reason}", str(row.known_by))
+                for row in rows.itertuples(index=False)
+            ]
             found[str(solver)] = worst_of(verdicts)
         return found
 
@@ -131,7 +135,7 @@ def crosscheck(
     tolerances: Tolerances | None = None,
     tolerance: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    answers: Mapping[str, Mapping[Any, Any]] | None = None,
+    answers: Mapping[str, Mapping[Any, Any] | Stored] | None = None,
     at: Values | None = None,
     isolate: bool = False,
     time_limit: float | None = None,
@@ -154,8 +158,9 @@ def crosscheck(
         What every solver is asked for; None is each solver's own (`cvxpriv.solvers.registry`).
     options : mapping of solver to options, optional
         On top of the tolerance set.
-    answers : mapping of name to (mapping of variable to array), optional
-        Solutions from elsewhere, judged beside the solvers'.
+    answers : mapping of name to (mapping of variable to array, or Stored), optional
+        Solutions from elsewhere, judged beside the solvers'; a `cvxpriv.certify.Stored` one is held to what its solver
+        claimed when it gave it.
     at : mapping of str to ndarray, optional
         The state, one start, at which blocks are posed.
     isolate : bool
@@ -197,7 +202,7 @@ class _Task:
     tolerance: float | None
     options: Mapping[str, Mapping[str, Any]]
     place: Place
-    claims: Mapping[str, Mapping[Any, Any]]
+    claims: Mapping[str, Mapping[Any, Any] | Stored]
     reference: ReferenceLike
 
     def checked(self, cases: Sequence[Case], tolerances: Tolerances) -> CrossCheck:
@@ -214,10 +219,16 @@ class _Task:
         return CrossCheck(pd.DataFrame(rows), references, skipped, tolerances)
 
     def claimed(self, case: Case) -> list[Answer]:
-        claims = [(name, values, NAN) for name, values in self.claims.items()]
-        if case.exact is not None:
-            claims.insert(0, (CLOSED_FORM, case.exact, case.exact_seconds))
-        return [claimed_answer(case, *claim, place=self.place) for claim in claims]
+        found = [] if case.exact is None else [self._claim(case, CLOSED_FORM, case.exact, case.exact_seconds)]
+        for name, said in self.claims.items():
+            if isinstance(said, Stored):
+                found.append(stored_answer(case, name, said, place=self.place))
+            else:
+                found.append(self._claim(case, name, said))
+        return found
+
+    def _claim(self, case: Case, name: str, values: Mapping[Any, Any], seconds: float = NAN) -> Answer:
+        return claimed_answer(case, name, values, seconds, place=self.place)
 
     def answer(self, case: Case, solver: str) -> Answer:
         ending = self.place.call(solver_answer, case, solver, self.tolerance, self.options.get(solver, {}))

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.blocks.declaration import why_not_dcp
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, NoSolverTakes
 from cvxpriv.kkt.conic.bounds import not_convex
 from cvxpriv.solvers.registry import installed, solver_spec
 
@@ -108,7 +108,7 @@ def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tu
 
     Raises
     ------
-    ModelError
+    NoSolverTakes
         None of them does.
     """
     able: list[str] = []
@@ -126,7 +126,7 @@ def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tu
         every = ", ".join(f"{name} ({why})" for name, why in unable.items())
         others = [name for name in installed() if name not in unable]
         remedy = f"try {', '.join(others)}" if others else "rewrite the problem with other atoms"
-        raise ModelError(f"no solver takes the problem's cones: {every}; {remedy}")
+        raise NoSolverTakes(f"no solver takes the problem's cones: {every}; {remedy}")
     return tuple(able), unable
 
 

@@ -9,7 +9,8 @@
     pytest --cvxpriv-solvers=CLARABEL,ECOS,SCS
 
 Solvers named in the call go before those of the marker, these before the option, and the option before every installed
-one. pytest loads this module at its start, in every project where cvxpriv is installed: it imports nothing of weight,
+one. A solver that is named and does not take a problem's cones makes the test a skip that says so, once the others
+agree. pytest loads this module at its start, in every project where cvxpriv is installed: it imports nothing of weight,
 and a check imports what it needs.
 """
 
@@ -113,6 +114,15 @@ def cvxpriv_crosscheck(request: pytest.FixtureRequest) -> Callable[..., CrossChe
     chosen: Sequence[str] | None = _named_by_option(request.config) if marker is None else marker.args
 
     def check(problem: Any, tol: float = 1e-6, *, solvers: Sequence[str] | None = None, **options: Any) -> CrossCheck:
-        return assert_solvers_agree(problem, chosen if solvers is None else solvers, tol=tol, **options)
+        from cvxpriv.errors import NoSolverTakes
+
+        try:
+            found = assert_solvers_agree(problem, chosen if solvers is None else solvers, tol=tol, **options)
+        except NoSolverTakes as error:
+            pytest.skip(str(error))
+        if found.skipped:
+            unable = {name: why for several in found.skipped.values() for name, why in several.items()}
+            pytest.skip("; ".join(f"{name} {why}" for name, why in unable.items()) + "; the others agree")
+        return found
 
     return check

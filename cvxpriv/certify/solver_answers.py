@@ -19,7 +19,7 @@ from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.registry import solver_spec
 
-__all__ = ["claimed_answer", "solver_answer"]
+__all__ = ["claimed_answer", "claimed_values", "measured", "said", "solver_answer"]
 
 
 def solver_answer(
@@ -47,11 +47,8 @@ def solver_answer(
         raise
     except Exception as error:  # atoms raise what they like while they are compiled; the other solvers' rows stand
         return Answer(solver, "failed", asked, error=f"cvxpy cannot compile it: {type(error).__name__}: {error}")
-    known = _known(solver, asked, solution, time.perf_counter() - begun)
+    known = said(declaration, solver, asked, solution, time.perf_counter() - begun)
     if solution.status not in SOLVED:
-        if solution.status.startswith(("infeasible", "unbounded")):  # the vectors are a proof, not a point
-            known |= {"cone": None, "bound": NAN, "bound_reason": f"none: it claims {solution.status}"}
-            known["ray"] = _ray(declaration, solution)
         return Answer(**known)
     try:
         raw = declaration.values()
@@ -59,22 +56,20 @@ def solver_answer(
         return Answer(**known)
     multipliers = {name: constraint.dual_value for name, constraint in declaration.constraints.items()}
     given = None if any(value is None for value in multipliers.values()) else multipliers
-    return Answer(**known | _measured(case, raw, given, solution))
+    return Answer(**known | measured(case, raw, given, solution))
 
 
-def _known(solver: str, asked: float, solution: ConicSolution, seconds: float) -> dict[str, Any]:
-    """What a solver's raw solution says."""
-    bound = solution.lower_bound
+def said(
+    declaration: Declaration, solver: str, asked: float, solution: ConicSolution, seconds: float
+) -> dict[str, Any]:
+    """Return what a solver's raw solution says."""
     program = solution.program
-    return {
+    known: dict[str, Any] = {
         "solver": solver,
         "status": solution.status,
         "asked": asked,
-        "cone": solution.residuals,
         "bounded": solution.bounded_by_cvxpy,
         "certificate": solution.certificate,
-        "bound": NAN if bound.value is None else program.user_value(bound.value),
-        "bound_reason": bound.reason,
         "unit": program.unit,
         "reach": NAN if solution.x is None else float(np.abs(solution.x).max(initial=0.0)),
         "steepness": _steepness(solution),
@@ -83,6 +78,12 @@ def _known(solver: str, asked: float, solution: ConicSolution, seconds: float) -
         "iterations": solution.iterations,
         "error": solution.error,
     }
+    if solution.status.startswith(("infeasible", "unbounded")):  # the vectors are a proof, not a point
+        reason = f"none: it claims {solution.status}"
+        return {**known, "bound_reason": reason, "ray": _ray(declaration, solution)}
+    bound = solution.lower_bound
+    value = NAN if bound.value is None else program.user_value(bound.value)
+    return {**known, "cone": solution.residuals, "bound": value, "bound_reason": bound.reason}
 
 
 def _ray(declaration: Declaration, solution: ConicSolution) -> Values | None:
@@ -96,10 +97,10 @@ def _ray(declaration: Declaration, solution: ConicSolution) -> Values | None:
     }
 
 
-def _measured(
+def measured(
     case: Case, raw: Values, multipliers: Mapping[str, Any] | None, solution: ConicSolution | None = None
 ) -> dict[str, Any]:
-    """What is measured of a point, and where it stands in the domain."""
+    """Return what is measured of a point, and where it stands in the domain."""
     yardstick = case.yardstick
     x = yardstick.point(raw)
     measures = yardstick.measures(x, multipliers)
@@ -139,7 +140,7 @@ def claimed_answer(
     DataError
         A value of another shape, or not finite.
     """
-    held = _claimed_values(case.name, name, case.declare(), values)
+    held = claimed_values(case.name, name, case.declare(), values)
     ending = place.call(_claimed, case, name, held, seconds)
     if isinstance(ending.value, Answer):
         return ending.value
@@ -152,11 +153,12 @@ def _claimed(case: Case, name: str, held: Values, seconds: float) -> Answer:
         objective, _ = case.yardstick.value(x)
         found: dict[str, Any] = {"values": held, "objective": objective, "measures": case.yardstick.measures(x, None)}
     else:
-        found = _measured(case, held, None)
+        found = measured(case, held, None)
     return Answer(name, CLAIMED, 0.0, seconds=seconds, **found)
 
 
-def _claimed_values(case: str, name: str, declaration: Declaration, values: Mapping[Any, Any]) -> Values:
+def claimed_values(case: str, name: str, declaration: Declaration, values: Mapping[Any, Any]) -> Values:
+    """Return a claim's values by the names of a declaration's variables; raises as `claimed_answer`."""
     spelled = {variable.id: key for key, variable in declaration.variables.items()}
     held: dict[str, Any] = {}
     for key, value in values.items():

@@ -14,7 +14,8 @@ stationary, nor for the multipliers that came with it, nor for what is called th
 stationary cannot be measured, that proof makes it agree.
 
 A verdict says how it is known: `CERTIFIED` by a bound and feasibility or by a proof, which hold whatever anybody says,
-or by `RESIDUALS` alone. How many solvers agree never counts.
+by `SMALL` residuals alone, or, where something is found against an answer, by its `RESIDUALS`. How many solvers agree
+never counts.
 
 What answers say of each other is settled in `cvxpriv.certify.contradictions`.
 """
@@ -29,9 +30,9 @@ import numpy as np
 
 from cvxpriv.certify.answers import Answer, Context
 
-__all__ = ["CERTIFIED", "RESIDUALS", "VERDICTS", "Tolerances", "Verdict", "judge", "judge_claim", "worst_of"]
+__all__ = ["CERTIFIED", "RESIDUALS", "SMALL", "VERDICTS", "Tolerances", "Verdict", "judge", "judge_claim", "worst_of"]
 
-CERTIFIED, RESIDUALS = "certified", "residuals"
+CERTIFIED, SMALL, RESIDUALS = "certified", "small residuals", "residuals"
 
 #: How near a certified bound the value of a closed form must be for its point to count as proven optimal: a point may
 #: stand far from stationary in variables that hardly weigh, such as a symbol of mass 1e-12.
@@ -128,7 +129,7 @@ def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
         return Verdict("WRONG", f"claims optimal to {answer.asked:.0e}, but {' and '.join(far[:2])}{blame}")
     if not claims and not proven and (useless := _useless(answer, context, value)):
         return Verdict("failed", f"claims no accuracy, and has none: {' and '.join(useless[:2])}")
-    known_by = CERTIFIED if context.certified(answer, tolerances.agree) else RESIDUALS
+    known_by = CERTIFIED if context.certified(answer, tolerances.agree) else SMALL
     if near := _near(answer, context, tolerances, tolerances.minimiser):
         return Verdict("loose", " and ".join(near[:2]), known_by)
     if answer.error:
@@ -172,7 +173,7 @@ def judge_claim(answer: Answer, context: Context, tolerances: Tolerances, *, exa
     if far := _findings(answer, context, _Limits(wrong, wrong, drift, gap, claimed=True)):
         return Verdict("WRONG", f"{'claims to be exact' if exact else 'is claimed'}, but {' and '.join(far[:2])}")
     if near := _near(answer, context, tolerances, minimiser):
-        return Verdict("loose", " and ".join(near[:2]), CERTIFIED if context.certified(answer, agree) else RESIDUALS)
+        return Verdict("loose", " and ".join(near[:2]), CERTIFIED if context.certified(answer, agree) else SMALL)
     largest = max(float(np.nan_to_num(answer.measures.displacement)), answer.measures.missed[0])
     return _within(answer, context, tolerances, largest)
 
@@ -180,7 +181,7 @@ def judge_claim(answer: Answer, context: Context, tolerances: Tolerances, *, exa
 def _within(answer: Answer, context: Context, tolerances: Tolerances, residual: float) -> Verdict:
     """The verdict where nothing is above its limit: agrees, if the point is measured or its value is proven."""
     certified = context.certified(answer, tolerances.agree)
-    known_by = CERTIFIED if certified else RESIDUALS
+    known_by = CERTIFIED if certified else SMALL
     reason = f"every exact residual is at most {max(residual, 1e-16):.0e}"
     moved, displacement = answer.moved / answer.size, answer.measures.displacement
     if moved > tolerances.agree:

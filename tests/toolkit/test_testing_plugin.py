@@ -52,6 +52,30 @@ def test_without_option_every_installed_solver_is_asked(pytester: pytest.Pyteste
     result.stdout.fnmatch_lines(["*asked: CLARABEL,ECOS,SCS,OSQP,HIGHS"])
 
 
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        ('"OSQP", "CLARABEL"', "*OSQP takes only *; the others agree"),
+        ('"OSQP", "HIGHS"', "*no solver takes the problem's cones: OSQP (takes only *; try CLARABEL*"),
+    ],
+)
+def test_a_named_solver_that_does_not_take_the_cones_is_a_visible_skip(
+    pytester: pytest.Pytester, named: str, reason: str
+) -> None:
+    pytester.makepyfile(
+        SUITE
+        + f"""
+@pytest.mark.cvxpriv_solvers({named})
+def test_entropy(cvxpriv_crosscheck):
+    x = cp.Variable(2, name="x")
+    cvxpriv_crosscheck(cp.Problem(cp.Maximize(cp.sum(cp.entr(x))), [cp.sum(x) == 1]))
+"""
+    )
+    result = pytester.runpytest_inprocess("-k", "entropy", "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines([f"SKIPPED*{reason}"])
+
+
 def test_a_disagreement_fails_with_the_table(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         SUITE

@@ -11,7 +11,7 @@ import pytest
 from cvxpriv.certify.answers import Answer, Context
 from cvxpriv.certify.contradictions import settle
 from cvxpriv.certify.proofs import Growth, Proofs
-from cvxpriv.certify.verdicts import CERTIFIED, RESIDUALS, Tolerances, Verdict, judge, judge_claim, worst_of
+from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Tolerances, Verdict, judge, judge_claim, worst_of
 from cvxpriv.certify.yardstick import Measures
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.residuals import CONDITIONS, ConeResiduals
@@ -42,17 +42,17 @@ def proof(kind: str = "infeasible", off: float = 1e-9, radius: float = np.inf, e
 
 
 def test_an_answer_without_fault_agrees() -> None:
-    assert judge(*seen(), TOLERANCES) == Verdict("agrees", "every exact residual is at most 1e-09", RESIDUALS)
+    assert judge(*seen(), TOLERANCES) == Verdict("agrees", "every exact residual is at most 1e-09", SMALL)
 
 
 def test_a_bound_and_feasibility_certify_and_small_residuals_do_not() -> None:
     assert judge(*seen(bound=1.0), TOLERANCES).known_by == CERTIFIED
     assert judge(*seen(bound=1.0), TOLERANCES).reason.endswith("and a certified bound is 0e+00 from its value")
-    assert judge(*seen(bound=0.999), TOLERANCES).known_by == RESIDUALS
-    assert judge(*seen(bound=1.0, missed=(1e-5, "rows")), TOLERANCES).known_by == RESIDUALS
+    assert judge(*seen(bound=0.999), TOLERANCES).known_by == SMALL
+    assert judge(*seen(bound=1.0, missed=(1e-5, "rows")), TOLERANCES).known_by == SMALL
     # Near in absolute terms, but not in the units of an objective whose coefficients are tiny.
     tiny = {"objective": 2e-9, "reference": 2e-9, "bound": 1e-9, "unit": 1e-9}
-    assert judge(*seen(**tiny), TOLERANCES).known_by == RESIDUALS
+    assert judge(*seen(**tiny), TOLERANCES).known_by == SMALL
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_three_equal_lies_are_three_lies() -> None:
     lies = [solved(name, 1.5, bound=1.0, cone=cone("gap", 0.3)) for name in "ABC"]
     assert settled(*lies) == ["WRONG"] * 3
     alone = [solved(name, 1.5) for name in "ABC"]  # nothing tells that they lie, but nothing is certified either
-    assert {judge(answer, Context(), TOLERANCES).known_by for answer in alone} == {RESIDUALS}
+    assert {judge(answer, Context(), TOLERANCES).known_by for answer in alone} == {SMALL}
     assert settled(*alone, solved("D", 1.0, bound=1.0), found=Found()) == ["agrees"] * 4
     context = Context(reference=1.0, tightest=1.0)  # the one that a bound proves is the reference, not the many
     assert [judge(answer, context, TOLERANCES).verdict for answer in alone] == ["WRONG"] * 3
