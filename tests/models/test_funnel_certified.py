@@ -90,3 +90,11 @@ def test_a_table_with_many_private_symbols_is_solved_by_columns_and_says_what_is
     assert run.kkt.largest <= 1e-7
     others = PrivacyFunnel(table, rate=0.7).solve(method="aem", starts=10)
     assert run.leakage <= others.leakage + 1e-6
+
+
+def test_runs_that_end_without_a_pass_stand_beside_those_that_made_some() -> None:
+    # At R = H(X) the optimum of columns is stationary at once; a random start makes passes, and holds more values.
+    run = paper(rate=1.0).solve(starts=1)
+    assert len(run.starts) == 2
+    reverse = paper(rate=0.5).solve(starts=2)
+    assert reverse.converged

@@ -101,7 +101,8 @@ def best_run(
     Without constraints its residual includes what the best use of a free output would gain, and a certified gap of at
     most the tolerance is convergence too.
     """
-    state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
+    shared = set.intersection(*(set(piece) for piece, _ in pieces))  # an accelerator's own values may be missing
+    state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0] if name in shared}
     state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
     measured = algorithm.measure(problem, constraints)(state)
     residual = measured["kkt"] if constraints else algorithm.residuals_of(problem, state["log_u"]).largest
