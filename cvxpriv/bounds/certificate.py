@@ -112,8 +112,8 @@ class Certificate:
         return document
 
     def save(self, path: PathLike) -> Path:
-        """Write the certificate as JSON, whole or not at all."""
-        return write_text(path, json.dumps(self.document(), indent=1) + "\n")
+        """Write the certificate as JSON, whole or not at all; for its owner alone if it holds the table."""
+        return write_text(path, json.dumps(self.document(), indent=1) + "\n", private=self.table is not None)
 
     @classmethod
     def load(cls, path: PathLike) -> Certificate:

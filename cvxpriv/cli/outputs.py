@@ -1,33 +1,31 @@
-"""A command's files: made ready first, then written whole, one rename each."""
+"""A command's files: made ready first, then written as one set."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.reports.files import PathLike, write_bytes, write_text
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.sets import Content, write_set
 
 __all__ = ["Outputs", "require_report_packages", "require_writable"]
-
-Content: TypeAlias = "str | bytes | Callable[[Path], Path]"
 
 
 @dataclass
 class Outputs:
-    """The files that a command will write into one folder.
+    """The files that a command will write into one folder, where the set of an earlier command stands or nothing.
 
     Attributes
     ----------
     folder : Path
     contents : dict of str to content
-        By file name: a text, bytes, or what writes itself whole to a path.
+        By file name: a text, bytes, or what writes itself whole to a path. Saved runs and certificates hold private
+        tables: they write themselves, for their owner alone.
     """
 
     folder: Path
@@ -41,13 +39,7 @@ class Outputs:
         DataError
             One cannot be written.
         """
-        return [_write(self.folder / name, content) for name, content in self.contents.items()]
-
-
-def _write(path: Path, content: Content) -> Path:
-    if isinstance(content, str):
-        return write_text(path, content)
-    return write_bytes(path, content) if isinstance(content, bytes) else content(path)
+        return write_set(self.folder, self.contents) if self.contents else []
 
 
 def require_writable(folder: PathLike, option: str = "--out") -> Path:

@@ -20,7 +20,7 @@ __all__ = ["PathLike", "read_text", "write_bytes", "write_text"]
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
-def write_bytes(path: PathLike, data: bytes) -> Path:
+def write_bytes(path: PathLike, data: bytes, private: bool = False) -> Path:
     """Write a file whole.
 
     Missing parent folders are made. A file that stands there is replaced and keeps its permissions; a symbolic link
@@ -30,6 +30,8 @@ def write_bytes(path: PathLike, data: bytes) -> Path:
     ----------
     path : path
     data : bytes
+    private : bool
+        Nobody else may read it: mode 0600 from its first byte.
 
     Returns
     -------
@@ -42,7 +44,7 @@ def write_bytes(path: PathLike, data: bytes) -> Path:
         The path is a folder or a device, or cannot be written.
     """
     try:
-        _replace(Path(os.path.realpath(path)), data, str(path))
+        _replace(Path(os.path.realpath(path)), data, str(path), private)
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         if isinstance(error, DataError):
             raise
@@ -54,13 +56,15 @@ def write_bytes(path: PathLike, data: bytes) -> Path:
     return Path(path)
 
 
-def write_text(path: PathLike, text: str) -> Path:
+def write_text(path: PathLike, text: str, private: bool = False) -> Path:
     """Write a text file whole, in UTF-8, with the line ends as they are.
 
     Parameters
     ----------
     path : path
     text : str
+    private : bool
+        As for `write_bytes`.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def write_text(path: PathLike, text: str) -> Path:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(f"the text for path={str(path)!r} is not valid Unicode ({error}): correct the text") from error
-    return write_bytes(path, data)
+    return write_bytes(path, data, private)
 
 
 def read_text(path: PathLike) -> str:
@@ -102,15 +106,15 @@ def read_text(path: PathLike) -> str:
         raise DataError(f"path={str(path)!r} is no UTF-8 text ({error}): check that it is the right file") from error
 
 
-def _replace(target: Path, data: bytes, path: str) -> None:
+def _replace(target: Path, data: bytes, path: str, private: bool) -> None:
     # A rename would put a plain file in the place of a device such as /dev/null.
     if target.exists() and not target.is_file():
         raise DataError(f"path={path!r} is a folder or a device, expected the name of a file: add a file name")
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.parent / f".{target.name[:100]}.{secrets.token_hex(8)}.tmp"
+    temporary = target.parent / f".{target.name[:100]}.{os.getpid()}-{secrets.token_hex(8)}.tmp"
     try:
-        _write_new(temporary, data)
-        if target.exists():
+        _write_new(temporary, data, 0o600 if private else 0o666)
+        if target.exists() and not private:
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
     except BaseException:  # also a keyboard interrupt leaves nothing half-written
@@ -119,9 +123,9 @@ def _replace(target: Path, data: bytes, path: str) -> None:
         raise
 
 
-def _write_new(path: Path, data: bytes) -> None:
-    """Make a file that did not exist, with the permissions that the user's mask leaves, and see it to the disk."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    """Make a file that did not exist, with what the user's mask leaves of a mode, and see it to the disk."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

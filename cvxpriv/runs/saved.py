@@ -35,9 +35,9 @@ def load(path: PathLike) -> Any:
 
 
 def write_run(path: PathLike, model: str, data: dict[str, Any]) -> Path:
-    """Write a model's run, whole or not at all."""
+    """Write a model's run, whole or not at all, for its owner alone: it holds the private table."""
     header = {"format": FORMAT, "version": VERSION, "model": model, "origin": versions(["numpy", "cvxpy"])}
-    return write_text(path, json.dumps({**header, **data}))
+    return write_text(path, json.dumps({**header, **data}), private=True)
 
 
 def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:

@@ -43,8 +43,6 @@ def file_bytes(path: Path) -> bytes:
                 return _bounded(unpacked, path)
     except DataError:
         raise
-    except FileNotFoundError as error:
-        raise DataError(f"path={str(path)!r} does not exist: check the path") from error
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile) as error:
         raise DataError(f"path={str(path)!r} is damaged, or no {suffix} file ({error}): fetch it again") from error
     except (RuntimeError, NotImplementedError) as error:  # how zipfile speaks of passwords and unknown methods

@@ -12,6 +12,7 @@ from typing import Any
 from click.testing import Result
 
 from cvxpriv.cli.terminal import Terminal
+from cvxpriv.reports.sets import require_whole
 
 FEW = ("--starts", "3", "--seed", "0")
 #: Everything that takes time left out.
@@ -28,7 +29,7 @@ def require_every_file(result: Result, folder: str, *more: str) -> None:
     assert result.exit_code == 0, result.stderr
     names = {"report.html", "curve.png", "history.csv", "mechanism.json", *more}
     names |= {f"{name}.csv" for name in ("curve", "crosscheck", "disclosure")}
-    assert {path.name for path in Path(folder).iterdir()} == names
+    assert set(require_whole(folder)) == names
     assert names == set(re.findall(r"[a-z_]+\.[a-z]+", result.stdout.partition("Written to")[2]))
     assert Path(folder, "curve.png").read_bytes().startswith(b"\x89PNG")
     assert Path(folder, "report.html").read_text().rstrip().endswith("</html>")
@@ -63,7 +64,7 @@ def require_interrupted(result: Result) -> None:
     assert result.exit_code == 130
     assert "interrupted" in result.stderr
     assert "Traceback" not in result.stderr
-    assert {path.name for path in Path("out").iterdir()} == {"history.csv", "mechanism.json"}
+    assert set(require_whole("out")) == {"history.csv", "mechanism.json"}
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from cvxpriv_models.recycled_admm.node_rows import graph_of_file, place, spelled
 import cvxpriv as cpv
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.encoding import Encoding
+from cvxpriv.reports.sets import require_whole
 
 from .conftest import Run, one_error_line
 
@@ -47,7 +48,7 @@ def test_a_fit_writes_what_it_says_and_stays_within_80_columns(run: Run, rows: s
     result = run("consensus", rows, "--label", "y", "--columns", "a,b", "--graph", "random:5:0.5", "--out", "o")
     assert result.exit_code == 0, result.stderr
     names = {"report.html", "coefficients.csv", "history.csv", "model.json"}
-    assert {path.name for path in Path("o").iterdir()} == names
+    assert set(require_whole("o")) == names
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "all rows in one place" in result.stdout
     assert "alone (the median one)" in result.stdout

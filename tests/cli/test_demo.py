@@ -12,6 +12,7 @@ import pytest
 
 from cvxpriv.cli import demo
 from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.reports.sets import require_whole
 
 from .conftest import Run, one_error_line
 
@@ -27,7 +28,7 @@ def test_the_demo_writes_curve_mechanism_history_and_report(run: Run) -> None:
     assert result.exit_code == 0, result.stderr
     names = {"report.html", "curve.png", "mechanism.json", "history.csv", "certificate.json", "check_certificate.py"}
     names |= {f"{name}.csv" for name in ("curve", "crosscheck", "disclosure")}
-    assert {path.name for path in Path("o").iterdir()} == names
+    assert set(require_whole("o")) == names
     assert Mechanism.load("o/mechanism.json").shape == (16, 17)
     assert list(pd.read_csv("o/curve.csv")["fraction"]) == pytest.approx([1 / 3, 2 / 3, 1.0])
     assert "Written to o/" in result.stdout

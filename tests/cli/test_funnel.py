@@ -15,6 +15,7 @@ from cvxpriv_models.privacy_funnel.model import PrivacyFunnel
 
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.reports.sets import require_whole
 from cvxpriv.tables.joint import JointTable
 
 from .conftest import COUNTS, Run, one_error_line
@@ -181,9 +182,7 @@ def test_an_interrupt_after_the_solve_keeps_the_mechanism(
     monkeypatch.setattr(PrivacyFunnel, "curve", press)
     result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *BARE, "--curve", "3")
     assert result.exit_code == 130
-    assert {path.name for path in Path("out").iterdir()} == {
-        *("history.csv", "mechanism.json", "certificate.json", "check_certificate.py")
-    }
+    assert set(require_whole("out")) == {*("history.csv", "mechanism.json", "certificate.json", "check_certificate.py")}
 
 
 def test_an_interrupted_curve_keeps_the_rates_that_were_finished(

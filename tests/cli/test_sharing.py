@@ -14,6 +14,7 @@ import pytest
 import cvxpriv as cpv
 from cvxpriv.learning.encoding import Encoding
 from cvxpriv.models import ADMMSharing
+from cvxpriv.reports.sets import require_whole
 
 from .conftest import Run, one_error_line
 
@@ -47,7 +48,7 @@ def test_a_fit_writes_what_it_says_and_nothing_else(run: Run, rows: str) -> None
     result = run("sharing", rows, "--label", "income", "--positive", "high", *PARTIES, "--out", "o")
     assert result.exit_code == 0, result.stderr
     names = {"report.html", "coefficients.csv", "history.csv", "model.json"}
-    assert {path.name for path in Path("o").iterdir()} == names
+    assert set(require_whole("o")) == names
     assert names == set(re.findall(r"[a-z]+\.[a-z]+", result.stdout.splitlines()[-1]))
     assert result.stderr == ""
     assert max(map(len, result.stdout.splitlines())) <= 80
@@ -220,7 +221,7 @@ def test_one_party_alone_fits_and_is_compared_with_nobody(run: Run, rows: str) -
 
 def test_the_files_of_a_private_fit_hold_coefficients_only_where_that_is_asked_for(run: Run, rows: str) -> None:
     fitted(run, rows, *PRIVATE)
-    assert {path.name for path in Path("out").iterdir()} == {"history.csv", "model.json"}
+    assert set(require_whole("out")) == {"history.csv", "model.json"}
     assert not {"coefficients", "not_private"} & set(json.loads(Path("out/model.json").read_text()))
     document = fitted(run, rows, *PRIVATE, "--not-private", "--out", "told")
     assert any("give each party its own" in line for line in document["statements"])

@@ -12,6 +12,7 @@ import pytest
 
 import cvxpriv as cpv
 from cvxpriv.learning.encoding import Encoding
+from cvxpriv.reports.sets import require_whole
 
 from .conftest import Run, one_error_line
 
@@ -54,7 +55,7 @@ def test_a_fit_writes_what_it_says_and_stays_within_80_columns(run: Run, rows: s
     result = run("sparse", rows, "--label", "y", "--out", "o")
     assert result.exit_code == 0, result.stderr
     names = {"report.html", "coefficients.csv", "history.csv", "model.json"}
-    assert {path.name for path in Path("o").iterdir()} == names
+    assert set(require_whole("o")) == names
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "Not private" in result.stdout
 

@@ -1,0 +1,237 @@
+"""Writing files that belong together as one set: a reader sees the old set or the new one, never a mixture.
+
+The set is made in a hidden folder beside the one asked for, with a manifest of hashes, and then the two folders change
+places: in one step where the system can exchange them (Linux), in two renames elsewhere. A folder that cannot change
+its place (the current one, a mount, a link, or one that holds folders of somebody else's) gets its files one by one;
+the manifest is taken away first and comes back last, so that a mixture never has one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from cvxpriv.errors import DataError
+from cvxpriv.reports.files import PathLike, read_text, write_bytes, write_text
+
+__all__ = ["MANIFEST", "Content", "require_whole", "write_set"]
+
+Content: TypeAlias = "str | bytes | Callable[[Path], Path]"
+
+MANIFEST = "manifest.json"
+FORMAT = "cvxpriv set"
+_LITTER = re.compile(r"\..+\.(\d+)-[0-9a-f]{16}\.(?:tmp|old)")
+_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE, AT_FDCWD
+
+
+def write_set(folder: PathLike, contents: Mapping[str, Content]) -> list[Path]:
+    """Write a set of files into a folder in the place of the set that stands there.
+
+    Files of the old set that the new one lacks go with it; other files of the folder stay.
+
+    Parameters
+    ----------
+    folder : path
+        It need not exist.
+    contents : mapping of str to text, bytes or function
+        By file name; a function writes itself whole to the path it gets.
+
+    Returns
+    -------
+    list of Path
+        The files in the folder, in the order given, the manifest not among them.
+
+    Raises
+    ------
+    DataError
+        One cannot be written; the old set then stands as it was.
+    """
+    target = Path(folder)
+    try:
+        _tidy(target)
+        if _may_move(target):
+            _exchange(target, contents)
+        else:
+            _one_by_one(target, contents)
+    except OSError as error:
+        raise DataError(
+            f"folder={str(folder)!r} cannot be written ({error.strerror or error}): choose one that may be written and "
+            "has room"
+        ) from error
+    return [target / name for name in contents]
+
+
+def require_whole(folder: PathLike) -> tuple[str, ...]:
+    """Compare a folder with its manifest, and return the names of the set's files.
+
+    Raises
+    ------
+    DataError
+        No manifest, a file of the set is missing or is not the one that was written.
+    """
+    path = Path(folder) / MANIFEST
+    listed = _listed(Path(folder))
+    if not listed:
+        raise DataError(f"{str(path)!r} is missing or no manifest: write the set again")
+    for name, known in listed.items():
+        found = _hash(Path(folder) / name) if (Path(folder) / name).is_file() else None
+        if found != known:
+            raise DataError(f"{name!r} in {str(folder)!r} is not the file that the manifest names: write the set again")
+    return tuple(listed)
+
+
+def _exchange(target: Path, contents: Mapping[str, Content]) -> None:
+    stage = target.parent / _hidden(target.name, "tmp")
+    stage.mkdir(parents=True, mode=0o700)
+    try:
+        if target.exists():
+            _keep_others(target, stage)
+        _fill(stage, contents)
+        stage.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o777 & ~_umask())
+        _swap(stage, target)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)  # the old set by now, or what was not finished
+
+
+def _one_by_one(target: Path, contents: Mapping[str, Content]) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    stage = target / _hidden("set", "tmp")
+    stage.mkdir(mode=0o700)
+    try:
+        before = set(_listed(target))
+        _fill(stage, contents)
+        (target / MANIFEST).unlink(missing_ok=True)
+        for name in before - set(contents):
+            (target / name).unlink(missing_ok=True)
+        for name in (*contents, MANIFEST):
+            os.replace(stage / name, target / name)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _fill(stage: Path, contents: Mapping[str, Content]) -> None:
+    for name, content in contents.items():
+        path = stage / name
+        if isinstance(content, str):
+            write_text(path, content)
+        elif isinstance(content, bytes):
+            write_bytes(path, content)
+        else:
+            content(path)
+    hashes = {name: _hash(stage / name) for name in contents}
+    write_text(stage / MANIFEST, json.dumps({"format": FORMAT, "version": 1, "sha256": hashes}, indent=1) + "\n")
+
+
+def _keep_others(target: Path, stage: Path) -> None:
+    """Bring the folder's other files along, as the same files where the system has hard links."""
+    ours = {*_listed(target), MANIFEST}
+    for entry in os.scandir(target):
+        if entry.name not in ours:
+            try:
+                os.link(entry.path, stage / entry.name, follow_symlinks=False)
+            except OSError:
+                with contextlib.suppress(FileNotFoundError):  # another writer was first
+                    shutil.copy2(entry.path, stage / entry.name, follow_symlinks=False)
+
+
+def _may_move(target: Path) -> bool:
+    """Whether a folder can be exchanged for another without anybody losing their place in it."""
+    if not os.path.lexists(target):
+        return bool(target.name) and target.name != ".."
+    if target.is_symlink() or os.path.ismount(target) or not os.access(target.absolute().parent, os.W_OK):
+        return False
+    here, real = Path.cwd(), target.resolve()
+    return real not in (here, *here.parents) and not any(
+        entry.is_dir(follow_symlinks=False) for entry in os.scandir(real)
+    )
+
+
+def _swap(stage: Path, target: Path) -> None:
+    if not target.exists() and _moved(stage, target):
+        return
+    if not _exchanged(stage, target):
+        old = target.parent / _hidden(target.name, "old")
+        os.rename(target, old)
+        os.rename(stage, target)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _moved(stage: Path, target: Path) -> bool:
+    """Rename a folder; False where another writer was first."""
+    try:
+        os.rename(stage, target)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        raise
+    return True
+
+
+def _exchanged(stage: Path, target: Path) -> bool:
+    """Exchange two folders in one step; False where the system cannot."""
+    try:
+        call: Any = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    return bool(call(_HERE, os.fsencode(stage), _HERE, os.fsencode(target), _EXCHANGE) == 0)
+
+
+def _tidy(target: Path) -> None:
+    """Remove what processes that were killed left behind; a set that was moved away comes back if nothing is there."""
+    for folder in (target.absolute().parent, target):
+        for entry in list(os.scandir(folder)) if folder.is_dir() and not folder.is_symlink() else ():
+            found = _LITTER.fullmatch(entry.name)
+            mine = found and (folder == target or entry.name.startswith(f".{target.name[:100]}."))
+            if not (found and mine) or _alive(int(found[1])):
+                continue
+            if entry.name.endswith(".old") and not target.exists():
+                os.rename(entry.path, target)
+            elif entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it belongs to somebody else, or the system cannot say
+        return True
+    return True
+
+
+def _hidden(name: str, ending: str) -> str:
+    return f".{name[:100]}.{os.getpid()}-{secrets.token_hex(8)}.{ending}"
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """Return the files of the set in a folder by name, with their hashes; empty without a manifest of ours."""
+    try:
+        document = json.loads(read_text(folder / MANIFEST))
+        hashes = document["sha256"] if document["format"] == FORMAT else {}
+        return {str(name): str(known) for name, known in hashes.items() if os.path.basename(name) == name}
+    except (DataError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

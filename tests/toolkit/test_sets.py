@@ -1,0 +1,129 @@
+"""Sets of files: whole after every kill, without litter, and nobody's other files lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cvxpriv.errors import DataError
+from cvxpriv.reports import sets
+from cvxpriv.reports.sets import MANIFEST, require_whole, write_set
+
+Contents = dict[str, str | bytes | Callable[[Path], Path]]
+
+
+def version(number: int) -> Contents:
+    """Return a set whose files all say the same number."""
+    return {f"{name}.txt": f"{number}\n" * 2000 for name in "abcdef"} | {"note.txt": str(number)}
+
+
+def numbers_in(folder: Path) -> set[str]:
+    return {(folder / name).read_text().split()[0] for name in require_whole(folder)}
+
+
+@pytest.mark.parametrize("exchanging", [True, False])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_kill_leaves_the_old_set_or_the_new_one(
+    tmp_path: Path, exchanging: bool, inside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not exchanging:
+        monkeypatch.setattr(sets, "_exchanged", lambda stage, target: False)
+    folder, rng = tmp_path / "out", np.random.default_rng(7)
+    write_set(folder, version(0))
+    if inside:  # a folder of somebody else's: the set cannot change places
+        (folder / "theirs").mkdir()
+    whole = 0
+    for _ in range(25):
+        killed_at_work(folder, float(rng.uniform(0.002, 0.03)))
+        if (folder / MANIFEST).exists():
+            assert len(numbers_in(folder)) == 1
+            whole += 1
+    assert whole >= (25 if exchanging and not inside else 1)
+    write_set(folder, version(10**6))
+    assert numbers_in(folder) == {str(10**6)}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def killed_at_work(folder: Path, seconds: float) -> None:
+    """Let a process write sets without end, and kill it."""
+    process = os.fork()
+    if process == 0:
+        try:
+            for number in range(1, 10**6):
+                write_set(folder, version(number))
+        finally:
+            os._exit(1)
+    time.sleep(seconds)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+
+
+def test_two_writers_leave_one_whole_set(tmp_path: Path) -> None:
+    writers = []
+    for number in (1, 2):
+        process = os.fork()
+        if process == 0:
+            for _ in range(20):
+                write_set(tmp_path / "out", version(number))
+            os._exit(0)
+        writers.append(process)
+    assert [os.waitpid(process, 0)[1] for process in writers] == [0, 0]
+    assert numbers_in(tmp_path / "out") in ({"1"}, {"2"})
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_files_of_the_old_set_go_and_other_files_stay(tmp_path: Path) -> None:
+    write_set(tmp_path / "out", {"report.txt": "old", "curve.csv": "old"})
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    write_set(tmp_path / "out", {"report.txt": "new"})
+    assert {path.name: path.read_text() for path in (tmp_path / "out").iterdir() if path.name != MANIFEST} == {
+        "report.txt": "new",
+        "mine.txt": "mine",
+    }
+
+
+def test_what_cannot_be_made_leaves_the_old_set(tmp_path: Path) -> None:
+    def failing(path: Path) -> Path:
+        raise DataError("no")
+
+    write_set(tmp_path / "out", version(1))
+    with pytest.raises(DataError, match="no"):
+        write_set(tmp_path / "out", {**version(2), "late.txt": failing})
+    assert numbers_in(tmp_path / "out") == {"1"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_current_folder_is_written_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = tmp_path.stat().st_ino
+    write_set(".", version(3))
+    assert tmp_path.stat().st_ino == before
+    assert numbers_in(Path()) == {"3"}
+
+
+def test_a_changed_file_is_seen(tmp_path: Path) -> None:
+    write_set(tmp_path, version(1))
+    (tmp_path / "a.txt").write_text("2")
+    with pytest.raises(DataError, match=r"'a\.txt' .* is not the file"):
+        require_whole(tmp_path)
+    (tmp_path / MANIFEST).write_text(json.dumps({"format": "another"}))
+    with pytest.raises(DataError, match="no manifest"):
+        require_whole(tmp_path)
+
+
+def test_a_saved_run_is_for_its_owner_alone(tmp_path: Path) -> None:
+    from cvxpriv.runs.saved import write_run
+
+    (tmp_path / "run.json").write_text("")
+    (tmp_path / "run.json").chmod(0o644)
+    write_run(tmp_path / "run.json", "any", {})
+    assert stat.S_IMODE((tmp_path / "run.json").stat().st_mode) == 0o600
