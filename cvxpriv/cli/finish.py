@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Protocol
 
 import click
-import pandas as pd
 
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.cli.outputs import Outputs
@@ -17,6 +16,7 @@ from cvxpriv.reports.document import document_of
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.layout import paragraph
 from cvxpriv.reports.page import render
+from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.reports.text import text_of
 
 __all__ = ["conclude", "finish", "write"]
@@ -60,7 +60,7 @@ def write(terminal: Terminal, facts: Facts, folder: Path | None, command: str, r
         if report:
             outputs.contents["report.html"] = render(facts)
             outputs.contents |= {one.file: one.image("png") for one in facts.pictures if one.file}
-        outputs.contents |= {f"{name}.csv": _csv(frame) for name, frame in facts.tables.items()}
+        outputs.contents |= {f"{name}.csv": csv_text(frame) for name, frame in facts.tables.items()}
         outputs.contents |= facts.files
     files = outputs.write()
     terminal.result(document_of(facts, command, files))
@@ -68,10 +68,6 @@ def write(terminal: Terminal, facts: Facts, folder: Path | None, command: str, r
     if files:
         names = f"Written to {folder}/: {', '.join(file.name for file in files)}"
         terminal.say("\n" + paragraph(names, indent="", hanging="  "))
-
-
-def _csv(frame: pd.DataFrame) -> str:
-    return frame.to_csv(index=False, lineterminator="\n")
 
 
 class Found(Protocol):

@@ -59,6 +59,9 @@ def _run(command: Callable[[], Any], terminal: Terminal) -> int:
         error.show()
         return BAD_INPUT
     except click.exceptions.Abort as error:
+        if isinstance(error.__cause__, EOFError):  # click takes any end of a file for the keyboard's
+            _trace(terminal)
+            return _failed(terminal, error, UNEXPECTED, "unexpected end of a file (a bug: --debug shows where)")
         return _failed(terminal, error, INTERRUPTED, "interrupted by the keyboard")
     except click.ClickException as error:
         return _failed(terminal, error, BAD_INPUT, _usage(error))

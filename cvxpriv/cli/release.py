@@ -16,6 +16,7 @@ from cvxpriv.mechanisms.release import RELEASED
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero
 from cvxpriv.reports.layout import number, paragraph, table
+from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.tables.frames import read_table
 
 __all__ = ["release"]
@@ -64,7 +65,7 @@ def release(
     frame = read_table(rows, None if separator is None else separator.replace("\\t", "\t"), missing)
     released = loaded.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)  # type: ignore[arg-type]
     between = "\t" if Path(out).suffix.lower() in (".tsv", ".tab") else ","
-    path = write_text(out, released.to_csv(index=False, sep=between, lineterminator="\n"))
+    path = write_text(out, csv_text(released, between))
     dropped = len(frame) - len(released)
     terminal.result(
         {

@@ -130,7 +130,7 @@ def uniforms(size: int, seed: int | None = None) -> Array:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise DataError(f"seed={seed!r}: expected a whole number >= 0, or None for the system's secure randomness")
     warnings.warn(
-        f"the noise of this release comes from seed={seed}: its guarantee holds only while the seed is secret and"
+        "the noise of this release comes from a seed: its guarantee holds only while the seed is secret and"
         " too long to guess. Leave the seed out for the operating system's secure randomness",
         SeededNoiseWarning,
         stacklevel=4,

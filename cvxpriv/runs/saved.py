@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,32 @@ def load(path: PathLike) -> Any:
     DataError
         No such file, not a saved run, of another version, or of a model that is not installed.
     """
-    name = str(read_run(path)["model"])
+    name = str(read_run(path).get("model"))
     known = models.available()
     if name not in known:
         raise DataError(
             f"path={str(path)!r} is a run of {name!r}, which is not installed: install the package it is in"
         )
-    return known[name].load().load_run(path)
+    return opened(path, known[name].load().load_run)
+
+
+def opened(path: PathLike, reader: Callable[[PathLike], Any]) -> Any:
+    """Read a run by its model's reader; whatever is wrong with the file is a `DataError`.
+
+    Raises
+    ------
+    DataError
+        A value is missing, of another kind, of another size than the others, or outside of its range.
+    """
+    try:
+        return reader(path)
+    except DataError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise DataError(
+            f"path={str(path)!r} is damaged ({type(error).__name__}: {error}): solve again, or take the file that save "
+            "wrote"
+        ) from error
 
 
 def write_run(path: PathLike, model: str, data: dict[str, Any]) -> Path:
@@ -48,9 +68,10 @@ def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
     DataError
         No such file, not JSON, not a saved run, of another version, or not of the model asked for.
     """
+    text = read_text(path)
     try:
-        document = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise DataError(f"path={str(path)!r} is not JSON ({error}): pass a file that a run's save wrote") from error
     found = (document.get("format"), document.get("version")) if isinstance(document, dict) else None
     if found != (FORMAT, VERSION):
@@ -58,6 +79,8 @@ def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
             f"path={str(path)!r} holds {found}, expected {(FORMAT, VERSION)}: pass a file that this version's save "
             "wrote, or solve again"
         )
-    if model is not None and document["model"] != model:
-        raise DataError(f"path={str(path)!r} is a run of {document['model']}, not of {model}: read it by cvxpriv.load")
+    if model is not None and document.get("model") != model:
+        raise DataError(
+            f"path={str(path)!r} is a run of {document.get('model')!r}, not of {model}: read it by cvxpriv.load"
+        )
     return dict(document)

@@ -36,8 +36,23 @@ def test_a_seed_draws_the_same_again_and_warns(run: Run, mechanism: str, people:
     run("release", mechanism, people, "--seed", "2", "--out", "third.csv")
     texts = [Path(f"{name}.csv").read_text() for name in ("first", "second", "third")]
     assert texts[0] == texts[1] != texts[2]
-    assert first.stderr.startswith("warning: the noise of this release comes from seed=1")
+    assert first.stderr.startswith(
+        "warning: the noise of this release comes from a seed: its guarantee holds only while"
+    )
     assert first.stderr.count("\n") == 1
+
+
+def test_a_secret_seed_is_told_to_nobody(run: Run, mechanism: str, people: str) -> None:
+    result = run("release", mechanism, people, "--seed", "918273645", "--json")
+    assert "918273645" not in result.stdout + result.stderr + Path("released.csv").read_text()
+
+
+def test_a_kept_cell_that_a_spreadsheet_would_run_is_made_inert(run: Run, mechanism: str, people: str) -> None:
+    rows = pd.read_csv(people).assign(id="=cmd()", change="-1.5")
+    rows.to_csv("rows.csv", index=False)
+    assert run("release", mechanism, "rows.csv", "--keep", "id,change").exit_code == 0
+    assert set(pd.read_csv("released.csv", dtype=str)["id"]) == {"'=cmd()"}
+    assert set(pd.read_csv("released.csv", dtype=str)["change"]) == {"-1.5"}
 
 
 def test_without_a_seed_two_releases_differ(run: Run, mechanism: str, people: str) -> None:
