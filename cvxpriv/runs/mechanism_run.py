@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,8 +18,9 @@ from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.certify.cases import case_of_block
 from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.constraints.documents import from_document, to_document
+from cvxpriv.errors import DataError, NoGuaranteeWarning
 from cvxpriv.mechanisms.disclosure import Disclosure
-from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.mechanisms.mechanism import Mechanism, stochastic_matrix
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
@@ -53,6 +55,12 @@ class Solved(Protocol):
 
 Problem = TypeVar("Problem", bound=OnTable)
 Settings = TypeVar("Settings", bound=Solved)
+
+
+FIGURE_TOLERANCE = 1e-9
+"""By how much, relatively, a figure in a file may differ from that of its mechanism: rounding by another processor."""
+LOOSEST_RESIDUAL = 1e-3
+"""The largest residual of a run that counts as converged: the root of the value to which a solver is right."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +132,11 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
     @abstractmethod
     def mechanism(self) -> Array:
         """The channel, one row an input, rows sum to 1."""
+
+    @property
+    @abstractmethod
+    def kkt(self) -> Any:
+        """The whole problem's residuals at the mechanism; `largest` is their greatest."""
 
     @abstractmethod
     def blocks(self) -> dict[str, Block]:
@@ -208,6 +221,26 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
         figure = plot_mechanism(self.mechanism, self.problem.table.public, ax=ax)
         return figure.axes[0] if ax is None else ax
 
+    def require_consistent(self) -> None:
+        """Compare what a file claims with what its own mechanism gives.
+
+        Raises
+        ------
+        DataError
+            The mechanism is none, a figure is not the mechanism's, or a run that claims to have converged has not.
+        """
+        stochastic_matrix(self.mechanism, "the mechanism of the run")
+        claimed = self.starts.iloc[self.start]
+        for name in set(claimed.index) & {"leakage", "utility", "accuracy", "objective"}:
+            found = getattr(self, name)
+            if not abs(float(claimed[name]) - found) <= FIGURE_TOLERANCE * (1.0 + abs(found)):
+                raise DataError(f"the run claims {name}={claimed[name]!r}, its mechanism has {found!r}: solve again")
+        residual = self.kkt.largest
+        if self.converged and not residual <= max(10.0 * self.tol, LOOSEST_RESIDUAL):
+            raise DataError(
+                f"the run claims to have converged, and the residual of its mechanism is {residual:.1e}: solve again"
+            )
+
     def save(self, path: PathLike) -> Path:
         """Write the run to a JSON file, whole or not at all.
 
@@ -232,18 +265,28 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
 
 def restored(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a run that `MechanismRun.save` wrote, but for the problem and the settings."""
+    starts, constraints = pd.DataFrame(document["starts"]).rename_axis("start"), tuple(_constraints(document))
+    missing = sorted({one["name"] for one in document["constraints"]} - {name for name, _ in constraints})
+    if missing:
+        starts["converged"] = False
+        warnings.warn(
+            f"constraint {', '.join(missing)} was a function of the user's own, of which the file holds the name alone:"
+            " residual and gap speak of the problem without it, and the run does not count as converged",
+            NoGuaranteeWarning,
+            stacklevel=3,
+        )
     return {
         "state": {name: np.array(value) for name, value in document["state"].items()},
-        "starts": pd.DataFrame(document["starts"]).rename_axis("start"),
+        "starts": starts,
         "start": document["start"],
         "seconds": document["seconds"],
-        "constraints": tuple(_constraints(document)),
+        "constraints": constraints,
     }
 
 
 def _constraints(document: Mapping[str, Any]) -> Iterator[tuple[str, Constraint]]:
     """The ready constraints of a run's file by name."""
     for one in document["constraints"]:
-        made = from_document(one) if isinstance(one, Mapping) else None  # an older file holds names alone
+        made = from_document(one)
         if made is not None:
             yield one["name"], made

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from cvxpriv.reports.provenance import versions
 __all__ = ["FORMAT", "VERSION", "load", "read_run", "write_run"]
 
 FORMAT = "cvxpriv run"
-VERSION = 1
+VERSION = 2
+"""2 has the hash of what the file says; a file that was edited or damaged is refused."""
 
 
 def load(path: PathLike) -> Any:
@@ -44,7 +46,9 @@ def opened(path: PathLike, reader: Callable[[PathLike], Any]) -> Any:
         A value is missing, of another kind, of another size than the others, or outside of its range.
     """
     try:
-        return reader(path)
+        run = reader(path)
+        getattr(run, "require_consistent", _nothing)()
+        return run
     except DataError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -54,10 +58,15 @@ def opened(path: PathLike, reader: Callable[[PathLike], Any]) -> Any:
         ) from error
 
 
+def _nothing() -> None:
+    """A run that claims nothing beside its own figures."""
+
+
 def write_run(path: PathLike, model: str, data: dict[str, Any]) -> Path:
     """Write a model's run, whole or not at all, for its owner alone: it holds the private table."""
     header = {"format": FORMAT, "version": VERSION, "model": model, "origin": versions(["numpy", "cvxpy"])}
-    return write_text(path, json.dumps({**header, **data}), private=True)
+    text = json.dumps({**header, **data})
+    return write_text(path, json.dumps({**json.loads(text), "sha256": _digest(json.loads(text))}), private=True)
 
 
 def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
@@ -79,8 +88,15 @@ def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
             f"path={str(path)!r} holds {found}, expected {(FORMAT, VERSION)}: pass a file that this version's save "
             "wrote, or solve again"
         )
+    if document.pop("sha256", None) != _digest(document):
+        raise DataError(f"path={str(path)!r} was edited or damaged: it is not what save wrote; solve again")
     if model is not None and document.get("model") != model:
         raise DataError(
             f"path={str(path)!r} is a run of {document.get('model')!r}, not of {model}: read it by cvxpriv.load"
         )
     return dict(document)
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    """Return the hash of a document's values, however they are laid out in the file."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
