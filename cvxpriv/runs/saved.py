@@ -92,7 +92,7 @@ def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
         raise DataError(f"path={str(path)!r} was edited or damaged: it is not what save wrote; solve again")
     if model is not None and document.get("model") != model:
         raise DataError(
-            f"path={str(path)!r} is a run of {document.get('model')!r}, not of {model}: read it by cvxpriv.load"
+            f"path={str(path)!r} is a run of {document.get('model')}, not of {model}: read it by cvxpriv.load"
         )
     return dict(document)
 
