@@ -15,9 +15,12 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.blocks.fastpath.problem import FastProblem, NotFast, supported
 from cvxpriv.blocks.fastpath.solvers import Scs
 from cvxpriv.errors import DataError, ModelError
@@ -198,6 +201,40 @@ def draw_mean(generator: np.random.Generator) -> dict[str, Any]:
     return {"budget": generator.uniform(1, 3)}
 
 
+def marked() -> cp.Problem:
+    """Bounds that variables have as attributes, and a symmetric one; cvxpy moves answers into bounds."""
+    x, y, z = cp.Variable(2, nonneg=True, name="x"), cp.Variable(2, nonpos=True, name="y"), cp.Variable(name="z")
+    w, S = cp.Variable(2, bounds=[-0.5, 0.3], name="w"), cp.Variable((2, 2), symmetric=True, name="S")
+    a, D = cp.Parameter(2, name="a"), cp.Parameter((2, 2), symmetric=True, name="D")
+    far = sum(cp.sum_squares(one - a) for one in (x, y, w)) + cp.sum_squares(S - D) + cp.square(z)
+    return cp.Problem(cp.Minimize(far), [cp.sum(x) + z <= 1, cp.trace(S) == 1])
+
+
+def draw_marked(generator: np.random.Generator) -> dict[str, Any]:
+    root = generator.normal(size=(2, 2))
+    return {"a": generator.normal(size=2), "D": root + root.T}
+
+
+def matrix() -> cp.Problem:
+    """A semidefinite variable as an attribute."""
+    S, C = cp.Variable((2, 2), PSD=True, name="S"), cp.Parameter((2, 2), symmetric=True, name="C")
+    return cp.Problem(cp.Minimize(cp.sum_squares(S - C)), [cp.trace(S) == 1])
+
+
+def draw_matrix(generator: np.random.Generator) -> dict[str, Any]:
+    root = generator.normal(size=(2, 2))
+    return {"C": root + root.T}
+
+
+def unconstrained() -> cp.Problem:
+    x, a = cp.Variable(3, name="x"), cp.Parameter(3, name="a")
+    return cp.Problem(cp.Minimize(cp.sum_squares(x - a) + cp.sum(x)))
+
+
+def draw_unconstrained(generator: np.random.Generator) -> dict[str, Any]:
+    return {"a": generator.normal(size=3)}
+
+
 FAMILIES = {
     "linear": Family(linear, draw_linear, ("CLARABEL", "ECOS", "OSQP", "SCS")),
     "quadratic": Family(quadratic, draw_quadratic, ("CLARABEL", "OSQP", "SCS")),
@@ -212,6 +249,9 @@ FAMILIES = {
     "robust": Family(robust, draw_robust, ("CLARABEL", "OSQP", "SCS")),
     "determinant": Family(determinant, draw_determinant, ("CLARABEL", "SCS")),
     "mean": Family(mean, draw_mean, ("CLARABEL", "ECOS", "SCS")),
+    "marked": Family(marked, draw_marked, ("CLARABEL", "OSQP")),
+    "matrix": Family(matrix, draw_matrix, ("CLARABEL",)),
+    "unconstrained": Family(unconstrained, draw_unconstrained, ("CLARABEL", "OSQP", "SCS")),
     "sides": Family(sides, draw_sides, ("CLARABEL", "ECOS", "OSQP", "SCS")),
 }
 
@@ -369,7 +409,8 @@ def test_the_map_gives_the_numbers_that_cvxpy_would_have_computed(name: str, sol
     values = {}
     for parameter in problem.parameters():
         low = 0.0 if parameter.is_nonneg() else -1e3
-        values[parameter.name()] = data.draw(hnp.arrays(float, parameter.shape, elements=st.floats(low, 1e3)))
+        drawn = data.draw(hnp.arrays(float, parameter.shape, elements=st.floats(low, 1e3)))
+        values[parameter.name()] = drawn + drawn.T if parameter.attributes["symmetric"] else drawn
     place(problem, values)
     cone = fast._cone
     cone.apply(fast._entries.stack(values))
@@ -560,26 +601,27 @@ def test_data_that_overflow_are_refused_and_forgotten() -> None:
 def unsupported_problems() -> dict[str, tuple[cp.Problem, str, str]]:
     """Problem, solver, and words of the reason."""
     x, a = cp.Variable(3, name="x"), cp.Parameter(name="a", nonneg=True)
-    S, whole, free = (
-        cp.Variable((2, 2), PSD=True, name="S"),
-        cp.Variable(integer=True),
-        cp.Variable(nonneg=True, name="u"),
-    )
-    D = cp.Parameter((2, 2), symmetric=True, name="D")
+    whole, D = cp.Variable(integer=True), cp.Variable((2, 2), diag=True, name="D")
+    least = cp.Parameter(3, name="least")
+    above = cp.Variable(3, bounds=[least, None], name="above")
+    E = cp.Parameter((2, 2), diag=True, name="E")
     return {
         "no update": (cp.Problem(cp.Minimize(cp.sum(x)), [x >= a]), "HIGHS", "no fast path to solver 'HIGHS'"),
         "not DPP": (cp.Problem(cp.Minimize(cp.exp(a) * cp.norm(x)), [x >= 1]), "CLARABEL", "not DPP"),
         "not DCP": (cp.Problem(cp.Minimize(-cp.norm(x)), [x >= 1]), "CLARABEL", "not DCP"),
         "integer": (cp.Problem(cp.Minimize(whole), [whole >= a]), "CLARABEL", "integer"),
-        "semidefinite variable": (
-            cp.Problem(cp.Minimize(cp.trace(S)), [S[0, 0] >= 1]),
+        "diagonal variable": (
+            cp.Problem(cp.Minimize(cp.trace(D)), [D[0, 0] >= 1]),
             "CLARABEL",
-            "'S' .* attribute PSD",
+            "'D' .* attribute diag",
         ),
-        "signed variable": (cp.Problem(cp.Minimize(free), [free >= a]), "CLARABEL", "'u' .* attribute nonneg"),
-        "symmetric parameter": (cp.Problem(cp.Minimize(cp.sum(x)), [x >= D[0, 0]]), "CLARABEL", "'D' .* symmetric"),
+        "moving bounds": (
+            cp.Problem(cp.Minimize(cp.sum(above))),
+            "CLARABEL",
+            "'above' has bounds that are expressions",
+        ),
+        "diagonal parameter": (cp.Problem(cp.Minimize(cp.sum(x)), [x >= E[0, 0]]), "CLARABEL", "'E' .* diag"),
         "cones": (cp.Problem(cp.Minimize(cp.sum(cp.exp(x))), [x >= a]), "OSQP", "cannot solve"),
-        "no constraints": (cp.Problem(cp.Minimize(cp.sum_squares(x - a))), "CLARABEL", "no constraints"),
         "infinite constant": (cp.Problem(cp.Minimize(cp.sum(x)), [x >= a, x <= np.inf]), "CLARABEL", "infinite"),
         "complex": (cp.Problem(cp.Minimize(cp.abs(cp.Variable(complex=True) - a)), [a <= 2]), "CLARABEL", "complex"),
     }
@@ -594,6 +636,43 @@ def test_what_the_fast_path_does_not_take_is_said_with_the_reason(name: str) -> 
         FastProblem(problem, solver)
     with pytest.raises(NotFast, match=words):
         raise NotFast(reason)
+
+
+def test_a_sparse_parameter_is_given_as_a_sparse_matrix_or_whole() -> None:
+    x, S = cp.Variable(3, name="x"), cp.Parameter((3, 3), sparsity=([0, 1, 2], [1, 2, 0]), name="S")
+    fast = FastProblem(cp.Problem(cp.Minimize(cp.sum_squares(S @ x - 1)), [cp.sum(x) == 1]), "CLARABEL")
+    whole = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [0.5, 0.0, 0.0]])
+    S.value_sparse = sp.coo_array(whole)
+    fast.problem.solve(solver="CLARABEL", warm_start=False)
+    for values in ({"S": whole}, {"S": sp.csr_array(whole)}, None):
+        np.testing.assert_array_equal(fast.solve(values).values["x"], x.value)
+    with pytest.raises(ModelError, match="'S' is not sparse as declared"):
+        fast.solve({"S": whole + 1.0})
+
+
+def test_a_symmetric_parameter_that_is_not_symmetric_is_refused() -> None:
+    with pytest.raises(ModelError, match="'C' is not symmetric as declared"):
+        FastProblem(matrix(), "CLARABEL").solve({"C": np.array([[1.0, 2.0], [0.0, 1.0]])})
+
+
+def test_a_block_without_a_fast_path_has_the_answers_of_cvxpy_at_every_solve() -> None:
+    D, a = cp.Variable((2, 2), diag=True, name="D"), cp.Parameter(2, name="a")
+    distance, total = cp.sum_squares(cp.diag(D) - a), cp.trace(D) == 1
+
+    block = Block(
+        name="diagonal",
+        reads=frozenset({"a"}),
+        writes=frozenset({"D"}),
+        declare=lambda _: Declaration(cp.Minimize(distance), {"total": total}, {"D": D}, {"a": a}),
+        parameters=lambda view: {"a": view["a"]},
+        embed=lambda point, at: {"D": point["D"]},
+        repair=lambda values, view: dict(values),
+        write=lambda solution, view: {"D": solution.values["D"]},
+    )
+    for target in np.random.default_rng(0).normal(size=(4, 2)):  # the fast path would begin at the second
+        found, _ = block.solve({"a": target}, solver="CLARABEL")
+        # The projection onto the line of sum 1.
+        np.testing.assert_allclose(found["D"], np.diag(target + (1.0 - target.sum()) / 2), atol=1e-7)
 
 
 def test_an_equality_row_without_coefficients_is_not_for_ecos() -> None:

@@ -14,10 +14,14 @@ from cvxpriv.blocks.fastpath.solvers import OBJECTS
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.data import without_values
 
-__all__ = ["Compiled", "compiled", "obstacle"]
+__all__ = ["Compiled", "compiled", "obstacle", "value_of"]
 
-#: Attributes of a Parameter that are checked on its value; any other one changes how cvxpy stores it.
+#: Attributes that say which sign a leaf has.
 SIGNS = frozenset({"nonneg", "nonpos", "pos", "neg"})
+#: Attributes of variables that cvxpy writes out as constraints, and reads back by a triangle or a clip.
+WRITTEN = SIGNS | {"bounds", "symmetric", "PSD", "NSD"}
+#: Attributes of Parameters that are checked on their values, or that leave fewer entries to be stored.
+STORED = SIGNS | {"symmetric", "PSD", "NSD", "sparsity"}
 
 #: cvxpy's reductions that leave the map from Parameters to data affine and the way back linear.
 PLAIN = frozenset(
@@ -43,10 +47,26 @@ class Compiled:
     interface: Any
     _chain: Any
     _inverse: Any
+    _variables: tuple[cp.Variable, ...]
 
     def invert(self, raw: Any) -> Any:
-        """Return cvxpy's solution of the user's problem for a solver's raw answer."""
-        return self._chain.invert(raw, self._inverse)
+        """Return cvxpy's solution of the user's problem for a solver's raw answer, before it is moved into bounds."""
+        try:
+            for variable in self._variables:
+                variable.project = lambda value: value
+            return self._chain.invert(raw, self._inverse)
+        finally:
+            for variable in self._variables:
+                del variable.project
+
+    @property
+    def stored(self) -> dict[int, cp.Parameter]:
+        """The user's Parameters by the number under which the program stores them, of fewer entries or of all."""
+        stored = {parameter.id: parameter for parameter in self.program.parameters}
+        for reduction in self._chain.reductions:
+            for parameter, reduced in getattr(reduction, "_parameters", {}).items():
+                stored[reduced.id] = parameter
+        return stored
 
 
 def obstacle(problem: cp.Problem, solver: str) -> str:
@@ -56,25 +76,32 @@ def obstacle(problem: cp.Problem, solver: str) -> str:
         return f"no fast path to solver {solver!r}: it has one to {', '.join(OBJECTS)}"
     if name not in cp.installed_solvers():
         return f"solver {solver!r} is not installed"
-    if not problem.variables() or not problem.constraints:
-        return "the problem has no variables or no constraints"
+    if not problem.variables():
+        return "the problem has no variables"
     if problem.is_mixed_integer():
         return "the problem has boolean or integer variables"
     if not problem.is_dcp():
         return "the problem is not DCP"
     if not problem.is_dcp(dpp=True):
         return "the problem is not DPP: move nonlinear functions of Parameters into the Parameters' values"
-    for variable in problem.variables():
-        if marked := _attributes(variable):
-            return f"variable {variable.name()!r} has the attribute {marked[0]}: write it as a constraint"
-    for parameter in problem.parameters():
-        if marked := [one for one in _attributes(parameter) if one not in SIGNS]:
-            return f"parameter {parameter.name()!r} has the attribute {marked[0]}: only signs are supported"
+    for leaf, kind, taken in (
+        *((one, "variable", WRITTEN) for one in problem.variables()),
+        *((one, "parameter", STORED) for one in problem.parameters()),
+    ):
+        if others := [one for one in _attributes(leaf) if one not in taken]:
+            return f"{kind} {leaf.name()!r} has the attribute {others[0]}: write it as a constraint, or as full entries"
+        if leaf.attributes["bounds"] and any(isinstance(end, cp.Expression) for end in leaf.bounds):
+            return f"{kind} {leaf.name()!r} has bounds that are expressions: write them as constraints"
     return ""
 
 
 def _attributes(leaf: cp.Variable | cp.Parameter) -> list[str]:
     return [name for name, value in leaf.attributes.items() if value is not None and value is not False]
+
+
+def value_of(parameter: cp.Parameter) -> Any:
+    """Return the value that a Parameter holds, or None; that of a sparse one as a sparse matrix."""
+    return parameter.value_sparse if parameter.attributes["sparsity"] else parameter.value
 
 
 def compiled(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> Compiled:
@@ -87,23 +114,25 @@ def compiled(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> Co
     """
     if reason := obstacle(problem, solver):
         raise NotFast(reason)
-    empty = [parameter for parameter in problem.parameters() if parameter.value is None]
+    empty = [parameter for parameter in problem.parameters() if value_of(parameter) is None]
     try:
         for parameter in empty:  # cvxpy compiles with values only, but what it compiles does not depend on them
-            parameter.value = parameter.project(np.ones(parameter.shape))
+            ones = np.ones(parameter.shape)
+            parameter.save_value(ones if parameter.attributes["sparsity"] else parameter.project(ones))
         with without_values(problem):
             data, chain, inverse = problem.get_problem_data(str(solver).upper(), solver_opts=dict(options))
     except cp.error.SolverError as error:
         raise NotFast(str(error).splitlines()[0]) from error
     finally:
         for parameter in empty:
-            parameter.value = None
+            parameter.save_value(None)
     others = [type(one).__name__ for one in chain.reductions[:-1] if type(one).__name__ not in PLAIN]
     if others:
         raise NotFast(f"cvxpy rewrites the problem with {', '.join(others)}")
     program = data["param_prob"]
     _require_finite(program)
-    return Compiled(str(solver).upper(), program, data["dims"], chain.solver, chain, inverse)
+    variables = tuple(problem.variables())
+    return Compiled(str(solver).upper(), program, data["dims"], chain.solver, chain, inverse, variables)
 
 
 def _require_finite(program: Any) -> None:

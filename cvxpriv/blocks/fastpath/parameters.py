@@ -9,8 +9,11 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from cvxpy.reductions.cvx_attr2constr import lower_value, recover_value_for_leaf
 from numpy.typing import NDArray
 
+from cvxpriv.blocks.fastpath.compile import Compiled, value_of
 from cvxpriv.blocks.fastpath.data import CONSTANT
 from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arrays import Array
@@ -32,6 +35,8 @@ class Entries:
         Written at each call of `stack`; the constant's place holds 1.
     least, most : int array
         Entries that must not be negative, or not positive.
+    reduced : mapping of str to cvxpy.Parameter
+        Those of which fewer entries are stored: symmetric and sparse ones.
     """
 
     parameters: Mapping[str, cp.Parameter]
@@ -39,10 +44,11 @@ class Entries:
     stacked: Array
     least: NDArray[np.int64]
     most: NDArray[np.int64]
+    reduced: Mapping[str, cp.Parameter]
 
     def held(self) -> dict[str, Any]:
         """Return the values that the Parameters hold; raises ModelError naming those that hold none."""
-        values = {name: parameter.value for name, parameter in self.parameters.items()}
+        values = {name: value_of(parameter) for name, parameter in self.parameters.items()}
         self._require([name for name, value in values.items() if value is not None])
         return values
 
@@ -52,13 +58,14 @@ class Entries:
         for name, (start, stop, shape) in self.spans.items():
             if name not in values:
                 self._require(values)
-            value = np.asarray(values[name])
+            given = values[name]
+            value = np.asarray(given.toarray() if sp.issparse(given) else given)
             if value.shape != shape or value.dtype.kind not in "fiub":
                 raise ModelError(
                     f"parameter {name!r} is {_described(value)}, expected real numbers of shape {shape}: "
                     "reshape it, or declare the Parameter with that shape"
                 )
-            stacked[start:stop] = value.ravel(order="F")
+            stacked[start:stop] = self._lowered(name, value) if name in self.reduced else value.ravel(order="F")
         if len(values) != len(self.spans):
             unknown = next(name for name in values if name not in self.spans)
             raise ModelError(f"parameter {unknown!r} is not in the problem: {suggest(unknown, self.spans)}")
@@ -67,6 +74,16 @@ class Entries:
             raise DataError(f"parameter {name!r} has the entry {wrong} at {entry}: expected finite numbers")
         self._check_signs()
         return stacked
+
+    def _lowered(self, name: str, value: NDArray[Any]) -> Array:
+        """Return the entries that are stored of a value; raises ModelError where others would be lost."""
+        parameter = self.reduced[name]
+        lowered = np.asarray(lower_value(parameter, value), dtype=float).ravel(order="F")
+        whole = np.asarray(recover_value_for_leaf(parameter, lowered, project=False))
+        if np.abs(whole - value).max(initial=0.0) > SIGN_TOLERANCE * max(1.0, float(np.abs(value).max(initial=0.0))):
+            kind = "sparse" if parameter.attributes["sparsity"] else "symmetric"
+            raise ModelError(f"parameter {name!r} is not {kind} as declared: change the value or the declaration")
+        return lowered
 
     def _require(self, present: Any) -> None:
         missing = [name for name in self.spans if name not in present]
@@ -98,7 +115,7 @@ def _described(value: NDArray[Any]) -> str:
     return f"an array of {value.dtype} of shape {value.shape}"
 
 
-def entries(program: Any, parameters: Mapping[str, cp.Parameter]) -> Entries:
+def entries(known: Compiled, parameters: Mapping[str, cp.Parameter]) -> Entries:
     """Return the places of a compiled problem's Parameters.
 
     Raises
@@ -106,22 +123,28 @@ def entries(program: Any, parameters: Mapping[str, cp.Parameter]) -> Entries:
     ModelError
         If a Parameter of the problem has no name among `parameters`.
     """
+    program, stored = known.program, known.stored
     names = {parameter.id: name for name, parameter in parameters.items()}
     columns: Mapping[int, int] = program.param_id_to_col if program.total_param_size else {CONSTANT: 0}
-    nameless = [program.id_to_param[one].name() for one in columns if one != CONSTANT and one not in names]
+    used = {one: stored[one] for one in columns if one != CONSTANT}
+    nameless = [parameter.name() for parameter in used.values() if parameter.id not in names]
     if nameless:
         raise ModelError(f"parameters: {', '.join(map(repr, nameless))} of the problem is not among them: add it")
     stacked = np.zeros(int(program.total_param_size) + 1)
     stacked[columns[CONSTANT]] = 1.0
     spans, least, most = {}, [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for identity, start in columns.items():
-        if identity == CONSTANT:
-            continue
-        parameter = parameters[names[identity]]
-        spans[names[identity]] = (int(start), int(start) + parameter.size, tuple(parameter.shape))
-        places = np.arange(start, start + parameter.size)
+    for identity, parameter in used.items():
+        start = int(columns[identity])
+        size = int(program.id_to_param[identity].size)
+        spans[names[parameter.id]] = (start, start + size, tuple(parameter.shape))
+        places = np.arange(start, start + size)
         if parameter.is_nonneg():
             least.append(places)
         if parameter.is_nonpos():
             most.append(places)
-    return Entries(dict(parameters), spans, stacked, np.concatenate(least), np.concatenate(most))
+    return Entries(dict(parameters), spans, stacked, np.concatenate(least), np.concatenate(most), _reduced(parameters))
+
+
+def _reduced(parameters: Mapping[str, cp.Parameter]) -> dict[str, cp.Parameter]:
+    """Parameters of which cvxpy stores fewer entries than they have."""
+    return {name: one for name, one in parameters.items() if one._has_dim_reducing_attr}

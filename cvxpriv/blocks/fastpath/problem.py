@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.blocks.fastpath.answer import NotFast, answer_map
-from cvxpriv.blocks.fastpath.compile import compiled, named
+from cvxpriv.blocks.fastpath.compile import SIGNS, compiled, named
 from cvxpriv.blocks.fastpath.data import cone_map
 from cvxpriv.blocks.fastpath.parameters import entries
 from cvxpriv.blocks.fastpath.solver_interface import Raw
@@ -91,6 +91,10 @@ def _numbered(several: list[Any]) -> dict[str, Any]:
     return {str(place): one for place, one in enumerate(several)}
 
 
+def _clipped(variable: cp.Variable) -> bool:
+    return any(variable.attributes[one] for one in (*SIGNS, "bounds"))
+
+
 class FastProblem:
     """A DPP problem compiled for one solver.
 
@@ -145,12 +149,15 @@ class FastProblem:
         self._cone = cone_map(known.program)
         self._sign = -1.0 if isinstance(problem.objective, cp.Maximize) else 1.0
         self._object = solver_object(known.solver, self._cone, known.interface, known.dims, chosen, reuse=reuse)
-        self._entries = entries(known.program, named(parameters, problem.parameters(), "parameters"))
+        self._entries = entries(known, named(parameters, problem.parameters(), "parameters"))
+        called = named(variables, problem.variables(), "variables")
+        #: Those that cvxpy moves into their bounds when it reads an answer.
+        self._clipped = {name: one for name, one in called.items() if _clipped(one)}
         self._answer = answer_map(
             lambda x, z: known.invert(self._object.fake(x, z, self._cone.zero)),
             self._cone["q"].size,
             self._cone["b"].size,
-            named(variables, problem.variables(), "variables"),
+            called,
             named(constraints, problem.constraints, "constraints"),
         )
 
@@ -186,6 +193,8 @@ class FastProblem:
         duals: dict[str, Any] = {}
         if raw.status in _WITH_POINT:
             values, duals = self._answer.values(raw.x), self._answer.duals(raw.z)
+            for name, variable in self._clipped.items():
+                values[name] = np.asarray(variable.project(values[name]))
         return FastSolution(
             values, duals, raw.status, self._objective(raw), time.perf_counter() - begun, raw.iterations, message
         )
