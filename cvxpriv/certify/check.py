@@ -235,5 +235,5 @@ class _Task:
         if isinstance(ending.value, Answer):
             return ending.value
         spec = solver_spec(solver)
-        asked = float(spec.full_options(self.tolerance, self.options.get(solver, {}))[spec.main_option])
+        asked = spec.accuracy(self.tolerance, spec.full_options(self.tolerance, self.options.get(solver, {})))
         return Answer(solver, ending.status, asked, seconds=ending.seconds, error=ending.error)

@@ -14,9 +14,11 @@ from cvxpriv.certify.answers import CLAIMED, NAN, SOLVED, Answer
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.isolation import HERE, Place
 from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
+from cvxpriv.kkt.conic.data import SOLVERS as READABLE
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.chain import try_solver
 from cvxpriv.solvers.registry import solver_spec
 
 __all__ = ["claimed_answer", "claimed_values", "measured", "said", "solver_answer"]
@@ -39,7 +41,9 @@ def solver_answer(
     declaration = case.declare()
     spec = solver_spec(solver)
     options = spec.full_options(tolerance, own)
-    asked = float(options[spec.main_option])
+    asked = spec.accuracy(tolerance, options)
+    if solver not in READABLE:
+        return _by_cvxpy(case, declaration, solver, asked, options)
     begun = time.perf_counter()
     try:
         solution = solve_conic(declaration.problem, solver, options, warm_start=warm_start)
@@ -50,13 +54,36 @@ def solver_answer(
     known = said(declaration, solver, asked, solution, time.perf_counter() - begun)
     if solution.status not in SOLVED:
         return Answer(**known)
+    return Answer(**known | _of_point(case, declaration, solution))
+
+
+def _by_cvxpy(case: Case, declaration: Declaration, solver: str, asked: float, options: Mapping[str, Any]) -> Answer:
+    """The answer of a solver whose cone data cannot be read: its values and multipliers, as cvxpy gives them."""
+    attempt = try_solver(declaration.problem, solver, options)
+    found = _of_point(case, declaration) if attempt.status in SOLVED else {}
+    return Answer(
+        solver,
+        attempt.status,
+        asked,
+        **{
+            "bound_reason": "none: its cone data cannot be read",
+            "seconds": attempt.seconds,
+            "iterations": attempt.iterations,
+            "error": attempt.message,
+            **found,
+        },
+    )
+
+
+def _of_point(case: Case, declaration: Declaration, solution: ConicSolution | None = None) -> dict[str, Any]:
+    """What is measured of the values that a declaration holds; nothing where cvxpy refused to read them."""
     try:
         raw = declaration.values()
-    except (TypeError, ValueError):  # cvxpy refused to read the answer: the status and the error say so
-        return Answer(**known)
+    except (TypeError, ValueError):  # the status and the error say so
+        return {}
     multipliers = {name: constraint.dual_value for name, constraint in declaration.constraints.items()}
     given = None if any(value is None for value in multipliers.values()) else multipliers
-    return Answer(**known | measured(case, raw, given, solution))
+    return measured(case, raw, given, solution)
 
 
 def said(

@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["Side", "Sides"]
+from cvxpriv.datasets import SOURCES
+
+__all__ = ["PRIVATE_AND_PUBLIC", "Side", "Sides"]
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,23 @@ class Sides:
         """
         symbols = {"S": self.private.symbol, "X": self.public.symbol, "Y": self.output}
         return re.sub(r"\b[SXY]\b", lambda found: symbols[found.group()], text)
+
+
+#: The sides as most models call them: Y is released in place of X, and is to tell little of S.
+PRIVATE_AND_PUBLIC = Sides(
+    Side(
+        "S",
+        "private S",
+        "--private",
+        "Columns of S, what is to be hidden: age,income.",
+        {name: source.private for name, source in SOURCES.items()},
+    ),
+    Side(
+        "X",
+        "public X",
+        "--public",
+        "Columns of X, what Y is to tell of.",
+        {name: source.public for name, source in SOURCES.items()},
+    ),
+    "Y",
+)

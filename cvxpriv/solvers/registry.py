@@ -1,5 +1,8 @@
 """The solver table: which cones each solver takes, which tolerance it reaches, and the options that ask for it.
 
+Another package adds a row by the entry-point group `cvxpriv.solvers`: the name that cvxpy has for the solver, and a
+`SolverSpec`.
+
 A solver keeps options from one solve of a problem to the next (CLARABEL does): every solve passes its full set.
 """
 
@@ -13,8 +16,9 @@ from typing import Any
 import cvxpy as cp
 
 from cvxpriv.errors import ModelError, suggest
+from cvxpriv.numerics.extensions import extension, extensions
 
-__all__ = ["DEFAULT_CHAIN", "SOLVERS", "SolverSpec", "fallback_chain", "installed", "solver_spec"]
+__all__ = ["DEFAULT_CHAIN", "GROUP", "SOLVERS", "SolverSpec", "fallback_chain", "installed", "solver_spec"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class SolverSpec:
     note : str
         What a user should know before trusting it.
     main_option : str
-        The option that says how accurate a solution has to be.
+        The option that says how accurate a solution has to be; empty where none does by a number alone.
     """
 
     name: str
@@ -46,11 +50,17 @@ class SolverSpec:
     options: Callable[[float], dict[str, Any]]
     licence: str
     note: str
-    main_option: str
+    main_option: str = ""
 
     def full_options(self, tolerance: float | None, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return the whole option set: for a tolerance (None is the table's), with a caller's own on top."""
         return {**self.options(self.tolerance if tolerance is None else tolerance), **own}
+
+    def accuracy(self, tolerance: float | None, options: Mapping[str, Any]) -> float:
+        """Return how accurate a solution has to be, by its full options where they say so."""
+        if self.main_option:
+            return float(options[self.main_option])
+        return self.tolerance if tolerance is None else tolerance
 
 
 def _clarabel(tolerance: float) -> dict[str, Any]:
@@ -166,15 +176,19 @@ SOLVERS: Mapping[str, SolverSpec] = {
     )
 }
 
+#: The entry points by which another package brings solvers.
+GROUP = "cvxpriv.solvers"
 #: The order in which solvers are tried when one fails.
 DEFAULT_CHAIN = ("CLARABEL", "ECOS", "SCS")
 
 
 @cache
 def installed() -> tuple[str, ...]:
-    """Return the solvers of the table that this machine has, in the table's order."""
+    """Return the solvers that this machine has: the table's in its order, then those of other packages."""
     present = set(cp.installed_solvers())
-    return tuple(name for name in SOLVERS if name in present)
+    return tuple(
+        name for name in (*SOLVERS, *(one for one in extensions(GROUP) if one not in SOLVERS)) if name in present
+    )
 
 
 def solver_spec(name: str) -> SolverSpec:
@@ -183,16 +197,20 @@ def solver_spec(name: str) -> SolverSpec:
     Raises
     ------
     ModelError
-        If the table has no such solver, or it is not installed.
+        If the table has no such solver, or it is not installed; or another package's row is none.
 
     Examples
     --------
     >>> solver_spec("clarabel").licence
     'Apache-2.0'
     """
-    spec = SOLVERS.get(str(name).upper())
-    if spec is None:
-        raise ModelError(f"solver={name!r} is not in cvxpriv's table: {suggest(str(name).upper(), SOLVERS)}")
+    key = str(name).upper()
+    outside = extensions(GROUP)
+    if key not in SOLVERS and key not in outside:
+        raise ModelError(f"solver={name!r} is not in cvxpriv's table: {suggest(key, [*SOLVERS, *outside])}")
+    spec = SOLVERS[key] if key in SOLVERS else extension(GROUP, key)
+    if not isinstance(spec, SolverSpec) or spec.name != key:
+        raise ModelError(f"solver={name!r}: its package must name a SolverSpec of that name, and names {spec!r}")
     if spec.name not in installed():
         raise ModelError(f"solver={name!r} is not installed: pip install {spec.name.lower()}")
     return spec

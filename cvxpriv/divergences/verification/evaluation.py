@@ -12,7 +12,7 @@ import numpy as np
 
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.solvers.registry import SOLVERS, fallback_chain
+from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
 __all__ = ["FormAt", "is_dpp", "joint_form", "why_not_dcp"]
 
@@ -114,7 +114,7 @@ def _solve(problem: cp.Problem, solver: str, accuracy: float) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # inaccurate, or not DPP: the status and a check of its own tell
         try:
-            problem.solve(solver=solver, warm_start=False, **SOLVERS[solver].options(accuracy))
+            problem.solve(solver=solver, warm_start=False, **solver_spec(solver).options(accuracy))
         except cp.error.SolverError as error:
             return f"failed: {error}"
     return str(problem.status)

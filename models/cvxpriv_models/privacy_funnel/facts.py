@@ -12,7 +12,6 @@ import pandas as pd
 
 from cvxpriv.bounds import check_certificate
 from cvxpriv.certify.sections import crosscheck_section
-from cvxpriv.datasets import SOURCES
 from cvxpriv.mechanisms.disclosure import STATEMENT
 from cvxpriv.mechanisms.plots import plot_curve
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
@@ -21,7 +20,7 @@ from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
-from cvxpriv.runs.sides import Side, Sides
+from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
 
 from .bound import FunnelBound
 from .problem import Problem
@@ -33,23 +32,7 @@ __all__ = ["SIDES", "funnel_facts"]
 
 Run = MechanismRun[Problem, Any]
 
-SIDES = Sides(
-    Side(
-        "S",
-        "private S",
-        "--private",
-        "Columns of S, what is to be hidden: age,income.",
-        {name: source.private for name, source in SOURCES.items()},
-    ),
-    Side(
-        "X",
-        "public X",
-        "--public",
-        "Columns of X, what Y is to tell of.",
-        {name: source.public for name, source in SOURCES.items()},
-    ),
-    "Y",
-)
+SIDES = PRIVATE_AND_PUBLIC
 
 
 def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:

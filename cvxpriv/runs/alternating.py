@@ -1,0 +1,293 @@
+"""A mechanism model made of blocks that are alternated: a subclass says its blocks, its starts and its figures.
+
+Command line, page, files, starts, curve, certification and cross-check follow from these.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.mechanisms.mechanism import Mechanism, provenance
+from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in, take
+from cvxpriv.reports.facts import Facts
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs import shared_options as shared
+from cvxpriv.runs.alternating_facts import alternating_facts
+from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
+from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
+from cvxpriv.runs.options import Option, declared
+from cvxpriv.runs.saved import read_run
+from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, Sides
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.independent_runs import pieces, run_each
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Loop, Sweep
+from cvxpriv.tables.documents import table_of
+from cvxpriv.tables.joint import JointTable
+
+__all__ = ["AlternatingModel", "AlternatingRun", "Settings"]
+
+LOOP = "passes"
+STARTS, MAX_ITER = 10, 1000
+#: A pass that moves no entry of the state by more than this part of the tolerance may be the last.
+HARDLY = 0.1
+#: Of starts whose objectives differ by less, in nats, the one of least residual is the best.
+SAME = 1e-9
+EXAMPLE = ((0.30, 0.03, 0.13), (0.01, 0.27, 0.02), (0.03, 0.03, 0.18))
+
+Starts = Annotated[shared.Starts, Option(usual=str(STARTS))]
+MaxIter = Annotated[shared.MaxIter, Option(usual=str(MAX_ITER))]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of `AlternatingModel.solve` that decide its result."""
+
+    engine: str
+    starts: int
+    seed: int
+    max_iter: int
+    tol: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
+    """The best of a model's starts: see `MechanismRun`; the model's figures among the columns of `starts`."""
+
+    @property
+    def model(self) -> str:  # type: ignore[override]
+        """The model's name in `cvxpriv.models`."""
+        return type(self.problem).__name__
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What the model says of the mechanism, in nats; the first is what it minimises."""
+        return {name: float(value) for name, value in self.problem.figures(self.state).items()}
+
+    @property
+    def mechanism(self) -> Array:
+        """See `MechanismRun`."""
+        rows = self.state["mechanism"]
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+    def blocks(self) -> dict[str, Block]:
+        """See `MechanismRun`."""
+        return self.problem.blocks()
+
+    def described(self, beside: Beside) -> Facts:
+        """See `MechanismRun`."""
+        return alternating_facts(self, beside, self.problem.sides, self.figures, self.problem.options)
+
+    def as_mechanism(self) -> Mechanism:
+        """See `MechanismRun`."""
+        table = self.problem.table
+        return Mechanism(
+            self.mechanism,
+            inputs=table.public,
+            model=self.model,
+            figures={**self.figures, "kkt": self.residual},
+            private_columns=table.private.columns,
+            origin=provenance(**asdict(self.settings)),
+        )
+
+    def saved(self) -> dict[str, Any]:
+        """See `MechanismRun`."""
+        return {"options": dict(self.problem.options)}
+
+
+class AlternatingModel(MechanismModel[AlternatingRun]):
+    """A model whose mechanism is found by alternating convex blocks from random starts.
+
+    A subclass has a `command`, the `curve_option` that its curve goes along, an `__init__` that passes the table and
+    its options on by name, and the three methods below. It is registered in `cvxpriv.models` under its class's name.
+
+    Attributes
+    ----------
+    table : JointTable
+    options : mapping of str to object
+        What poses the problem: numbers and texts, which a saved run holds.
+    """
+
+    sides: ClassVar[Sides] = PRIVATE_AND_PUBLIC
+    #: The number that a curve varies.
+    curve_option: ClassVar[str]
+
+    def __init__(self, table: JointTable | npt.ArrayLike, **options: Any) -> None:
+        self.table = table if isinstance(table, JointTable) else JointTable.from_array(table)
+        self.options = options
+
+    @abstractmethod
+    def steps(self) -> Sequence[Block]:
+        """Return the blocks of one pass, in their order. One of them writes the entry "mechanism", rows P(Y|x)."""
+
+    @abstractmethod
+    def start(self, rng: np.random.Generator) -> Values:
+        """Return the state that one start begins from, every entry of it."""
+
+    @abstractmethod
+    def figures(self, state: Values) -> Mapping[str, float]:
+        """Return what is said of one state, in nats: first what is minimised."""
+
+    @property
+    def problem(self) -> Self:  # type: ignore[override]
+        """The model itself: it holds its table."""
+        return self
+
+    def blocks(self) -> dict[str, Block]:
+        """See `MechanismModel`."""
+        return {block.name: self._constrained(block) for block in self.steps()}
+
+    @declared
+    def solve(
+        self,
+        *,
+        engine: shared.Engine = "closed_form",
+        starts: Starts = None,
+        seed: shared.Seed = 0,
+        tol: shared.Tol = 1e-7,
+        max_iter: MaxIter = None,
+        solver: shared.Solver = None,
+        n_jobs: shared.NJobs = 1,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
+    ) -> AlternatingRun:
+        """Return the best of several starts.
+
+        Raises
+        ------
+        ModelError
+            An option is out of range.
+        SolverFailure, Disagreement
+            From the engine.
+        """
+        begun = time.perf_counter()
+        shared.require_callback(callback, n_jobs)
+        who = engine_named(engine, solver=solver)
+        count, limit = (STARTS if starts is None else starts), (MAX_ITER if max_iter is None else max_iter)
+        blocks = list(self.blocks().values())
+        loop = Loop(Sweep(blocks), _Settled(blocks, tol), limit, self._measured, name=LOOP)
+        initial = [dict(self.start(np.random.default_rng([seed, number]))) for number in range(count)]
+        done = run_each(
+            partial(_passes, loop, who, callback),
+            [stack(initial[part.start : part.stop]) for part in pieces(count, n_jobs)],
+            n_jobs=n_jobs,
+            progress=progress,
+            description="starts",
+        )
+        state = {name: np.concatenate([piece[name] for piece, _ in done]) for name in done[0][0]}
+        measured = self._measured(state)
+        objective = measured.pop("objective")
+        table, log = _starts({**measured, "kkt": _residuals(blocks, state)}, [context for _, context in done], tol)
+        near = table[objective <= objective.min() + SAME]
+        best = int(near["kkt"].idxmin())
+        settings = Settings(who.name, count, seed, limit, tol)
+        interrupted = any(context.interrupted for _, context in done)
+        seconds = time.perf_counter() - begun
+        return AlternatingRun(
+            self, single(state, best), table, best, settings, seconds, log, self.constraints, interrupted
+        )
+
+    def along(self, points: Iterable[float] | int) -> list[Self]:
+        """See `MechanismModel`; a number n stands for 1/n, 2/n, ..., 1 of the model's own value."""
+        return [self._at(point) for point in self._points(points)]
+
+    def curve(self, points: CurvePoints = 20, **options: Any) -> pd.DataFrame:
+        """Return the best run's figures at each value of `curve_option`."""
+        rows = [
+            {self.curve_option: point, **found.figures, "kkt": found.residual, "converged": found.converged}
+            | {"iterations": found.iterations, "seconds": found.seconds}
+            for point, found in zip(self._points(points), runs_of(self.along(points), options, "points"), strict=False)
+        ]
+        return pd.DataFrame(rows)
+
+    @classmethod
+    def example_cases(cls) -> list[Case]:
+        """See `MechanismModel`: the blocks at an answer for a small table, the options as they are."""
+        found = cls(np.array(EXAMPLE)).solve(starts=2)
+        return [case_of_block(block, found.state) for block in found.blocks().values()]
+
+    @classmethod
+    def load_run(cls, path: PathLike) -> AlternatingRun:
+        """See `MechanismModel`."""
+        document = read_run(path, cls.__name__)
+        fields = restored(document)
+        model = cls(table_of(document), **document["options"])
+        model.constraints = fields["constraints"]
+        return AlternatingRun(problem=model, settings=Settings(**document["settings"]), **fields)
+
+    def _require_declarable(self) -> None:
+        for block in self.blocks().values():
+            block.declaration()
+
+    def _constrained(self, block: Block) -> Block:
+        for name, constraint in self.constraints if "mechanism" in block.writes else ():
+            block = block.constrain(name, constraint)
+        return block
+
+    def _measured(self, state: Values) -> dict[str, Array]:
+        """The figures of every start."""
+        figures = [self.figures(single(state, start)) for start in range(starts_in(state))]
+        named = {name: np.array([one[name] for one in figures]) for name in figures[0]}
+        return {**named, "objective": next(iter(named.values()))}
+
+    def _points(self, points: Iterable[float] | int) -> list[float]:
+        return curve_points(points, float(self.options[self.curve_option]))
+
+    def _at(self, point: float) -> Self:
+        other = type(self)(self.table, **{**self.options, self.curve_option: point})
+        other.constraints = self.constraints
+        return other
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """Stop a start whose blocks are all optimal to a tolerance; that is asked once a pass hardly moves it."""
+
+    blocks: Sequence[Block]
+    tol: float
+
+    def __call__(
+        self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]
+    ) -> npt.NDArray[np.bool_]:
+        """See `Stop`."""
+        moves = [np.abs(after[name] - before[name]).reshape(starts_in(after), -1).max(axis=1) for name in after]
+        still = np.max(moves, axis=0) <= HARDLY * self.tol
+        if still.any():
+            still[still] = _residuals(self.blocks, take(after, np.flatnonzero(still))) <= self.tol
+        return np.asarray(still)
+
+
+def _residuals(blocks: Sequence[Block], state: Values) -> Array:
+    """Of every start: the residual of the block that is farthest from its optimum, the others fixed."""
+    views = [single(state, start) for start in range(starts_in(state))]
+    return np.array([max(block.residual(view, view).largest for block in blocks) for view in views])
+
+
+def _passes(
+    loop: Loop, engine: Engine, callback: shared.Watch | None, state: Values
+) -> tuple[dict[str, Array], Context]:
+    context = Context(engine, History(), callback, starts=np.arange(starts_in(state)))
+    return run(loop, state, context), context
+
+
+def _starts(measured: Mapping[str, Array], contexts: Sequence[Context], tol: float) -> tuple[pd.DataFrame, History]:
+    """The table of all starts, and their histories as one."""
+    iterations = [context.reports[LOOP].iterations for context in contexts]
+    table = pd.DataFrame({"origin": "random", **measured})
+    table["iterations"], table["converged"] = np.concatenate(iterations), measured["kkt"] <= tol
+    log = History()
+    for context, shift in zip(contexts, np.cumsum([0, *map(len, iterations)]), strict=False):
+        log.extend(context.history, shift=int(shift))
+    return table.rename_axis("start"), log

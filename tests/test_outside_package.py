@@ -1,0 +1,134 @@
+"""A package of somebody else's brings one thing of each kind: it is installed afresh, and used as ours are."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PACKAGE = Path(__file__).parent / "outside_package"
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a fresh environment with this package in it; all else is what runs the tests has installed.
+
+    The package is laid out as its pyproject says, which needs no build tool and no network.
+    """
+    folder = tmp_path_factory.mktemp("outside") / "environment"
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = folder.glob("lib/*/site-packages")
+    own = [path for path in sys.path if path.endswith("site-packages")]  # with what is installed to be edited there
+    (site / "all_else.pth").write_text(f"import site; list(map(site.addsitedir, {own}))\n", encoding="utf-8")
+    declared = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))
+    for module in declared["tool"]["setuptools"]["py-modules"]:
+        shutil.copy(PACKAGE / f"{module}.py", site)
+    project = declared["project"]
+    meta = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    meta.mkdir()
+    named = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (meta / "METADATA").write_text(named, encoding="utf-8")
+    points = configparser.ConfigParser()
+    points.optionxform = str  # type: ignore[assignment, method-assign]  # names keep their capitals
+    points.read_dict(project["entry-points"])
+    with open(meta / "entry_points.txt", "w", encoding="utf-8") as file:
+        points.write(file)
+    return folder / "bin" / "python"
+
+
+def ran(*arguments: str) -> str:
+    """Run a program that has to succeed, and return what it says."""
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def command(fresh: Path, *arguments: str) -> str:
+    """Run ``cvxpriv`` with arguments, and return what it says."""
+    return ran(str(fresh), "-m", "cvxpriv", *arguments)
+
+
+def table(folder: Path) -> Path:
+    """Two equally likely symbols of x, and s that follows them."""
+    path = folder / "table.csv"
+    path.write_text("s,x,count\na,0,40\na,1,10\nb,0,10\nb,1,40\n", encoding="utf-8")
+    return path
+
+
+def test_a_model_of_two_blocks_takes_at_most_75_lines() -> None:
+    assert len((PACKAGE / "rate_distortion.py").read_text(encoding="utf-8").splitlines()) <= 75
+
+
+@pytest.mark.slow
+def test_the_commands_verify_and_use_the_parts_of_another_package(fresh: Path, tmp_path: Path) -> None:
+    assert "jeffreys: f(t) = (t-1)*log(t)" in command(fresh, "verify", "jeffreys", "--solvers", "CLARABEL")
+    out = tmp_path / "inference"
+    data = ["--infer", "s", "--data", "x", "--count", "count", "--starts", "2", "--no-report", "--bootstrap", "0"]
+    rule = ["--constraint", "capped=0.9", "--divergence", "jeffreys", "--no-crosscheck", "--beta", "0.1"]
+    command(fresh, "inference", str(table(tmp_path)), *data, *rule, "--out", str(out))
+    mechanism = np.array(json.loads((out / "mechanism.json").read_text(encoding="utf-8"))["matrix"])
+    assert mechanism.max() <= 0.9 + 1e-7
+
+
+@pytest.mark.slow
+def test_the_model_of_another_package_has_command_page_and_cross_check(fresh: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rd"
+    data = ["--private", "s", "--public", "x", "--count", "count", "--price", "2"]
+    said = command(fresh, "rate-distortion", str(table(tmp_path)), *data, "--curve", "3", "--out", str(out))
+    assert "cost" in said
+    assert "I(S;Y)" in (out / "report.html").read_text(encoding="utf-8")
+    document = json.loads(next(out.glob("*.json")).read_text(encoding="utf-8"))
+    assert document
+    assert (out / "curve.csv").is_file()
+    checked = command(fresh, "crosscheck", "rate-distortion", "--table", str(table(tmp_path)), *data)
+    assert "WRONG" not in checked
+    assert "agrees" in checked
+
+
+IN_PYTHON = """
+import sys, warnings
+import cvxpy as cp
+import numpy as np
+import cvxpriv as cpv
+from cvxpriv.models import RateDistortion
+from cvxpriv.penalties import penalty_named
+
+path = sys.argv[1]
+run = RateDistortion([[0.4, 0.1], [0.1, 0.4]], price=2.0).solve(starts=3)
+assert run.converged, run
+# Two equally likely symbols: D = 1/(1 + exp(price)), and R(D) = log 2 - h(D) (Cover and Thomas, Theorem 10.3.1).
+wrong = 1.0 / (1.0 + np.exp(2.0))
+rate = np.log(2.0) + wrong * np.log(wrong) + (1.0 - wrong) * np.log(1.0 - wrong)
+assert abs(run.figures["errors"] - wrong) < 1e-7 and abs(run.figures["information"] - rate) < 1e-7, run.figures
+check = run.certify()
+assert not set(check.table["verdict"]) & {"WRONG", "failed"}, check
+run.save(path)
+again = cpv.load(path)
+assert type(again.problem) is RateDistortion and again.problem.options == {"price": 2.0}
+assert np.array_equal(again.mechanism, run.mechanism) and again.residual == run.residual
+assert "RateDistortion" in repr(again)
+ruled = RateDistortion([[0.4, 0.1], [0.1, 0.4]]).constrain("cap", cpv.constraints.parse("capped=0.7")).solve(starts=1)
+assert ruled.mechanism.max() <= 0.7 + 1e-7
+ruled.save(path)
+(name, cap), = cpv.load(path).constraints
+assert (name, cap.kind, cap.parameters) == ("cap", "capped", {"most": 0.7})
+assert cpv.verify(penalty_named("huber:0.3:0.2")).passed
+x = cp.Variable(2)
+linear = cp.Problem(cp.Minimize(x[0] + 2 * x[1]), [x >= 1, x[0] + x[1] >= 3])
+found = cpv.crosscheck(linear, ["SCIPY", "CLARABEL"]).table
+assert list(found["verdict"]) == ["agrees", "agrees"], found.to_string()
+assert [case.name for case in RateDistortion.example_cases()] == ["mapping", "marginal"]
+"""
+
+
+@pytest.mark.slow
+def test_in_python_the_parts_of_another_package_solve_save_load_and_certify(fresh: Path, tmp_path: Path) -> None:
+    ran(str(fresh), "-c", IN_PYTHON, str(tmp_path / "run.json"))
