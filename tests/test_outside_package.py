@@ -114,6 +114,7 @@ run.save(path)
 again = cpv.load(path)
 assert type(again.problem) is RateDistortion and again.problem.options == {"price": 2.0}
 assert np.array_equal(again.mechanism, run.mechanism) and again.residual == run.residual
+assert again.kkt.largest == run.residual <= 1e-7
 assert "RateDistortion" in repr(again)
 ruled = RateDistortion([[0.4, 0.1], [0.1, 0.4]]).constrain("cap", cpv.constraints.parse("capped=0.7")).solve(starts=1)
 assert ruled.mechanism.max() <= 0.7 + 1e-7

@@ -19,6 +19,7 @@ import pandas as pd
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in, take
 from cvxpriv.reports.facts import Facts
@@ -81,6 +82,12 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
         """See `MechanismRun`."""
         rows = self.state["mechanism"]
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+    @property
+    def kkt(self) -> Residuals:
+        """Those of the block that is farthest from its optimum; the whole problem's where no constraint joins blocks."""
+        found = [block.residual(self.state, self.state) for block in self.blocks().values()]
+        return max(found, key=lambda residuals: residuals.largest)
 
     def blocks(self) -> dict[str, Block]:
         """See `MechanismRun`."""
