@@ -85,7 +85,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
 
     @property
     def kkt(self) -> Residuals:
-        """Those of the block that is farthest from its optimum; the whole problem's where no constraint joins blocks."""
+        """Those of the block that is farthest from its optimum; no constraint joins two blocks, so these are all."""
         found = [block.residual(self.state, self.state) for block in self.blocks().values()]
         return max(found, key=lambda residuals: residuals.largest)
 
