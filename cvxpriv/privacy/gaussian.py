@@ -37,8 +37,10 @@ MARGIN = 1e-10
 LEAST_MU, MOST_MU = 1e-15, 1e6
 #: Up to this mu, delta is a short integral: as a difference of two tails it would be mostly rounding.
 NARROW = 1.0
-#: So far out, in standard deviations, a tail is 1 but for 1e-270, and the other one's expansion is exact to rounding.
+#: So far below, in standard deviations, a tail is 1 but for 1e-270.
 FAR = 35.0
+#: In place of what rounding leaves of a tail's integrand at 1e8 standard deviations, where delta is 0 in doubles.
+LEAST = 1e-300
 #: Nodes and weights of [-1, 1]: sixteen integrate a tail over a width of 1 to rounding.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
@@ -143,8 +145,7 @@ def _root_epsilon(delta: float, mu: float) -> float:
     if gaussian_delta(0.0, mu) <= delta:
         return 0.0
     wanted = np.log(delta) - MARGIN * (1.0 + mu)
-    # In units of mu. The bound of zero-concentrated privacy lies above.
-    most = mu / 2.0 + np.sqrt(-2.0 * wanted) + 1.0 / mu if mu > NARROW else 2.0 + np.sqrt(-2.0 * wanted)
+    most = mu / 2.0 + np.sqrt(-2.0 * wanted)  # in units of mu; zero-concentrated privacy says so much
     root = brentq(lambda ratio: _log_delta(ratio, mu) - wanted, 0.0, most, xtol=1e-15, rtol=1e-15)
     return float(root * mu)
 
@@ -172,13 +173,10 @@ def _log_deltas(ratios: Array, mu: float) -> Array:
     narrow = (mu <= NARROW) & (near > -FAR)
     with np.errstate(over="ignore", invalid="ignore"):
         log_ratio = np.minimum(ratios * mu + log_ndtr(-far) - log_first, 0.0)
-    found = np.asarray(log_first + np.log(-np.expm1(log_ratio)))
-    if narrow.any():
+        found = np.asarray(log_first + np.log(-np.expm1(log_ratio)))
         x = ratios[narrow, None] + 0.5 * mu * NODES
         mills = np.sqrt(np.pi / 2.0) * erfcx(x / np.sqrt(2.0))
-        # 1 - x R(x), by its expansion where it is a small difference.
-        large = np.maximum(x, 1.0)
-        rest = np.where(x < FAR, 1.0 - x * mills, (1.0 - 3.0 / large**2 * (1.0 - 5.0 / large**2)) / large**2)
-        inside = 0.5 * mu * rest @ WEIGHTS
-        found[narrow] = -0.5 * near[narrow] ** 2 - 0.5 * np.log(2.0 * np.pi) + np.log(inside)
+        rest = np.fmax(1.0 - x * mills, LEAST)
+    inside = 0.5 * mu * rest @ WEIGHTS
+    found[narrow] = -0.5 * near[narrow] ** 2 - 0.5 * np.log(2.0 * np.pi) + np.log(inside)
     return found

@@ -1,10 +1,59 @@
 """Mutants that mean the same as the code, or that change only speed: each with the reason that no test can tell.
 
-Key: the module; then the function and the line as the mutant has it.
+Key: the module; then the function (empty at the top of the module), and a pattern that fits the line as the mutant has
+it. What a mutant puts in place of something stands there in parentheses.
 """
 
 from __future__ import annotations
 
 __all__ = ["EQUIVALENT"]
 
-EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {}
+BRACKET = "an end of the bracket of a root: whatever holds the root between its ends gives the same root"
+PRECISE = "how far a root is followed: what is left is far below the margin by which it is then moved"
+TOUCHED = "the two sides differ where two doubles are equal, and there both give the same"
+
+EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "cvxpriv.privacy.gaussian": {
+        ("", r"^LEAST_MU, MOST_MU"): BRACKET,
+        ("", r"^NARROW = "): "from 0.5 to 2 the integral and the difference of tails are both right to 1e-11",
+        ("", r"^FAR = \((70|17.5)"): "out there one tail is 1 to the last digit, and the other path says so too",
+        ("", r"^LEAST = "): "a number that only has to be positive: delta is 0 in doubles there",
+        ("", r"^NODES, .*\((15|17)\)"): "fifteen nodes integrate a width of 1 to rounding as well as sixteen",
+        ("_root_epsilon", r"gaussian_delta\(0.0, mu\) < delta"): TOUCHED,
+        ("_root_epsilon", r"^most = "): BRACKET,
+        ("_root_epsilon", r"[xr]tol=\("): PRECISE,
+        ("_root_mu.excess", r"-\((2000000|500000)"): "stands for minus infinity: the root is far from there",
+        ("_root_mu", r"[xr]tol=\("): PRECISE,
+        ("_log_deltas", r"mu < NARROW"): "at mu = 1 both paths are right to 1e-11",
+        ("_log_deltas", r"near >= -FAR"): TOUCHED,
+        ("_log_deltas", r"ratios\[narrow, None\] - 0.5"): "the nodes lie symmetrically about 0, as do their weights",
+    },
+    "cvxpriv.privacy.composition": {
+        (
+            "",
+            r"2 \*\* 13|\(2\)\*\*14|\(3\)\*\*1[48]|2\*\*\((19|17|15|13)\)",
+        ): "a grid of other fineness: its bound is a bound",
+        ("", r"^ADDITIONS = "): "how long it may take: a coarser grid bounds too",
+        ("coin_losses", r"max\(\(ADDITIONS\)"): "how long it may take: a coarser grid bounds too",
+        ("optimal_epsilon", r"mu\) < wanted"): TOUCHED,
+        ("optimal_epsilon", r"mu\) > wanted"): TOUCHED,
+        ("optimal_epsilon", r"[xr]tol=\("): PRECISE,
+        ("mu_beside", r"_coins\(epsilons, \((2.0|0.5)\)\)"): "only whether it is 0 counts",
+        ("mu_beside", r"^least = "): BRACKET,
+        ("mu_beside", r"excess\(most\) >= 0.0"): TOUCHED,
+        ("mu_beside", r"[xr]tol=\("): PRECISE,
+        (
+            "zcdp_epsilon",
+            r"\(40.0\)",
+        ): "orders beyond e^20, and nearer to 1 than e^-20, are never the best",
+        ("zcdp_epsilon", r"\"xatol\": \("): "the bound is flat at its least: 1e-10 there is 1e-20 here",
+        ("_delta", r"losses >= epsilon"): "where a loss is epsilon its share is 0",
+    },
+    "cvxpriv.privacy.ledger": {
+        (
+            "_groups",
+            r"entries\}\)\)? or|touches for entry in entries\}\)",
+        ): "what touches everyone alone is the least group",
+        ("_accounted", r"np.zeros\(\(2\)\)"): "two releases of mu 0 cost as little as one",
+    },
+}

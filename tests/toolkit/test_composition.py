@@ -23,6 +23,8 @@ from cvxpriv.privacy import (
     optimal_delta,
     optimal_epsilon,
 )
+from cvxpriv.privacy.composition import advanced_composition, zcdp_epsilon
+from cvxpriv.privacy.gaussian import gaussian_deltas
 
 
 def kairouz_oh_viswanath(epsilon: float, rounds: int, index: int) -> tuple[float, float]:
@@ -119,8 +121,101 @@ def test_a_tiny_mu_has_a_right_delta_and_its_epsilon_is_rounded_outwards(log_mu:
             assert delta * (1.0 - 1e-8) < exact(0.3, largest) <= delta
 
 
+class TestMargins:
+    """By how much each root is moved to the safe side: what it is moved by is what is said of it."""
+
+    @pytest.mark.parametrize("mu", [0.1, 0.9, 3.0, 10.0])
+    @pytest.mark.parametrize("delta", [1e-4, 1e-10])
+    def test_an_epsilon_is_that_of_a_delta_which_is_less_by_its_margin(self, mu: float, delta: float) -> None:
+        lowered = np.log(gaussian_delta(gaussian_epsilon(delta, mu), mu) / delta)
+        assert lowered == pytest.approx(-1e-10 * (1.0 + mu), rel=0.03)  # the root's own rounding is about 1e-12
+
+    @pytest.mark.parametrize("epsilon", [0.04, 0.5, 9.0])
+    def test_a_mu_is_that_of_a_delta_which_is_less_by_its_margin(self, epsilon: float) -> None:
+        lowered = np.log(gaussian_delta(epsilon, gaussian_mu(epsilon, 1e-5)) / 1e-5)
+        assert lowered == pytest.approx(-1e-10 * (1.0 + np.sqrt(epsilon)), rel=0.03)
+
+    @pytest.mark.parametrize(("epsilons", "mu"), [([0.05] * 50, 0.0), ([0.5, 0.5], 0.3), ([0.4], 1.5)])
+    def test_a_composed_epsilon_is_moved_out_twice(self, epsilons: list[float], mu: float) -> None:
+        root = optimal_epsilon(1e-6, epsilons, mu) / (1.0 + 1e-10)
+        assert np.log(optimal_delta(root, epsilons, mu) / 1e-6) == pytest.approx(-1e-10, rel=0.05)
+
+    def test_what_is_left_beside_pure_releases_allows_for_both(self) -> None:
+        for epsilon, part in ((1.0, 0.5), (3.0, 0.1)):
+            mu = mu_beside(epsilon, 1e-5, [part * epsilon])
+            inside = epsilon * (1.0 - 2e-10)
+            lowered = np.log(optimal_delta(inside, [part * epsilon], mu) / 1e-5)
+            assert lowered == pytest.approx(-3e-10, rel=0.03)
+
+
+@pytest.mark.parametrize("delta", [1e-270, 1e-290, 1e-305])
+@pytest.mark.parametrize("mu", [1e-4, 0.3, 1.0])
+def test_at_the_end_of_the_doubles_an_epsilon_is_still_rounded_outwards(delta: float, mu: float) -> None:
+    epsilon = gaussian_epsilon(delta, mu)
+    with mpmath.workdps(400):
+        ratio, half = mpmath.mpf(epsilon) / mpmath.mpf(mu), mpmath.mpf(mu) / 2
+        exact = mpmath.ncdf(half - ratio) - mpmath.exp(mpmath.mpf(epsilon)) * mpmath.ncdf(-half - ratio)
+        assert delta * (1.0 - 1e-8) < exact <= delta
+
+
+def test_without_a_gaussian_release_the_loss_is_nothing_for_sure() -> None:
+    found = gaussian_deltas(np.array([-1.0, -0.2, 0.0, 3.0]), 0.0)
+    assert found == pytest.approx([1.0 - np.exp(-1.0), 1.0 - np.exp(-0.2), 0.0, 0.0], abs=1e-15)
+    assert gaussian_deltas(np.array([np.inf]), 0.5) == [0.0]
+
+
+def test_no_coins_leave_the_gaussian_release_alone() -> None:
+    assert optimal_delta(0.5, [], 1.0) == pytest.approx(gaussian_delta(0.5, 1.0), rel=1e-12)
+    assert optimal_epsilon(1e-6, [0.0], 0.5) == pytest.approx(gaussian_epsilon(1e-6, 0.5), rel=1e-9)
+    assert optimal_epsilon(1e-6, []) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_unequal_coins_beside_a_gaussian_number_are_bounded_from_above_and_closely(epsilon: float) -> None:
+    coins, mu = (0.3, 0.52), 0.4
+    exact = 0.0
+    for first in (-1.0, 1.0):
+        for second in (-1.0, 1.0):
+            loss = first * coins[0] + second * coins[1]
+            chance = 1.0 / ((1.0 + np.exp(-first * coins[0])) * (1.0 + np.exp(-second * coins[1])))
+            exact += chance * float(gaussian_deltas(np.array([epsilon - loss]), mu)[0])
+    # Rounded up by less than two of 2^14 steps of .82, and a delta has a slope of at most 1.
+    assert exact * (1.0 - 1e-12) <= optimal_delta(epsilon, coins, mu) <= exact + 2.0 * 0.82 / 2**14
+
+
+@pytest.mark.parametrize("rho", [1e-10, 1e-3, 0.5, 40.0, 1e12])
+@pytest.mark.parametrize("delta", [1e-2, 1e-9])
+def test_zcdp_is_the_least_of_the_renyi_bounds_over_all_orders(rho: float, delta: float) -> None:
+    # Canonne, Kamath, Steinke 2020, Proposition 12, on a grid of orders, refined around its least.
+    low, high = -20.0, 20.0
+    for _ in range(6):
+        excess = np.exp(np.linspace(low, high, 2001))
+        bounds = rho + rho * excess - np.log1p(1.0 / excess) - np.log(delta * (1.0 + excess)) / excess
+        at, step = int(np.argmin(bounds)), (high - low) / 2000.0
+        low, high = np.log(excess[at]) - 2.0 * step, np.log(excess[at]) + 2.0 * step
+    assert zcdp_epsilon(rho, delta) == pytest.approx(max(float(bounds.min()), 0.0), rel=1e-8, abs=1e-12)
+
+
+def test_advanced_composition_of_unequal_releases_is_its_formula_by_hand() -> None:
+    # sqrt(2 log(1/slack) (.09 + .49)) + .3 (e^.3 - 1) + .7 (e^.7 - 1).
+    exact = float(mpmath.sqrt(2 * mpmath.log(1000) * 0.58) + 0.3 * mpmath.expm1(0.3) + 0.7 * mpmath.expm1(0.7))
+    assert advanced_composition([0.3, 0.7], 1e-3) == pytest.approx(exact, rel=1e-14)
+
+
 class TestLedger:
     """What a ledger may hold, and whom a neighbour's change concerns."""
+
+    def test_the_group_of_most_releases_is_counted_and_all_groups_have_the_same_rules(self) -> None:
+        ledger = [*[Release(mu=0.01, touches="a")] * 3, Release(epsilon=1.0, touches="b")]
+        found = account_ledger(ledger, 1e-6, neighbours="one record")
+        assert found.releases == 3
+        rules = ["exact, Gaussian and pure", "zero-concentrated (zCDP)", "advanced composition", "basic composition"]
+        assert [claim.rule for claim in found.claims] == rules
+        assert found.claims[-1].epsilon == pytest.approx(1.0, abs=1e-12)
+
+    def test_a_release_may_cost_nothing_and_stands_in_no_loop_until_it_runs(self) -> None:
+        assert (Release(mu=0.0).mu, Release(epsilon=0.0).iteration) == (0.0, 0)
+        assert Release(mu=0.1).at("draw", 3) == Release(mu=0.1, step="draw", iteration=3)
 
     def test_of_several_groups_each_rule_takes_the_one_that_is_touched_most(self) -> None:
         ledger = [Release(mu=0.2, touches="a"), Release(mu=0.1, touches="b"), Release(mu=0.3)]

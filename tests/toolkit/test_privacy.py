@@ -151,12 +151,21 @@ def test_a_mechanism_without_any_valid_rule_has_no_guarantee() -> None:
         ((1.0, 1.0, 0.0), "delta=0.0"),
         ((1.0, 1.0, 1.0), "delta=1.0"),
         ((float("inf"), 1.0, 1e-6), "clip what is released"),
+        ((0.0, 1.0, 1e-6), "clip what is released"),
         ((1.0, 1.0, 1e-6, 0), "releases=0"),
     ],
 )
 def test_a_budget_or_a_sensitivity_that_is_none_is_refused(arguments: tuple[float, ...], message: str) -> None:
     with pytest.raises(PrivacyError, match=message):
         noise_scale(*arguments)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, 1.5])
+def test_a_delta_outside_of_0_and_1_is_refused_and_any_inside_is_taken(delta: float) -> None:
+    with pytest.raises(PrivacyError, match="is not in"):
+        account([1.0], delta, neighbours="one row")
+    assert account([1.0], 0.7, neighbours="one row").epsilon == 0.0
+    assert gaussian_delta(1.0, gaussian_mu(1.0, 0.7)) == pytest.approx(0.7, rel=1e-9)
 
 
 @pytest.mark.parametrize("mus", [[-1.0], [np.nan], [np.inf]])
