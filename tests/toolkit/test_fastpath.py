@@ -643,7 +643,7 @@ def test_a_sparse_parameter_is_given_as_a_sparse_matrix_or_whole() -> None:
     fast = FastProblem(cp.Problem(cp.Minimize(cp.sum_squares(S @ x - 1)), [cp.sum(x) == 1]), "CLARABEL")
     whole = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [0.5, 0.0, 0.0]])
     S.value_sparse = sp.coo_array(whole)
-    fast.problem.solve(solver="CLARABEL", warm_start=False)
+    cvxpys(fast.problem, "CLARABEL", {})
     for values in ({"S": whole}, {"S": sp.csr_array(whole)}, None):
         np.testing.assert_array_equal(fast.solve(values).values["x"], x.value)
     with pytest.raises(ModelError, match="'S' is not sparse as declared"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -119,7 +120,8 @@ def compiled(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> Co
         for parameter in empty:  # cvxpy compiles with values only, but what it compiles does not depend on them
             ones = np.ones(parameter.shape)
             parameter.save_value(ones if parameter.attributes["sparsity"] else parameter.project(ones))
-        with without_values(problem):
+        with without_values(problem), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # cvxpy reads sparse values in a way that it discourages
             data, chain, inverse = problem.get_problem_data(str(solver).upper(), solver_opts=dict(options))
     except cp.error.SolverError as error:
         raise NotFast(str(error).splitlines()[0]) from error
