@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from cvxpriv.cli.certify import certify
+from cvxpriv.cli.corpus import corpus
 from cvxpriv.cli.crosscheck import crosscheck
 from cvxpriv.cli.demo import demo
 from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, UNEXPECTED, exit_code
@@ -124,6 +125,7 @@ def main() -> None:
 
 main.add_command(demo)
 main.add_command(certify)
+main.add_command(corpus)
 main.add_command(release)
 main.add_command(crosscheck)
 main.add_command(formulations)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +10,11 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 
-__all__ = ["FAR", "INFEASIBLE", "NEAR", "OPTIMAL", "UNBOUNDED", "Known", "false_verdicts"]
+__all__ = ["FAR", "INFEASIBLE", "NEAR", "OPTIMAL", "UNBOUNDED", "UNKNOWN", "Known", "false_verdicts"]
 
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
+UNKNOWN = "unknown"
+"""The status of a problem of which nothing is known: answers to it can only contradict each other."""
 NEAR, FAR = 1e-6, 1e-3
 """A value this near to the optimum, relative, is right; one this far from it is not."""
 
@@ -26,12 +28,14 @@ class Known:
     name : str
     problem : cvxpy.Problem
     status : str
-        ``"optimal"``, ``"infeasible"`` or ``"unbounded"``.
+        ``"optimal"``, ``"infeasible"``, ``"unbounded"`` or ``"unknown"``.
     value : float
         The optimal value; for an optimum that no point attains, the limit. NaN where that is not known.
     unit : float
         What a difference of values is large or small against, beside the value itself: the size that the objective
         changes by when the variables change by their own size.
+    far : float
+        From how far, relative, a value is not right: more than `FAR` where the optimal value is known to few digits.
     answers : mapping of str to (mapping of variable to array)
         Points to be judged beside the solvers', the one called ``"truth"`` is optimal, the others are far from it.
     """
@@ -41,6 +45,7 @@ class Known:
     status: str = OPTIMAL
     value: float = float("nan")
     unit: float = 1.0
+    far: float = FAR
     answers: Mapping[str, Mapping[cp.Variable, Any]] = field(default_factory=dict)
 
     def error(self, objective: float) -> float:
@@ -57,12 +62,24 @@ def false_verdicts(known: Known, table: pd.DataFrame) -> list[str]:
         Of the `cvxpriv.certify.check.CrossCheck` of the problem.
     """
     rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+    if known.status == UNKNOWN:
+        return _contradictory(known.name, [row for row in rows if row["verdict"] == "agrees"])
     return [
         f"{known.name}: {row['solver']} ({row['status']}, {why}) is called {row['verdict']}, {row['reason']}"
         for row in rows
         for why in [_contradiction(known, row)]
         if why
     ]
+
+
+def _contradictory(name: str, agreeing: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What answers that all are called right say against each other."""
+    said = {str(row["status"]).removesuffix("_inaccurate") for row in agreeing}
+    values = [float(row["objective"]) for row in agreeing if np.isfinite(row["objective"])]
+    found = [f"{name}: answers that agree claim {' and '.join(sorted(said))}"] if len(said) > 1 else []
+    if values and max(values) - min(values) > FAR * max(1.0, abs(min(values))):
+        found.append(f"{name}: values that agree lie between {min(values):.10g} and {max(values):.10g}")
+    return found
 
 
 def _contradiction(known: Known, row: Mapping[str, Any]) -> str:
@@ -89,4 +106,4 @@ def _of_solution(known: Known, objective: float, verdict: str) -> str:
     error = known.error(objective)
     if error <= NEAR and verdict == "WRONG":
         return f"right to {error:.0e}"
-    return f"off by {error:.0e}" if verdict == "agrees" and not (np.isnan(error) or error <= FAR) else ""
+    return f"off by {error:.0e}" if verdict == "agrees" and not (np.isnan(error) or error <= known.far) else ""

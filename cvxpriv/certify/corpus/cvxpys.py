@@ -1,0 +1,56 @@
+"""The problems by which cvxpy tests solvers, from the installed package, with the values that it expects."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.certify.corpus.known import INFEASIBLE, OPTIMAL, UNBOUNDED, UNKNOWN, Known
+
+__all__ = ["cvxpys"]
+
+#: What its functions take where they take something.
+CHOICES: dict[str, tuple[Any, ...]] = {"axis": (0, 1), "objective_sense": ("min", "max")}
+
+#: cvxpy's tests compare with some of their values to two digits.
+EXPECTED = 1e-2
+
+
+def cvxpys() -> Iterator[Known]:
+    """Yield every problem of `cvxpy.tests.solver_test_helpers` that is continuous; nothing where cvxpy has none.
+
+    Examples
+    --------
+    >>> next(cvxpys()).name
+    'cvxpy lp_0'
+    """
+    try:
+        helpers = import_module("cvxpy.tests.solver_test_helpers")
+    except ImportError:  # a package of cvxpy without its tests, or without what they need
+        return
+    for name, make in inspect.getmembers(helpers, inspect.isfunction):
+        if make.__module__ != helpers.__name__:
+            continue
+        wanted = list(inspect.signature(make).parameters)
+        if any(one not in CHOICES for one in wanted):
+            continue
+        for chosen in itertools.product(*(CHOICES[one] for one in wanted)):
+            helper = make(*chosen)
+            if isinstance(helper, helpers.SolverTestHelper) and not helper.prob.is_mixed_integer():
+                yield _known(" ".join(["cvxpy", name, *map(str, chosen)]), helper)
+
+
+def _known(name: str, helper: Any) -> Known:
+    problem, value = helper.prob, helper.expect_val
+    if value is None or np.isnan(value):
+        return Known(name, problem, status=UNKNOWN)
+    if np.isinf(value):
+        best = np.inf if isinstance(problem.objective, cp.Maximize) else -np.inf
+        return Known(name, problem, status=UNBOUNDED if value == best else INFEASIBLE)
+    return Known(name, problem, status=OPTIMAL, value=float(value), far=EXPECTED)

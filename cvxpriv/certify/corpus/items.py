@@ -1,0 +1,108 @@
+"""The problems of a corpus, from several sources: cvxpy's own, adversarial ones, known liars, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cvxpriv.certify.answers import Stored
+from cvxpriv.certify.corpus.adversarial import adversarial
+from cvxpriv.certify.corpus.cvxpys import cvxpys
+from cvxpriv.certify.corpus.files import files_of_folder, problems_of_folder
+from cvxpriv.certify.corpus.known import Known
+from cvxpriv.certify.corpus.liars import LIARS
+from cvxpriv.certify.verdicts import VERDICTS
+from cvxpriv.errors import ModelError, suggest
+
+__all__ = ["SOURCES", "Item", "items"]
+
+SOURCES = ("cvxpy", "adversarial", "liars")
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """A problem of a corpus.
+
+    Attributes
+    ----------
+    source : str
+    name : str
+    known : Known, optional
+        None where there is no problem.
+    stored : mapping of str to Stored
+        False answers that were seen.
+    allowed : tuple of str
+        What may be said of those.
+    skipped : str
+        Why there is no problem.
+    """
+
+    source: str
+    name: str
+    known: Known | None = None
+    stored: Mapping[str, Stored] = field(default_factory=dict)
+    allowed: tuple[str, ...] = VERDICTS
+    skipped: str = ""
+
+
+def items(
+    sources: Sequence[str] = SOURCES,
+    *,
+    count: int = 100,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    largest: int = 400,
+) -> Iterator[Item]:
+    """Yield the problems of a corpus.
+
+    Parameters
+    ----------
+    sources : sequence of {"cvxpy", "adversarial", "liars"}
+    count, seed : int
+        Of the adversarial problems (`cvxpriv.certify.corpus.adversarial`).
+    folder : path, optional
+        Of files, whose problems come last (`cvxpriv.certify.corpus.files`).
+    largest : int
+        Most variables and rows of a file's problem.
+
+    Raises
+    ------
+    ModelError
+        There is no such source.
+    DataError
+        There is no such folder, or it holds no problems.
+
+    Examples
+    --------
+    >>> [item.name for item in items(["adversarial"], count=2)]
+    ['linear[0]', 'badly scaled linear[1]']
+    """
+    made: Mapping[str, Callable[[], Iterator[Item]]] = {
+        "cvxpy": lambda: (Item("cvxpy", known.name, known) for known in cvxpys()),
+        "adversarial": lambda: (Item("adversarial", known.name, known) for known in adversarial(count, seed)),
+        "liars": _liars,
+    }
+    if unknown := [source for source in sources if source not in made]:
+        raise ModelError(f"source={unknown[0]!r} is none: {suggest(unknown[0], made)}")
+    if folder is not None:  # before anything is judged
+        files_of_folder(folder)
+    for source in sources:
+        yield from made[source]()
+    if folder is not None:
+        yield from _of_folder(folder, largest)
+
+
+def _liars() -> Iterator[Item]:
+    for liar in LIARS:
+        known = liar.build()
+        told = replace(known, name=liar.name, answers={n: one for n, one in known.answers.items() if n == "truth"})
+        yield Item("known liars", liar.name, told, {"stored": liar.stored}, liar.verdicts)
+
+
+def _of_folder(folder: str | Path, largest: int) -> Iterator[Item]:
+    for found in problems_of_folder(folder, largest):
+        if isinstance(found, Known):
+            yield Item("files", found.name, found)
+        else:
+            yield Item("files", found[0], skipped=found[1])
