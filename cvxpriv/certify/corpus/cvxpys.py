@@ -28,7 +28,7 @@ def cvxpys() -> Iterator[Known]:
     Examples
     --------
     >>> next(cvxpys()).name
-    'cvxpy lp_0'
+    'cvxpy expcone_1'
     """
     try:
         helpers = import_module("cvxpy.tests.solver_test_helpers")

@@ -108,7 +108,7 @@ def files_of_folder(folder: str | Path) -> list[Path]:
 
 
 def problems_of_folder(folder: str | Path, largest: int | None = None) -> Iterator[Known | tuple[str, str]]:
-    """Yield the problem of each file of a folder, or the file's name and why it has none; raises `files_of_folder`'s."""
+    """Yield the problem of each file of a folder, or the file's name and why it has none; see `files_of_folder`."""
     for path in files_of_folder(folder):
         name = str(path.relative_to(folder))
         try:
