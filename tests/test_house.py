@@ -101,16 +101,12 @@ def test_no_modules_import_each_other_in_a_circle(imports: nx.DiGraph) -> None:
     assert circles == []
 
 
-#: These models still bring commands and pages of their own.
-LEARNING = ("cvxpriv_models.admm_sharing", "cvxpriv_models.istdp", "cvxpriv_models.recycled_admm")
-
-
-def test_the_toolkit_imports_no_model_and_no_mechanism_model_a_command_or_a_page(imports: nx.DiGraph) -> None:
+def test_the_toolkit_imports_no_model_and_no_model_a_command_or_a_page(imports: nx.DiGraph) -> None:
     wrong = [
         f"{name}:{line} imports {other}"
         for name, other, line in imports.edges(data="line")
         if (name.split(".")[0] == "cvxpriv" and other.startswith("cvxpriv_models"))
-        or (name.startswith("cvxpriv_models") and not name.startswith(LEARNING) and other.startswith(PAGES))
+        or (name.startswith("cvxpriv_models") and other.startswith(PAGES))
     ]
     assert wrong == []
 
@@ -125,7 +121,6 @@ def test_every_room_says_in_one_sentence_what_it_is() -> None:
     assert silent == []
 
 
-def test_mechanism_models_have_no_study_page_command_or_findings_files() -> None:
-    old = {"study", "page", "command", "findings"}
-    mechanisms = [name for name in FILES if name.startswith("cvxpriv_models.") and not name.startswith(LEARNING)]
-    assert [name for name in mechanisms if name.split(".")[-1] in old] == []
+def test_models_have_no_study_page_command_or_findings_files() -> None:
+    old = {"study", "page", "command", "findings", "fit_data"}
+    assert [name for name in FILES if name.startswith("cvxpriv_models.") and name.split(".")[-1] in old] == []

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
+from cvxpriv.errors import DataError
 from cvxpriv.runs.options import REQUIRED, Parameter, options_of
 
-__all__ = ["click_option", "on_the_command_line", "taken", "with_options"]
+__all__ = [
+    "Read",
+    "click_option",
+    "introduction_of",
+    "made",
+    "on_the_command_line",
+    "purpose_of",
+    "taken",
+    "with_options",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -23,8 +34,17 @@ class Read(click.ParamType[Any]):
         self.read = read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.ParamType`; what is no text has been read already."""
-        return self.read(value) if isinstance(value, str) else value
+        """See `click.ParamType`; what is no text has been read already.
+
+        >>> Read(float).convert("0.5", None, None)
+        0.5
+        """
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.read(value)
+        except (DataError, ValueError) as error:
+            self.fail(str(error), param, ctx)
 
 
 def on_the_command_line(*functions: Callable[..., Any]) -> list[Parameter]:
@@ -42,6 +62,24 @@ def with_options(command: Command, parameters: Iterable[Parameter]) -> Command:
 def taken(parameters: Iterable[Parameter], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of parameters among those that a command received."""
     return {parameter.name: values[parameter.name] for parameter in parameters}
+
+
+def made(name: str, command: Callable[..., None], options: Sequence[Any], short: str, text: str) -> click.Command:
+    """Return a function as a command with options, in their order."""
+    wrapped: Any = command
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return click.command(name, short_help=short, help=text)(wrapped)
+
+
+def purpose_of(kind: type[Any]) -> str:
+    """Return the first line of a model's docstring."""
+    return introduction_of(kind).partition("\n")[0]
+
+
+def introduction_of(kind: type[Any]) -> str:
+    """Return a model's docstring up to its parameters."""
+    return inspect.cleandoc(kind.__doc__ or "").partition("\nParameters\n")[0].strip()
 
 
 def click_option(parameter: Parameter) -> Callable[[Command], Command]:
@@ -62,6 +100,8 @@ def click_option(parameter: Parameter) -> Callable[[Command], Command]:
         "required": parameter.default is REQUIRED,
     }
     if parameter.scalar is bool:
+        if parameter.default is False:
+            return click.option(parameter.flag, parameter.name, is_flag=True, help=_help(parameter))
         flag = f"{parameter.flag}/--no-{parameter.flag.removeprefix('--')}"
         return click.option(flag, parameter.name, default=parameter.default, **settings)
     if parameter.default is not REQUIRED:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 import click
 
-from cvxpriv.certify.check import CrossCheck
 from cvxpriv.cli.outputs import Outputs
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import NotConverged
@@ -19,7 +16,7 @@ from cvxpriv.reports.page import render
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.reports.text import text_of
 
-__all__ = ["conclude", "finish", "write"]
+__all__ = ["finish", "write"]
 
 
 def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, report: bool) -> None:
@@ -68,50 +65,3 @@ def write(terminal: Terminal, facts: Facts, folder: Path | None, command: str, r
     if files:
         names = f"Written to {folder}/: {', '.join(file.name for file in files)}"
         terminal.say("\n" + paragraph(names, indent="", hanging="  "))
-
-
-class Found(Protocol):
-    """What a command found, whatever it is."""
-
-    check: CrossCheck | None
-    interrupted: bool
-
-    def document(self) -> Mapping[str, object]:
-        """Return it as JSON holds it."""
-
-    def text(self) -> str:
-        """Return what the terminal says."""
-
-    def raise_if_not_converged(self) -> None:
-        """Raise NotConverged where the tolerance was missed."""
-
-
-def conclude(terminal: Terminal, found: Found, outputs: Outputs, command: str) -> None:
-    """Write the files of what was found, show it, and end as it ended.
-
-    Raises
-    ------
-    NotConverged
-        After the files are written.
-    click.Abort
-        The work was interrupted; the files hold what there was.
-    """
-    files, folder = outputs.write(), outputs.folder
-    check = None if found.check is None else _crosscheck_document(found.check)
-    terminal.result({"command": command, **found.document(), "crosscheck": check, "files": files})
-    terminal.say(found.text())
-    terminal.say(f"\nWritten to {folder}/: {', '.join(file.name for file in files)}")
-    if found.interrupted:
-        terminal.warn(f"interrupted: {folder}/ holds what was ready")
-        raise click.Abort
-    found.raise_if_not_converged()
-
-
-def _crosscheck_document(check: CrossCheck) -> dict[str, object]:
-    """Return the cross-check as JSON holds it."""
-    return {
-        "verdicts": {solver: verdict.verdict for solver, verdict in check.verdicts.items()},
-        "worst_offender": check.worst_offender,
-        "references": check.references,
-        "answers": check.table.astype(object).to_dict(orient="records"),
-    }

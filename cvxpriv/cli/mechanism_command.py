@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -12,10 +11,27 @@ import pandas as pd
 
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.certify.sections import crosscheck_facts, refused
-from cvxpriv.cli.declared import click_option, on_the_command_line, taken, with_options
+from cvxpriv.cli.declared import (
+    click_option,
+    introduction_of,
+    made,
+    on_the_command_line,
+    purpose_of,
+    taken,
+    with_options,
+)
 from cvxpriv.cli.finish import finish, write
 from cvxpriv.cli.interrupts import Interrupt, watched
-from cvxpriv.cli.options import NAMES, TableOptions, crosscheck_option, output_options, table_options, title_of
+from cvxpriv.cli.options import (
+    SOLVERS,
+    TableOptions,
+    crosscheck_option,
+    endings,
+    output_options,
+    solvers_option,
+    table_options,
+    title_of,
+)
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints import FORMS, parse
@@ -29,11 +45,10 @@ from cvxpriv.solvers.registry import solver_spec
 from cvxpriv.solvers.silence import solvers_silent
 from cvxpriv.tables.joint import JointTable
 
-__all__ = ["CROSSCHECKED", "SOLVERS", "Asked", "crosscheck_command", "design", "design_command"]
+__all__ = ["CROSSCHECKED", "Asked", "crosscheck_command", "design", "design_command"]
 
 CROSSCHECKED = 2_000
 """Mechanisms with more cells are cross-checked only on demand: SCS needs minutes for 160 x 161."""
-SOLVERS = ("CLARABEL", "ECOS", "SCS")
 REPLICATES = 200
 
 Model: TypeAlias = MechanismModel[MechanismRun[Any, Any]]
@@ -98,7 +113,7 @@ def design_command(kind: Kind) -> click.Command:
         lambda wrapped: with_options(wrapped, solved),
         click_option(points),
         crosscheck_option(f"up to {CROSSCHECKED:,} cells of the mechanism"),
-        _solvers_option,
+        solvers_option,
         click.option(
             "--bootstrap",
             type=int,
@@ -107,15 +122,12 @@ def design_command(kind: Kind) -> click.Command:
             callback=lambda context, parameter, value: _replicates(value),
             help="Replicates for the intervals; 0 for none.",
         ),
-        click.option("--report/--no-report", default=True, show_default=True, help="Write report.html and pictures."),
-        click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Where the files go."),
-        output_options,
-        click.pass_obj,
+        *endings(),
     ]
     about = _WRITES.format(
         tables=", ".join(kind.sides.public.embedded), output=kind.sides.output, flag=kind.sides.public.flag
     )
-    return _made(kind.command, command, options, _purpose(kind), f"{_introduction(kind)}\n\n{about}")
+    return made(kind.command, command, options, purpose_of(kind), f"{introduction_of(kind)}\n\n{about}")
 
 
 def crosscheck_command(kind: Kind) -> click.Command:
@@ -146,7 +158,7 @@ def crosscheck_command(kind: Kind) -> click.Command:
         lambda wrapped: with_options(wrapped, posed),
         _constraint_option,
         lambda wrapped: with_options(wrapped, solved),
-        _solvers_option,
+        solvers_option,
         click.option("--out", metavar="FOLDER", help="Write crosscheck.csv there.  [default: write nothing]"),
         output_options,
         click.pass_obj,
@@ -155,7 +167,7 @@ def crosscheck_command(kind: Kind) -> click.Command:
         "Solve the model, then every block again at its answer by every solver and by its exact update.\n\n"
         "Exits with 3 when a verdict is WRONG or failed, or when the run did not converge."
     )
-    return _made(kind.command, command, options, f"The blocks of {kind.__name__}.", text)
+    return made(kind.command, command, options, f"The blocks of {kind.__name__}.", text)
 
 
 def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts:
@@ -252,31 +264,9 @@ def _of_crosscheck(title: str, run: MechanismRun[Any, Any], check: CrossCheck) -
     )
 
 
-def _made(name: str, command: Callable[..., None], options: list[Any], short: str, text: str) -> click.Command:
-    wrapped: Any = command
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return click.command(name, short_help=short, help=text)(wrapped)
-
-
 def _constraint_option(command: Any) -> Any:
     text = f"On the mechanism; several times for several: {', '.join(FORMS.values())}."
     return click.option("--constraint", multiple=True, metavar="TEXT", help=text)(command)
-
-
-def _solvers_option(command: Any) -> Any:
-    names = ",".join(SOLVERS)
-    return click.option("--solvers", type=NAMES, default=names, show_default=True, help="Who cross-checks.")(command)
-
-
-def _purpose(kind: Kind) -> str:
-    """Return the first sentence of a model's docstring."""
-    return _introduction(kind).partition("\n")[0]
-
-
-def _introduction(kind: Kind) -> str:
-    """Return a model's docstring up to its parameters."""
-    return inspect.cleandoc(kind.__doc__ or "").partition("\nParameters\n")[0].strip()
 
 
 def _replicates(value: int) -> int:

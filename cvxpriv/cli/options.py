@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
@@ -11,21 +10,23 @@ from typing import Any, TypeVar
 
 import click
 
+from cvxpriv.cli.declared import Read
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.errors import DataError
 from cvxpriv.runs.sides import Sides
+from cvxpriv.tables.frames import names_in
 from cvxpriv.tables.joint import JointTable
 
 __all__ = [
-    "CHAIN",
     "DIVERGENCE",
     "NAMES",
+    "SOLVERS",
     "TableOptions",
     "crosscheck_option",
-    "field_option",
+    "endings",
     "output_options",
-    "packed",
+    "solvers_option",
     "table_options",
     "title_of",
 ]
@@ -33,44 +34,11 @@ __all__ = [
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Names(click.ParamType[tuple[str, ...]]):
-    """Names parted by commas; quotes, as in a CSV file, hold a name that has one."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """See `click.ParamType`.
-
-        >>> NAMES.convert('age, "height, cm"', None, None)
-        ('age', 'height, cm')
-        """
-        if isinstance(value, tuple):
-            return value
-        names = tuple(name.strip() for name in next(csv.reader([value], skipinitialspace=True), []))
-        if not names or "" in names:
-            self.fail(f"{value!r} holds an empty name: give names parted by commas, such as age,sex", param, ctx)
-        return names
-
-
-class Chain(Names):
-    """Solvers parted by commas: one alone is a text, which models take for the first of the fallback chain."""
-
-    name = "solvers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.ParamType`.
-
-        >>> CHAIN.convert("ECOS", None, None), CHAIN.convert("ECOS,SCS", None, None)
-        ('ECOS', ('ECOS', 'SCS'))
-        """
-        names = super().convert(value, param, ctx)
-        return names[0] if len(names) == 1 else names
-
-
 DIVERGENCE = "NAME | FORMULA | FILE.py:NAME"
 """How a divergence is named: see `cvxpriv.divergences.places`."""
-NAMES = Names()
-CHAIN = Chain()
+NAMES = Read(names_in)
+SOLVERS = ("CLARABEL", "ECOS", "SCS")
+"""Who cross-checks unless others are named."""
 
 
 def output_options(command: Command) -> Command:
@@ -103,30 +71,20 @@ def crosscheck_option(usual: str) -> Callable[[Command], Command]:
     return click.option("--crosscheck/--no-crosscheck", default=None, help=text)
 
 
-def packed(
-    command: Command, kind: type[Any], argument: str, options: Sequence[Callable[[Any], Any]], **fixed: Any
-) -> Command:
-    """Give a command options that it gets as one dataclass `kind`, under the name `argument`.
-
-    Each option has the name of a field of `kind`; `fixed` holds those that are no option.
-    """
-    names = [field.name for field in fields(kind) if field.name not in fixed]
-
-    @wraps(command)
-    def collected(*args: Any, **kwargs: Any) -> Any:
-        chosen = {name: kwargs.pop(name) for name in names}
-        return command(*args, **{argument: kind(**chosen, **fixed)}, **kwargs)
-
-    wrapped: Any = collected
-    for option in reversed(options):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[no-any-return]
+def solvers_option(command: Command) -> Command:
+    """Give a command ``--solvers``: who cross-checks."""
+    names = ",".join(SOLVERS)
+    return click.option("--solvers", type=NAMES, default=names, show_default=True, help="Who cross-checks.")(command)
 
 
-def field_option(kind: type[Any], flag: str, text: str, **settings: Any) -> Callable[[Any], Any]:
-    """Return the option of a dataclass's field; its default is the field's, which the help shows unless it is None."""
-    default = getattr(kind, flag.removeprefix("--").replace("-", "_"), None)
-    return click.option(flag, help=text, **{"default": default, "show_default": default is not None, **settings})
+def endings() -> list[Any]:
+    """Return the options that say where results go, and how they are shown; the last of a command."""
+    return [
+        click.option("--report/--no-report", default=True, show_default=True, help="Write report.html and pictures."),
+        click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Where the files go."),
+        output_options,
+        click.pass_obj,
+    ]
 
 
 @dataclass(frozen=True)
@@ -242,4 +200,17 @@ def table_options(sides: Sides) -> Callable[[Command], Command]:
         click.option("--separator", metavar="TEXT", help="Between cells.  [default: , for .csv; a tab for .tsv]"),
         click.option("--missing", type=NAMES, help="Spellings of a missing value.  [default: those of pandas]"),
     ]
-    return lambda command: packed(command, TableOptions, "columns", options, sides=sides)
+    names = [field.name for field in fields(TableOptions) if field.name != "sides"]
+
+    def packed(command: Command) -> Command:
+        @wraps(command)
+        def collected(*args: Any, **kwargs: Any) -> Any:
+            chosen = {name: kwargs.pop(name) for name in names}
+            return command(*args, columns=TableOptions(sides, **chosen), **kwargs)
+
+        wrapped: Any = collected
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped  # type: ignore[no-any-return]
+
+    return packed

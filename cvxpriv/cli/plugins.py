@@ -26,6 +26,10 @@ def design(model: type[Any]) -> click.Command | None:
         from cvxpriv.cli.mechanism_command import design_command
 
         return design_command(model)
+    if model.task == "learning":
+        from cvxpriv.cli.learning_command import learning_command
+
+        return learning_command(model)
     return None
 
 

@@ -1,6 +1,7 @@
 """Rows of people for a command that learns: which column is predicted, from which others, and which rows are kept out.
 
-The columns become numbers with public bounds (`cvxpriv.learning.encoding`); the rows are split by a seed.
+The fields of `RowOptions` are the command's options. The columns become numbers with public bounds
+(`cvxpriv.learning.encoding`); the rows are split by a seed.
 """
 
 from __future__ import annotations
@@ -8,93 +9,85 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 
-from cvxpriv.cli.fits.sources import NAMED, NamedRows
+from cvxpriv.datasets.named_rows import NAMED, NamedRows
 from cvxpriv.errors import DataError, PrivacyError, suggest
 from cvxpriv.learning.encoding import Encoding, complete_rows
+from cvxpriv.learning.rows import Rows
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.tables.frames import in_order, read_table, require_columns, symbol
+from cvxpriv.runs.options import Option
+from cvxpriv.tables.frames import in_order, names_in, read_table, require_columns, symbol
 
-__all__ = ["RowOptions", "Rows"]
+__all__ = ["RowOptions"]
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows to learn from, and rows held out.
+def range_in(text: str) -> tuple[str, tuple[float, float]]:
+    """Return a column and its range.
 
-    Attributes
-    ----------
-    title : str
-        Of the source, for people.
-    label : str
-        The column that is predicted.
-    classes : (str, str)
-        Its values of -1 and of 1; the first is `not <value>` where several stand for -1.
-    encoding : Encoding
-    x : ndarray, (n, d)
-    y : ndarray, (n,)
-        -1 and 1.
-    test_x, test_y : ndarray
-        The same of the rows held out.
-    dropped : int
-        Rows left out for a missing number or label.
-    seed : int
-        Of the split.
-    beside : tuple of str
-        A column of the rows to learn from that is not learned from, as texts; empty where none was asked for.
+    >>> range_in("age:0:100")
+    ('age', (0.0, 100.0))
     """
+    column, *ends = text.rsplit(":", 2)
+    try:
+        low, high = map(float, ends)
+    except ValueError:
+        raise DataError(f"{text!r} is no range: give COLUMN:LOW:HIGH, such as age:0:100") from None
+    return column, (low, high)
 
-    title: str
-    label: str
-    classes: tuple[str, str]
-    encoding: Encoding
-    x: Array
-    y: Array
-    test_x: Array
-    test_y: Array
-    dropped: int
-    seed: int
-    beside: tuple[str, ...] = ()
 
-    @property
-    def share_held_out(self) -> float:
-        """The part of the rows that is held out."""
-        return self.test_y.size / (self.y.size + self.test_y.size)
+def category_in(text: str) -> tuple[str, tuple[str, ...] | None]:
+    """Return a column of categories, and its values where they are public.
 
-    def document(self) -> dict[str, Any]:
-        """Return what a file says of the rows: no row, and no count of a label."""
-        return {
-            "source": self.title,
-            "label": self.label,
-            "classes": self.classes,
-            "rows": self.y.size,
-            "held_out": self.test_y.size,
-            "dropped": self.dropped,
-            "seed": self.seed,
-            "encoding": self.encoding.document(),
-            "read_off": self.encoding.read_off,
-        }
+    >>> category_in("job:clerk,farmer"), category_in("zip")
+    (('job', ('clerk', 'farmer')), ('zip', None))
+    """
+    column, colon, values = text.partition(":")
+    return column, (names_in(values) if colon else None)
 
 
 @dataclass(frozen=True)
 class RowOptions:
     """How rows are read, encoded and split."""
 
-    label: str | None = None
-    positive: str | None = None
-    range: tuple[tuple[str, tuple[float, float]], ...] = ()
-    category: tuple[tuple[str, tuple[str, ...] | None], ...] = ()
-    beyond: str = "refuse"
-    bounds_from_data: bool = False
-    drop_missing: bool = False
-    test_fraction: float = 0.3
-    seed: int = 0
-    separator: str | None = None
-    missing: tuple[str, ...] | None = None
+    label: Annotated[str | None, Option("The column to predict.", metavar="COLUMN")] = None
+    positive: Annotated[
+        str | None, Option("The value that is class 1.", usual="the second of two", metavar="VALUE")
+    ] = None
+    range: Annotated[
+        tuple[tuple[str, tuple[float, float]], ...],
+        Option(
+            "A column of numbers and its public range; repeat.", metavar="COLUMN:LOW:HIGH", read=range_in, many=True
+        ),
+    ] = ()
+    category: Annotated[
+        tuple[tuple[str, tuple[str, ...] | None], ...],
+        Option(
+            "A column of categories and its public values; repeat.",
+            metavar="COLUMN[:A,B,...]",
+            read=category_in,
+            many=True,
+        ),
+    ] = ()
+    beyond: Annotated[
+        str, Option("Values beyond what was given: refuse, or move to its end.", metavar="[refuse|move]")
+    ] = "refuse"
+    bounds_from_data: Annotated[
+        bool, Option("Private: let other ranges and values be read off the rows, outside of the guarantee.")
+    ] = False
+    drop_missing: Annotated[bool, Option("Leave out rows that lack a number or the label.")] = False
+    test_fraction: Annotated[float, Option("Part of the rows that is held out and scored.")] = 0.3
+    seed: Annotated[int, Option("Seed of that split, and of random starts.")] = 0
+    separator: Annotated[str | None, Option("Between cells.", usual=", for .csv; a tab for .tsv", metavar="TEXT")] = (
+        None
+    )
+    missing: Annotated[
+        tuple[str, ...] | None,
+        Option("Spellings of a missing value.", usual="those of pandas", metavar="A,B,...", read=names_in),
+    ] = None
 
     def load(
         self, source: str, columns: Sequence[str] | None, *, scaled: bool, private: bool, beside: str | None = None

@@ -27,7 +27,7 @@ def text_of(facts: Facts) -> str:
     Funnel
       leakage  0.2500 nats  half of it
     """
-    about = table([], _broken([[fact.title, _in_brackets(fact)] for fact in facts.about], "  "))
+    about = table([], _broken([[fact.title, _in_brackets(fact)] for fact in facts.about if not fact.aside], "  "))
     first = facts_text([fact for fact in facts.facts if not fact.aside])
     head = "\n".join([facts.title, about or first])
     parts = [
@@ -35,7 +35,7 @@ def text_of(facts: Facts) -> str:
         first if about else "",
         *(paragraph(message, indent="") for message in facts.messages),
         *(section_text(section.brief) for section in facts.sections if section.brief is not None),
-        *(paragraph(promise, indent="") for promise in facts.promises),
+        section_text(Section(facts.promised, notes=facts.promises)) if facts.promises else "",
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -1,11 +1,11 @@
-"""What the runs of models that learn have in common: facts said once, a short repr, a picture."""
+"""What the runs of models that learn have in common: facts said once, a file of their fields, a picture."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -14,91 +14,56 @@ from cvxpriv.errors import DataError
 from cvxpriv.privacy.accounting import Accounting
 from cvxpriv.reports.facts import Fact, Facts
 from cvxpriv.reports.formatting import format_number
-from cvxpriv.reports.text import facts_text
+from cvxpriv.runs.codec import decoded, fields_of
+from cvxpriv.runs.run import Run
+from cvxpriv.schedules.history import History
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LearningRun", "PrivateLearningRun"]
+__all__ = ["SEEDED", "LearningRun", "PrivateLearningRun", "history_of_loop"]
 
-NOT_PRIVATE = "Nothing about this run is private: coefficients tell of the rows."
+SEEDED = "The noise can be drawn again by whoever knows its seed: the guarantee holds only while that is secret."
 
-
-class _Told:
-    """A run that says its facts."""
-
-    #: The model's name in `cvxpriv.models`.
-    model: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def facts(self) -> Facts:
-        """What is known of the run."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__} of {self.model}\n{facts_text(self.facts.main)}"
+#: Columns of a history that nothing public is in.
+_HIDDEN = ["block", "seconds", "engine", "solver", "status"]
 
 
-class LearningRun(_Told):
-    """A run that is not private.
+class _Learned(Run):
+    """A run whose file holds its fields.
 
-    A subclass is a dataclass with `converged`, `iterations`, `objective`, `kkt`, `gap`, `history`, `settings` and
-    `seconds`.
+    A subclass is a dataclass with `history`, `settings` and `interrupted`.
     """
 
-    converged: Any
-    iterations: int
-    objective: float
-    kkt: Any
-    gap: Any
+    #: Whether what it holds was released with a guarantee.
+    private: ClassVar[bool]
+    #: The column of its history that is drawn, and what it is.
+    drawn: ClassVar[tuple[str, str]]
+
     history: Any
     settings: Any
-    seconds: float
     interrupted: bool
 
-    def own_facts(self) -> Sequence[Fact]:
-        """Return what this model's run says beside what every run does."""
-        return ()
-
     @property
-    def facts(self) -> Facts:
-        """What is known of the run: numbers with a sentence each, the options, and what it promises."""
-        state = "converged" if self.converged else "NOT converged"
-        asked = f"{state}; {format_number(self.settings.tol, 1)} asked for"
-        gap = (
-            []
-            if not np.isfinite(self.gap)
-            else [Fact("gap", self.gap, "", "The objective is above its optimum by at most this.", digits=2, main=True)]
-        )
-        missed = f"the KKT residual is {self.kkt.largest:.1e} after {self.iterations} passes, above tol"
-        return Facts(
-            title=self.model,
-            facts=[
-                Fact("objective", self.objective, "", "What was minimised.", main=True),
-                Fact(
-                    "kkt",
-                    self.kkt.largest,
-                    "",
-                    "Distance from the optimality conditions, which hold at 0.",
-                    "KKT residual",
-                    asked,
-                    digits=2,
-                    main=True,
-                ),
-                *gap,
-                *self.own_facts(),
-                Fact("iterations", self.iterations, "passes", "Sweeps of all blocks.", "passes", main=True),
-                Fact("seconds", self.seconds, "s", "Wall time.", digits=3),
-            ],
-            settings=[Fact(name, value) for name, value in asdict(self.settings).items()],
-            promises=[NOT_PRIVATE],
-            converged=bool(self.converged),
-            interrupted=self.interrupted,
-            unmet="" if self.converged else f"{missed}={self.settings.tol:g}: raise max_iter, or allow a larger tol",
-        )
+    def posable(self) -> bool:
+        """Whether there is a block to certify."""
+        return True
+
+    def document(self) -> dict[str, Any]:
+        """See `Run`."""
+        return {"private": self.private, **fields_of(self)}
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        """See `Run`."""
+        if bool(document.get("private")) is not cls.private:
+            kind = "is not private" if cls.private else "is private"
+            raise DataError(f"path holds a run of {cls.model} that {kind}: read it by cvxpriv.load")
+        run: Self = decoded(cls, document)
+        return run
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the KKT residual by pass, on a logarithmic axis.
+        """Draw what the run was stopped by, or what it released, pass by pass.
 
         Parameters
         ----------
@@ -113,50 +78,129 @@ class LearningRun(_Told):
             matplotlib is missing.
         """
         history: pd.DataFrame = self.history
-        if "kkt" not in history or not history["kkt"].notna().any():
+        name, label = self.drawn
+        if name not in history or not history[name].notna().any():
             raise DataError("the history of a run is not in its file: solve again")
         from cvxpriv.reports.pictures import blank
 
         axes = blank(6.4, 3.4).add_subplot() if ax is None else ax
-        passes = history[history["kkt"].notna()]
-        axes.semilogy(passes["iteration"], passes["kkt"])
+        passes = history[history[name].notna()]
+        draw = axes.plot if self.private else axes.semilogy
+        draw(passes["iteration"], passes[name])
         axes.set_xlabel("pass")
-        axes.set_ylabel("KKT residual")
+        axes.set_ylabel(label)
         return axes
 
+    def _options(self) -> list[Fact]:
+        return [Fact(name, value) for name, value in asdict(self.settings).items()]
 
-class PrivateLearningRun(_Told):
-    """A private run: its facts are what it guarantees, and nothing that was not released.
 
-    A subclass is a dataclass with `accounting`, `settings` and `interrupted`.
+class LearningRun(_Learned):
+    """A run that is not private.
+
+    A subclass is a dataclass with `converged`, `iterations`, `objective`, `kkt`, `gap`, `history`, `settings`,
+    `seconds` and `interrupted`.
     """
 
-    accounting: Accounting
-    settings: Any
-    interrupted: bool
+    private = False
+    drawn = ("kkt", "KKT residual")
+    #: What may help a run that did not converge.
+    remedies: ClassVar[str] = "raise --max-iter, or allow a larger --tol"
+    #: What tells of the rows.
+    open: ClassVar[str]
 
-    def own_promises(self) -> Sequence[str]:
-        """Return what the guarantee does not cover."""
+    converged: Any
+    iterations: int
+    objective: float
+    kkt: Any
+    gap: Any
+    seconds: float
+
+    def own_facts(self) -> Sequence[Fact]:
+        """Return what this model's run says beside what every run does."""
         return ()
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the run: numbers with a sentence each, the options, and what it promises."""
+        state, tol = "converged" if self.converged else "NOT converged", format_number(self.settings.tol, 1)
+        bound = "the objective is above its optimum by at most this"
+        gap = [Fact("gap", max(self.gap, 0.0), "", "Certified bound.", "", bound, digits=2, main=True)]
+        kkt, sentence = self.kkt.largest, "Distance from the optimality conditions, which hold at 0."
+        missed = f"the KKT residual is {kkt:.1e} after {self.iterations} passes, above tol={self.settings.tol:g}"
+        return Facts(
+            title=self.model,
+            facts=[
+                Fact("kkt", kkt, "", sentence, "KKT residual", f"{state}; {tol} asked for", digits=2, main=True),
+                Fact("objective", self.objective, "", "What was minimised.", main=True),
+                *(gap if np.isfinite(self.gap) else []),
+                *self.own_facts(),
+                Fact("iterations", self.iterations, "", "Sweeps of all blocks.", "passes", main=True),
+                Fact("seconds", self.seconds, "s", "Wall time.", digits=3),
+            ],
+            settings=self._options(),
+            messages=[] if self.converged else [f"This fit did NOT converge: {missed}."],
+            promises=[f"{self.open} tell of the rows; `solve_private` (--epsilon) gives a guarantee."],
+            promised="Not private",
+            converged=bool(self.converged),
+            interrupted=self.interrupted,
+            unmet="" if self.converged else f"{missed}: {self.remedies}",
+        )
+
+
+class PrivateLearningRun(_Learned):
+    """A private run: its facts are what it guarantees, and nothing that was not released.
+
+    A subclass is a dataclass with `accounting`, `history`, `settings` and `interrupted`.
+    """
+
+    private = True
+    #: What is guaranteed: "the coefficients are".
+    covered: ClassVar[str]
+
+    accounting: Accounting
+
+    def own_facts(self) -> Sequence[Fact]:
+        """Return what this model's run says beside what every run does."""
+        return ()
+
+    @abstractmethod
+    def own_promises(self) -> Sequence[str]:
+        """Return what else is guaranteed, and what is not."""
 
     @property
     def facts(self) -> Facts:
         """What the run guarantees: the budget that was spent, the releases, the neighbour relation, the options."""
         found = self.accounting
         valid = any(claim.holds for claim in found.claims)
+        epsilon, delta = (found.epsilon, found.delta) if valid else (None, None)
         sentence = "No event of what was released is more likely by more than a factor exp(epsilon), and delta."
-        spent = [
-            Fact("epsilon", found.epsilon if valid else None, "", sentence, main=True),
-            Fact("delta", found.delta if valid else None, "", "The part that epsilon leaves open.", main=True),
-        ]
+        touched = "Releases that touch the records of one neighbour's change."
+        detail = "no rule holds for this mechanism" if not valid else "pure: delta is 0" if delta == 0.0 else ""
         return Facts(
             title=self.model,
             facts=[
-                *spent,
-                Fact("releases", found.releases, "", "That touch the records of one neighbour's change.", main=True),
-                Fact("neighbours", found.neighbours, "", "What two neighbouring data sets differ in.", main=True),
+                Fact("epsilon", epsilon, "", sentence, "Privacy: epsilon", detail, main=True),
+                Fact("delta", delta, "", "The part that epsilon leaves open.", digits=1, main=True),
+                Fact("releases", found.releases, "", touched, detail=f"neighbours: {found.neighbours}", main=True),
+                Fact("neighbours", found.neighbours, "", "What two neighbouring data sets differ in.", aside=True),
+                *self.own_facts(),
             ],
-            settings=[Fact(name, value) for name, value in asdict(self.settings).items()],
-            promises=self.own_promises(),
+            settings=self._options(),
+            promises=[*([self._promise()] if valid else []), *self.own_promises()],
+            promised="What is guaranteed, and what is not",
             interrupted=self.interrupted,
         )
+
+    def _promise(self) -> str:
+        found = self.accounting
+        budget = f"{found.epsilon:.4g}" if found.delta == 0.0 else f"({found.epsilon:.4g}, {found.delta:.1g})"
+        return f"{self.covered} {budget}-differentially private: {found.neighbours}."
+
+
+def history_of_loop(log: History, loop: str) -> pd.DataFrame:
+    """Return what a loop measured, one row an iteration, without who solved what and in which time."""
+    if not log.records:
+        return pd.DataFrame()
+    table = log.frame(0)
+    return table[table["block"] == loop].drop(columns=_HIDDEN).reset_index(drop=True)

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-import numpy as np
 import pandas as pd
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
-from cvxpriv.certify.cases import case_of_block
-from cvxpriv.certify.check import CrossCheck, crosscheck
+from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.certify.check import CrossCheck
 from cvxpriv.constraints.documents import from_document, to_document
 from cvxpriv.errors import DataError, NoGuaranteeWarning
 from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism, stochastic_matrix
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.reports.facts import Facts
-from cvxpriv.reports.files import PathLike
-from cvxpriv.reports.text import facts_text
-from cvxpriv.runs.saved import write_run
+from cvxpriv.runs.codec import decoded, encoded, fields_of
+from cvxpriv.runs.run import Run
 from cvxpriv.runs.shadow_prices import shadow_prices
 from cvxpriv.schedules.history import History
 from cvxpriv.tables.documents import table_document
@@ -87,7 +84,7 @@ class Beside:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MechanismRun(ABC, Generic[Problem, Settings]):
+class MechanismRun(Run, Generic[Problem, Settings]):
     """The best of a solve's starts.
 
     Attributes
@@ -109,8 +106,6 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
         Whether the keyboard or a callback ended the solve.
     """
 
-    #: The model's name in `cvxpriv.models`.
-    model: ClassVar[str]
     #: The block that designs the whole mechanism: a point is stationary where it would stay.
     whole: ClassVar[str]
 
@@ -123,10 +118,6 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
     log: History = field(default_factory=History)
     constraints: tuple[tuple[str, Constraint], ...] = ()
     interrupted: bool = False
-
-    def __repr__(self) -> str:
-        state = "converged" if self.converged else "NOT converged"
-        return f"{type(self).__name__} of {self.model}: {state}\n{facts_text(self.facts.main)}"
 
     @property
     @abstractmethod
@@ -196,17 +187,9 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
             return pd.DataFrame(columns=["constraint", "per", "price"])
         return shadow_prices(self.blocks()[self.whole], self.state)
 
-    def certify(self, solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"), **options: Any) -> CrossCheck:
-        """Solve every block again at the final point by every solver, and judge the answers.
-
-        Parameters
-        ----------
-        solvers : sequence of str, optional
-            None is every installed solver that takes the block's cones.
-        **options
-            Passed to `cvxpriv.certify.check.crosscheck`.
-        """
-        return crosscheck([case_of_block(block, self.state) for block in self.blocks().values()], solvers, **options)
+    def cases(self) -> list[Case]:
+        """See `Run`."""
+        return [case_of_block(block, self.state) for block in self.blocks().values()]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the mechanism as a heatmap: one row an input, one column an output.
@@ -241,22 +224,22 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
                 f"the run claims to have converged, and the residual of its mechanism is {residual:.1e}: solve again"
             )
 
-    def save(self, path: PathLike) -> Path:
-        """Write the run to a JSON file, whole or not at all.
+    def document(self) -> dict[str, Any]:
+        """See `Run`.
 
         The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept. Ready
         constraints are kept with their parameters; of a function of the user's own the name alone is kept.
         """
-        common = {
+        return {
             **table_document(self.problem.table),
-            "state": {name: np.asarray(value).tolist() for name, value in self.state.items()},
-            "starts": self.starts.to_dict(orient="list"),
+            "state": encoded(Values, self.state),
+            "starts": encoded(pd.DataFrame, self.starts),
             "start": self.start,
-            "settings": asdict(self.settings),
+            "settings": fields_of(self.settings),
             "seconds": self.seconds,
             "constraints": [{"name": name, **to_document(one)} for name, one in self.constraints],
+            **self.saved(),
         }
-        return write_run(path, self.model, {**common, **self.saved()})
 
     @abstractmethod
     def saved(self) -> dict[str, Any]:
@@ -264,8 +247,8 @@ class MechanismRun(ABC, Generic[Problem, Settings]):
 
 
 def restored(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a run that `MechanismRun.save` wrote, but for the problem and the settings."""
-    starts, constraints = pd.DataFrame(document["starts"]).rename_axis("start"), tuple(_constraints(document))
+    """Return the fields of a run that `MechanismRun.document` holds, but for the problem and the settings."""
+    starts, constraints = decoded(pd.DataFrame, document["starts"]), tuple(_constraints(document))
     missing = sorted({one["name"] for one in document["constraints"]} - {name for name, _ in constraints})
     if missing:
         starts["converged"] = False
@@ -276,7 +259,7 @@ def restored(document: Mapping[str, Any]) -> dict[str, Any]:
             stacklevel=3,
         )
     return {
-        "state": {name: np.array(value) for name, value in document["state"].items()},
+        "state": decoded(Values, document["state"]),
         "starts": starts,
         "start": document["start"],
         "seconds": document["seconds"],

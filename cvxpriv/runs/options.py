@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, wraps
 from numbers import Integral, Real
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from cvxpriv.errors import CvxprivError, ModelError, PrivacyError, suggest
 from cvxpriv.runs.docstrings import with_parameters
@@ -204,10 +204,11 @@ class Parameter:
 
 
 def options_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Return the parameters of a function that are declared by an `Option`, in the order of its signature."""
+    """Return the parameters of a function, or the fields of a dataclass, that are declared by an `Option`, in order."""
     found = []
+    hints = get_type_hints(function, include_extras=True) if isinstance(function, type) else {}
     for name, parameter in inspect.signature(function).parameters.items():
-        kinds, option = _taken_apart(_evaluated(parameter.annotation, function))
+        kinds, option = _taken_apart(hints[name] if name in hints else _evaluated(parameter.annotation, function))
         if option is not None:
             found.append(Parameter(name, option, kinds, parameter.default))
     return tuple(found)

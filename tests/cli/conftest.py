@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -75,3 +76,8 @@ def one_error_line(result: Result) -> str:
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("error: ")
     return lines[0]
+
+
+def scores_of(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The scores of each model in the JSON document of a command that learns, by name."""
+    return {row["model"]: row for row in document["tables"]["scores"]}

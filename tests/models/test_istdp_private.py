@@ -37,8 +37,8 @@ def model(rows: int = 200, columns: int = 8, seed: int = 0, **options: Any) -> I
 def settings(**changed: Any) -> PrivateSettings:
     return PrivateSettings(
         **{
-            "algorithm": "istdp",
-            "iterations": 4,
+            "method": "istdp",
+            "max_iter": 4,
             "clip": 1.0,
             "step": "lipschitz",
             "adjacency": "replace-one",
@@ -167,7 +167,7 @@ def test_without_a_seed_the_noise_is_secure_fresh_and_silent() -> None:
 def test_one_step_draws_and_all_others_are_public(step: str, algorithm: str) -> None:
     problem = model(penalty="l2:0.1").problem
     average, noise = ClippedGradient(problem, 1.0, problem.rows), GaussianNoise(0.01, 0.1, problem.size)
-    loop = private_loop(average, settings(step=step, algorithm=algorithm), noise)
+    loop = private_loop(average, settings(step=step, method=algorithm), noise)
     assert isinstance(loop.body, Sweep)
     draw, *others = loop.body.steps
     assert isinstance(draw, Draw)

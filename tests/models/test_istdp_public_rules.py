@@ -36,13 +36,13 @@ def test_other_data_of_the_same_shape_get_the_same_choices() -> None:
     )
     assert first.settings == other.settings
     assert first.penalty == other.penalty
-    assert first.accounting.releases == first.settings.iterations
+    assert first.accounting.releases == first.settings.max_iter
 
 
 @pytest.mark.parametrize("clip", [0.1, 1.0, 30.0])
 def test_the_number_of_iterations_is_n_mu_over_the_root_of_e_d_whatever_the_clip(clip: float) -> None:
     run = ISTDP(*data()).solve_private(epsilon=EPSILON, delta=DELTA, clip=clip, noise_seed=0)
-    assert run.settings.iterations == round(1000 * gaussian_mu(EPSILON, DELTA) / np.sqrt(np.e * 20))
+    assert run.settings.max_iter == round(1000 * gaussian_mu(EPSILON, DELTA) / np.sqrt(np.e * 20))
 
 
 def test_the_number_of_iterations_balances_what_is_left_against_the_noise() -> None:
@@ -88,7 +88,7 @@ def test_a_penalty_left_out_is_chosen_by_the_noise_and_one_that_is_given_is_kept
     left, given = ISTDP(x, y), ISTDP(x, y, penalty=DEFAULT)
     assert left.solve().penalty == given.solve().penalty == MCP(0.05, 3.0)
     chosen = left.solve_private(epsilon=EPSILON, delta=DELTA, noise_seed=0)
-    public = noise_level_penalty(2.0 / 1000, gaussian_mu(EPSILON, DELTA), chosen.settings.iterations * 4.0, 20)
+    public = noise_level_penalty(2.0 / 1000, gaussian_mu(EPSILON, DELTA), chosen.settings.max_iter * 4.0, 20)
     assert isinstance(chosen.penalty, MCP)
     # The sensitivity has what rounding may do to a sum of 1000 rows in it.
     assert (chosen.penalty.lam, chosen.penalty.alpha) == (pytest.approx(public.lam, rel=1e-8), public.alpha)

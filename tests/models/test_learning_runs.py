@@ -72,7 +72,7 @@ def test_with_the_model_the_parties_steps_are_certified_too() -> None:
 def test_a_private_history_has_no_times(tmp_path: Path) -> None:
     run = fitted()
     assert not {"seconds", "engine", "solver", "status"} & set(run.history.columns)
-    assert len(run.history) == run.settings.epochs
+    assert len(run.history) == run.settings.max_iter
     assert "seconds" not in json.loads(run.save(tmp_path / "run.json").read_text())
 
 

@@ -16,7 +16,7 @@ from cvxpriv.learning.linear import LinearFit
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Accounting
 
-from .intercept import bounds_with_ones, model_with_intercept
+from .intercept import bounds_with_ones, with_intercept
 from .model import ADMMSharing
 from .problem import Part
 
@@ -124,12 +124,13 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         names = getattr(self, "feature_names_in_", None)
         self.groups_ = column_groups(self.groups, rows.shape[1], None if names is None else list(names))
         parts = [_columns(rows, group) for group in self.groups_]
-        posed: dict[str, Any] = {"penalty": self.penalty, "lam": self.lam}
         if self.fit_intercept:
-            model, where = model_with_intercept(parts, labels, **posed, private=self._private)
+            tall, penalties, where = with_intercept(parts, self.penalty, private=self._private)
+            model = ADMMSharing(tall, labels, penalty=penalties, lam=self.lam)
             coefficients, intercept = where.split(self._coefficients(model))
         else:
-            coefficients, intercept = self._coefficients(ADMMSharing(parts, labels, **posed)), 0.0
+            model = ADMMSharing(parts, labels, penalty=self.penalty, lam=self.lam)
+            coefficients, intercept = self._coefficients(model), 0.0
         together = np.zeros(rows.shape[1])
         for group, x in zip(self.groups_, coefficients, strict=True):
             together[group] = x
@@ -171,7 +172,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
             rho=self.rho,
             noise_seed=self.noise_seed,
         )
-        self.n_iter_, self.converged_ = run.settings.epochs, False
+        self.n_iter_, self.converged_ = run.settings.max_iter, False
         self.accounting_, self.warnings_ = run.accounting, run.warnings
         return run.not_private.coefficients
 

@@ -17,12 +17,11 @@ from scipy import sparse
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.penalties import Loss, Penalty, convex_penalty
+from cvxpriv.penalties import Penalty, convex_penalty
 
-from .model import ADMMSharing
 from .problem import Part
 
-__all__ = ["Intercept", "bounds_with_ones", "model_with_intercept"]
+__all__ = ["Intercept", "bounds_with_ones", "with_intercept"]
 
 TALL = 1000.0
 
@@ -49,16 +48,10 @@ class Intercept:
         return [coefficients[0][:-1], *coefficients[1:]], float(coefficients[0][-1]) * self.height
 
 
-def model_with_intercept(
-    parts: Sequence[Part],
-    y: Array,
-    *,
-    loss: str | Loss = "logistic",
-    penalty: str | Penalty = "l2",
-    lam: float = 1.0,
-    private: bool,
-) -> tuple[ADMMSharing, Intercept]:
-    """Return the model of `ADMMSharing` with an intercept, and where that is; the arguments are its own.
+def with_intercept(
+    parts: Sequence[Part], penalty: str | Penalty, *, private: bool
+) -> tuple[list[Part], list[str | Penalty], Intercept]:
+    """Return the parties' columns with that of an intercept, each party's penalty, and where the intercept is.
 
     Raises
     ------
@@ -71,13 +64,12 @@ def model_with_intercept(
             f"penalty={penalty!r} is no square, and a private intercept would be penalised by it: leave the "
             "intercept out, or take 'l2'"
         )
+    each: list[str | Penalty] = [penalty] * len(parts)
     if square:
         found = Intercept(1.0 if private else TALL)
-        tall = [_with_column(parts[0], found.height), *parts[1:]]
-        return ADMMSharing(tall, y, loss=loss, penalty=penalty, lam=lam), found
-    each = [*[penalty] * len(parts), "none"]
+        return [_with_column(parts[0], found.height), *parts[1:]], each, found
     ones = np.ones((parts[0].shape[0], 1))
-    return ADMMSharing([*parts, ones], y, loss=loss, penalty=each, lam=lam), Intercept(1.0, own=True)
+    return [*parts, ones], [*each, "none"], Intercept(1.0, own=True)
 
 
 def bounds_with_ones(bounds: Sequence[float], adjacency: str, rows: int) -> list[float]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,13 +16,13 @@ from cvxpriv.blocks import engines
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
+from cvxpriv.learning.fit import Fit
+from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arrays import Array, Values, single
-from cvxpriv.penalties import Loss, Penalty
-from cvxpriv.reports.files import PathLike
+from cvxpriv.penalties import Penalty
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.runs.saved import read_run
 from cvxpriv.runs.shared_options import (
     Adjacency,
     Callback,
@@ -50,6 +50,7 @@ from . import algorithm, kkt, options
 from .assumptions import Assumptions, check, require_guarantee
 from .bounds import ADJACENCIES
 from .factor import Factor
+from .on_rows import SharingOnRows
 from .private import solve_private
 from .private_run import PrivateSharingRun
 from .private_settings import PASSES, settings_of
@@ -64,7 +65,8 @@ __all__ = ["ADMMSharing"]
 MAX_ITER = 1000
 
 
-class ADMMSharing:
+@declared
+class ADMMSharing(LearningModel):
     """Fit a linear model whose columns are split among parties; each shares one value a sample. SHARING (1).
 
     Minimise sum_i weight_i l(S_i, y_i) + lam sum_m R_m(x_m) over x_m in X_m, with S = sum_m D_m x_m. The loss is
@@ -76,14 +78,6 @@ class ADMMSharing:
         Each party's columns of the same samples, in the same order.
     y : array, (N,)
         Labels; for a margin loss two classes, of any type.
-    loss : {"logistic", "squared", "huber", "hinge", "smoothed-hinge", "sigmoid"} or Loss
-        `sigmoid` is not convex: it needs a large enough rho, and reaches a stationary point.
-    penalty : str or Penalty, or one a party
-        R_m, convex: `l2` is (1/2)||x||^2, `l1` is ||x||_1, `elastic-net:<weight>:<ratio>`, `nonneg`,
-        `box:<low>:<high>`, `none` (`cvxpriv.penalties.penalty_named`), or an object such as
-        `cvxpriv.penalties.GroupLasso(...)`.
-    lam : float
-        >= 0. It multiplies every penalty, whatever the weight in its text.
     sets : str, or one a party, optional
         X_m: `nonneg` or `box:<low>:<high>`, on top of the penalty. `constrain` takes any other convex set.
     weights : array, (N,), optional
@@ -107,14 +101,19 @@ class ADMMSharing:
     (True, [(2,), (2,)], 'yes')
     """
 
+    command: ClassVar[str] = "sharing"
+    on_rows: ClassVar[type[Fit]] = SharingOnRows
+    runs: ClassVar[Any] = (SharingRun, PrivateSharingRun)
+
+    @declared
     def __init__(
         self,
         parts: Sequence[ArrayLike | sparse.sparray],
         y: ArrayLike,
         *,
-        loss: str | Loss = "logistic",
-        penalty: str | Penalty | Sequence[str | Penalty] = "l2",
-        lam: float = 1.0,
+        loss: options.LossName = "logistic",
+        penalty: options.PenaltyName = "l2",
+        lam: options.Lam = 1.0,
         sets: str | Penalty | Sequence[str | Penalty | None] | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
@@ -318,11 +317,6 @@ class ADMMSharing:
         """Return every block of a few small problems: what `cvxpriv crosscheck --all` checks."""
         return example_cases()
 
-    @staticmethod
-    def load_run(path: PathLike) -> SharingRun | PrivateSharingRun:
-        """Read a saved run, private or not: what `cvxpriv.load` calls."""
-        return PrivateSharingRun.load(path) if read_run(path).get("private") else SharingRun.load(path)
-
     def _from(
         self, point: Array, settings: Settings, engine: engines.Engine, progress: bool, callback: Watch | None
     ) -> SharingRun:
@@ -330,7 +324,7 @@ class ADMMSharing:
         begun = time.perf_counter()
         loop = algorithm.schedule(
             self.problem,
-            scheme_named(settings.scheme),
+            scheme_named(settings.method),
             self.factors,
             tol=settings.tol,
             limit=settings.max_iter,
@@ -356,14 +350,14 @@ class ADMMSharing:
         problem, report = self.problem, context.reports[algorithm.LOOP]
         coefficients = [state[f"x/{m}"] for m in range(problem.parties)]
         found = algorithm.residuals_with_constraints(
-            problem, scheme_named(settings.scheme), self.factors, state, self.constraints
+            problem, scheme_named(settings.method), self.factors, state, self.constraints
         )
         return SharingRun(
             coefficients,
             problem.loss.name,
             problem.classes,
-            state,
-            settings,
+            state=state,
+            settings=settings,
             converged=found.largest <= settings.tol,
             iterations=int(report.iterations[0]),
             objective=problem.objective(coefficients),

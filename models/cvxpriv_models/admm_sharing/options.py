@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
+from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.runs.options import Option
 
 __all__ = [
@@ -17,7 +18,10 @@ __all__ = [
     "ClipEntries",
     "ColumnBound",
     "Labels",
+    "Lam",
+    "LossName",
     "NoiseKind",
+    "PenaltyName",
     "PrivateRho",
     "Rho",
     "RowBound",
@@ -25,6 +29,28 @@ __all__ = [
 ]
 
 Bound = float | Sequence[float] | None
+
+Lam = Annotated[
+    float,
+    Option("Weight of every penalty, whatever the weight in its text; the loss is summed over the samples.", low=0.0),
+]
+LossName = Annotated[
+    str | Loss,
+    Option(
+        "Of a prediction. `sigmoid` is not convex: it needs a large enough rho, and reaches a stationary point.",
+        metavar="[logistic|squared|huber|hinge|smoothed-hinge|sigmoid]",
+    ),
+]
+PenaltyName = Annotated[
+    str | Penalty | Sequence[str | Penalty],
+    Option(
+        "R_m, convex: `l2` is (1/2)||x||^2, `l1` is ||x||_1, `elastic-net:<weight>:<ratio>`, `nonneg`, "
+        "`box:<low>:<high>`, `none` (`cvxpriv.penalties.penalty_named`), or an object such as "
+        "`cvxpriv.penalties.GroupLasso(...)`.",
+        kind="str or Penalty, or one a party",
+        metavar="NAME",
+    ),
+]
 
 Rho = Annotated[
     float | None,

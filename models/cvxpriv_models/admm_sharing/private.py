@@ -12,7 +12,7 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Values, single
 from cvxpriv.privacy import PrivacyWarning, gaussian_mu, mu_beside, noise_source
 from cvxpriv.reports.progress import with_bar
-from cvxpriv.runs.private_records import history_of_loop
+from cvxpriv.runs.learning_run import SEEDED, history_of_loop
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run as run_schedule
@@ -22,7 +22,7 @@ from . import bounds, labels, mechanism, spending
 from .algorithm import LOOP, Constraints
 from .assumptions import require_guarantee
 from .factor import Factor
-from .private_run import AT_HOME, DEGENERATE, LEAK, SEEDED, NotPrivate, PrivateSharingRun
+from .private_run import AT_HOME, DEGENERATE, LEAK, NotPrivate, PrivateSharingRun
 from .private_settings import FOR_LABELS, PrivateSettings, kappas, require_bounded
 from .problem import Problem
 from .schemes import Scheme, scheme_named
@@ -43,14 +43,14 @@ def solve_private(
     """Return a private fit; see `ADMMSharing.solve_private`."""
     begun = time.perf_counter()
     require_bounded(given, settings, constrained=bool(constraints))
-    require_guarantee(given, scheme_named(settings.scheme), settings.rho)
+    require_guarantee(given, scheme_named(settings.method), settings.rho)
     parts = bounds.within(given, settings.adjacency, settings.bounds, settings.clip_data)
     problem = replace(given, parts=parts)
     kept = tuple(old if part is old.part else Factor(part) for part, old in zip(parts, factors, strict=True))
     source = noise_source(noise_seed)
     if settings.noise == "printed":
         warnings.warn(DEGENERATE, PrivacyWarning, stacklevel=4)
-    context = Context(ClosedForm(), History(), with_bar(callback, settings.epochs, "passes", progress), noise=source)
+    context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress), noise=source)
     state = _passes(problem, kept, constraints, settings, context)
     return _finished(given, state, context, settings, time.perf_counter() - begun)
 
@@ -58,14 +58,14 @@ def solve_private(
 def _passes(
     problem: Problem, factors: tuple[Factor, ...], constraints: Constraints, settings: PrivateSettings, context: Context
 ) -> Values:
-    scheme = scheme_named(settings.scheme)
+    scheme = scheme_named(settings.method)
     if settings.labels == "held":
         epsilon = FOR_LABELS * settings.epsilon
         flipped = run_schedule(labels.flipping(epsilon), {labels.LABELS: problem.y[None]}, context)[labels.LABELS][0]
         loss = labels.unbiased(problem.loss, labels.flip_probability(epsilon))
         problem = replace(problem, y=flipped, loss=loss)
     release = _release(problem, scheme, settings, constrained=bool(constraints))
-    loop = mechanism.private_passes(problem, scheme, factors, constraints, release, settings.epochs)
+    loop = mechanism.private_passes(problem, scheme, factors, constraints, release, settings.max_iter)
     state = run_schedule(loop, mechanism.initial_state(problem, settings.rho), context)
     if not context.interrupted:
         state = run_schedule(mechanism.last_step(problem, scheme, factors, constraints), state, context)
@@ -78,7 +78,7 @@ def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings, constr
         together = mu_beside(settings.epsilon, settings.delta, [FOR_LABELS * settings.epsilon])
     else:
         together = gaussian_mu(settings.epsilon, settings.delta)
-    count = settings.epochs * spending.parties_touched(settings.adjacency, problem.parties)
+    count = settings.max_iter * spending.parties_touched(settings.adjacency, problem.parties)
     return mechanism.ShareRelease(
         mu=together / float(np.sqrt(count)),
         adjacency=settings.adjacency,

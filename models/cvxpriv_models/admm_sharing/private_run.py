@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
+from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.penalties import L2, loss_named
-from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
+from cvxpriv.privacy import Accounting, Release
 from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 from cvxpriv.runs.learning_run import PrivateLearningRun
-from cvxpriv.runs.private_records import accounting_document, accounting_of, finite_or_none, none_as_infinite, read_fit
 from cvxpriv.runs.saved import write_run
 
 from . import algorithm
@@ -29,24 +31,20 @@ from .problem import Problem
 from .run import ROWS, Fitted, sampled
 from .schemes import scheme_named
 
-if TYPE_CHECKING:
-    from cvxpriv.certify.check import CrossCheck
-
-__all__ = ["AT_HOME", "DEGENERATE", "LEAK", "SEEDED", "NotPrivate", "PrivateSharingRun"]
+__all__ = ["AT_HOME", "DEGENERATE", "LEAK", "NotPrivate", "PrivateSharingRun"]
 
 AT_HOME = (
-    "the guarantee is about what parties send each other while they fit; each party's coefficients are exact and stay "
-    "with it: to publish them, or predictions, is a release of its own"
+    "The guarantee is about what parties send each other while they fit; each party's coefficients are exact and stay "
+    "with it: to publish them, or predictions, is a release of its own."
 )
 LEAK = (
-    "labels='shared': every party knows every label, and the broadcast dual shows them to whoever sees it; "
-    "labels='held' protects them"
+    "With labels='shared' every party knows every label, and the broadcast dual shows them to whoever sees it; "
+    "labels='held' protects them."
 )
 DEGENERATE = (
-    "noise='printed' gives no differential privacy at any delta < 1: D_m xi lies in the range of D_m, which moves with "
-    "the data, so that one release tells two candidates for D_m apart with certainty; use noise='gaussian'"
+    "The noise 'printed' gives no differential privacy at any delta < 1: D_m xi lies in the range of D_m, which moves "
+    "with the data, so that one release tells two candidates for D_m apart with certainty; use noise='gaussian'."
 )
-SEEDED = "noise from a seed: the guarantee holds only while the seed is secret"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +59,7 @@ class NotPrivate(Fitted):
         Not in a file.
     """
 
-    seconds: float = float("nan")
+    seconds: float = field(default=float("nan"), repr=False, metadata=UNSAVED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +93,8 @@ class PrivateSharingRun(PrivateLearningRun):
     """
 
     model: ClassVar[str] = "ADMMSharing"
+    covered: ClassVar[str] = "What the parties send each other is"
+    drawn: ClassVar[tuple[str, str]] = ("gap", "||S - z||")
 
     loss_name: str
     classes: np.ndarray | None
@@ -105,7 +105,7 @@ class PrivateSharingRun(PrivateLearningRun):
     released: Values
     warnings: tuple[str, ...]
     history: pd.DataFrame = field(repr=False)
-    hidden: NotPrivate | None = field(default=None, repr=False)
+    hidden: NotPrivate | None = field(default=None, repr=False, metadata=UNSAVED)
     interrupted: bool = False
 
     def own_promises(self) -> tuple[str, ...]:
@@ -162,11 +162,13 @@ class PrivateSharingRun(PrivateLearningRun):
         ModelError
             The loss is a user's own, and known by its name only.
         """
-        from cvxpriv.certify.check import case_of_block, crosscheck
+        return crosscheck(self.cases(rows, seed, model), solvers, **options)
 
+    def cases(self, rows: int | None = ROWS, seed: int = 0, model: Posed | None = None) -> list[Case]:
+        """See `certify`."""
         require_counts(rows=rows)
         require_seed(seed)
-        scheme = scheme_named(self.settings.scheme)
+        scheme = scheme_named(self.settings.method)
         problem = self._problem()
         view: Values = {**self.released, "rho": np.asarray(self.settings.rho)}
         cases = []
@@ -178,7 +180,7 @@ class PrivateSharingRun(PrivateLearningRun):
         if problem.loss.expression is not None:
             problem, view = sampled(problem, view, rows, seed)
             cases.append(case_of_block(centre(problem, scheme), view))
-        return crosscheck(cases, solvers, **options)
+        return cases
 
     def save(self, path: PathLike, *, not_private: bool = False) -> Path:
         """Write the run to a JSON file, whole or not at all: what was released.
@@ -189,51 +191,16 @@ class PrivateSharingRun(PrivateLearningRun):
         not_private : bool
             Write every party's coefficients too, **which the guarantee does not cover**.
         """
-        hidden = {"not_private": [x.tolist() for x in self.not_private.coefficients]} if not_private else {}
-        document = {
-            **hidden,
-            "columns": self.columns,
-            "loss": self.loss_name,
-            "classes": None if self.classes is None else self.classes.tolist(),
-            "private": True,
-            "settings": _settings_document(self.settings),
-            "accounting": accounting_document(self.accounting),
-            "ledger": ledger_document(self.ledger),
-            "released": {name: values.tolist() for name, values in self.released.items()},
-            "warnings": self.warnings,
-            "history": self.history.to_dict(orient="list"),
-            "interrupted": self.interrupted,
-        }
-        return write_run(path, "ADMMSharing", document)
+        return write_run(path, self.model, self.document_with_hidden() if not_private else self.document())
+
+    def document_with_hidden(self) -> dict[str, Any]:
+        """Return what a file holds of the run, and all coefficients, **which the guarantee does not cover**."""
+        return {**self.document(), "not_private": fields_of(self.not_private)}
 
     @classmethod
-    def load(cls, path: PathLike) -> PrivateSharingRun:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        DataError
-            No such file, not a saved run of sharing, or of another version.
-        """
-        document = read_fit(path, "ADMMSharing", private=True)
-        classes, settings = document["classes"], document["settings"]
-        infinite = {name: none_as_infinite(settings[name]) for name in ("clip", "clip_entries")}
-        bounds = tuple(none_as_infinite(bound) for bound in settings["bounds"])
-        labels = None if classes is None else np.array(classes)
-        hidden = document.get("not_private")
-        return cls(
-            loss_name=document["loss"],
-            classes=labels,
-            columns=tuple(document["columns"]),
-            hidden=None if hidden is None else NotPrivate([np.array(x) for x in hidden], document["loss"], labels),
-            settings=PrivateSettings(**{**settings, **infinite, "bounds": bounds}),
-            accounting=accounting_of(document["accounting"]),
-            ledger=ledger_of(document["ledger"]),
-            released={name: np.array(values) for name, values in document["released"].items()},
-            warnings=tuple(document["warnings"]),
-            history=pd.DataFrame(document["history"]),
-            interrupted=document["interrupted"],
-        )
+    def of_document(cls, document: Mapping[str, Any]) -> PrivateSharingRun:
+        """See `Run`."""
+        return replace(super().of_document(document), hidden=decoded(NotPrivate, document.get("not_private")))
 
     def _problem(self) -> Problem:
         """The problem as the centre knows it: everything but the parties' columns."""
@@ -249,12 +216,3 @@ class PrivateSharingRun(PrivateLearningRun):
         expected = [(self.released[LABELS].size, columns) for columns in self.columns]
         if shapes != expected:
             raise DataError(f"model has parts of shapes {shapes}, the fit {expected}: pass the model that was fitted")
-
-
-def _settings_document(settings: PrivateSettings) -> dict[str, Any]:
-    """Return the settings as JSON holds them: a bound that is infinite is None."""
-    document = asdict(settings)
-    for name in ("clip", "clip_entries"):
-        document[name] = finite_or_none(document[name])
-    document["bounds"] = [finite_or_none(bound) for bound in settings.bounds]
-    return document

@@ -34,8 +34,8 @@ class PrivateSettings:
 
     epsilon: float
     delta: float
-    epochs: int
-    scheme: str
+    max_iter: int
+    method: str
     adjacency: str
     bounds: tuple[float, ...]
     clip: float
@@ -128,7 +128,7 @@ def require_bounded(problem: Problem, settings: PrivateSettings, constrained: bo
     PrivacyError
         Either.
     """
-    scheme = scheme_named(settings.scheme)
+    scheme = scheme_named(settings.method)
     if settings.labels == "held" and not problem.loss.margin:
         raise PrivacyError(f"labels='held' flips labels of two classes; loss {problem.loss.name!r} has numbers")
     if np.isfinite(settings.clip):
@@ -142,7 +142,7 @@ def require_bounded(problem: Problem, settings: PrivateSettings, constrained: bo
     if not all(kappas(problem, scheme, settings.rho, constrained)):
         raise PrivacyError(
             "the sensitivity of a step is bounded only for penalty='l2' with lam > 0, without constrain, and for a "
-            f"scheme other than 'proximal_jacobi': here {problem!r}, scheme={scheme.name!r}. Pass clip, the norm to "
+            f"method other than 'proximal_jacobi': here {problem!r}, method={scheme.name!r}. Pass clip, the norm to "
             "which shares are clipped"
         )
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,14 +13,14 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun
-from cvxpriv.runs.private_records import read_fit
-from cvxpriv.runs.saved import write_run
 from cvxpriv.schedules.history import History
 
 from . import algorithm
@@ -31,9 +30,6 @@ from .factor import Factor
 from .kkt import SharingResiduals
 from .problem import Problem, checked_part
 from .schemes import scheme_named
-
-if TYPE_CHECKING:
-    from cvxpriv.certify.check import CrossCheck
 
 __all__ = ["ROWS", "Fitted", "Settings", "SharingRun", "sampled"]
 
@@ -45,7 +41,7 @@ ROWS = 2000
 class Settings:
     """The options of `ADMMSharing.solve` that decide its result."""
 
-    scheme: str
+    method: str
     engine: str
     rho: float
     accelerate: bool
@@ -130,12 +126,12 @@ class SharingRun(LearningRun, Fitted):
     interrupted : bool
         Whether the keyboard or a callback ended the solve.
     starts : DataFrame, optional
-        One row a start: objective, kkt, iterations, converged, best. None in a run read from a file.
+        One row a start: objective, kkt, iterations, converged, best.
     """
 
     model: ClassVar[str] = "ADMMSharing"
+    open: ClassVar[str] = "What the parties share in each pass, and every coefficient,"
 
-    state: Values
     settings: Settings
     converged: bool
     iterations: int
@@ -143,11 +139,12 @@ class SharingRun(LearningRun, Fitted):
     kkt: SharingResiduals
     gap: float
     seconds: float
-    problem: Problem | None = None
-    log: History = field(default_factory=History, repr=False)
-    constraints: Constraints = ()
     interrupted: bool = False
-    starts: pd.DataFrame | None = field(default=None, repr=False)
+    starts: pd.DataFrame | None = None
+    state: Values = field(default_factory=dict, repr=False, metadata=UNSAVED)
+    problem: Problem | None = field(default=None, repr=False, metadata=UNSAVED)
+    log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
+    constraints: Constraints = field(default=(), repr=False, metadata=UNSAVED)
 
     @property
     def history(self) -> pd.DataFrame:
@@ -164,7 +161,7 @@ class SharingRun(LearningRun, Fitted):
 
     def blocks(self) -> dict[str, Block]:
         """Return the model's blocks by name, as the scheme of this run has them."""
-        return algorithm.blocks(self._problem(), scheme_named(self.settings.scheme), self.factors, self.constraints)
+        return algorithm.blocks(self._problem(), scheme_named(self.settings.method), self.factors, self.constraints)
 
     def certify(
         self,
@@ -192,8 +189,10 @@ class SharingRun(LearningRun, Fitted):
         ModelError
             The run was read from a file.
         """
-        from cvxpriv.certify.check import case_of_block, crosscheck
+        return crosscheck(self.cases(rows, seed), solvers, **options)
 
+    def cases(self, rows: int | None = ROWS, seed: int = 0) -> list[Case]:
+        """See `certify`."""
         require_counts(rows=rows)
         require_seed(seed)
         problem, blocks = self._problem(), self.blocks()
@@ -201,54 +200,12 @@ class SharingRun(LearningRun, Fitted):
         cases = [case_of_block(block, view) for name, block in blocks.items() if name != "z"]
         if problem.loss.expression is not None:
             problem, view = sampled(problem, view, rows, seed)
-            cases.append(case_of_block(centre(problem, scheme_named(self.settings.scheme)), view))
-        return crosscheck(cases, solvers, **options)
+            cases.append(case_of_block(centre(problem, scheme_named(self.settings.method)), view))
+        return cases
 
-    def save(self, path: PathLike) -> Path:
-        """Write the run to a JSON file, whole or not at all.
-
-        The file holds coefficients and figures. The parties' columns, and what each shared, are not in it.
-        """
-        document = {
-            "coefficients": [x.tolist() for x in self.coefficients],
-            "loss": self.loss_name,
-            "classes": None if self.classes is None else self.classes.tolist(),
-            "settings": asdict(self.settings),
-            "converged": self.converged,
-            "iterations": self.iterations,
-            "objective": self.objective,
-            "kkt": asdict(self.kkt),
-            "gap": self.gap if np.isfinite(self.gap) else None,
-            "seconds": self.seconds,
-            "constraints": [name for _, name, _ in self.constraints],
-        }
-        return write_run(path, "ADMMSharing", document)
-
-    @classmethod
-    def load(cls, path: PathLike) -> SharingRun:
-        """Read what `save` wrote; it predicts, and its history and blocks are not in it.
-
-        Raises
-        ------
-        DataError
-            No such file, not a saved run of sharing, or of another version.
-        """
-        document = read_fit(path, "ADMMSharing", private=False)
-        found = document["kkt"]
-        classes = document["classes"]
-        return cls(
-            coefficients=[np.array(x) for x in document["coefficients"]],
-            loss_name=document["loss"],
-            classes=None if classes is None else np.array(classes),
-            state={},
-            settings=Settings(**document["settings"]),
-            converged=document["converged"],
-            iterations=document["iterations"],
-            objective=document["objective"],
-            kkt=SharingResiduals(found["primal"], tuple(found["stationarity"]), found["fit"], tuple(found["scales"])),
-            gap=float("inf") if document["gap"] is None else document["gap"],
-            seconds=document["seconds"],
-        )
+    def document(self) -> dict[str, Any]:
+        """See `Run`: coefficients and figures; the parties' columns, and what each shared, are not in it."""
+        return {**super().document(), "constraints": [name for _, name, _ in self.constraints]}
 
     def _problem(self) -> Problem:
         if self.problem is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from cvxpriv.mechanisms.mechanism import Mechanism, provenance
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.codec import decoded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.documents import table_of
@@ -200,21 +202,25 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             No such file, not a saved run, of another version, or with a divergence that is not known here; or its
             certificate proves nothing.
         """
-        document = read_run(path, cls.model)
-        settings, proof = dict(document["settings"]), document.get("certificate")
+        return cls.of_document(read_run(path, cls.model), own)
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any], own: FDivergence | None = None) -> InferenceRun:
+        """See `Run`."""
+        proof = document.get("certificate")
         problem = Problem(
             table_of(document), document["beta"], _divergence(document, own), document["size_u"], document["floor"]
         )
         return cls(
             problem=problem,
             bound=None if proof is None else bound_of(ServiceCertificate.of_document(proof), problem),
-            settings=Settings(**{**settings, "options": Options(**settings["options"])}),
+            settings=decoded(Settings, document["settings"]),
             note=document["note"],
             **restored(document),
         )
 
 
-def _divergence(document: dict[str, Any], own: FDivergence | None) -> FDivergence:
+def _divergence(document: Mapping[str, Any], own: FDivergence | None) -> FDivergence:
     name = document["divergence"]
     if own is not None and own.name == name:
         return own

@@ -106,5 +106,5 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
             row_bound=bound,
             noise_seed=self.noise_seed,
         )
-        self.accounting_, self.support_, self.n_iter_ = run.accounting, run.support, run.settings.iterations
+        self.accounting_, self.support_, self.n_iter_ = run.accounting, run.support, run.settings.max_iter
         return LinearFit(run.coefficients, run.intercept)

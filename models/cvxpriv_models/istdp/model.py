@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import engine_named
 from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.learning.fit import Fit
+from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.starts import best_start, initial_points
-from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Loss, Penalty
+from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty
 from cvxpriv.penalties.proximal import proximal_block
-from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.runs.saved import read_run
 from cvxpriv.runs.shared_options import (
     Adjacency,
     Callback,
@@ -45,6 +45,7 @@ from . import options
 from .algorithm import METHODS, blocks, schedule
 from .clipping import ADJACENCIES
 from .line_search import Search
+from .on_rows import SparseOnRows
 from .path import path_table
 from .private import PRIVATE_METHODS, solve_private
 from .private_run import PrivateSparseRun
@@ -66,7 +67,8 @@ class OwnOptions(SolveOptions, total=False):
     line_search: options.LineSearch
 
 
-class ISTDP:
+@declared
+class ISTDP(LearningModel):
     """Learn sparse coefficients: minimise (1/n) sum_i l(x_i theta, y_i) + P(theta), privately or not. ISTDP (2).
 
     Parameters
@@ -76,14 +78,6 @@ class ISTDP:
     y : array, (n,)
         Two classes of any type for a loss of the margin, or one only of 0 and 1, or of -1 and 1; any numbers for a loss
         of the residual.
-    loss : str or Loss
-        `logistic`, `smoothed-hinge`, `sigmoid` (of the margin), `squared`, `huber` (of the residual), or a smooth
-        `cvxpriv.learning.Loss` of your own.
-    penalty : str or Penalty
-        `mcp:<lam>:<alpha>`, `scad:<lam>:<a>`, `capped-l1:<lam>:<cap>`, `l1:<lam>`, `l2:<lam>`,
-        `elastic-net:<lam>:<ratio>`, `nonneg`, `box:<low>:<high>` (`cvxpriv.penalties.penalty_named`), a `Penalty`, or
-        an object with value, prox, residual and weak_convexity. "auto" is `mcp:0.05:3`, and in a
-        private solve an MCP of the size that its noise asks for (`public_rules.noise_level_penalty`).
     intercept : bool
         Adds a coefficient that is not penalised: that of a last column of ones. It is one more coordinate of theta and
         of each row's gradient, before that is clipped, so it is inside the sensitivity and costs no release of its own:
@@ -112,13 +106,18 @@ class ISTDP:
     (True, [3, 7])
     """
 
+    command: ClassVar[str] = "sparse"
+    on_rows: ClassVar[type[Fit]] = SparseOnRows
+    runs: ClassVar[Any] = (SparseRun, PrivateSparseRun)
+
+    @declared
     def __init__(
         self,
         X: ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix,
         y: ArrayLike,
         *,
-        loss: str | Loss = "logistic",
-        penalty: str | Penalty = "auto",
+        loss: options.LossName = "logistic",
+        penalty: options.PenaltyName = "auto",
         intercept: bool = False,
         allow_constant: bool = False,
     ) -> None:
@@ -324,8 +323,3 @@ class ISTDP:
             case = case_of_block(proximal_block(penalty, center.size), {"center": center, "step": np.asarray(length)})
             cases.append(replace(case, name=f"istdp prox, {penalty.name}, step {length:g}"))
         return cases
-
-    @staticmethod
-    def load_run(path: PathLike) -> SparseRun | PrivateSparseRun:
-        """Read a saved run, private or not: what `cvxpriv.load` calls."""
-        return PrivateSparseRun.load(path) if read_run(path).get("private") else SparseRun.load(path)

@@ -17,7 +17,7 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, Values, single, stack
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger
-from cvxpriv.runs.private_records import history_of_loop
+from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Draw, Loop, Public, Sweep, Update
@@ -43,13 +43,13 @@ PUBLIC = frozenset({"theta", "noisy", "last_theta", "last_noisy", "step", "cente
 def private_loop(average: ClippedGradient, settings: PrivateSettings, gaussian: GaussianNoise) -> Loop:
     """Return the algorithm, with this noise on every gradient; every step but the noisy gradient is `Public`."""
     problem = average.problem
-    plain = settings.algorithm == GRADIENT_DESCENT
+    plain = settings.method == GRADIENT_DESCENT
     taken = descent(problem) if plain else proximal_block(problem.penalty, problem.features)
-    after: list[Update | Block] = [_step(settings), taken, _move(settings.iterations)]
+    after: list[Update | Block] = [_step(settings), taken, _move(settings.max_iter)]
     return Loop(
         Sweep([_noisy_gradient(average, gaussian), *(Public(part, PUBLIC) for part in after)]),
         stop=Never(),
-        limit=settings.iterations,
+        limit=settings.max_iter,
         measure=_figures(problem.features),
         name=LOOP,
     )
@@ -70,9 +70,9 @@ def solve_noisy_descent(
     start = stack([{**dict.fromkeys(vectors, zero), "step": settings.step_limit, "far": np.nan, "passes": 0.0}])
     context = Context(ClosedForm(), callback=callback, starts=np.arange(1), noise=noise)
     final = single(run(private_loop(average, settings, gaussian), start, context), 0)
-    counted = float(final["passes"]) - settings.iterations // 2
+    counted = float(final["passes"]) - settings.max_iter // 2
     averaged = settings.output == "average" and counted > 0.0
-    plain = settings.algorithm == GRADIENT_DESCENT
+    plain = settings.method == GRADIENT_DESCENT
     return PrivateSparseRun(
         theta=final["total"] / counted if averaged else final["theta"],
         loss=problem.loss,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.runs.options import Option
 
 from .gist import STEPS
@@ -13,11 +14,32 @@ __all__ = [
     "Accelerate",
     "Clip",
     "LineSearch",
+    "LossName",
     "Output",
+    "PenaltyName",
     "PrivateStep",
     "PublicRows",
     "RowBound",
     "Step",
+]
+
+LossName = Annotated[
+    str | Loss,
+    Option(
+        "`logistic`, `smoothed-hinge`, `sigmoid` (of the margin), `squared`, `huber` (of the residual), or a smooth "
+        "`cvxpriv.penalties.Loss` of your own.",
+        metavar="[logistic|squared|huber|smoothed-hinge|sigmoid]",
+    ),
+]
+PenaltyName = Annotated[
+    str | Penalty,
+    Option(
+        "`mcp:<lam>:<alpha>`, `scad:<lam>:<a>`, `capped-l1:<lam>:<cap>`, `l1:<lam>`, `l2:<lam>`, "
+        "`elastic-net:<lam>:<ratio>`, `nonneg`, `box:<low>:<high>` (`cvxpriv.penalties.penalty_named`), a `Penalty`, "
+        'or an object with value, prox, residual and weak_convexity. "auto" is `mcp:0.05:3`, and in a private solve an '
+        "MCP of the size that its noise asks for (`public_rules.noise_level_penalty`).",
+        metavar="NAME",
+    ),
 ]
 
 Step = Annotated[str, Option("Barzilai-Borwein length that a pass begins with", choices=tuple(STEPS))]

@@ -17,7 +17,7 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, Values, single, stack
 from cvxpriv.penalties.proximal import proximal
 from cvxpriv.privacy import Claim, Noise, Release, account_ledger
-from cvxpriv.runs.private_records import history_of_loop
+from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Draw, Loop, Sweep, Update
 from cvxpriv.schedules.stopping import Never

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
+from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties.proximal import proximal_block
-from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
-from cvxpriv.reports.files import PathLike
-from cvxpriv.runs.learning_run import PrivateLearningRun
-from cvxpriv.runs.private_records import accounting_document, accounting_of, read_fit
-from cvxpriv.runs.saved import write_run
+from cvxpriv.privacy import Accounting, Release
+from cvxpriv.reports.facts import Fact
+from cvxpriv.runs.learning_run import SEEDED, PrivateLearningRun
 
-from .run import SparseFit, fit_of
-
-if TYPE_CHECKING:
-    from cvxpriv.certify.check import CrossCheck
+from .run import SparseFit, support_fact
 
 __all__ = ["LOOP", "PrivateSettings", "PrivateSparseRun"]
 
 #: The name under which the loop stands in a run's history.
 LOOP = "private step"
+LEAK = "The algorithm as printed reads clean data in its step and its line search: it guarantees nothing."
 
 
 @dataclass(frozen=True)
@@ -36,8 +31,9 @@ class PrivateSettings:
 
     Attributes
     ----------
-    algorithm : str
-    iterations : int
+    method : str
+    max_iter : int
+        Noisy gradients.
     clip : float
     step, adjacency, output : str
     noise_scale : float
@@ -46,8 +42,8 @@ class PrivateSettings:
         The greatest step; 0 for a single release.
     """
 
-    algorithm: str
-    iterations: int
+    method: str
+    max_iter: int
     clip: float
     step: str
     adjacency: str
@@ -80,6 +76,8 @@ class PrivateSparseRun(PrivateLearningRun, SparseFit):
     """
 
     model: ClassVar[str] = "ISTDP"
+    covered: ClassVar[str] = "The coefficients, and all that follows from them, are"
+    drawn: ClassVar[tuple[str, str]] = ("support", "coefficients that are not 0")
 
     accounting: Accounting
     ledger: tuple[Release, ...] = field(repr=False)
@@ -89,69 +87,35 @@ class PrivateSparseRun(PrivateLearningRun, SparseFit):
     center: Array | None = field(default=None, repr=False)
     last_step: float | None = None
 
-    def certify(self, solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"), **options: Any) -> CrossCheck:
-        """Solve the last proximal problem again by every solver, and judge the answers; it reads no data.
+    @property
+    def posable(self) -> bool:
+        """See `LearningRun`."""
+        return self.center is not None
 
-        Parameters
-        ----------
-        solvers : sequence of str, optional
-            None is every installed solver that takes the block's cones.
-        **options
-            Passed to `cvxpriv.certify.check.crosscheck`.
+    def own_facts(self) -> tuple[Fact, ...]:
+        """See `PrivateLearningRun`."""
+        return (support_fact(self),)
+
+    def own_promises(self) -> list[str]:
+        """See `PrivateLearningRun`."""
+        return [
+            *(() if any(claim.holds for claim in self.accounting.claims) else (LEAK,)),
+            "The penalty and the other options count as public: to choose them by scores of these rows, or to fit "
+            "again, costs more.",
+            *(() if self.accounting.secure else (SEEDED,)),
+        ]
+
+    def cases(self) -> list[Case]:
+        """See `Run`: the last proximal problem, which reads no data.
 
         Raises
         ------
         ModelError
             The algorithm releases no proximal problem: the printed one, or no proximal one at all.
         """
-        from cvxpriv.certify.check import case_of_block, crosscheck
-
         if self.center is None or self.last_step is None:
             raise ModelError(
-                f"method={self.settings.algorithm!r} releases no proximal problem to certify: use method='istdp'"
+                f"method={self.settings.method!r} releases no proximal problem to certify: use method='istdp'"
             )
         view = {"center": self.center, "step": np.asarray(self.last_step)}
-        return crosscheck([case_of_block(proximal_block(self.penalty, len(self.names)), view)], solvers, **options)
-
-    def save(self, path: PathLike) -> Path:
-        """Write the run to a JSON file, whole or not at all; nothing that was not released is in it.
-
-        Raises
-        ------
-        ModelError
-            The penalty or the loss is a user's own: they are code.
-        """
-        document = {
-            **self.record(),
-            "private": True,
-            "accounting": accounting_document(self.accounting),
-            "ledger": ledger_document(self.ledger),
-            "settings": asdict(self.settings),
-            "history": self.history.to_dict(orient="list"),
-            "interrupted": self.interrupted,
-            "center": None if self.center is None else self.center.tolist(),
-            "last_step": self.last_step,
-        }
-        return write_run(path, "ISTDP", document)
-
-    @classmethod
-    def load(cls, path: PathLike) -> PrivateSparseRun:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        DataError
-            No such file, not a saved run, or of another version.
-        """
-        document = read_fit(path, "ISTDP", private=True)
-        center = document["center"]
-        return cls(
-            **vars(fit_of(document)),
-            accounting=accounting_of(document["accounting"]),
-            ledger=ledger_of(document["ledger"]),
-            settings=PrivateSettings(**document["settings"]),
-            history=pd.DataFrame(document["history"]),
-            interrupted=document["interrupted"],
-            center=None if center is None else np.array(center),
-            last_step=document["last_step"],
-        )
+        return [case_of_block(proximal_block(self.penalty, len(self.names)), view)]

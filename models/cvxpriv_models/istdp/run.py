@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,32 +12,27 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.errors import DataError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.penalties import LOSSES, ElasticNet, Loss, Penalty, loss_named
-from cvxpriv.penalties.named import penalty_of, penalty_record
+from cvxpriv.penalties import ElasticNet, Loss, Penalty
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.reports.facts import Fact
-from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun
-from cvxpriv.runs.private_records import read_fit
-from cvxpriv.runs.saved import write_run
 from cvxpriv.schedules.history import History
 
 from .kkt import SparseResiduals, residuals
 
-if TYPE_CHECKING:
-    from cvxpriv.certify.check import CrossCheck
-
-__all__ = ["Settings", "SparseFit", "SparseRun", "fit_of"]
+__all__ = ["Settings", "SparseFit", "SparseRun", "support_fact"]
 
 
 @dataclass(frozen=True)
 class Settings:
     """The options of `ISTDP.solve` that decide its result."""
 
-    algorithm: str
+    method: str
     engine: str
     step: str
     accelerate: str
@@ -113,35 +106,11 @@ class SparseFit:
         """
         return class_probabilities(self.decision_function(x), self.loss.name)
 
-    def record(self) -> dict[str, Any]:
-        """Return the fit as lists, strings and numbers, for a file; `fit_of` reads it.
 
-        Raises
-        ------
-        ModelError
-            The penalty or the loss is a user's own: they are code.
-        """
-        if LOSSES.get(self.loss.name) is not self.loss:
-            raise ModelError(f"loss={self.loss!r} is code and cannot be saved: save run.coefficients instead")
-        return {
-            "theta": self.theta.tolist(),
-            "loss": self.loss.name,
-            "penalty": penalty_record(self.penalty),
-            "classes": None if self.classes is None else self.classes.tolist(),
-            "names": self.names,
-        }
-
-
-def fit_of(document: Mapping[str, Any]) -> SparseFit:
-    """Return the fit whose `record` is in a document."""
-    classes = document["classes"]
-    return SparseFit(
-        theta=np.array(document["theta"]),
-        loss=loss_named(document["loss"]),
-        penalty=penalty_of(document["penalty"]),
-        classes=None if classes is None else np.array(classes),
-        names=tuple(document["names"]),
-    )
+def support_fact(fit: SparseFit) -> Fact:
+    """Return how many coefficients are not 0."""
+    kept, sentence = f"of {len(fit.names)}; penalty {fit.penalty.name}", "Coefficients that are not 0."
+    return Fact("support", fit.support.size, "", sentence, "Coefficients that are not 0", kept, main=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,10 +132,11 @@ class SparseRun(LearningRun, SparseFit):
     interrupted : bool
         Whether the keyboard or a callback ended the solve.
     starts : DataFrame, optional
-        One row a start: objective, kkt, iterations, converged, best. None in a run read from a file.
+        One row a start: objective, kkt, iterations, converged, best.
     """
 
     model: ClassVar[str] = "ISTDP"
+    open: ClassVar[str] = "Coefficients, and which of them are 0,"
 
     gradient: Array
     objective: float
@@ -174,9 +144,9 @@ class SparseRun(LearningRun, SparseFit):
     iterations: int
     settings: Settings
     seconds: float
-    log: History = field(default_factory=History, repr=False)
     interrupted: bool = False
     starts: pd.DataFrame | None = field(default=None, repr=False)
+    log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
 
     @cached_property
     def kkt(self) -> SparseResiduals:
@@ -198,8 +168,7 @@ class SparseRun(LearningRun, SparseFit):
 
     def own_facts(self) -> tuple[Fact, ...]:
         """See `LearningRun`."""
-        kept = f"of {len(self.names)} coefficients"
-        return (Fact("support", self.support.size, "", "Coefficients that are not 0.", detail=kept, main=True),)
+        return (support_fact(self),)
 
     @property
     def converged(self) -> bool:
@@ -215,58 +184,7 @@ class SparseRun(LearningRun, SparseFit):
         """
         return self.log.frame(0)
 
-    def certify(self, solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"), **options: Any) -> CrossCheck:
-        """Solve the proximal problem at theta again by every solver, and judge the answers.
-
-        A stationary theta is its own proximal step where that problem is convex.
-
-        Parameters
-        ----------
-        solvers : sequence of str, optional
-            None is every installed solver that takes the block's cones.
-        **options
-            Passed to `cvxpriv.certify.check.crosscheck`.
-        """
-        from cvxpriv.certify.check import case_of_block, crosscheck
-
+    def cases(self) -> list[Case]:
+        """See `Run`: the proximal problem at theta. A stationary theta is its own step where that problem is convex."""
         view: Values = {"center": self.theta - self.step * self.gradient, "step": np.asarray(self.step)}
-        return crosscheck([case_of_block(proximal_block(self.penalty, len(self.names)), view)], solvers, **options)
-
-    def save(self, path: PathLike) -> Path:
-        """Write the run to a JSON file, whole or not at all; no row of the data is in it.
-
-        Raises
-        ------
-        ModelError
-            The penalty or the loss is a user's own: they are code.
-        """
-        document = {
-            **self.record(),
-            "gradient": self.gradient.tolist(),
-            "objective": self.objective,
-            "step": self.step,
-            "iterations": self.iterations,
-            "settings": asdict(self.settings),
-            "seconds": self.seconds,
-        }
-        return write_run(path, "ISTDP", document)
-
-    @classmethod
-    def load(cls, path: PathLike) -> SparseRun:
-        """Read what `save` wrote; the history is not in it.
-
-        Raises
-        ------
-        DataError
-            No such file, not a saved run, or of another version.
-        """
-        document = read_fit(path, "ISTDP", private=False)
-        return cls(
-            **vars(fit_of(document)),
-            gradient=np.array(document["gradient"]),
-            objective=document["objective"],
-            step=document["step"],
-            iterations=document["iterations"],
-            settings=Settings(**document["settings"]),
-            seconds=document["seconds"],
-        )
+        return [case_of_block(proximal_block(self.penalty, len(self.names)), view)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,9 +15,8 @@ from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Facts
-from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.codec import decoded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
-from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.documents import table_of
 
 from . import algorithm, optimum
@@ -125,20 +125,13 @@ class FunnelRun(MechanismRun[Problem, Settings]):
         return {"rate": self.problem.rate, "size_y": self.problem.size_y, **proof}
 
     @classmethod
-    def load(cls, path: PathLike) -> FunnelRun:
-        """Read what `save` wrote; the history is not in it.
-
-        Raises
-        ------
-        DataError
-            No such file, not a saved run of the funnel, or of another version; or its certificate proves nothing.
-        """
-        document = read_run(path, cls.model)
+    def of_document(cls, document: Mapping[str, Any]) -> FunnelRun:
+        """See `Run`; a certificate that proves nothing is refused by a DataError."""
         problem = Problem(table_of(document), document["rate"], document["size_y"])
         proof = document.get("certificate")
         return cls(
             problem=problem,
             bound=None if proof is None else bound_of(Certificate.of_document(proof), problem.table.probabilities),
-            settings=Settings(**document["settings"]),
+            settings=decoded(Settings, document["settings"]),
             **restored(document),
         )

@@ -17,7 +17,6 @@ from cvxpriv.privacy import Accounting
 from .graph import Network
 from .model import RecycledADMM
 from .node_rows import Placement, Spelling, place, spelled
-from .placed import posed
 
 __all__ = ["DecentralizedLogisticRegression"]
 
@@ -147,14 +146,8 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
 
     def _fit(self, rows: Any, labels: Array) -> LinearFit:
         placement = self._placed(rows.shape[0])
-        model = posed(
-            placement,
-            rows,
-            labels,
-            reg=self.reg,
-            C=self.C,
-            intercept=self.fit_intercept,
-        )
+        shards = placement.shards(rows, labels, self.fit_intercept)
+        model = RecycledADMM(placement.graph, shards, reg=self.reg, C=self.C)
         parameters = self._solved_private(model) if self._private else self._solved(model)
         self.graph_, self.nodes_ = placement.graph, model.problem.network.labels
         width = rows.shape[1]

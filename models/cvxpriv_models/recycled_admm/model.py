@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import networkx as nx
 import numpy as np
@@ -16,13 +16,12 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks import engines
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
+from cvxpriv.learning.fit import Fit
+from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arrays import Array, Values, single
-from cvxpriv.penalties import Loss, Penalty
-from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.runs.saved import read_run
 from cvxpriv.runs.shared_options import (
     Adjacency,
     Callback,
@@ -51,6 +50,7 @@ from .conditions import ConvergenceConditions, conditions, sweep
 from .default_eta import default_eta
 from .eta import checked_gamma
 from .methods import METHODS, PRIVATE_METHODS, RECYCLING, penalty_table, usual_method
+from .on_rows import ConsensusOnRows
 from .private import solve_private
 from .private_run import PrivateConsensusRun
 from .problem import Problem, Shard
@@ -64,7 +64,8 @@ __all__ = ["RecycledADMM"]
 MAX_ITER = 1000
 
 
-class RecycledADMM:
+@declared
+class RecycledADMM(LearningModel):
     """Fit one linear model to rows that stay with the nodes of a graph; neighbours exchange parameters. RADMM (1).
 
     Minimise sum_i O_i(f), O_i(f) = (C/B_i) sum_n l(x_n'f, y_n) + (reg/N) R(f), with B_i rows at node i of N.
@@ -76,14 +77,6 @@ class RecycledADMM:
     shards : sequence of (X_i, y_i), or mapping from node to it
         Rows (B_i, d), dense or sparse, and labels (B_i,); a sequence is in the order of `graph.nodes`. For a margin
         loss there are two classes over all nodes, of any type.
-    loss : {"logistic", "squared", "huber", "smoothed-hinge"} or Loss
-    reg : float, optional
-        The paper's rho, >= 0. None: 2.5e-5 C N, which is about .22 in the paper's setting; in a private solve 1e-3 C N.
-    C : float, optional
-        In (0, min B_i]: no row weighs more than 1. None: min B_i, the rows of the smallest node.
-    penalty : str or Penalty
-        R, convex; `l2` is (1/2)||f||^2. Others (`l1`, `nonneg`, `elastic-net:<weight>:<ratio>` ...) take proximal
-        steps, node by node.
 
     Raises
     ------
@@ -104,15 +97,20 @@ class RecycledADMM:
     (True, True, 'yes')
     """
 
+    command: ClassVar[str] = "consensus"
+    on_rows: ClassVar[type[Fit]] = ConsensusOnRows
+    runs: ClassVar[Any] = (ConsensusRun, PrivateConsensusRun)
+
+    @declared
     def __init__(
         self,
         graph: nx.Graph | ArrayLike,
         shards: Sequence[Shard] | Mapping[Any, Shard],
         *,
-        loss: str | Loss = "logistic",
-        penalty: str | Penalty = "l2",
-        reg: float | None = None,
-        C: float | None = None,
+        loss: options.LossName = "logistic",
+        penalty: options.PenaltyName = "l2",
+        reg: options.Reg = None,
+        C: options.Weight = None,
     ) -> None:
         self.problem = Problem.of(graph, shards, loss, penalty, reg, C)
 
@@ -347,11 +345,6 @@ class RecycledADMM:
         """Return the blocks of a few small problems: what `cvxpriv crosscheck --all` checks."""
         return example_cases()
 
-    @staticmethod
-    def load_run(path: PathLike) -> ConsensusRun | PrivateConsensusRun:
-        """Read a saved run, private or not: what `cvxpriv.load` calls."""
-        return PrivateConsensusRun.load(path) if read_run(path).get("private") else ConsensusRun.load(path)
-
     def _constant(self, eta: ArrayLike | None, gamma: float | None, variant: str, method: str = "mr-admm") -> Array:
         """The penalties of conditions at fixed eta, (N,)."""
         first = default_eta(self.problem, gamma) if eta is None else eta
@@ -369,7 +362,7 @@ class RecycledADMM:
         """Run the algorithm from one f(0), (N, d)."""
         begun = time.perf_counter()
         loop = algorithm.schedule(
-            self.problem, settings.algorithm, settings.variant, table, settings.gamma, settings.tol, settings.accelerate
+            self.problem, settings.method, settings.variant, table, settings.gamma, settings.tol, settings.accelerate
         )
         context = Context(engine, History(), with_bar(callback, len(table), "passes", progress))
         state = single(run(loop, algorithm.initial_state(self.problem, point), context), 0)
@@ -383,8 +376,8 @@ class RecycledADMM:
             problem.loss.name,
             problem.classes,
             problem.network.labels,
-            state,
-            settings,
+            state=state,
+            settings=settings,
             converged=found.largest <= settings.tol,
             iterations=int(report.iterations[0]),
             objective=float(problem.objectives(state["odd"]).sum()),

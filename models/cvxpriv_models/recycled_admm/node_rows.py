@@ -6,14 +6,16 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arguments import require_counts
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.frames import in_order, read_table, symbol
 
 __all__ = ["Placement", "Spelling", "graph_of_file", "place", "spelled"]
@@ -87,6 +89,26 @@ class Placement:
 
     graph: nx.Graph
     parts: tuple[npt.NDArray[np.intp], ...]
+
+    def shards(self, rows: Any, labels: Array, intercept: bool) -> list[tuple[Any, Array]]:
+        """Return each node's rows and labels, with a last column of ones where an intercept is wanted.
+
+        Parameters
+        ----------
+        rows : array or sparse by rows, (n, d)
+        labels : ndarray, (n,)
+        intercept : bool
+            R takes its coefficient for one like any other.
+        """
+        design = _with_ones(rows) if intercept else rows
+        return [(design[part], labels[part]) for part in self.parts]
+
+
+def _with_ones(rows: Any) -> Any:
+    ones = np.ones((rows.shape[0], 1))
+    if sparse.issparse(rows):
+        return sparse.csr_array(sparse.hstack([cast(Any, rows), sparse.csr_array(ones)]))
+    return np.hstack([rows, ones])
 
 
 def spelled(text: str) -> Spelling:

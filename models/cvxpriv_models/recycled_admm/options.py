@@ -6,6 +6,7 @@ from typing import Annotated
 
 from numpy.typing import ArrayLike
 
+from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.runs.options import Option
 
 from .updates import VARIANTS
@@ -18,13 +19,45 @@ __all__ = [
     "EtaCap",
     "Gamma",
     "Growth",
+    "LossName",
     "NodeTol",
+    "PenaltyName",
     "Perturbation",
     "PublicEta",
+    "Reg",
     "RowBound",
     "Variant",
+    "Weight",
 ]
 
+LossName = Annotated[
+    str | Loss, Option("Of a prediction: smooth and convex.", metavar="[logistic|squared|huber|smoothed-hinge]")
+]
+PenaltyName = Annotated[
+    str | Penalty,
+    Option(
+        "R, convex; `l2` is (1/2)||f||^2. Others (`l1`, `nonneg`, `elastic-net:<weight>:<ratio>` ...) take proximal "
+        "steps, node by node.",
+        metavar="NAME",
+    ),
+]
+Reg = Annotated[
+    float | None,
+    Option(
+        "The paper's rho, the weight of R.",
+        low=0.0,
+        usual="2.5e-5 C N, which is about .22 in the paper's setting; in a private solve 1e-3 C N",
+    ),
+]
+Weight = Annotated[
+    float | None,
+    Option(
+        "C, the weight of a node's mean loss, up to min B_i: no row weighs more than 1.",
+        above=0.0,
+        usual="min B_i, the rows of the smallest node",
+        flag="--weight",
+    ),
+]
 Eta = Annotated[
     ArrayLike | None,
     Option(

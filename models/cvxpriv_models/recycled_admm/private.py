@@ -17,7 +17,7 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.privacy import Noise, Release, noise_source
 from cvxpriv.reports.progress import with_bar
-from cvxpriv.runs.private_records import history_of_loop
+from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run as run_schedule
@@ -110,13 +110,13 @@ def solve_private(
 
 def private_rounds(problem: Problem, settings: PrivateSettings, table: Array, releases: Releases) -> Loop:
     """Return the schedule: one release of every node a pass, and every other step `Public`."""
-    recycles = settings.algorithm in RECYCLING
+    recycles = settings.method in RECYCLING
     last = even_update(problem, settings.variant, settings.gamma) if recycles else Public(carry(), RELEASED)
     penalty, dual = (Public(step, RELEASED) for step in (penalty_step(table), dual_update(problem, settings.variant)))
     return Loop(
         Sweep([penalty, _release(problem, settings, releases), dual, last]),
         stop=Never(),
-        limit=settings.rounds,
+        limit=settings.max_iter,
         measure=_figures(problem),
         name=LOOP,
     )
@@ -129,7 +129,7 @@ def _privacy_loss(
     costs, rows = node_costs(ledger, problem.network.labels), problem.rows.counts.astype(float)
     if releases.mu:
         return pd.DataFrame({"rows": rows, "mu": costs["mu"]})
-    times = 2.0 if settings.algorithm in RECYCLING else 1.0
+    times = 2.0 if settings.method in RECYCLING else 1.0
     unknown = np.full(rows.size, np.nan)
     return pd.DataFrame(
         {
@@ -159,7 +159,7 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases) ->
             linear = scale[:, None] * noise.gamma_ball(shape[1], 1.0, shape[0])
         links = edge_weights(state["eta"][0], adjacency, settings.variant)
         pulled = pull(links, previous)
-        left = gradient_left(problem, settings.tol, settings.row_bound, shape[1] * scale, dual, pulled)
+        left = gradient_left(problem, settings.node_tol, settings.row_bound, shape[1] * scale, dual, pulled)
         found = private_odd_step(problem, previous, dual, linear, links, state["odd"][0])
         bend = releases.convexity[turn(state)]
         require_solved(problem, found, left, settings.row_bound, linear, dual, pulled, bend)

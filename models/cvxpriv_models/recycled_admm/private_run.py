@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 
+from cvxpriv.certify.cases import Case
+from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Accounting, Release, ledger_document, ledger_of
-from cvxpriv.reports.files import PathLike
-from cvxpriv.runs.learning_run import PrivateLearningRun
-from cvxpriv.runs.private_records import accounting_document, accounting_of, finite_or_none, read_fit
-from cvxpriv.runs.saved import write_run
+from cvxpriv.privacy import Accounting, Release
+from cvxpriv.reports.facts import Fact
+from cvxpriv.runs.learning_run import SEEDED, PrivateLearningRun
 
 from .private_settings import PrivateSettings
-from .run import Fitted
+from .run import Fitted, consensus_fact
 
 __all__ = ["PrivateConsensusRun"]
 
@@ -48,6 +47,10 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
     """
 
     model: ClassVar[str] = "RecycledADMM"
+    covered: ClassVar[str] = (
+        "What the nodes publish in all passes, and all that follows from it, each node's coefficients too, is"
+    )
+    drawn: ClassVar[tuple[str, str]] = ("spread", "all nodes' distance from the mean")
 
     settings: PrivateSettings
     accounting: Accounting
@@ -57,49 +60,44 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
     history: pd.DataFrame = field(repr=False)
     interrupted: bool = False
 
-    def save(self, path: PathLike) -> Path:
-        """Write the run to a JSON file, whole or not at all; no record of any node is in it.
+    @property
+    def posable(self) -> bool:
+        """See `LearningRun`: no block is posed by released values alone."""
+        return False
+
+    def own_facts(self) -> tuple[Fact, ...]:
+        """See `PrivateLearningRun`."""
+        noisy = f"noise in the {self.noisy} of each node"
+        return (Fact("iterations", len(self.released), "", "Passes that ran.", "passes", noisy), consensus_fact(self))
+
+    def own_promises(self) -> list[str]:
+        """See `PrivateLearningRun`."""
+        return [
+            "A node sees its own rows; against all others, the other nodes together, its records are protected.",
+            "A person with records at several nodes is protected by the sum of what these nodes guarantee.",
+            "The options count as public: to choose them by scores of these rows, or to fit again, costs more.",
+            *(() if self.accounting.secure else (SEEDED,)),
+        ]
+
+    @property
+    def noisy(self) -> str:
+        """Where the noise is."""
+        return "objective" if self.settings.perturbation == "objective" else "minimiser"
+
+    def cases(self) -> list[Case]:
+        """See `Run`.
 
         Raises
         ------
         ModelError
-            A node's label is neither a text nor a whole number.
+            Always: a node's convex step reads its rows, which are not released.
         """
-        document = {
-            **self.fitted_document(),
-            "private": True,
-            "settings": asdict(self.settings),
-            "accounting": accounting_document(self.accounting),
-            "ledger": ledger_document(self.ledger),
-            "privacy_loss": {
-                name: [finite_or_none(value) for value in column] for name, column in self.privacy_loss.items()
-            },
-            "released": self.released.tolist(),
-            "history": self.history.to_dict(orient="list"),
-            "interrupted": self.interrupted,
-        }
-        return write_run(path, "RecycledADMM", document)
+        raise ModelError(
+            "a private consensus has no block to certify: a node's step reads its rows. Certify a run without privacy"
+        )
 
     @classmethod
-    def load(cls, path: PathLike) -> PrivateConsensusRun:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        DataError
-            No such file, not a private run of RecycledADMM, or of another version.
-        """
-        document = read_fit(path, "RecycledADMM", private=True)
-        fitted = cls.fitted_of(document)
-        return cls(
-            **fitted,
-            settings=PrivateSettings(**{**document["settings"], "eta": tuple(document["settings"]["eta"])}),
-            accounting=accounting_of(document["accounting"]),
-            ledger=ledger_of(document["ledger"]),
-            privacy_loss=pd.DataFrame(
-                document["privacy_loss"], index=pd.Index(fitted["labels"], name="node"), dtype=float
-            ),
-            released=np.array(document["released"]),
-            history=pd.DataFrame(document["history"]),
-            interrupted=document["interrupted"],
-        )
+    def of_document(cls, document: Mapping[str, Any]) -> PrivateConsensusRun:
+        """See `Run`."""
+        run = super().of_document(document)
+        return replace(run, privacy_loss=run.privacy_loss.astype(float))

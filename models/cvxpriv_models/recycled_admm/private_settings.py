@@ -99,11 +99,11 @@ class PrivateSettings:
 
     Attributes
     ----------
-    algorithm, perturbation, variant : str
+    method, perturbation, variant : str
     gamma : float
-    rounds : int
+    max_iter : int
     row_bound : float
-    tol : float
+    node_tol : float
         How exactly a node minimises, in the norm of the gradient.
     C, reg : float
         Of the problem.
@@ -111,13 +111,13 @@ class PrivateSettings:
         The penalties of the first pass, one a node.
     """
 
-    algorithm: str
+    method: str
     perturbation: str
     variant: str
     gamma: float
-    rounds: int
+    max_iter: int
     row_bound: float
-    tol: float
+    node_tol: float
     C: float
     reg: float
     eta: tuple[float, ...]
@@ -195,7 +195,7 @@ def releases_of(problem: Problem, settings: PrivateSettings, table: Array, budge
     _require_one(budget)
     if settings.perturbation == "output":
         return _output(budget, output_move(rows, problem.C, convexity, slope), convexity)
-    inside = _inside(settings.algorithm, reaches)
+    inside = _inside(settings.method, reaches)
     curvature = problem.loss.smoothness * longest**2
 
     def spent(alpha: Array) -> Array:
@@ -211,11 +211,11 @@ def releases_of(problem: Problem, settings: PrivateSettings, table: Array, budge
     return Releases(alpha, scale, none, convexity, (1.0 + COVER) * exact, COVER * exact, printed)
 
 
-def _inside(algorithm: str, reaches: Array) -> Array:
+def _inside(method: str, reaches: Array) -> Array:
     """By what noise counts as a linear term of the objective: DVP adds it to lambda, M-ADMM to the neighbours' mean."""
-    if algorithm == "m-admm":
+    if method == "m-admm":
         return 2.0 * reaches
-    return np.full_like(reaches, 2.0 if algorithm == "dvp" else 1.0)
+    return np.full_like(reaches, 2.0 if method == "dvp" else 1.0)
 
 
 def _rates_within(budget: Budget, curvature: Array, moves: Array) -> Array:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,25 +13,22 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.reports.facts import Fact
-from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun
-from cvxpriv.runs.private_records import finite_or_none, none_as_infinite, read_fit
-from cvxpriv.runs.saved import write_run
 from cvxpriv.schedules.history import History
 
 from . import algorithm
 from .kkt import ConsensusResiduals
 from .problem import Problem, checked_rows
 
-if TYPE_CHECKING:
-    from cvxpriv.certify.check import CrossCheck
-
-__all__ = ["ConsensusRun", "Fitted", "Optimality", "Settings"]
+__all__ = ["ConsensusRun", "Fitted", "Optimality", "Settings", "consensus_fact"]
 
 
 @dataclass(frozen=True)
@@ -41,20 +37,20 @@ class Settings:
 
     Attributes
     ----------
-    algorithm, variant, engine : str
+    method, variant, engine : str
     gamma : float
-    rounds : int
+    max_iter : int
     tol : float
     eta : tuple of float
         The penalties of the last pass that was planned, one a node.
     accelerate : bool
     """
 
-    algorithm: str
+    method: str
     variant: str
     engine: str
     gamma: float
-    rounds: int
+    max_iter: int
     tol: float
     eta: tuple[float, ...]
     accelerate: bool
@@ -142,36 +138,13 @@ class Fitted:
         """Return the predicted class of each row, (n,); for a residual loss the predicted number."""
         return predicted(self.decision_function(X, node), self.classes)
 
-    def fitted_document(self) -> dict[str, Any]:
-        """Return what predicts, as plain data.
 
-        Raises
-        ------
-        ModelError
-            A node's label is neither a text nor a whole number.
-        """
-        if strange := [label for label in self.labels if not isinstance(label, (str, int))]:
-            raise ModelError(
-                f"node {strange[0]!r} is no text or whole number and cannot be saved: relabel the graph, for example "
-                "with networkx.convert_node_labels_to_integers"
-            )
-        return {
-            "parameters": self.parameters.tolist(),
-            "loss": self.loss_name,
-            "classes": None if self.classes is None else self.classes.tolist(),
-            "labels": list(self.labels),
-        }
-
-    @staticmethod
-    def fitted_of(document: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the attributes that `fitted_document` described, by name."""
-        classes = document["classes"]
-        return {
-            "parameters": np.array(document["parameters"]),
-            "loss_name": document["loss"],
-            "classes": None if classes is None else np.array(classes),
-            "labels": tuple(document["labels"]),
-        }
+def consensus_fact(fit: Fitted) -> Fact:
+    """Return how far the nodes are from one another."""
+    sentence = "Largest distance of a node's coefficients from their mean."
+    return Fact(
+        "consensus", fit.consensus, "", sentence, "", "largest distance of a node from the mean", digits=2, main=True
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -200,10 +173,12 @@ class ConsensusRun(LearningRun, Fitted):
     interrupted : bool
         Whether the keyboard or a callback ended the solve.
     starts : DataFrame, optional
-        One row a start: objective, kkt, iterations, converged, best. None in a run read from a file.
+        One row a start: objective, kkt, iterations, converged, best.
     """
 
     model: ClassVar[str] = "RecycledADMM"
+    open: ClassVar[str] = "What the nodes send each other in each pass, and every coefficient,"
+    remedies: ClassVar[str] = "raise --max-iter, try another --eta, or allow a larger --tol"
 
     state: Values
     settings: Settings
@@ -213,10 +188,10 @@ class ConsensusRun(LearningRun, Fitted):
     kkt: ConsensusResiduals
     gap: float
     seconds: float
-    problem: Problem | None = None
-    log: History = field(default_factory=History, repr=False)
     interrupted: bool = False
     starts: pd.DataFrame | None = field(default=None, repr=False)
+    problem: Problem | None = field(default=None, repr=False, metadata=UNSAVED)
+    log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
 
     @property
     def history(self) -> pd.DataFrame:
@@ -225,8 +200,7 @@ class ConsensusRun(LearningRun, Fitted):
 
     def own_facts(self) -> tuple[Fact, ...]:
         """See `LearningRun`."""
-        sentence = "Largest distance of a node's coefficients from their mean."
-        return (Fact("consensus", self.consensus, "", sentence, digits=2, main=True),)
+        return (consensus_fact(self),)
 
     @cached_property
     def optimality(self) -> Optimality:
@@ -275,63 +249,17 @@ class ConsensusRun(LearningRun, Fitted):
         ModelError
             The run was read from a file.
         """
-        from cvxpriv.certify.check import case_of_block, crosscheck
+        return crosscheck(self.cases(nodes, seed), solvers, **options)
 
+    def cases(self, nodes: int | None = 3, seed: int = 0) -> list[Case]:
+        """See `certify`."""
         require_counts(nodes=nodes)
         require_seed(seed)
         several = list(self.blocks().values())
         if nodes is not None and nodes < len(several):
             chosen = np.sort(np.random.default_rng(seed).choice(len(several), nodes, replace=False))
             several = [several[index] for index in chosen]
-        return crosscheck([case_of_block(block, self.state) for block in several], solvers, **options)
-
-    def save(self, path: PathLike) -> Path:
-        """Write the run to a JSON file, whole or not at all.
-
-        The file holds parameters, multipliers and figures; the nodes' rows are not in it.
-        """
-        document = {
-            **self.fitted_document(),
-            "published": self.state["f"].tolist(),
-            "dual": self.state["dual"].tolist(),
-            "settings": asdict(self.settings),
-            "converged": self.converged,
-            "iterations": self.iterations,
-            "objective": self.objective,
-            "kkt": asdict(self.kkt),
-            "gap": finite_or_none(self.gap),
-            "seconds": self.seconds,
-        }
-        return write_run(path, "RecycledADMM", document)
-
-    @classmethod
-    def load(cls, path: PathLike) -> ConsensusRun:
-        """Read what `save` wrote; it predicts, and its history and blocks are not in it.
-
-        Raises
-        ------
-        DataError
-            No such file, not a saved run of this model, or of another version.
-        """
-        document = read_fit(path, "RecycledADMM", private=False)
-        found, settings, fitted = document["kkt"], document["settings"], cls.fitted_of(document)
-        return cls(
-            **fitted,
-            state={
-                "f": np.array(document["published"]),
-                "odd": fitted["parameters"],
-                "dual": np.array(document["dual"]),
-            },
-            settings=Settings(**{**settings, "eta": tuple(settings["eta"])}),
-            converged=document["converged"],
-            iterations=document["iterations"],
-            objective=document["objective"],
-            kkt=ConsensusResiduals(
-                tuple(found["stationarity"]), found["consensus"], found["dual_sum"], tuple(found["scales"])
-            ),
-            gap=none_as_infinite(document["gap"]),
-            seconds=document["seconds"],
-        )
+        return [case_of_block(block, self.state) for block in several]
 
     def _problem(self) -> Problem:
         if self.problem is None:

@@ -25,7 +25,7 @@ import pandas as pd
 
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
-from cvxpriv.privacy.gaussian import composed
+from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 from cvxpriv.privacy.ledger import touching
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "objective_epsilon",
     "output_move",
     "printed_epsilon",
+    "worst_nodes",
 ]
 
 NEIGHBOURS = "one record of one node replaced; the graph and every node's number of records public"
@@ -109,3 +110,29 @@ def node_costs(ledger: Sequence[Release], labels: tuple[Hashable, ...]) -> pd.Da
         },
         index=pd.Index(labels, name="node"),
     )
+
+
+def worst_nodes(losses: pd.DataFrame, delta: float, recycles: bool) -> tuple[pd.DataFrame, str]:
+    """Return what each node spent, the worst first, in words that people read; and what the columns are.
+
+    Parameters
+    ----------
+    losses : DataFrame
+        See `PrivateConsensusRun.privacy_loss`.
+    delta : float
+    recycles : bool
+        Whether every second step was free.
+    """
+    if gaussian := "mu" in losses:
+        spent = [gaussian_epsilon(delta, mu) for mu in losses["mu"]]
+        usual = [gaussian_epsilon(delta, float(np.sqrt(2.0)) * mu) for mu in losses["mu"]]
+        losses = losses.assign(tight=spent, conventional=usual, printed=np.nan)
+    order = losses.sort_values("tight", ascending=False, kind="stable")
+    frame = pd.DataFrame({"node": order.index.map(str), "rows": order["rows"].astype(int), "epsilon": order["tight"]})
+    words = "epsilon: of all passes, " + (f"at delta = {delta:g}." if gaussian else "the tight bound; delta is 0.")
+    if order["printed"].notna().all():
+        frame["paper's (32)"] = order["printed"]
+    if recycles:
+        frame["ADMM"] = order["conventional"]
+        words += " ADMM: what the conventional one spends in as many iterations with the same noise."
+    return frame.reset_index(drop=True), words

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from cvxpriv.cli.fits.fit import Model
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
 
@@ -24,14 +23,21 @@ POINTS = 400
 
 
 @styled
-def plot_operating_characteristic(models: Sequence[Model], labels: Array) -> Figure:
-    """Share of class 1 found against share of class -1 taken for it, over all thresholds, one line a model."""
+def plot_operating_characteristic(margins: Mapping[str, Array], labels: Array) -> Figure:
+    """Share of class 1 found against share of class -1 taken for it, over all thresholds, one line a model.
+
+    Parameters
+    ----------
+    margins : mapping of str to ndarray, (n,)
+        The predictions of each model, by its name and the area under its curve.
+    labels : ndarray, (n,)
+        -1 and 1.
+    """
     figure = blank(5.6, 4.6)
     axes = figure.add_subplot()
-    for index, one in enumerate(models):
-        false, true = _curve(labels, one.margin)
-        auc = "" if one.scores is None or one.scores.auc is None else f", {one.scores.auc:.3f}"
-        axes.plot(false, true, color=COLOURS[index % len(COLOURS)], label=f"{one.name}{auc}", zorder=3 + (index == 0))
+    for index, (name, margin) in enumerate(margins.items()):
+        false, true = _curve(labels, margin)
+        axes.plot(false, true, color=COLOURS[index % len(COLOURS)], label=name, zorder=3 + (index == 0))
     axes.plot([0, 1], [0, 1], linestyle=":", color=GREY, linewidth=1.2, label="a guess, 0.500")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1.005)

@@ -1,4 +1,4 @@
-"""Rows that a command knows by name, with what is publicly known of their columns.
+"""Rows that commands know by name, with what is publicly known of their columns.
 
 Ranges and values come from the files' own descriptions (adult.names, german.doc, ProPublica's notebook) or are wide
 round numbers; none was read off the rows. A private fit may rest on them.
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from cvxpriv.datasets import load_adult, load_compas, load_german
-from cvxpriv.datasets.adult_rows import CATEGORIES
+from cvxpriv.datasets.adult_rows import CATEGORIES, load_adult
+from cvxpriv.datasets.compas_and_german import load_compas, load_german
 
 __all__ = ["NAMED", "NamedRows"]
 

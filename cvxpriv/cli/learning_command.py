@@ -1,0 +1,179 @@
+"""Commands of the models that learn from rows, made from their signatures: ``cvxpriv NAME ROWS``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import click
+from click.core import ParameterSource
+
+from cvxpriv.cli.declared import introduction_of, made, on_the_command_line, purpose_of, taken, with_options
+from cvxpriv.cli.finish import finish
+from cvxpriv.cli.interrupts import Interrupt, watched
+from cvxpriv.cli.options import crosscheck_option, endings, solvers_option
+from cvxpriv.cli.outputs import require_report_packages, require_writable
+from cvxpriv.cli.rows import RowOptions
+from cvxpriv.cli.terminal import Terminal
+from cvxpriv.errors import ModelError
+from cvxpriv.learning.fit import Fit
+from cvxpriv.learning.fit_facts import fit_facts
+from cvxpriv.learning.learning_model import LearningModel
+from cvxpriv.runs.options import Parameter
+from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.solvers.silence import solvers_silent
+
+__all__ = ["learning_command"]
+
+Kind: TypeAlias = type[LearningModel]
+Options: TypeAlias = dict[str, Parameter]
+
+_ABOUT = (
+    "ROWS is a CSV or TSV file with one person a row, or adult, compas, german. With {budget} {covered} "
+    "differentially private; ranges and values of the columns must then be public: see --range. {scaled}\n\n"
+    "Writes model.json, history.csv and report.html into the folder, and tables as CSV. A fit that did not converge "
+    "writes them too, says so, and exits with 3."
+)
+
+
+def learning_command(kind: Kind) -> click.Command:
+    """Return ``cvxpriv NAME ROWS``: it fits a model and writes what is known of it."""
+    fit = kind.on_rows
+    reading, layout = _by_name(RowOptions), _by_name(fit)
+    posing = {name: _usual(fit, one) for name, one in _by_name(kind.__init__).items() if name not in layout}
+    clear, private = _by_name(kind.solve), _by_name(kind.solve_private)
+    solving = {
+        name: _merged(fit, clear.get(name), private.get(name))
+        for name in [*(name for name in clear if name not in reading), *(name for name in private if name not in clear)]
+        if name not in fit.decided
+    }
+
+    def command(terminal: Terminal, source: str, report: bool, out: str, crosscheck: bool | None, **given: Any) -> None:
+        if report:
+            require_report_packages("give --no-report")
+        folder = require_writable(out)
+        solvers = tuple(solver_spec(name).name for name in given["solvers"])
+        asked = _asked(given)
+        wanted = any(name in asked for name in fit.budgets)
+        own = private if wanted else clear
+        for name in (name for name in asked if name in posing or name in solving):
+            {**posing, **solving, **own}[name].check(asked[name])
+        _require_suitable(fit, [one for name, one in solving.items() if name in asked and name not in own], wanted)
+        rows = RowOptions(**taken(reading.values(), given)).load(
+            source, **fit.reads(given), scaled=fit.scaled, private=wanted
+        )
+        fitted = fit(rows=rows, private=wanted, **taken(layout.values(), given))
+        options = {name: asked[name] for name in posing if name in asked}
+        chosen = {name: asked[name] for name in own if name in asked}
+        fitted.pose(kind, options)
+        _work(terminal, fitted, kind, options, chosen, () if crosscheck is False else solvers)
+        finish(terminal, fit_facts(fitted), folder, kind.command, report)
+
+    parameters = [*layout.values(), *reading.values(), *posing.values(), *solving.values()]
+    parameters.sort(key=lambda one: one.name == "intercept")
+    options = [
+        click.argument("source", metavar="ROWS"),
+        lambda wrapped: with_options(wrapped, parameters),
+        crosscheck_option("yes"),
+        solvers_option,
+        *endings(),
+    ]
+    scaled = "Rows are scaled to a norm of at most 1." if fit.scaled else ""
+    budget = " or ".join(f"--{name}" for name in fit.budgets)
+    about = _ABOUT.format(
+        budget=budget, covered=kind.runs[1].covered[0].lower() + kind.runs[1].covered[1:], scaled=scaled
+    )
+    return made(kind.command, command, options, purpose_of(kind), f"{introduction_of(kind)}\n\n{about}")
+
+
+def _by_name(function: Any) -> Options:
+    return {one.name: one for one in on_the_command_line(function)}
+
+
+def _merged(fit: type[Fit], clear: Parameter | None, private: Parameter | None) -> Parameter:
+    """Return one option for both kinds of solve: it is passed on where it was given, and says both defaults."""
+    if clear is None or private is None:
+        one = clear or private
+        assert one is not None
+        kind = "" if clear is not None or one.name in fit.budgets else "Private: "
+        return _usual(fit, replace(one, option=replace(one.option, help=kind + one.option.help)))
+    choices = tuple(dict.fromkeys((*clear.option.choices, *private.option.choices)))
+    usual, own = (one.option.usual or ("" if one.default is None else str(one.default)) for one in (clear, private))
+    default = clear.default if clear.default == private.default else None
+    both = usual if usual == own else f"{usual}; private: {own}"
+    shown = replace(clear.option, choices=choices, usual="" if default is not None else both)
+    return _usual(fit, replace(clear, option=shown, default=default))
+
+
+def _usual(fit: type[Fit], one: Parameter) -> Parameter:
+    """Return an option with what stands for it on rows."""
+    usual = {**dict.fromkeys(fit.budgets, "not private"), **fit.usual}
+    if one.name not in usual:
+        return one
+    return replace(one, option=replace(one.option, usual=usual[one.name]), default=None)
+
+
+def _asked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given, and not left to their defaults."""
+    context = click.get_current_context()
+    usual = (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+    return {name: value for name, value in given.items() if context.get_parameter_source(name) not in usual}
+
+
+def _require_suitable(fit: type[Fit], strays: Sequence[Parameter], private: bool) -> None:
+    """Refuse, before any row is read, options of the other kind of solve.
+
+    Raises
+    ------
+    ModelError
+    """
+    if strays:
+        budget = " or ".join(f"--{name}" for name in fit.budgets)
+        need = f"goes without {budget}: leave one of them out" if private else f"goes with {budget}: give both, or none"
+        raise ModelError(f"{strays[0].flag} {need}")
+
+
+def _work(
+    terminal: Terminal,
+    fit: Fit,
+    kind: Kind,
+    options: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    solvers: tuple[str, ...],
+) -> None:
+    """Fit, then what is asked for: other models to compare with, and the cross-check.
+
+    A keyboard interrupt ends the work and leaves what there is.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Before there was any fit.
+    """
+    with watched() as interrupt:
+        fit.found(_solved(terminal, fit, chosen, interrupt))
+        with suppress(KeyboardInterrupt):
+            if not fit.private and not interrupt.pressed:
+                with terminal.phase("fitting what it is compared with"):
+                    fit.scored += fit.compared(kind, options, chosen)
+            if solvers and fit.run.posable and not interrupt.pressed:
+                with terminal.phase(f"cross-checking by {', '.join(solvers)}"), solvers_silent():
+                    fit.check = fit.run.certify(solvers)
+        fit.interrupted = interrupt.pressed
+
+
+def _solved(terminal: Terminal, fit: Fit, chosen: Mapping[str, Any], interrupt: Interrupt) -> Any:
+    """Return the run of a model, with a bar."""
+    if chosen.get("n_jobs", 1) != 1:
+        return fit.model.solve(**chosen, progress=terminal.progress)
+    with terminal.iterations("fitting", chosen.get("max_iter"), "kkt") as moved:
+
+        def watch(loop: str, iteration: int, measured: Mapping[str, Any]) -> bool:
+            moved(loop, iteration, measured)
+            return interrupt.pressed
+
+        if fit.private:
+            return fit.model.solve_private(**{**fit.public_numbers(chosen), **chosen}, callback=watch)
+        return fit.model.solve(**chosen, callback=watch)

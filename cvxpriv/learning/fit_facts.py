@@ -1,0 +1,209 @@
+"""The facts of a model fitted to rows: those of its run, scores, accounting, coefficients, and what the rows are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
+from cvxpriv.learning.fit import Fit, Scored
+from cvxpriv.learning.pictures import SHOWN, plot_coefficients, plot_operating_characteristic
+from cvxpriv.mechanisms.plots import plot_history
+from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
+from cvxpriv.reports.files import write_text
+from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.spreadsheets import csv_text
+from cvxpriv.runs.saved import write_run
+
+__all__ = ["fit_facts"]
+
+#: How many of the largest coefficients a terminal shows.
+LARGEST = 10
+#: A history of fewer passes is no picture.
+FEW_PASSES = 10
+
+
+def fit_facts(fit: Fit) -> Facts:
+    """Return the facts; those of a private fit hold nothing that was not released but scores of held-out rows."""
+    rows, said = fit.rows, fit.run.facts
+    against = f"predicts {rows.label} = {rows.classes[1]} (against {rows.classes[0]}) from {rows.y.size:,} rows."
+    return Facts(
+        title=f"{fit.title}: {rows.title}",
+        summary=f"{fit.summary} {against}",
+        facts=[*_scores(fit), *said.facts, *fit.own_facts()],
+        sections=[
+            *_scores_section(fit),
+            *fit.layout_sections(),
+            *_privacy(fit),
+            *fit.own_sections(),
+            *_coefficients(fit),
+            rows.encoding_section(),
+            *crosscheck_section(
+                fit.check,
+                f"{fit.crosschecked} was solved again by each solver and by its exact update. A verdict rests on "
+                "residuals computed from the problem itself, not on what a solver says of its answer.",
+            ),
+            *_history(fit),
+        ],
+        about=[*rows.facts(), *fit.layout],
+        settings=[Fact("private", fit.private), Fact("intercept", fit.intercept), *said.settings],
+        messages=said.messages,
+        promises=[*said.promises, *fit.more_promises, *_about_rows(fit)],
+        promised=said.promised,
+        tables=_tables(fit),
+        files={"history.csv": partial(_write_history, fit), "model.json": partial(_write_model, fit)},
+        converged=said.converged,
+        interrupted=fit.interrupted or said.interrupted,
+        unmet=said.unmet,
+    )
+
+
+def _scores(fit: Fit) -> list[Fact]:
+    """Return the scores of the run; a terminal has them in a table, beside those of other models."""
+    own = fit.scored[0].scores
+    if own is None:
+        return []
+
+    def fact(name: str, unit: str, sentence: str, label: str, form: str) -> list[Fact]:
+        value = getattr(own, name)
+        others = [(getattr(one.scores, name), one.name) for one in fit.scored[1:3] if one.scores is not None]
+        beside = "; ".join(f"{score:{form}} {who}" for score, who in others if score is not None)
+        percent = form.endswith("%")
+        shown = Fact(name, value, unit, sentence, label, beside, percent=percent, main=True, aside=True)
+        return [] if value is None else [shown]
+
+    return [
+        *fact("accuracy", "", "Rows held out whose class is named right.", "Accuracy", ".1%"),
+        *fact("log_loss", "nats a row", "Mean log loss of the rows held out.", "Log loss", ".4f"),
+        *fact(
+            "auc", "", "Chance that a row of the class scores above one of the other.", "Area under the curve", ".4f"
+        ),
+    ]
+
+
+def _score_frame(fit: Fit) -> pd.DataFrame:
+    scored = {one.name: asdict(one.scores) if one.scores is not None else {} for one in fit.scored}
+    names = ["accuracy", "log_loss", "auc", "rows"]
+    return pd.DataFrame([{"model": who, **{name: one.get(name) for name in names}} for who, one in scored.items()])
+
+
+def _scores_section(fit: Fit) -> list[Section]:
+    rows, frame = fit.rows, _score_frame(fit)
+    if not rows.test_y.size:
+        return []
+    shown = frame.drop(columns="rows").assign(accuracy=frame["accuracy"].map("{:.1%}".format))
+    shown = shown.rename(columns={"log_loss": "log loss", "auc": "AUC"}).dropna(axis="columns", how="all")
+    pictures = []
+    if frame["auc"].notna().all():
+        draw = partial(plot_operating_characteristic, _curves(fit.scored), rows.test_y)
+        pictures.append(Picture(draw, "Receiver operating characteristic of each model on the rows held out."))
+    notes = ["These are scores on other people's rows, which had no part in the fit."]
+    if fit.private:
+        notes.append("They tell of those rows, and no guarantee covers that: do not publish them with the model.")
+    text = f"{rows.test_y.size:,} rows were held out, {rows.share_held_out:.0%} of all, drawn by seed."
+    brief = Section(f"On the {rows.test_y.size:,} rows held out", tables=[Table(shown)])
+    return [Section("On the rows held out", text, pictures, [Table(shown)], notes, brief)]
+
+
+def _curves(scored: list[Scored]) -> dict[str, np.ndarray]:
+    return {f"{one.name}, {one.scores.auc:.3f}": one.margin for one in scored if one.scores is not None}
+
+
+def _privacy(fit: Fit) -> list[Section]:
+    if not fit.private:
+        return []
+    found = fit.run.accounting
+    guaranteed = found.guarantee if any(claim.holds for claim in found.claims) else None
+    frame = pd.DataFrame(
+        {
+            "rule": [claim.rule for claim in found.claims],
+            "epsilon": [claim.epsilon for claim in found.claims],
+            "delta": [claim.delta for claim in found.claims],
+            "is a bound": [claim.holds for claim in found.claims],
+            "note": [claim.note for claim in found.claims],
+        }
+    )
+    brief = frame[["rule", "epsilon", "delta"]].assign(
+        **{"": ["the guarantee" if one is guaranteed else "" if one.holds else "no bound" for one in found.claims]}
+    )
+    caption = "What each rule says of all releases together; the least that is a bound is guaranteed."
+    return [
+        Section(
+            "Privacy accounting",
+            f"{fit.released} Neighbours: {found.neighbours}.",
+            tables=[Table(frame if any(frame["note"]) else frame.drop(columns="note"), caption)],
+            brief=Section(f"Privacy of {found.releases} releases", tables=[Table(brief, digits={"delta": 2})]),
+        )
+    ]
+
+
+def _coefficients(fit: Fit) -> list[Section]:
+    if not fit.shows_coefficients:
+        return []
+    text, frame, features = fit.coefficients_text, fit.coefficients, len(fit.rows.encoding.features)
+    inner = frame[frame["feature"] != "(intercept)"]
+    nonzero = inner[inner["coefficient"] != 0.0]
+    if nonzero.empty:
+        none = "Every coefficient is 0: a smaller weight of the penalty keeps some."
+        return [Section("Coefficients", f"{text} {none}", brief=Section(none))]
+    shown = min(len(nonzero), SHOWN)
+    picture = Picture(
+        partial(plot_coefficients, nonzero),
+        f"The {shown} largest coefficients as bars.",
+        f"The {shown} largest of {len(nonzero)} coefficients that are not 0; all are in coefficients.csv.",
+        wide=True,
+    )
+    order = np.argsort(-np.abs(nonzero["coefficient"].to_numpy()), kind="stable")[:LARGEST]
+    largest = nonzero.iloc[order][["feature", "coefficient"]]
+    left = f"; the {LARGEST} largest" if len(nonzero) > LARGEST else ""
+    brief = Section(f"Coefficients: {len(nonzero)} of {features} are not 0{left}", tables=[Table(largest)])
+    intercept = fit.scored[0].linear.intercept
+    notes = [f"Intercept: {format_number(intercept)}."] if intercept else []
+    return [Section("Coefficients", text, [picture], notes=notes, brief=brief)]
+
+
+def _history(fit: Fit) -> list[Section]:
+    """Return objective and residual by pass; nothing for few of them, or for a private fit, which has neither."""
+    if fit.private or fit.run.history["objective"].notna().sum() < FEW_PASSES:
+        return []
+    draw = partial(plot_history, fit.run.history)
+    return [Section("How it was found", pictures=[Picture(draw, "Objective and KKT residual by pass.")])]
+
+
+def _about_rows(fit: Fit) -> list[str]:
+    """Return what a private fit has to say of bounds that were read off its rows, of rows left out, and of scores."""
+    if not fit.private:
+        return []
+    said, read_off = [], fit.rows.encoding.read_off
+    if fit.rows.dropped:
+        said.append(
+            "Which rows were left out, and so how many there are, counts as public: the guarantee is for rows that "
+            "lack nothing."
+        )
+    if read_off:
+        said.append(f"The bounds of {', '.join(read_off)} were read off the rows: the guarantee does not cover them.")
+    if fit.rows.test_y.size:
+        said.append("The scores are of other people's rows, held out of the fit: the guarantee does not cover those.")
+    return said
+
+
+def _tables(fit: Fit) -> dict[str, pd.DataFrame]:
+    found = {"scores": _score_frame(fit), "columns": fit.rows.columns_table()}
+    if fit.shows_coefficients:
+        found["coefficients"] = fit.coefficients
+    if fit.private:
+        found["accounting"] = fit.run.accounting.table
+    return {**found, **fit.own_tables(), **crosscheck_tables(fit.check)}
+
+
+def _write_history(fit: Fit, path: Path) -> Path:
+    return write_text(path, csv_text(fit.run.history))
+
+
+def _write_model(fit: Fit, path: Path) -> Path:
+    """Write the run as its model saves it, with how its rows were encoded beside it."""
+    return write_run(path, fit.run.model, {**fit.document(), "rows": fit.rows.document()})

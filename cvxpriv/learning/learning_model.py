@@ -1,0 +1,49 @@
+"""The face of a model that learns from rows: what the command line and `cvxpriv.load` ask of each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from cvxpriv.certify.cases import Case
+from cvxpriv.learning.fit import Fit
+from cvxpriv.reports.files import PathLike
+from cvxpriv.runs.learning_run import LearningRun, PrivateLearningRun
+from cvxpriv.runs.saved import read_run
+
+__all__ = ["LearningModel"]
+
+
+class LearningModel(ABC):
+    """A model that learns from rows, with or without privacy.
+
+    A subclass declares its options in the signatures of `__init__`, `solve` and `solve_private`; the command line is
+    made from them.
+    """
+
+    #: What kind of command the model has, and its name.
+    task: ClassVar[str] = "learning"
+    command: ClassVar[str]
+    #: The model on encoded rows.
+    on_rows: ClassVar[type[Fit]]
+    #: What `solve` and `solve_private` return.
+    runs: ClassVar[tuple[type[LearningRun], type[PrivateLearningRun]]]
+
+    @abstractmethod
+    def solve(self, *args: Any, **options: Any) -> LearningRun:
+        """Fit without privacy."""
+
+    @abstractmethod
+    def solve_private(self, *args: Any, **options: Any) -> PrivateLearningRun:
+        """Fit with differential privacy."""
+
+    @staticmethod
+    @abstractmethod
+    def example_cases() -> list[Case]:
+        """Return blocks at answers: what `cvxpriv crosscheck --all` checks."""
+
+    @classmethod
+    def load_run(cls, path: PathLike) -> LearningRun | PrivateLearningRun:
+        """Read a saved run, private or not: what `cvxpriv.load` calls."""
+        clear, private = cls.runs
+        return private.load(path) if read_run(path).get("private") else clear.load(path)

@@ -1,0 +1,143 @@
+"""Encoded rows to learn from, and rows held out: what a model on rows gets, and what is said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from cvxpriv.learning.columns import Category, Number
+from cvxpriv.learning.encoding import Encoding
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.facts import Fact, Section, Table
+from cvxpriv.reports.formatting import format_number
+
+__all__ = ["Rows"]
+
+#: Values of a category that the table of columns names.
+NAMED_VALUES = 6
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to learn from, and rows held out.
+
+    Attributes
+    ----------
+    title : str
+        Of the source, for people.
+    label : str
+        The column that is predicted.
+    classes : (str, str)
+        Its values of -1 and of 1; the first is `not <value>` where several stand for -1.
+    encoding : Encoding
+    x : ndarray, (n, d)
+    y : ndarray, (n,)
+        -1 and 1.
+    test_x, test_y : ndarray
+        The same of the rows held out.
+    dropped : int
+        Rows left out for a missing number or label.
+    seed : int
+        Of the split.
+    beside : tuple of str
+        A column of the rows to learn from that is not learned from, as texts; empty where none was asked for.
+    """
+
+    title: str
+    label: str
+    classes: tuple[str, str]
+    encoding: Encoding
+    x: Array
+    y: Array
+    test_x: Array
+    test_y: Array
+    dropped: int
+    seed: int
+    beside: tuple[str, ...] = ()
+
+    @property
+    def share_held_out(self) -> float:
+        """The part of the rows that is held out."""
+        return self.test_y.size / (self.y.size + self.test_y.size)
+
+    def document(self) -> dict[str, Any]:
+        """Return what a file says of the rows: no row, and no count of a label."""
+        return {
+            "source": self.title,
+            "label": self.label,
+            "classes": self.classes,
+            "rows": self.y.size,
+            "held_out": self.test_y.size,
+            "dropped": self.dropped,
+            "seed": self.seed,
+            "encoding": self.encoding.document(),
+            "read_off": self.encoding.read_off,
+        }
+
+    def facts(self) -> list[Fact]:
+        """Return what the rows are, without a row and without a count of a label."""
+        held = (
+            f"to learn from; {self.test_y.size:,} held out (seed {self.seed})" if self.test_y.size else "none held out"
+        )
+        columns = f"encoded as {len(self.encoding.features)}"
+        lacking = "rows that lack a number or the label"
+        return [
+            Fact("rows", self.y.size, "to learn from", detail=held),
+            Fact("left_out", self.dropped, detail=lacking, aside=not self.dropped),
+            Fact("predicted", f"{self.label}: {self.classes[1]} against {self.classes[0]}"),
+            Fact("columns", len(self.encoding.columns), detail=columns),
+            Fact("held_out", self.test_y.size, label="rows held out", aside=True),
+            Fact("seed", self.seed, label="seed of the split", aside=True),
+            Fact("label", self.label, aside=True),
+            Fact("classes", self.classes, aside=True),
+            Fact("read_off", self.encoding.read_off, label="bounds read off the rows", aside=True),
+            Fact("scaled", self.encoding.scaled, aside=True),
+        ]
+
+    def columns_table(self) -> pd.DataFrame:
+        """Return each column with its kind, its bounds or values, and whether they were given."""
+        columns = self.encoding.columns
+        return pd.DataFrame(
+            {
+                "column": [one.name for one in columns],
+                "low": [None if isinstance(one, Category) else one.low for one in columns],
+                "high": [None if isinstance(one, Category) else one.high for one in columns],
+                "values": [", ".join(one.values) if isinstance(one, Category) else "" for one in columns],
+                "given": [one.given for one in columns],
+            }
+        )
+
+    def encoding_section(self) -> Section:
+        """Return how the columns became numbers, and which bounds were read off the rows."""
+        columns = self.encoding.columns
+        kinds, bounds = zip(*map(_bounds, columns), strict=True)
+        frame = pd.DataFrame(
+            {
+                "column": [one.name for one in columns],
+                "kind": kinds,
+                "bounds": bounds,
+                "known": ["given" if one.given else "read off" for one in columns],
+            }
+        )
+        text = (
+            "Numbers are scaled from their range to [0, 1]; a category has one column of 0 and 1 for each of its "
+            f"values. By construction the norm of a row is at most {format_number(self.encoding.row_bound())}."
+        )
+        if self.encoding.scaled:
+            text += f" Rows are divided by the square root of {len(columns)} for that."
+        if self.encoding.read_off:
+            text += (
+                " Bounds that were not given were read off the rows to learn from; rows held out may go beyond them, "
+                "and are moved to their end."
+            )
+        return Section("How columns became numbers", text, tables=[Table(frame)])
+
+
+def _bounds(column: Number | Category) -> tuple[str, str]:
+    """Return the kind of a column, and its bounds, in words."""
+    if isinstance(column, Number):
+        return "number", f"{column.low:,.6g} to {column.high:,.6g}"
+    more = f" and {len(column.values) - NAMED_VALUES} more" if len(column.values) > NAMED_VALUES else ""
+    return f"{len(column.values)} values", ", ".join(column.values[:NAMED_VALUES]) + more

@@ -1,0 +1,140 @@
+"""Dataclasses as plain data and back, by the types of their fields: what a saved run is made of."""
+
+from __future__ import annotations
+
+import sys
+import types
+import typing
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.errors import ModelError
+from cvxpriv.penalties import LOSSES, Loss, Penalty, loss_named
+from cvxpriv.penalties.named import penalty_of, penalty_record
+
+__all__ = ["UNSAVED", "decoded", "encoded", "fields_of"]
+
+UNSAVED = {"saved": False}
+"""Metadata of a field that a file does not hold; it needs a default, which a run from a file has."""
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return the saved fields of a dataclass as plain data, which JSON can hold.
+
+    A number that is not finite is None, which is read as infinity where the field is a float.
+
+    Raises
+    ------
+    ModelError
+        A field holds code: a loss or a penalty of a user's own, or a label that is neither a text nor a whole number.
+
+    Examples
+    --------
+    >>> from cvxpriv.privacy import Release
+    >>> fields_of(Release(mu=0.5, source="centre"))["mu"]
+    0.5
+    >>> decoded(Release, fields_of(Release(mu=0.5))) == Release(mu=0.5)
+    True
+    """
+    return {name: encoded(kind, getattr(value, name)) for name, kind in _saved(type(value)).items()}
+
+
+def encoded(kind: Any, value: Any) -> Any:
+    """Return a value of a declared type as plain data: see `fields_of`."""
+    kind = _present(kind)
+    if value is None or kind is Any:
+        return value
+    if kind in _OWN:
+        return _OWN[kind][0](value)
+    if isinstance(value, pd.DataFrame):
+        columns = {str(name): column.tolist() for name, column in value.items()}
+        return {"columns": columns, "index": value.index.tolist(), "axis": value.index.name}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if is_dataclass(value):
+        return fields_of(value)
+    if isinstance(value, Mapping):
+        return {name: encoded(_inner(kind, -1), item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encoded(_inner(kind, place), item) for place, item in enumerate(value)]
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def decoded(kind: Any, plain: Any) -> Any:
+    """Return the value of a declared type that `encoded` made plain."""
+    if plain is None:
+        return float("inf") if kind is float else None
+    kind = _present(kind)
+    origin = typing.get_origin(kind) or kind
+    if kind in _OWN:
+        return _OWN[kind][1](plain)
+    if origin is pd.DataFrame:
+        index = pd.Index(plain["index"], name=plain["axis"])
+        return pd.DataFrame(plain["columns"], index=index)
+    if origin is np.ndarray:
+        return np.array(plain)
+    if isinstance(origin, type) and is_dataclass(origin):
+        return origin(**{name: decoded(part, plain[name]) for name, part in _saved(origin).items() if name in plain})
+    if isinstance(plain, dict):
+        return {name: decoded(_inner(kind, -1), item) for name, item in plain.items()}
+    if isinstance(plain, list):
+        items = [decoded(_inner(kind, place), item) for place, item in enumerate(plain)]
+        return tuple(items) if origin is tuple else items
+    return float(plain) if kind is float else plain
+
+
+def _saved(kind: type[Any]) -> dict[str, Any]:
+    """Return the saved fields of a dataclass with their types, each evaluated where it is written."""
+    written: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        names = vars(sys.modules[base.__module__])
+        written |= {name: (text, names) for name, text in vars(base).get("__annotations__", {}).items()}
+    return {one.name: _type(*written[one.name]) for one in fields(kind) if one.init and one.metadata.get("saved", True)}
+
+
+def _type(text: Any, names: dict[str, Any]) -> Any:
+    return eval(text, names) if isinstance(text, str) else text  # the module's own text, as `typing` evaluates it
+
+
+def _present(kind: Any) -> Any:
+    """Return a type without None; of several others, any."""
+    if typing.get_origin(kind) not in (typing.Union, types.UnionType):
+        return kind
+    others = [one for one in typing.get_args(kind) if one is not type(None)]
+    return others[0] if len(others) == 1 else Any
+
+
+def _inner(kind: Any, place: int) -> Any:
+    """Return the type of an item of a sequence, or, at -1, of a mapping."""
+    inner = typing.get_args(kind)
+    if not inner:
+        return Any
+    uniform = len(inner) == 1 or Ellipsis in inner or place < 0
+    return (inner[-1] if place < 0 else inner[0]) if uniform else inner[place]
+
+
+def _loss_name(loss: Loss) -> str:
+    if LOSSES.get(loss.name) is not loss:
+        raise ModelError(f"loss={loss!r} is code and cannot be saved: save run.coefficients instead")
+    return loss.name
+
+
+def _label(label: Hashable) -> str | int:
+    if isinstance(label, (str, int)):
+        return label
+    raise ModelError(
+        f"{label!r} is no text or whole number and cannot be saved: relabel the graph, for example with "
+        "networkx.convert_node_labels_to_integers"
+    )
+
+
+_OWN: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    Loss: (_loss_name, loss_named),
+    Penalty: (penalty_record, penalty_of),
+    Hashable: (_label, lambda label: label),
+}

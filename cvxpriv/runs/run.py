@@ -1,0 +1,91 @@
+"""What every model returns: a run, which says its facts, is certified, drawn, saved and read again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from cvxpriv.certify.cases import Case
+from cvxpriv.certify.check import CrossCheck, crosscheck
+from cvxpriv.reports.facts import Facts
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.text import facts_text
+from cvxpriv.runs.saved import read_run, write_run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Run"]
+
+
+class Run(ABC):
+    """A run of a model; a subclass is a dataclass of what it found."""
+
+    #: The model's name in `cvxpriv.models`.
+    model: ClassVar[str]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} of {self.model}\n{facts_text(self.facts.main)}"
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What is known of the run: numbers with unit and sentence, tables, pictures, promises."""
+
+    @abstractmethod
+    def cases(self) -> list[Case]:
+        """Return the blocks at the answer: what `certify` checks."""
+
+    @abstractmethod
+    def document(self) -> dict[str, Any]:
+        """Return what a file of the run holds, as plain data."""
+
+    @classmethod
+    @abstractmethod
+    def of_document(cls, document: Mapping[str, Any]) -> Self:
+        """Return the run whose `document` a file holds."""
+
+    @abstractmethod
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the run.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; None: a figure of its own.
+        """
+
+    def certify(self, solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"), **options: Any) -> CrossCheck:
+        """Solve every block again at the final point by every solver, and judge the answers.
+
+        Parameters
+        ----------
+        solvers : sequence of str, optional
+            None is every installed solver that takes the block's cones.
+        **options
+            Passed to `cvxpriv.certify.check.crosscheck`.
+        """
+        return crosscheck(self.cases(), solvers, **options)
+
+    def save(self, path: PathLike) -> Path:
+        """Write the run to a JSON file, whole or not at all.
+
+        Raises
+        ------
+        ModelError
+            It holds a user's own code.
+        """
+        return write_run(path, self.model, self.document())
+
+    @classmethod
+    def load(cls, path: PathLike) -> Self:
+        """Read what `save` wrote; the history is not in it.
+
+        Raises
+        ------
+        DataError
+            No such file, not a saved run of this kind, or of another version.
+        """
+        return cls.of_document(read_run(path, cls.model))

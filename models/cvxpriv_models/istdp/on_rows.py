@@ -1,0 +1,80 @@
+"""ISTDP on the rows of a table, as `cvxpriv sparse` fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cvxpriv.learning.fit import Columns, Fit, Scored
+from cvxpriv.learning.linear import LinearFit
+from cvxpriv.penalties import penalty_named
+from cvxpriv.reports.facts import Fact
+
+__all__ = ["SparseOnRows"]
+
+#: The part of a row's largest gradient that counts, unless `clip` is named: few gradients of a fitted model are longer.
+COUNTED = 0.5
+#: Of a fit without privacy, on rows of norm at most 1.
+PENALTY = "mcp:0.001:50"
+DELTA = 1e-6
+
+
+@dataclass(kw_only=True, eq=False)
+class SparseOnRows(Fit):
+    """A fit of ISTDP; the coefficients of a private one are released."""
+
+    usual: ClassVar[Mapping[str, str]] = {
+        "penalty": f"{PENALTY}; private: from public numbers",
+        "delta": "1e-6",
+        "clip": "half of the most that a row's gradient can be",
+    }
+    title: ClassVar[str] = "Sparse learning"
+
+    columns: Columns = None
+
+    def pose(self, kind: Any, options: Mapping[str, Any]) -> None:
+        """See `Fit`."""
+        posed = {"penalty": "auto" if self.private else PENALTY, **options}
+        self.model = kind(self.rows.x, self.rows.y, **posed, intercept=self.intercept, allow_constant=True)
+
+    def public_numbers(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Fit`: the encoding bounds the rows' norms."""
+        bound = float(np.hypot(self.rows.encoding.row_bound(), float(self.intercept)))
+        slope = self.model.problem.loss.slope
+        if np.isfinite(slope):
+            return {"delta": DELTA, "clip": COUNTED * slope * bound}
+        return {"delta": DELTA, "clip": None, "row_bound": bound}
+
+    def linear(self, run: Any) -> LinearFit:
+        """See `Fit`."""
+        return LinearFit(run.coefficients, run.intercept)
+
+    @property
+    def name(self) -> str:
+        """See `Fit`."""
+        return f"this model, {self.run.support.size} columns"
+
+    def compared(self, kind: Any, options: Mapping[str, Any], solving: Mapping[str, Any]) -> list[Scored]:
+        """See `Fit`: hardly any penalty."""
+        bare = self.model.with_penalty(penalty_named("l2:1e-6")).solve(**{**solving, "tol": 1e-6})
+        return [self.score(f"hardly penalised, {bare.support.size} columns", self.linear(bare))]
+
+    @property
+    def summary(self) -> str:
+        """See `Fit`."""
+        return f"A linear model with {self.run.support.size} of {len(self.rows.encoding.features)} coefficients"
+
+    @property
+    def layout(self) -> list[Fact]:
+        """See `Fit`."""
+        return [Fact("loss", self.model.problem.loss.name, aside=True), Fact("penalty", self.run.penalty.name)]
+
+    @property
+    def crosschecked(self) -> str:
+        """See `Fit`."""
+        if self.private:
+            return "The last proximal problem, which reads released values alone,"
+        return "The proximal problem at the answer"

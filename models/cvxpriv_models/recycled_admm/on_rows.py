@@ -1,0 +1,262 @@
+"""A consensus on the rows of a table, dealt to the nodes of a graph, as `cvxpriv consensus` fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+
+from cvxpriv.errors import DataError, ModelError, NotConverged, PrivacyError
+from cvxpriv.learning.fit import Columns, Fit, Scored
+from cvxpriv.learning.linear import LinearFit
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.facts import Fact, Picture, Section, Table
+from cvxpriv.reports.formatting import format_number
+from cvxpriv.runs.options import Option
+
+from .graph import Network
+from .methods import RECYCLING
+from .node_rows import Placement, Spelling, graph_of_file, place, spelled
+from .pictures import plot_graph, plot_spread
+from .run import Optimality
+from .spending import worst_nodes
+
+__all__ = ["ConsensusOnRows"]
+
+#: Nodes whose accounting a terminal shows, the worst first.
+SHOWN = 6
+
+
+@dataclass(kw_only=True, eq=False)
+class ConsensusOnRows(Fit):
+    """A consensus over a graph; the coefficients of every node of a private one are released.
+
+    Attributes
+    ----------
+    columns : tuple of str, optional
+    nodes : int, optional
+    graph : str
+    node_column : str, optional
+    placement : Placement
+    optimality : Optimality, optional
+        Without privacy, and where there is a unique optimum.
+    """
+
+    budgets: ClassVar[tuple[str, ...]] = ("epsilon", "alpha")
+    usual: ClassVar[Mapping[str, str]] = {"delta": "none, a pure epsilon"}
+    title: ClassVar[str] = "Consensus over a graph"
+    coefficients_text: ClassVar[str] = (
+        f"The mean over nodes. {Fit.coefficients_text} Each node's own are in coefficients.csv."
+    )
+
+    columns: Columns = None
+    nodes: Annotated[int | None, Option("How many nodes.", usual="what --graph or --node-column say, or 5")] = None
+    graph: Annotated[
+        str,
+        Option(
+            "complete, ring, path, star, each with :N or without; random[:N]:CHANCE of an edge; or a CSV file with one "
+            "edge a line.",
+            metavar="GRAPH",
+        ),
+    ] = "complete"
+    node_column: Annotated[
+        str | None,
+        Option(
+            "Rows with the same value belong to the node of that name.",
+            usual="dealt at random, by --seed",
+            metavar="COLUMN",
+        ),
+    ] = None
+    placement: Placement = field(init=False)
+    optimality: Optimality | None = field(default=None, init=False)
+
+    @classmethod
+    def reads(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Fit`: a graph or a budget that is none is refused before any row is read."""
+        if given["epsilon"] is not None and given["alpha"] is not None:
+            raise PrivacyError("--epsilon and --alpha are two budgets: give the total, or the rate of the noise")
+        if given["delta"] is not None and given["epsilon"] is None:
+            raise PrivacyError(f"--delta={given['delta']:g} goes with --epsilon: give both, or neither")
+        network = _network(given["graph"])
+        if isinstance(network, nx.Graph):
+            Network.of(network)
+        return {"columns": given["columns"], "beside": given["node_column"]}
+
+    def pose(self, kind: Any, options: Mapping[str, Any]) -> None:
+        """See `Fit`."""
+        rows = self.rows
+        self.placement = place(_network(self.graph), rows.y.size, self.nodes, self._owners(), rows.seed)
+        shards = self.placement.shards(rows.x, rows.y, self.intercept)
+        try:
+            self.model = kind(self.placement.graph, shards, **options)
+        except ModelError as error:
+            message = str(error)
+            raise ModelError(f"--weight {message}" if message.startswith("C=") else message) from error
+
+    def public_numbers(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Fit`."""
+        return {"row_bound": float(np.hypot(self.rows.encoding.row_bound(), float(self.intercept)))}
+
+    def linear(self, run: Any) -> LinearFit:
+        """See `Fit`: the mean over nodes."""
+        return self._linear(run.mean)
+
+    @property
+    def name(self) -> str:
+        """See `Fit`."""
+        return f"consensus of {len(self.run.labels)} nodes"
+
+    def compared(self, kind: Any, options: Mapping[str, Any], solving: Mapping[str, Any]) -> list[Scored]:
+        """See `Fit`: all rows in one place, and each node's rows alone, by the same model."""
+        problem = self.model.problem
+        try:
+            self.optimality = self.run.optimality
+            together = self.score("all rows in one place", self._linear(problem.optimum))
+            alone = [self._linear(problem.of_node(node).optimum) for node in range(problem.nodes)]
+        except NotConverged:  # reg = 0 and rows that a plane parts: there is no optimum
+            return []
+        if together.scores is None:
+            return [together]
+        scored = [
+            self.score(f"node {self.run.labels[node]} alone (the median one)", one) for node, one in enumerate(alone)
+        ]
+        order = np.argsort([one.scores.accuracy for one in scored if one.scores is not None])
+        return [together, scored[int(order[len(order) // 2])]]
+
+    @property
+    def summary(self) -> str:
+        """See `Fit`."""
+        return f"A linear model of {len(self.run.labels)} nodes, each with its own rows,"
+
+    @property
+    def layout(self) -> list[Fact]:
+        """See `Fit`."""
+        problem, settings = self.model.problem, self.run.settings
+        counts = sorted(self._counts.values())
+        few, many = counts[0], counts[-1]
+        reg = settings.reg if self.private else problem.reg
+        return [
+            Fact("graph", self._drawn),
+            Fact("rows_a_node", f"{few:,}" if few == many else f"{few:,} to {many:,}"),
+            Fact("method", settings.method),
+            Fact("eta_at_first", settings.eta[0], label="eta, at first"),
+            Fact("C", problem.C, "", "The weight of a node's mean loss."),
+            Fact("reg", reg, "", "The weight of the penalty."),
+            Fact("loss", problem.loss.name, aside=True),
+            Fact("penalty", problem.penalty.name, aside=True),
+        ]
+
+    def layout_sections(self) -> list[Section]:
+        """See `Fit`."""
+        noise = " with noise" if self.private else ""
+        text = f"{self._drawn}. In each pass a node sends its neighbours one coefficient a column{noise}, and no row."
+        if self.run.settings.method in RECYCLING:
+            text += " Half of a pass follows from what was sent before, and uses no row."
+        text += (
+            " Rows were dealt to the nodes at random."
+            if self.node_column is None
+            else f" Rows belong to the node that their column {self.node_column} names."
+        )
+        draw = partial(plot_graph, self.placement.graph, self._counts)
+        picture = Picture(draw, f"The graph: {self._drawn}.", "Edges join neighbours.")
+        return [Section("The graph", text, pictures=[picture])]
+
+    @property
+    def released(self) -> str:
+        """See `Fit`."""
+        passes = self.run.accounting.releases
+        return f"In each of {passes} passes every node publishes one vector, with noise in its {self.run.noisy}."
+
+    def own_facts(self) -> list[Fact]:
+        """See `Fit`: how far a consensus is from the optimum of all rows in one place."""
+        best = self.optimality
+        if best is None:
+            return []
+        far, above = "largest relative distance of a node from the optimum", "of the mean, above the optimum"
+        row = format_number(best.excess / self.rows.y.size, 2)
+        by_newton = "The optimum is that of the same objective with all rows in one place, by Newton's method."
+        return [
+            Fact("distance", best.relative, "", by_newton, "optimality", far, digits=2),
+            Fact("excess", best.excess, "", by_newton, "excess", f"{above}; {row} a row", digits=2),
+        ]
+
+    def own_sections(self) -> list[Section]:
+        """See `Fit`: what each node of a private consensus spent, and how far the nodes are from one another."""
+        if not self.private:
+            return []
+        run = self.run
+        frame, words = worst_nodes(run.privacy_loss, run.accounting.delta, run.settings.method in RECYCLING)
+        title = "Privacy of each node" if len(frame) <= SHOWN else f"Privacy of the {SHOWN} worst of {len(frame)} nodes"
+        brief = Section(title, tables=[Table(frame.head(SHOWN))], notes=[words])
+        picture = Picture(partial(plot_spread, run.history), "Distance of the nodes from their mean by pass.")
+        return [
+            Section("Privacy of each node", tables=[Table(frame, f"The worst first. {words}")], brief=brief),
+            Section("Pass by pass", "How far the nodes are from their mean, as published.", pictures=[picture]),
+        ]
+
+    def own_tables(self) -> dict[str, pd.DataFrame]:
+        """See `Fit`."""
+        edges = [(str(one), str(other)) for one, other in self.placement.graph.edges]
+        found = {
+            "nodes": pd.DataFrame({"node": list(self._counts), "rows": list(self._counts.values())}),
+            "edges": pd.DataFrame(edges, columns=["from", "to"]),
+        }
+        return {**found, "privacy_loss": self.run.privacy_loss.reset_index()} if self.private else found
+
+    @property
+    def crosschecked(self) -> str:
+        """See `Fit`."""
+        return "The step of some nodes, drawn at random, at the answer,"
+
+    @property
+    def coefficients(self) -> pd.DataFrame:
+        """One row an encoded column, and the intercept last: feature, coefficient (the nodes' mean), each node's."""
+        table = super().coefficients
+        for label, own in zip(self.run.labels, self.run.parameters, strict=True):
+            linear = self._linear(own)
+            table[f"node {label}"] = [*(linear.coefficients / self.rows.encoding.divisor), linear.intercept]
+        return table
+
+    @property
+    def _drawn(self) -> str:
+        graph, network = self.placement.graph, _network(self.graph)
+        kind = str(network) if isinstance(network, Spelling) else Path(self.graph).name
+        return f"{graph.number_of_nodes()} nodes, {graph.number_of_edges()} edges ({kind})"
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        """The rows of each node, which are public."""
+        return {str(label): part.size for label, part in zip(self.placement.graph, self.placement.parts, strict=True)}
+
+    def _linear(self, parameters: Array) -> LinearFit:
+        """Return a node's parameters, (d,), as a linear model; an intercept stands last."""
+        return LinearFit(parameters[:-1], float(parameters[-1])) if self.intercept else LinearFit(parameters)
+
+    def _owners(self) -> tuple[str, ...] | None:
+        if self.node_column is None:
+            return None
+        if missing := sum(owner == "" for owner in self.rows.beside):
+            raise DataError(
+                f"--node-column: {missing:,} rows have no value in {self.node_column!r}, and belong to no node: fill "
+                "them, or drop these rows from the file"
+            )
+        return self.rows.beside
+
+
+def _network(graph: str) -> nx.Graph | Spelling:
+    """Return a graph: of a file of edges, or as it is spelled.
+
+    Raises
+    ------
+    DataError, ModelError
+        It is neither.
+    """
+    if Path(graph).is_file() or Path(graph).suffix in (".csv", ".tsv"):
+        return graph_of_file(graph)
+    return spelled(graph)
