@@ -71,7 +71,10 @@ def test_a_certified_curve_holds_every_rate_between_two_bounds() -> None:
 
 def test_nothing_is_proved_where_nothing_can_be() -> None:
     floored = paper().constrain("floor", lambda mechanism: mechanism >= 0.02)
-    assert floored.solve(starts=1).gap is None
+    run = floored.solve(starts=1)
+    assert run.bound is not None
+    assert run.bound.ignored == ("floor",)  # the bound is that without the floor
+    assert run.gap is not None
     assert paper().solve(method="aem", starts=1).gap is None
     with pytest.raises(ModelError, match="no constraints"):
         floored.solve(method="columns")

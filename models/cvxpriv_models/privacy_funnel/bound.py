@@ -75,6 +75,10 @@ class FunnelBound:
     seconds : float
     reason : str
         "" if the wanted gap was proved, else why not.
+    counted : tuple of str
+        The user's constraints that `lower` takes into account; the certificate leaves them out, and may prove less.
+    ignored : tuple of str
+        Those that it leaves out: it holds with them too, but the best mechanism that satisfies them may leak more.
     """
 
     lower: float
@@ -84,6 +88,8 @@ class FunnelBound:
     rate: float
     seconds: float
     reason: str
+    counted: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     @property
     def gap(self) -> float:

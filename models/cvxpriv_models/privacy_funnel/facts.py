@@ -119,6 +119,8 @@ def _gap(run: Run, bound: FunnelBound | None) -> list[Fact]:
     sentence = "The mechanism leaks at most this much more than the best possible one: a certified bound."
     if bound.reason:
         sentence += f" That bound may be loose: {bound.reason}."
+    if bound.ignored:
+        sentence += f" It is the best without {', '.join(bound.ignored)}, which the bound leaves out."
     return [Fact("gap", gap, "nats", sentence, "Gap to the optimum", detail, digits=2, main=True)]
 
 
@@ -141,6 +143,7 @@ def _promise(run: Run, bound: FunnelBound | None) -> str:
             "possible, on average over the people of the table and over one draw of Y for each. The bound is proved by "
             "multipliers in certificate.json; `python check_certificate.py certificate.json` derives it again in exact "
             "arithmetic, without a solver. The certificate holds the private table: keep it at home."
+            + _constraints_of(bound)
         )
     return (
         "Of all mechanisms that tell this much of X, one was sought that tells least of S, on average over the people "
@@ -148,6 +151,19 @@ def _promise(run: Run, bound: FunnelBound | None) -> str:
         f"{common.best_of(run)} and satisfies the optimality conditions (KKT) to the residual above; a better one "
         "elsewhere is not ruled out."
     )
+
+
+def _constraints_of(bound: FunnelBound) -> str:
+    """What the bound has to do with the user's constraints."""
+    said = ""
+    if bound.ignored:
+        said += f" The bound leaves out the constraints {', '.join(bound.ignored)}: with them the best may leak more."
+    if bound.counted:
+        proved = format_number(exact_zero(bound.certificate.bound))
+        said += (
+            f" It counts {', '.join(bound.counted)}; the certificate leaves these out too, and proves {proved} nats."
+        )
+    return said
 
 
 def _curve(run: Run, curve: pd.DataFrame | None) -> list[Section]:

@@ -29,14 +29,15 @@ from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, optimum
 from .band import band
-from .bound import FunnelBound, bound
+from .bound import FunnelBound
 from .cells import Cells
+from .constrained_bound import bound_under
 from .curve import certified_row, curve_row, lower_envelope
 from .facts import SIDES
 from .perfect_privacy import PerfectPrivacy, perfect_privacy
 from .problem import RATE_UNITS, Problem
 from .run import FunnelRun, Settings
-from .solving import best_run, initial, solve_starts
+from .solving import best_run, constrained_start, initial, refused, solve_starts
 
 __all__ = ["PrivacyFunnel"]
 
@@ -217,31 +218,39 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         begun = time.perf_counter()
         shared.require_callback(callback, n_jobs)
         who = engine_named(engine, solver=solver)
-        method = self._method(method, who, init, accelerate)
+        usually, method = method is None, self._method(method, who, init, accelerate)
         blocks = "aem" if method == COLUMNS else method
         limit = algorithm.MAX_ITER if max_iter is None else max_iter
         loop = algorithm.schedule(self.problem, blocks, accelerate, tol, limit, self.constraints)
         work = partial(solve_starts, self.problem, self.constraints, loop, who, callback)
         done: list[tuple[Values, Context]] = []
-        proved = None
+        proved, under = None, None
+        limit_of_bound = self._usual_seconds() if time_limit is None else time_limit
         if method == COLUMNS:
-            seconds = self._usual_seconds() if time_limit is None else time_limit
-            proved = self.bound(gap=gap, time_limit=seconds)
-            done += optimum.polished(self.problem, proved, tol, who, work, POLISH_SHARE * seconds)
+            proved = self.bound(gap=gap, time_limit=limit_of_bound)
+            done += optimum.polished(self.problem, proved, tol, who, work, POLISH_SHARE * limit_of_bound)
+        elif usually and self.constraints and who.name == "closed_form" and init is None:
+            proved, under = bound_under(self.problem, self.constraints, gap, limit_of_bound)
+            done += constrained_start(self.problem, under, work)
         origins = [COLUMNS] * len(done)
         exact = who.name == "closed_form" and not self.constraints and blocks == "aem"
-        usual = 0 if done else 30 if exact else 4 if self.constraints else 1
+        best = bool(done) and (under is None or under.fits(self.problem.size_y))
+        usual = 0 if best else 30 if exact else 4 if self.constraints else 1
         count = usual if starts is None else starts
         if count:
             log_u, others = initial(self.problem, init, count, seed, clustered=exact)
-            origins += others
-            done += run_each(
-                work,
-                [log_u[part.start : part.stop] for part in pieces(len(log_u), n_jobs)],
-                n_jobs=n_jobs,
-                progress=progress,
-                description="starts",
-            )
+            try:
+                done += run_each(
+                    work,
+                    [log_u[part.start : part.stop] for part in pieces(len(log_u), n_jobs)],
+                    n_jobs=n_jobs,
+                    progress=progress,
+                    description="starts",
+                )
+                origins += others
+            except ModelError as problem:
+                if not done:
+                    raise refused(problem, self.problem, under) from None
         settings = Settings(who.name, method, accelerate, len(origins), seed, limit, tol)
         seconds = time.perf_counter() - begun
         return best_run(self.problem, self.constraints, done, origins, settings, seconds, proved)
@@ -264,9 +273,17 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
     def bound(self, *, gap: Gap = 1e-6, time_limit: TimeLimit = 60.0) -> FunnelBound:
         """Bound the least leakage at the rate from both sides, with a certificate that needs no solver.
 
-        No mechanism leaks less than `lower`, with or without constraints; `mechanism` leaks `upper`, and ignores them.
+        With constraints `lower` counts those that `counted` names: local differential privacy, pointwise and maximal
+        leakage of the input, total variation, forbidden cells and expected distortion, on tables small enough. It holds
+        with the others too, which `ignored` names. `mechanism` leaks `upper`; it satisfies the counted constraints
+        where they treat all outputs alike, and else ignores them.
+
+        Raises
+        ------
+        ModelError
+            The constraints let no mechanism carry the rate.
         """
-        return bound(self.problem.table, self.problem.rate, gap, time_limit)
+        return bound_under(self.problem, self.constraints, gap, time_limit)[0]
 
     def perfect_privacy(self) -> PerfectPrivacy:
         """Return the largest rate at which nothing leaks, with its mechanism."""

@@ -118,6 +118,7 @@ def face_minimum(
     level: float,
     out_of_time: Callable[[], bool],
     largest_face: int | None = None,
+    spread: Array | None = None,
 ) -> FaceSearch:
     """Show that phi >= level on all faces of 2 to |S| symbols, or find posteriors below it.
 
@@ -133,8 +134,11 @@ def face_minimum(
         Asked once per chunk; True ends the search with the bound that holds until then.
     largest_face : int, optional
         Most symbols of a face; |S| by default.
+    spread : array, ``(symbols, |X|)``, optional
+        Posteriors of which these faces are mixtures, in place of the symbols themselves: H is that of
+        ``spread @ pi``, and `a` is P(S) given each of them.
     """
-    search = _Search(a, lam, nu, level)
+    search = _Search(a, lam, nu, level, spread)
     sizes = range(2, min(largest_face or a.shape[0], a.shape[1]) + 1)
     for size in sizes:
         queue = _Queue(a.shape[1], size)
@@ -188,21 +192,30 @@ class _Batch:
     a: Array  # (K, F, n)
     nu: Array  # (F, n)
     t: Array  # A v at the corners, (corners, K, n)
+    spread: Array | None  # (symbols, F, n), where the face is one of other posteriors than symbols
 
     @classmethod
-    def of(cls, cells: _Cells, a: Array, nu: Array) -> _Batch:
+    def of(cls, cells: _Cells, a: Array, nu: Array, spread: Array | None) -> _Batch:
         on_face = a[:, cells.symbols]
-        return cls(cells, on_face, nu[cells.symbols], np.einsum("sin,ain->asn", on_face, cells.corners))
+        t = np.einsum("sin,ain->asn", on_face, cells.corners)
+        return cls(cells, on_face, nu[cells.symbols], t, None if spread is None else spread[:, cells.symbols])
 
     def part(self, some: Mask) -> _Batch:
         if some.all():
             return self
-        return _Batch(self.cells.part(some), self.a[:, :, some], self.nu[:, some], self.t[:, :, some])
+        spread = None if self.spread is None else self.spread[:, :, some]
+        return _Batch(self.cells.part(some), self.a[:, :, some], self.nu[:, some], self.t[:, :, some], spread)
+
+    def posteriors(self) -> Array:
+        """P(X|y) at the corners, (corners, F or all symbols, n)."""
+        if self.spread is None:
+            return self.cells.corners
+        return np.asarray(np.einsum("xin,ain->axn", self.spread, self.cells.corners))
 
     def chord(self, lam: float) -> Array:
         """lam H(v) - nu.v at the corners, (corners, n)."""
-        v = self.cells.corners
-        return np.asarray(-lam * xlogy(v, v).sum(axis=1) - np.einsum("ain,in->an", v, self.nu))
+        v = self.posteriors()
+        return np.asarray(-lam * xlogy(v, v).sum(axis=1) - np.einsum("ain,in->an", self.cells.corners, self.nu))
 
 
 @dataclass
@@ -211,6 +224,7 @@ class _Search:
     lam: float
     nu: Array
     level: float
+    spread: Array | None = None
     supports: list[IntArray] = field(default_factory=list)
     weights: list[Array] = field(default_factory=list)
     cells: int = 0
@@ -226,7 +240,7 @@ class _Search:
     def leave(self, cells: _Cells) -> None:
         """Give cells up; what test V says of them still holds."""
         for start in range(0, cells.count, CHUNK):
-            batch = _Batch.of(cells.part(slice(start, start + CHUNK)), self.a, self.nu)
+            batch = _Batch.of(cells.part(slice(start, start + CHUNK)), self.a, self.nu, self.spread)
             lowest = _tangent(batch.t, np.full(batch.t.shape[::2], 1.0 / len(batch.t)), batch.chord(self.lam))[1].min()
             self.left_least = min(self.left_least, float(lowest) - self.margin)
 
@@ -244,7 +258,7 @@ class _Search:
         """Return the cells that no test finishes."""
         self.cells += cells.count
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-            batch = _Batch.of(cells, self.a, self.nu)
+            batch = _Batch.of(cells, self.a, self.nu, self.spread)
             batch = batch.part(~_bends_down(batch, self.lam))
             return batch.cells.part(~self._above(batch))
 
@@ -272,7 +286,9 @@ class _Search:
         """Which mixtures of corners have phi below the level; they are kept, and what V says of their cells."""
         pi = np.einsum("ain,an->in", batch.cells.corners[:, :, cells], w)
         t = np.einsum("asn,an->sn", batch.t[:, :, cells], w)
-        value = xlogy(t, t).sum(axis=0) - self.lam * xlogy(pi, pi).sum(axis=0) - np.sum(batch.nu[:, cells] * pi, axis=0)
+        held = pi if batch.spread is None else np.einsum("xin,in->xn", batch.spread[:, :, cells], pi)
+        told = xlogy(t, t).sum(axis=0) - self.lam * xlogy(held, held).sum(axis=0)
+        value = told - np.sum(batch.nu[:, cells] * pi, axis=0)
         found = value < self.level
         for n in np.flatnonzero(found):
             self.supports.append(batch.cells.symbols[:, cells[n]].copy())
@@ -302,30 +318,37 @@ def _towards_lowest(t: Array, w: Array, values: Array, middle: Array) -> Array:
 
 def _bends_down(batch: _Batch, lam: float) -> Mask:
     """Test N: a direction proposed by the LDL' factorisation of the form on the basis e_i - e_F, checked by itself."""
-    low, high = batch.t.min(axis=0), batch.cells.corners.max(axis=0)
+    low, high = batch.t.min(axis=0), batch.posteriors().max(axis=0)
     done = np.zeros(batch.cells.count, dtype=bool)
     d = batch.a[:, :-1] - batch.a[:, -1:]
-    form = np.einsum("sin,sjn->ijn", d / np.maximum(low, FLOOR)[:, None], d) - lam / high[-1]
-    for i in range(len(form)):
-        form[i, i] -= lam / high[i]
+    form = np.einsum("sin,sjn->ijn", d / np.maximum(low, FLOOR)[:, None], d)
+    if batch.spread is None:
+        form -= lam / high[-1]
+        for i in range(len(form)):
+            form[i, i] -= lam / high[i]
+    else:
+        e = batch.spread[:, :-1] - batch.spread[:, -1:]
+        form -= lam * np.einsum("xin,xjn->ijn", e / np.maximum(high, FLOOR)[:, None], e)
     for pivot in range(len(form)):
         falling = np.flatnonzero((form[pivot, pivot] < 0.0) & ~done)
         if len(falling):
             direction = _direction(form[:, :, falling], pivot)
-            done[falling] = _falls(batch.a[:, :, falling], low[:, falling], high[:, falling], lam, direction)
+            spread = None if batch.spread is None else batch.spread[:, :, falling]
+            done[falling] = _falls(batch.a[:, :, falling], low[:, falling], high[:, falling], lam, direction, spread)
         _eliminate(form, pivot)
     return done
 
 
-def _falls(a: Array, low: Array, high: Array, lam: float, d: Array) -> Mask:
+def _falls(a: Array, low: Array, high: Array, lam: float, d: Array, spread: Array | None) -> Mask:
     """Whether sum_s (A d)_s^2 / low_s < lam sum_i d_i^2 / high_i, with every rounding error against it.
 
-    d is (F, n); its sum is zero but for rounding.
+    d is (F, n); its sum is zero but for rounding. With other posteriors than symbols, d_i on the right is theirs.
     """
     length = np.abs(d).sum(axis=0)
     error = 1e-14 * a.max(axis=1) * length
     rise = (np.abs(np.einsum("sin,in->sn", a, d)) + error) ** 2 / np.maximum(low, FLOOR)
-    fall = np.maximum(np.abs(d) - 1e-14 * length, 0.0) ** 2 / high
+    moved = d if spread is None else np.einsum("xin,in->xn", spread, d)
+    fall = np.maximum(np.abs(moved) - 1e-14 * length, 0.0) ** 2 / np.maximum(high, FLOOR)
     return np.asarray(rise.sum(axis=0) * (1.0 + RELATIVE) < lam * fall.sum(axis=0) * (1.0 - RELATIVE))
 
 

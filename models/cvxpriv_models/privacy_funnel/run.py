@@ -71,7 +71,8 @@ class FunnelRun(MechanismRun[Problem, Settings]):
     def gap(self) -> float | None:
         """Certified distance in nats from the least leakage that any mechanism reaches at the rate; None without one.
 
-        With constraints there is none: the best mechanism that satisfies them may leak more.
+        With constraints, from the least under those that `bound.counted` names; with the others, which `bound.ignored`
+        names, the best mechanism may leak more.
         """
         return None if self.bound is None else max(self.leakage - self.bound.lower, 0.0)
 

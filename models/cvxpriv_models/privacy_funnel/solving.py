@@ -5,14 +5,14 @@ With a user's constraints a first phase leads every start into them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.engines import Engine
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array, Values, put, single
@@ -25,11 +25,12 @@ from . import algorithm, closed_form, measures, optimum
 from .algorithm import Constraints
 from .baselines import agglomerative
 from .bound import FunnelBound
+from .constrained_bound import ConstrainedBound, fitted
 from .problem import Problem
 from .run import FunnelRun, Settings
 from .starts import feasible_starts, softened
 
-__all__ = ["best_run", "initial", "solve_starts"]
+__all__ = ["best_run", "constrained_start", "initial", "refused", "solve_starts"]
 
 #: How far below the rate a start may lie: what the rows of a mechanism read from a file lose to rounding.
 FEASIBLE = 1e-9
@@ -150,8 +151,29 @@ def _required(problem: Problem, init: Array) -> Array:
     return given
 
 
+def constrained_start(
+    problem: Problem, under: ConstrainedBound | None, work: Callable[[Array], tuple[Values, Context]]
+) -> list[tuple[Values, Context]]:
+    """Run the algorithm from the mechanism of a constrained bound; nothing where that fails."""
+    if under is None:
+        return []
+    try:
+        return [work(algorithm.log_joint(problem, fitted(problem, under.mechanism)[None]))]
+    except (ModelError, SolverFailure):  # a start among others: they say what is wrong
+        return []
+
+
+def refused(failure: ModelError, problem: Problem, under: ConstrainedBound | None) -> ModelError:
+    """Return a refusal that says what is known of the most that the constraints let Y tell."""
+    most = min(problem.table.entropy_x, float(np.log(problem.size_y)), np.inf if under is None else under.most)
+    return ModelError(f"{failure}. What is known: I(X;Y) is at most {most:.6g} nats")
+
+
 def _inside(problem: Problem, constraints: Constraints, state: Values, context: Context) -> Values:
-    """Lead every start into the constraints, at the rate; one that gets stuck begins again from an injective map."""
+    """Lead every start into the constraints, at the rate.
+
+    One that gets stuck begins again from an injective map, and then from the first that did get there.
+    """
     climb = algorithm.phase_one(problem, constraints)
     reached = run(climb, state, context)
     stuck = np.flatnonzero(~context.reports[climb.name].converged)
@@ -160,11 +182,14 @@ def _inside(problem: Problem, constraints: Constraints, state: Values, context: 
         again = run(climb, algorithm.initial_state(problem, injective), context)
         reached = put(reached, stuck, again)
         stuck = stuck[~context.reports[climb.name].converged]
-    if stuck.size:
+    inside = np.setdiff1d(np.arange(len(reached["log_u"])), stuck)
+    if not inside.size:
         told = float(measures.utility(reached["log_u"])[stuck].max())
         raise ModelError(
             f"constraints {', '.join(name for name, _ in constraints)}: no mechanism that satisfies them and tells "
             f"rate={problem.rate:.6g} nats was found; I(X;Y) climbed to {told:.6g}: lower rate, relax a constraint, "
             "or raise size_y"
         )
-    return {**state, **closed_form.complete(reached["log_u"], problem.p_s_given_x)}
+    log_u = np.asarray(reached["log_u"]).copy()
+    log_u[stuck] = log_u[inside[0]]
+    return {**state, **closed_form.complete(log_u, problem.p_s_given_x)}

@@ -1,0 +1,228 @@
+"""Which of a user's constraints the bound takes into account, and what they ask of columns pi = P(X|y).
+
+A constraint on single columns keeps pi in a polytope: local differential privacy, pointwise leakage, forbidden cells.
+One on a sum over columns adds a row to the linear program: maximal leakage sum_y r_y max_x pi_x / p_x, total variation
+sum_y r_y |pi_x / p_x - 1|, expected distortion sum_y r_y d_y.pi. Both are covered by generators: posteriors of which
+every allowed column is a mixture, chosen such that the row is a sum over the mixture. For maximal leakage these are the
+prior restricted to each set of symbols, since max_x pi_x / p_x is linear on chains of sets; for total variation, what
+is left of the prior when some symbols hand their mass to another one.
+
+A bound that leaves a constraint out still holds with it: it only lowers the optimum.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxpriv.blocks.declaration import Constraint, Known
+from cvxpriv.constraints import ReadyConstraint
+from cvxpriv.numerics.arrays import Array
+from cvxpriv_models.privacy_funnel.problem import Problem
+
+__all__ = ["ColumnConstraints"]
+
+MOST_GENERATORS = 260
+"""Most generators: 2^8 sets of symbols, with which a verification takes seconds."""
+
+MOST_CELLS = 5000
+"""Most cells of a mechanism of which each is asked whether it is forbidden."""
+
+MERGED_DIGITS = 12
+"""Generators that agree to so many digits are one."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnConstraints:
+    """What the constraints ask of columns.
+
+    Attributes
+    ----------
+    generators : array, ``(|X|, G)``
+        Every allowed column is a mixture of them.
+    rows : array, ``(classes, k, G)``
+        What each generator adds to each sum over columns; a class is a set of outputs that are alike.
+    upper : array, ``(k,)``
+        The sums' upper ends.
+    allowed : array of bool, ``(classes, G)``
+        Which generators a class may use.
+    outputs : tuple of int
+        One output of each class; empty where all outputs are alike.
+    counted, ignored : tuple of str
+        The names of the constraints that the bound takes into account, and of those that it leaves out.
+    """
+
+    generators: Array
+    rows: Array
+    upper: Array
+    allowed: NDArray[np.bool_]
+    outputs: tuple[int, ...]
+    counted: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+    @property
+    def plain(self) -> bool:
+        """Whether the generators are the symbols themselves."""
+        return np.array_equal(self.generators, np.eye(len(self.generators)))
+
+    @classmethod
+    def of(cls, problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> ColumnConstraints:
+        """Read constraints; those that are of another kind, or would take too many generators, are ignored."""
+        read = _Reading(problem)
+        for name, constraint in constraints:
+            known = read.take(constraint) if isinstance(constraint, ReadyConstraint) else False
+            (read.counted if known else read.ignored).append(name)
+        return read.result()
+
+
+class _Reading:
+    """Constraints, one after the other."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.p, self.size_y = problem, problem.p_x, problem.size_y
+        self.generators = np.eye(len(self.p))
+        self.shape: tuple[str, float] = ("", np.inf)
+        self.sums: list[tuple[str, float]] = []
+        self.distortions: list[tuple[Array, float]] = []
+        self.forbidden = np.zeros((len(self.p), self.size_y), dtype=bool)
+        self.counted: list[str] = []
+        self.ignored: list[str] = []
+
+    def take(self, constraint: ReadyConstraint) -> bool:
+        """Whether a constraint can be taken into account; if so, it is."""
+        kind, given = constraint.kind, constraint.parameters
+        if kind == "local_differential_privacy" and not given.get("delta", 0.0):
+            return self._shaped("ratio", float(given["epsilon"]))
+        if kind == "pointwise_leakage" and given.get("of") == "input":
+            return self._shaped("peak", float(given["epsilon"]))
+        if kind == "maximal_leakage" and given.get("of", "input") == "input":
+            return self._shaped("sets", np.inf) and self._sum("maximal", float(given["bound"]))
+        if kind == "total_variation_to_prior":
+            average = bool(given.get("average", False))
+            return self._shaped("moved", np.inf) and self._sum("mean" if average else "each", float(given["bound"]))
+        if kind == "expected_distortion":
+            self.distortions.append((np.asarray(given["distortion"], dtype=np.float64), float(given["bound"])))
+            return True
+        if kind == "forbidden" and self.forbidden.size <= MOST_CELLS:
+            known, one = Known.of_table(self.problem.table), np.zeros(self.forbidden.shape)
+            for cell in np.ndindex(*one.shape):
+                one[cell] = 1.0
+                self.forbidden[cell] |= bool(constraint.excess(one, known) > 0.0)
+                one[cell] = 0.0
+            return True
+        return False
+
+    def _sum(self, what: str, bound: float) -> bool:
+        self.sums.append((what, bound))
+        return True
+
+    def _shaped(self, shape: str, epsilon: float) -> bool:
+        """Whether the generators can be of a shape; ratios of likelihoods serve maximal leakage too."""
+        name, before = self.shape
+        if name == shape:
+            epsilon = min(epsilon, before)
+        elif {name, shape} == {"ratio", "sets"}:
+            shape, epsilon = "ratio", min(epsilon, before)
+        elif name:
+            return False
+        if _SIZES[shape](len(self.p)) > MOST_GENERATORS:
+            return False
+        self.shape, self.generators = (shape, epsilon), _SHAPES[shape](self.p, epsilon)
+        return True
+
+    def result(self) -> ColumnConstraints:
+        common, ends = self._common()
+        labelled = bool(self.distortions) or bool(self.forbidden.any())
+        every = range(self.size_y) if labelled else range(1)
+        rows = np.array([np.vstack([common, *(d[:, y] @ self.generators for d, _ in self.distortions)]) for y in every])
+        allowed = np.array([~(self.generators[self.forbidden[:, y]] > 0.0).any(axis=0) for y in every])
+        _, first = np.unique(np.concatenate([rows.reshape(len(rows), -1), allowed], axis=1), axis=0, return_index=True)
+        first = np.sort(first)
+        upper = np.array([*ends, *(bound for _, bound in self.distortions)])
+        return ColumnConstraints(
+            self.generators,
+            rows[first],
+            upper,
+            allowed[first],
+            tuple(int(y) for y in first) if labelled else (),
+            tuple(self.counted),
+            tuple(self.ignored),
+        )
+
+    def _common(self) -> tuple[Array, list[float]]:
+        """Rows that do not depend on the output, (k, G), and their upper ends."""
+        rows, upper = [np.zeros((0, self.generators.shape[1]))], []
+        ratios = self.generators / self.p[:, None]
+        for what, bound in self.sums:
+            if what == "maximal":
+                rows.append(ratios.max(axis=0)[None])
+                upper.append(float(np.exp(min(bound, np.log(len(self.p))))))
+            elif what == "mean":
+                rows.append(0.5 * np.abs(self.generators - self.p[:, None]).sum(axis=0)[None])
+                upper.append(bound)
+            else:
+                rows.append(0.5 * np.abs(ratios - 1.0))
+                upper += [bound] * len(self.p)
+        return np.vstack(rows), upper
+
+
+def _subsets(size: int) -> Array:
+    """Indicators of all nonempty sets, (size, 2^size - 1)."""
+    return np.array(list(itertools.product([0.0, 1.0], repeat=size))[1:]).T
+
+
+def _sets(p: Array, epsilon: float) -> Array:
+    """The prior given each nonempty set of symbols."""
+    return _posteriors(_subsets(len(p)), p)
+
+
+def _ratio(p: Array, epsilon: float) -> Array:
+    """Likelihoods e^epsilon on a set and 1 elsewhere; exp(epsilon) is that of the constraint's own form."""
+    return _posteriors(1.0 + np.expm1(min(epsilon, 700.0)) * _subsets(len(p)), p)
+
+
+def _peak(p: Array, epsilon: float) -> Array:
+    """Likelihoods e^epsilon on a set, with one symbol more to fill the sum."""
+    high, found = np.exp(min(epsilon, 700.0)), [np.ones(len(p))]
+    for chosen in np.vstack([np.zeros(len(p)), _subsets(len(p)).T]):
+        left = 1.0 - high * float(chosen @ p)
+        for i in np.flatnonzero(chosen == 0.0):
+            if 0.0 <= left <= high * p[i]:
+                full = high * chosen
+                full[i] = left / p[i]
+                found.append(full)
+    return _posteriors(np.array(found).T, p)
+
+
+def _moved(p: Array, epsilon: float) -> Array:
+    """The prior after the symbols of a set have handed their mass to one of the others."""
+    found = [p]
+    for chosen in _subsets(len(p)).T:
+        for i in np.flatnonzero(chosen == 0.0):
+            left = np.where(chosen > 0.0, 0.0, p)
+            left[i] += float(chosen @ p)
+            found.append(left)
+    return _distinct(np.array(found).T)
+
+
+_SHAPES = {"ratio": _ratio, "peak": _peak, "sets": _sets, "moved": _moved}
+_SIZES = {
+    "ratio": lambda size: 2**size - 1,
+    "sets": lambda size: 2**size - 1,
+    "peak": lambda size: size * 2 ** (size - 1),
+    "moved": lambda size: size * 2 ** (size - 1),
+}
+
+
+def _posteriors(likelihoods: Array, p: Array) -> Array:
+    weighted = likelihoods * p[:, None]
+    return _distinct(weighted / weighted.sum(axis=0))
+
+
+def _distinct(columns: Array) -> Array:
+    _, first = np.unique(np.round(columns, MERGED_DIGITS), axis=1, return_index=True)
+    return np.asarray(columns[:, np.sort(first)])

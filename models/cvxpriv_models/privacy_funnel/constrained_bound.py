@@ -1,0 +1,175 @@
+"""The least leakage at a rate under constraints, bounded from below; and the most that they let Y tell of X."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.bounds.columns import Generated, Generation
+from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import mutual_information
+from cvxpriv_models.privacy_funnel.bound import FunnelBound, bound
+from cvxpriv_models.privacy_funnel.column_constraints import ColumnConstraints
+from cvxpriv_models.privacy_funnel.column_mechanism import mechanism_of
+from cvxpriv_models.privacy_funnel.constrained_pricing import ConstrainedPricing
+from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
+from cvxpriv_models.privacy_funnel.problem import Problem
+
+__all__ = ["ConstrainedBound", "bound_under", "constrained_bound", "fitted"]
+
+ROUNDING = 1e-8
+"""How far above the most that can be told, by a linear program, a rate may lie, nats."""
+
+PLAIN_SHARE = 0.3
+"""Share of the time for the bound without constraints, which the certificate is of."""
+
+ROOM = 1e-10
+"""How far above the rate the master is solved: a mechanism loses so little when its rows are made to sum to 1."""
+
+
+@dataclass(frozen=True)
+class ConstrainedBound:
+    """What the constraints that the bound can count leave.
+
+    Attributes
+    ----------
+    lower : float
+        Nats: no mechanism that satisfies the constraints and carries the rate leaks less.
+    mechanism : array, ``(|X|, n)``
+        P(Y|X) with the columns of the bound. Where outputs are alike it satisfies the constraints that are counted and
+        carries the rate; where they have names, those of one name are merged, in their place, and it may not.
+    most : float
+        Nats: no mechanism that satisfies the constraints tells more of X.
+    named : bool
+        Whether outputs have names; the bound then allows several outputs of each.
+    counted, ignored : tuple of str
+        Names of the constraints that the bound takes into account, and of those that it leaves out.
+    reason : str
+        "" if the wanted gap was proved, else why not.
+    """
+
+    lower: float
+    mechanism: Array
+    most: float
+    named: bool
+    counted: tuple[str, ...]
+    ignored: tuple[str, ...]
+    reason: str
+
+    def fits(self, size_y: int) -> bool:
+        """Whether the mechanism is one on |Y| outputs that satisfies all constraints."""
+        return not self.named and not self.ignored and self.mechanism.shape[1] <= size_y
+
+
+def bound_under(
+    problem: Problem, constraints: Sequence[tuple[str, Constraint]], gap: float, time_limit: float
+) -> tuple[FunnelBound, ConstrainedBound | None]:
+    """Bound the least leakage, with the constraints that can be counted; beside it what these leave.
+
+    `upper` and `mechanism` are those of the constrained bound where all outputs are alike, else those without
+    constraints.
+
+    Raises
+    ------
+    ModelError
+        The constraints let no mechanism carry the rate; or as for `bound`.
+    """
+    if not constraints:
+        return bound(problem.table, problem.rate, gap, time_limit), None
+    under = constrained_bound(problem, constraints, gap, (1.0 - PLAIN_SHARE) * time_limit)
+    plain = bound(problem.table, problem.rate, gap, PLAIN_SHARE * time_limit)
+    if under is None:
+        return replace(plain, ignored=tuple(name for name, _ in constraints)), None
+    found = replace(plain, lower=max(plain.lower, under.lower), counted=under.counted, ignored=under.ignored)
+    if under.named:
+        return found, under
+    upper = problem.leakage(under.mechanism)
+    return replace(
+        found, lower=min(found.lower, upper), upper=upper, mechanism=under.mechanism, reason=under.reason
+    ), under
+
+
+def fitted(problem: Problem, mechanism: Array) -> Array:
+    """P(Y|X) on |Y| outputs, (|X|, |Y|): pairs that cost the least I(X;Y) are merged, or empty outputs added.
+
+    Merging keeps what columns and sums over columns satisfy.
+    """
+    joint = problem.p_x[:, None] * mechanism
+    while joint.shape[1] > problem.size_y:
+        first, second = np.triu_indices(joint.shape[1], 1)
+        apart = [mutual_information(joint[:, [i, j]]) for i, j in zip(first, second, strict=True)]
+        i, j = first[int(np.argmin(apart))], second[int(np.argmin(apart))]
+        joint[:, i] += joint[:, j]
+        joint = np.delete(joint, j, axis=1)
+    joint = np.pad(joint, ((0, 0), (0, problem.size_y - joint.shape[1])))
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def constrained_bound(
+    problem: Problem, constraints: Sequence[tuple[str, Constraint]], gap: float, time_limit: float
+) -> ConstrainedBound | None:
+    """Bound the least leakage under constraints; None where none of them can be counted.
+
+    Raises
+    ------
+    ModelError
+        The constraints let no mechanism carry the rate.
+    """
+    end = time.perf_counter() + time_limit
+    asked = ColumnConstraints.of(problem, constraints)
+    pricing = ConstrainedPricing(FunnelPricing(problem.table.probabilities, problem.rate), asked)
+    if not asked.counted or not pricing.certifiable:
+        return None
+    most = _most(pricing)
+    if most is None:  # no columns at all: what is wrong is said by the constraints themselves
+        return None
+    if problem.rate > most + ROUNDING:
+        raise ModelError(
+            f"constraints {', '.join(asked.counted)}: no mechanism that satisfies them tells rate={problem.rate:.6g} "
+            f"nats of X: I(X;Y) is at most {most:.6g}; lower rate, or relax a constraint"
+        )
+    pricing.plain.rate = min(problem.rate + ROOM, most)
+    generation = Generation(pricing, pricing.master(), pricing.first_columns())
+    try:
+        found = generation.run(gap, lambda: time.perf_counter() > end, 0.0, pricing.plain.entropy_s)
+    except SolverFailure:  # at the most that can be told, rounding decides whether there is a point
+        return None
+    lower = max(found.bound, 0.0)
+    return ConstrainedBound(
+        lower,
+        _mechanism(problem, pricing, found),
+        most,
+        bool(asked.outputs),
+        asked.counted,
+        asked.ignored,
+        found.reason,
+    )
+
+
+def _most(pricing: ConstrainedPricing) -> float | None:
+    """The most that can be told of X: H(X) less the least average of H over generators, since H is concave."""
+    columns, size = pricing.first_columns(), len(pricing.plain.p_x)
+    master = pricing.master()
+    _, rows = pricing.rows(columns)
+    master.set_row(size, -np.inf, np.inf)
+    master.add(rows[size], rows)
+    try:
+        return float(pricing.plain.entropy_x - master.solve().value)
+    except SolverFailure:
+        return None
+
+
+def _mechanism(problem: Problem, pricing: ConstrainedPricing, found: Generated) -> Array:
+    posteriors = pricing.posteriors(found.columns)
+    outputs = pricing.asked.outputs
+    if not outputs:
+        return mechanism_of(posteriors, found.weights, problem.p_x)
+    joint = np.zeros((len(problem.p_x), problem.size_y))
+    named = np.array(outputs)[found.columns[0].astype(int)]
+    np.add.at(joint.T, named, (posteriors * found.weights).T)
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))

@@ -1,0 +1,174 @@
+"""Pricing of the columns that a user's constraints allow.
+
+A column is a class of outputs and weights w over that class's generators V (`column_constraints`): pi = V w. With
+multipliers mu >= 0 of the sums over columns,
+
+    phi(w) = -H(A V w) + lam H(V w) - (V' nu - mu.rows).w,
+
+and at fixed A V w it is concave in w: its least value lies on a face of at most |S| generators.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cvxpriv.bounds.master import Master
+from cvxpriv.bounds.pricing import Clock, Priced, Verified
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.information import entropy
+from cvxpriv_models.privacy_funnel.column_constraints import ColumnConstraints
+from cvxpriv_models.privacy_funnel.pricing import APART, LARGEST_S, MOST_ADDED, MOST_FACES, FunnelPricing
+from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum, rounding
+
+__all__ = ["ConstrainedPricing"]
+
+FORBIDDEN = -100.0
+"""Multiplier of a generator that a class may not use: each bit of it costs a hundred nats."""
+
+STARTS, STEPS = 200, 40
+"""Random points of the local search, and steps from each."""
+
+TINY = 1e-300
+LEAST_WEIGHT = 1e-10
+
+
+@dataclass
+class ConstrainedPricing:
+    """Satisfies `cvxpriv.bounds.pricing.Pricing`; a column is (1 + G,): its class and its weights.
+
+    Parameters
+    ----------
+    plain : FunnelPricing
+        Of the table and the rate.
+    asked : ColumnConstraints
+    """
+
+    plain: FunnelPricing
+    asked: ColumnConstraints
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0), repr=False)
+
+    def __post_init__(self) -> None:
+        self.spread = self.asked.generators
+        self.a = np.asarray(self.plain.p_s_given_x @ self.spread)
+
+    @property
+    def certifiable(self) -> bool:
+        """Whether the least phi can be proved."""
+        size_s, count = self.a.shape
+        if self.asked.plain:
+            return self.plain.certifiable
+        faces = sum(math.comb(count, size) for size in range(2, min(size_s, count) + 1))
+        return size_s <= LARGEST_S and faces <= MOST_FACES
+
+    def master(self) -> Master:
+        """The master program without columns: the rows of P(X), of the rate, and of the sums."""
+        p, upper = self.plain.p_x, self.asked.upper
+        ends = np.concatenate([p, [self.plain.entropy_x - self.plain.rate], upper])
+        return Master(np.concatenate([p, np.full(1 + len(upper), -np.inf)]), ends)
+
+    def first_columns(self) -> Array:
+        """Every generator of every class, (1 + G, n)."""
+        count = self.spread.shape[1]
+        each = [
+            np.vstack([np.full(allowed.sum(), float(c)), np.eye(count)[:, allowed]])
+            for c, allowed in enumerate(self.asked.allowed)
+        ]
+        return np.concatenate(each, axis=1)
+
+    def posteriors(self, columns: Array) -> Array:
+        """P(X|y) of columns, (|X|, n)."""
+        return np.asarray(self.spread @ columns[1:])
+
+    def rows(self, columns: Array) -> tuple[Array, Array]:
+        """Costs -H(A pi), (n,), and rows (pi, H(pi), sums), (|X| + 1 + k, n)."""
+        pi = self.posteriors(columns)
+        sums = np.einsum("nkg,gn->kn", self.asked.rows[columns[0].astype(int)], columns[1:])
+        return -entropy(self.plain.p_s_given_x @ pi, axis=0), np.vstack([pi, entropy(pi, axis=0), sums])
+
+    def split(self, duals: Array) -> tuple[float, Array, Array]:
+        """lam >= 0, nu and mu >= 0 of the master's multipliers."""
+        size = len(self.plain.p_x)
+        lam, nu = self.plain.split(duals[: size + 1])
+        return lam, nu, np.maximum(-duals[size + 1 :], 0.0)
+
+    def costs(self, c: int, nu: Array, mu: Array) -> Array:
+        """V' nu - mu.rows of a class, (G,)."""
+        return np.where(self.asked.allowed[c], nu @ self.spread - mu @ self.asked.rows[c], FORBIDDEN)
+
+    def search(self, duals: Array, active: Array, level: float) -> Priced:
+        """Columns below `level`, class by class."""
+        lam, nu, mu = self.split(duals)
+        columns, values = [np.zeros((len(active), 0))], [np.zeros(0)]
+        for c in range(len(self.asked.rows)):
+            found = self._search(self.costs(c, nu, mu), lam, active[1:, active[0] == c], level)
+            columns.append(np.vstack([np.full(len(found.values), float(c)), found.columns]))
+            values.append(found.values)
+        together, price = np.concatenate(columns, axis=1), np.concatenate(values)
+        order = np.argsort(price)[:MOST_ADDED]
+        return Priced(together[:, order], price[order])
+
+    def _search(self, costs: Array, lam: float, active: Array, level: float) -> Priced:
+        if self.asked.plain:
+            some = active if active.shape[1] else np.eye(len(costs))[:, :1]
+            return self.plain.search(np.append(costs, -lam), some, level)
+        found = self._descend(costs, lam, active)
+        values = self._phi(found, lam, costs)
+        order = np.argsort(values)
+        order = order[values[order] < level]
+        _, distinct = np.unique(np.round(found[:, order] / APART), axis=1, return_index=True)
+        order = order[np.sort(distinct)[:MOST_ADDED]]
+        return Priced(found[:, order], values[order])
+
+    def _phi(self, w: Array, lam: float, costs: Array) -> Array:
+        return np.asarray(-entropy(self.a @ w, axis=0) + lam * entropy(self.spread @ w, axis=0) - costs @ w)
+
+    def _descend(self, costs: Array, lam: float, active: Array) -> Array:
+        """Exponentiated gradient from the active columns and from random faces, (G, n)."""
+        size_s, count = self.a.shape
+        random = np.zeros((count, STARTS))
+        for n in range(STARTS):
+            face = self.rng.choice(count, min(size_s, count), replace=False)
+            random[face, n] = self.rng.dirichlet(np.ones(len(face)))
+        w = np.concatenate([active, random], axis=1)
+        value, eta = self._phi(w, lam, costs), np.ones(w.shape[1])
+        for _ in range(STEPS):
+            told = np.log(np.maximum(self.a @ w, TINY)).T @ self.a
+            kept = np.log(np.maximum(self.spread @ w, TINY)).T @ self.spread
+            g = (told - lam * kept - costs).T
+            trial = w * np.exp(np.maximum(-eta * (g - g.min(axis=0)), -50.0))
+            trial = trial / trial.sum(axis=0)
+            new = self._phi(trial, lam, costs)
+            better = new < value
+            w, value = np.where(better, trial, w), np.where(better, new, value)
+            eta = np.where(better, 1.5 * eta, 0.3 * eta)
+        w = np.where(w < LEAST_WEIGHT, 0.0, w)
+        return np.asarray(w / w.sum(axis=0))
+
+    def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
+        """Prove min phi >= `level` in every class, or find columns below it."""
+        lam, nu, mu = self.split(duals)
+        least, found, reason = math.inf, [np.zeros((1 + self.spread.shape[1], 0))], ""
+        for c in range(len(self.asked.rows)):
+            shown = self._verify(self.costs(c, nu, mu), lam, level, out_of_time)
+            least, reason = min(least, shown.least), reason or shown.reason
+            found.append(np.vstack([np.full(shown.columns.shape[1], float(c)), shown.columns]))
+        return Verified(least, np.concatenate(found, axis=1), reason)
+
+    def _verify(self, costs: Array, lam: float, level: float, out_of_time: Clock) -> Verified:
+        if self.asked.plain:
+            return self.plain.verify(np.append(costs, -lam), level, out_of_time)
+        corners = float(self._phi(np.eye(len(costs)), lam, costs).min()) - rounding(lam, costs)
+        shown = face_minimum(self.a, lam, costs, level, out_of_time, spread=self.spread)
+        columns = np.zeros((len(costs), len(shown.supports)))
+        for n, (support, weight) in enumerate(zip(shown.supports, shown.weights, strict=True)):
+            columns[support, n] = weight
+        return Verified(min(corners, shown.least), columns, "" if shown.complete else "the time limit was reached")
+
+    def bound(self, duals: Array, least: float) -> float:
+        """H(S) + nu.P_X - lam (H(X) - R) - mu.upper + least, rounding included."""
+        lam, nu, mu = self.split(duals)
+        sums = float(mu @ self.asked.upper)
+        return self.plain.bound(np.append(nu, -lam), least) - sums - 1e-14 * abs(sums)

@@ -1,0 +1,147 @@
+"""The bound counts constraints: checked by linear programs over fine grids of columns, an independent route."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.special import entr
+
+from cvxpriv import constraints
+from cvxpriv.blocks.declaration import Known
+from cvxpriv.errors import ModelError
+from cvxpriv.models import PrivacyFunnel
+from cvxpriv.numerics.arrays import Array
+
+EPSILON = 1.2
+GRID = 60
+
+Asked = Callable[[Array, Array], tuple[Array, Array, list[float]]]
+"""Posteriors (3, n) and the prior to: which are allowed, what they add to the sums (k, n), and the sums' ends."""
+
+
+def ratios(pi: Array, p: Array) -> Array:
+    return pi / p[:, None]
+
+
+def local_dp(pi: Array, p: Array) -> tuple[Array, Array, list[float]]:
+    ratio = ratios(pi, p)
+    return ratio.max(axis=0) <= np.exp(EPSILON) * ratio.min(axis=0) + 1e-12, np.zeros((0, pi.shape[1])), []
+
+
+def pointwise(pi: Array, p: Array) -> tuple[Array, Array, list[float]]:
+    return ratios(pi, p).max(axis=0) <= np.exp(0.6) + 1e-12, np.zeros((0, pi.shape[1])), []
+
+
+def maximal(pi: Array, p: Array) -> tuple[Array, Array, list[float]]:
+    return np.ones(pi.shape[1], bool), ratios(pi, p).max(axis=0)[None], [float(np.exp(0.6))]
+
+
+def variation(pi: Array, p: Array) -> tuple[Array, Array, list[float]]:
+    return np.ones(pi.shape[1], bool), 0.5 * np.abs(ratios(pi, p) - 1.0), [0.5] * len(p)
+
+
+def mean_variation(pi: Array, p: Array) -> tuple[Array, Array, list[float]]:
+    return np.ones(pi.shape[1], bool), 0.5 * np.abs(pi - p[:, None]).sum(axis=0)[None], [0.3]
+
+
+CASES: list[tuple[constraints.ReadyConstraint, Asked]] = [
+    (constraints.local_differential_privacy(EPSILON), local_dp),
+    (constraints.pointwise_leakage(0.6, of="input"), pointwise),
+    (constraints.maximal_leakage(0.6), maximal),
+    (constraints.total_variation_to_prior(0.5), variation),
+    (constraints.total_variation_to_prior(0.3, average=True), mean_variation),
+]
+
+
+def grid_optimum(table: Array, rate: float, asked: Asked, more: Array) -> float:
+    """The least leakage by columns on a grid and by `more` of them, (3, n)."""
+    i, j = np.meshgrid(np.arange(GRID + 1), np.arange(GRID + 1))
+    grid = np.stack([i, j, GRID - i - j])[:, (i + j) <= GRID] / GRID
+    p = table.sum(axis=0)
+    pi = np.concatenate([grid, p[:, None], more], axis=1)
+    allowed, sums, ends = asked(pi, p)
+    pi, sums = pi[:, allowed], sums[:, allowed]
+    costs = -entr(table / p @ pi).sum(axis=0)
+    found = linprog(
+        costs,
+        np.vstack([entr(pi).sum(axis=0), sums]),
+        [float(entr(p).sum()) - rate + 1e-9, *(end + 1e-9 for end in ends)],
+        pi,
+        p,
+        method="highs",
+    )
+    assert found.status == 0, found.message
+    return float(entr(table.sum(axis=1)).sum() + found.fun)
+
+
+def most(table: Array, asked: Asked) -> float:
+    """The most that columns on the grid tell of X."""
+    p = table.sum(axis=0)
+    i, j = np.meshgrid(np.arange(GRID + 1), np.arange(GRID + 1))
+    pi = np.concatenate([np.stack([i, j, GRID - i - j])[:, (i + j) <= GRID] / GRID, p[:, None]], axis=1)
+    allowed, sums, ends = asked(pi, p)
+    pi, sums = pi[:, allowed], sums[:, allowed]
+    rows = sums if len(ends) else None
+    found = linprog(entr(pi).sum(axis=0), rows, ends or None, pi, p, method="highs")
+    return float(entr(p).sum() - found.fun)
+
+
+@pytest.mark.parametrize(("constraint", "asked"), CASES, ids=[case.name for case, _ in CASES])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_bound_under_a_constraint_agrees_with_a_grid_of_columns(
+    constraint: constraints.ReadyConstraint, asked: Asked, seed: int
+) -> None:
+    table = np.random.default_rng(seed).dirichlet(np.ones(6)).reshape(2, 3)
+    free = PrivacyFunnel(table, rate=0.0).constrain("mine", constraint)
+    for fraction in (0.1, 0.2, 0.4, 0.6):
+        told = most(table, asked)
+        if free.at_rate(fraction).problem.rate > told:
+            continue  # what is refused is tested below
+        found = free.at_rate(fraction).bound(gap=1e-7)
+        assert found.counted == ("mine",)
+        assert found.upper - found.lower <= 1e-6
+        model = free.at_rate(fraction).problem
+        assert constraint.violation(found.mechanism, Known.of_table(model.table)) <= 1e-9
+        assert model.utility(found.mechanism) >= model.rate - 1e-9
+        joint = model.p_x[:, None] * found.mechanism
+        best = grid_optimum(table, model.rate, asked, joint / joint.sum(axis=0))
+        assert found.lower <= best + 1e-7
+        assert best <= found.upper + 1e-6  # the mechanism's own columns are among the grid's, at a rate 1e-9 lower
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("constraint", "asked"), CASES, ids=[case.name for case, _ in CASES])
+def test_no_start_of_the_convex_concave_procedure_is_below_the_bound(
+    constraint: constraints.ReadyConstraint, asked: Asked
+) -> None:
+    table = np.random.default_rng(3).dirichlet(np.ones(6)).reshape(2, 3)
+    funnel = PrivacyFunnel(table, rate=0.15).constrain("mine", constraint)
+    run, others = funnel.solve(), funnel.solve(method="ccp", starts=2, max_iter=10)
+    assert run.bound is not None
+    assert others.starts["leakage"].min() >= run.bound.lower - 1e-7  # the accuracy of a solver's mechanisms
+    assert run.leakage <= others.leakage + 1e-7
+
+
+def test_a_feasible_problem_is_not_refused_at_the_default_number_of_outputs() -> None:
+    table = np.array([[0.17, 0.15, 0.08], [0.28, 0.31, 0.01]])
+    run = PrivacyFunnel(table, 0.4, rate_unit="nats").constrain("most", constraints.maximal_leakage(0.6)).solve()
+    assert run.utility >= 0.4 - 1e-9
+    assert run.gap is not None
+    assert run.gap <= 1e-6
+    with pytest.raises(ModelError, match=r"no mechanism that satisfies them tells rate=0.7.* I\(X;Y\) is at most 0.5"):
+        PrivacyFunnel(table, 0.7, rate_unit="nats").constrain("most", constraints.maximal_leakage(0.6)).solve()
+
+
+def test_named_outputs_are_priced_one_by_one() -> None:
+    table = np.random.default_rng(5).dirichlet(np.ones(8)).reshape(2, 4)
+    hamming = 1.0 - np.eye(4)
+    funnel = PrivacyFunnel(table, rate=0.6, size_y=4).constrain("near", constraints.expected_distortion(hamming, 0.25))
+    run, plain = funnel.solve(starts=2), PrivacyFunnel(table, rate=0.6).bound()
+    assert run.bound is not None
+    assert run.bound.counted == ("near",)
+    assert plain.lower - 1e-9 <= run.bound.lower <= run.leakage + 1e-9
+    masked = PrivacyFunnel(table, rate=0.6, size_y=4).constrain("not", constraints.forbidden([(0, 0), (1, 1), (2, 2)]))
+    assert plain.lower - 1e-9 <= masked.bound().lower <= masked.solve(starts=2).leakage + 1e-9
