@@ -23,6 +23,7 @@ from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Side, Sides
 
+from .bound import ServiceBound
 from .pictures import SAME, curve_figure, distinct_outputs
 from .problem import Problem
 from .promises import STATEMENT, local_privacy, optimality, remedy
@@ -63,7 +64,7 @@ def by_solver(run: Run) -> bool:
 
 
 def inference_facts(
-    run: Run, beside: Beside, local_gap: float, gap: float | None, certificate: ServiceCertificate | None, note: str
+    run: Run, beside: Beside, local_gap: float, gap: float | None, proof: ServiceBound | None, note: str
 ) -> Facts:
     """Return the facts of a run, and of what was computed beside it.
 
@@ -73,13 +74,13 @@ def inference_facts(
     beside : Beside
     local_gap, gap : float
         By how much a mechanism can be better while the server reads U as it does now; and however it reads U.
-    certificate : ServiceCertificate, optional
-        The proof of `gap`.
+    proof : ServiceBound, optional
+        Where `gap` comes from.
     note : str
         Of the run.
     """
     problem, curve = run.problem, beside.curve
-    critical = critical_beta(problem, run.settings.seed)
+    critical, certificate = critical_beta(problem, run.settings.seed), None if proof is None else proof.certificate
     accuracy = problem.accuracy(run.mechanism)
     trivial_is_optimal = problem.beta >= critical.searched
     advice = remedy(critical) if accuracy <= NOTHING and trivial_is_optimal else ""
@@ -92,7 +93,7 @@ def inference_facts(
         facts=[
             *_worth(run, beside),
             *_threshold(problem.beta, critical, trivial_is_optimal),
-            *_certified(gap),
+            *_certified(gap, () if proof is None else proof.ignored),
             *_accuracy_of_answer(run, local_gap),
             *common.effort(run),
         ],
@@ -221,12 +222,15 @@ def _threshold(beta: float, critical: CriticalBeta, trivial_is_optimal: bool) ->
     ]
 
 
-def _certified(gap: float | None) -> list[Fact]:
+def _certified(gap: float | None, ignored: tuple[str, ...]) -> list[Fact]:
     """Return the distance from the global optimum, where it is proved."""
     if gap is None:
         return []
     sentence = "Certified: no mechanism is better by more, whatever the server's reading of U."
-    return [Fact("gap", gap, "nats", sentence, "Gap to the optimum", "at most", digits=2, main=True)]
+    detail = "at most"
+    if ignored:
+        detail = f"at most; the bound is that without {', '.join(ignored)}, which only lower the optimum"
+    return [Fact("gap", gap, "nats", sentence, "Gap to the optimum", detail, digits=2, main=True)]
 
 
 def _proof(certificate: ServiceCertificate | None) -> dict[str, Callable[[Path], Path]]:

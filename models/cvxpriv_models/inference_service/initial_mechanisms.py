@@ -18,9 +18,9 @@ from .algorithm import AUTO, Options
 from .measured import Constraints, objective
 from .problem import Problem
 from .solving import GRID, solve_starts
-from .starts import grid_start, named_starts, random_starts
+from .starts import grid_start, merged, named_starts, random_starts
 
-__all__ = ["given", "initial", "widened"]
+__all__ = ["fitted", "given", "initial"]
 
 #: With constraints: how many starts are first solved without them, for how many joint steps, and how different in F two
 #: of their ends are.
@@ -60,18 +60,22 @@ def _free_ends(problem: Problem, seed: int, chosen: Sequence[tuple[str, Array]])
             yield f"free {origins[start]}", state["mechanism"][start]
 
 
-def widened(problem: Problem, mechanism: Array) -> Array | None:
-    """Return a mechanism with |U| outputs, as the one start (1, |Y|, |U|); None where it does not fit.
+def fitted(problem: Problem, mechanism: Array) -> Array:
+    """Return a mechanism with |U| outputs and the floor, as the one start (1, |Y|, |U|).
 
-    The likeliest output is split into equal ones: that changes neither accuracy nor leakage, and leaves none empty.
+    Where outputs are too many, those join that lose least. Where they are too few, the likeliest is split into equal
+    ones: that changes neither accuracy nor leakage, and leaves none empty. A floor takes from all outputs alike.
     """
+    if mechanism.shape[1] > problem.size_u:
+        mechanism = merged(problem, mechanism, problem.size_u)
     parts = problem.size_u - mechanism.shape[1] + 1
-    if parts < 1 or mechanism.min() < problem.floor:
-        return None
     likeliest = int(np.argmax(problem.p_y @ mechanism))
     copies = np.ones(mechanism.shape[1], dtype=np.intp)
     copies[likeliest] = parts
-    return np.repeat(mechanism / copies, copies, axis=1)[None]
+    split = np.repeat(mechanism / copies, copies, axis=1)
+    if split.min() < problem.floor:
+        split = problem.floor + (1.0 - problem.size_u * problem.floor) * split
+    return split[None]
 
 
 def given(problem: Problem, init: ArrayLike) -> tuple[Array, Sequence[str]]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import entr
 
 from cvxpriv.divergences import FDivergence
@@ -14,6 +15,10 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 
 __all__ = ["accuracy", "cost", "information", "leakage", "objective", "surrogate"]
+
+
+#: By how much rows that are one may differ.
+SAME_ROWS = 1e-15
 
 
 def cost(posterior: Array, p_s_given_y: Array) -> Array:
@@ -27,9 +32,9 @@ def cost(posterior: Array, p_s_given_y: Array) -> Array:
 
 
 def accuracy(mechanism: Array, p_y: Array, p_s_given_y: Array) -> Array:
-    """I(S;U), (...)."""
+    """I(S;U), (...); exactly 0 where all rows are one."""
     joint = (p_s_given_y * p_y) @ mechanism
-    return np.asarray(mutual_information(joint, axis=(-2, -1)))
+    return np.where(_silent(mechanism), 0.0, mutual_information(joint, axis=(-2, -1)))
 
 
 def information(p_y: Array, p_s_given_y: Array) -> float:
@@ -38,9 +43,15 @@ def information(p_y: Array, p_s_given_y: Array) -> float:
 
 
 def leakage(mechanism: Array, p_y: Array, divergence: FDivergence, q: Array | None = None) -> Array:
-    """E[f(q(u)/p(u|y))], (...); q, (..., |U|), is the mechanism's own p(u) unless given."""
+    """E[f(q(u)/p(u|y))], (...); q, (..., |U|), is the mechanism's own p(u) unless given.
+
+    Where all rows are one it is f(1) and nothing that rounding made: an enormous beta would multiply that.
+    """
     marginal = p_y @ mechanism if q is None else q
-    return np.asarray(divergence.terms(mechanism, marginal[..., None, :]).sum(axis=-1) @ p_y)
+    found = np.asarray(divergence.terms(mechanism, marginal[..., None, :]).sum(axis=-1) @ p_y)
+    if q is None and (silent := _silent(mechanism)).any():
+        found = np.where(silent, divergence.f(np.ones(1))[0], found)
+    return found
 
 
 def objective(mechanism: Array, p_y: Array, p_s_given_y: Array, beta: float, divergence: FDivergence) -> Array:
@@ -60,6 +71,11 @@ def surrogate(
         - _expected_cost(mechanism, posterior, p_y, p_s_given_y)
         - beta * leakage(mechanism, p_y, divergence)
     )
+
+
+def _silent(mechanism: Array) -> NDArray[np.bool_]:
+    """Whether the rows of a mechanism are one, but for rounding, (...)."""
+    return np.asarray(np.abs(mechanism - mechanism[..., :1, :]).max(axis=(-2, -1)) <= SAME_ROWS)
 
 
 def _expected_cost(mechanism: Array, posterior: Array, p_y: Array, p_s_given_y: Array) -> Array:

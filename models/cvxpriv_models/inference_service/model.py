@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Unpack
 
+import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
@@ -27,7 +28,7 @@ from . import algorithm, options
 from .algorithm import AUTO, COLUMNS, Options
 from .bound import CERTIFIED, ServiceBound, bound
 from .facts import SIDES
-from .initial_mechanisms import given, initial, widened
+from .initial_mechanisms import fitted, given, initial
 from .joint import joint
 from .measured import with_constraints
 from .problem import Problem
@@ -42,6 +43,8 @@ __all__ = ["InferenceAsService"]
 #: Starts and outer steps where exact updates do the work, under constraints, and where a solver does.
 EXACT_STARTS, SOLVER_STARTS, CONSTRAINED_STARTS = 20, 1, 6
 JOINT_STEPS, EXACT_STEPS, SOLVER_STEPS = 100, 1000, 50
+#: Joint steps where the optimum has more outputs than U; the relative gap to prove under constraints.
+MERGED_STEPS, CONSTRAINED_GAP = 300, 1e-5
 #: Starts that run as one batch.
 PIECE = 5
 TIME_LIMIT = 30.0
@@ -155,12 +158,13 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         Parameters
         ----------
         method : {"columns", "auto", "admm", "joint", "bregman", "gradient", "printed"}, optional
-            "columns" needs |S| <= 4, exact updates and no constraints. "auto" takes joint steps from a start that one
+            "columns" needs |S| <= 4 and exact updates. "auto" takes joint steps from a start that one
             convex problem over a grid of posteriors made, and single passes of ADMM from every start, and goes on from
             the best, and from one joint problem over the posteriors of all of them. "admm" is the paper's Algorithm 1,
             "joint" solves (10) exactly at each step, "bregman" is (29), "gradient" the paper's GA. "printed" is
-            Algorithm 1 with the sign of (19) as printed: it diverges. None is "columns" where it can prove its answer,
-            else "auto".
+            Algorithm 1 with the sign of (19) as printed: it diverges. None is "columns" where |S| <= 4; with kinks of
+            f, a floor, or constraints that the bound leaves out, "auto" goes on from its optimum and its own starts.
+            For larger |S| None is "auto".
         starts : int, optional
             How many; None is the optimum that "columns" finds, 20 for "auto" with exact updates, 6 with constraints,
             1 where a solver does the work. Those of "auto" and "joint" begin with the grid start, the trivial
@@ -189,26 +193,32 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         """
         begun = time.perf_counter()
         who = engine_named(engine, solver=solver)
-        method = self._method(method, who, init is None and starts is None)
         shared.require_callback(callback, n_jobs)
-        require_solvable(self.problem, self.constraints, method)
+        self._require_columns(method, who)
+        require_solvable(self.problem, self.constraints, method or AUTO)
         exact = who.name == "closed_form" and not self.constraints
-        usual = JOINT_STEPS if method in (COLUMNS, AUTO, "joint") else EXACT_STEPS
+        usual = JOINT_STEPS if method in (None, COLUMNS, AUTO, "joint") else EXACT_STEPS
         steps = (usual if exact else SOLVER_STEPS) if max_iter is None else max_iter
         chosen = Options(tol, steps, rho, inner, inner_tol, c, step, accelerate)
-        warn_without_guarantee(self.problem, method, chosen)
+        warn_without_guarantee(self.problem, method or AUTO, chosen)
         count = starts or (EXACT_STARTS if exact else CONSTRAINED_STARTS if self.constraints else SOLVER_STARTS)
         origins: Sequence[str] = [COLUMNS]
-        proved = self.bound(gap=gap, time_limit=time_limit) if method == COLUMNS else None
-        optimal = None if proved is None else widened(self.problem, proved.mechanism)
-        if optimal is not None:
-            mechanisms = optimal
-        elif init is None:
-            method = AUTO if method == COLUMNS else method
-            mechanisms, origins = initial(self.problem, self.constraints, method, count, seed, who)
-        else:
+        free = init is None and starts is None and who.name == "closed_form"
+        asked_for = method == COLUMNS or (method is None and free and self._few)
+        proved = self.bound(gap=self._gap(gap), time_limit=time_limit) if asked_for else None
+        method = method or AUTO
+        if init is not None:
             mechanisms, origins = given(self.problem, init)
-        steps_of = "joint" if optimal is not None else method
+        elif proved is not None:
+            mechanisms, method = fitted(self.problem, proved.mechanism), self._after_bound(proved)
+            if method == AUTO:
+                others, named = initial(self.problem, self.constraints, method, count, seed, who)
+                mechanisms, origins = np.concatenate([mechanisms, others]), [COLUMNS, *named]
+            elif mechanisms.shape[2] < proved.mechanism.shape[1] and max_iter is None:
+                chosen = replace(chosen, max_iter=MERGED_STEPS)
+        else:
+            mechanisms, origins = initial(self.problem, self.constraints, method, count, seed, who)
+        steps_of = "joint" if method == COLUMNS else method
         # Pieces of one size, whoever does them: how many starts share a batch decides the last bits of each.
         parts = [slice(first, first + PIECE) for first in range(0, len(mechanisms), PIECE)]
         done = run_each(
@@ -222,19 +232,26 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         best = best_run(self.problem, self.constraints, done, origins, settings)
         return replace(best, seconds=time.perf_counter() - begun, bound=proved)
 
-    def _method(self, method: str | None, who: Engine, free: bool) -> str:
-        """Return the method that is asked for, or the usual one; `free` says that no starts are asked for."""
-        exact = who.name == "closed_form" and not self.constraints
-        few = len(self.problem.p_s_given_y) <= CERTIFIED
-        if method == COLUMNS and not (exact and few):
+    @property
+    def _few(self) -> bool:
+        """Whether S has so few symbols that the bound can be expected to be tight."""
+        return len(self.problem.p_s_given_y) <= CERTIFIED
+
+    def _require_columns(self, method: str | None, who: Engine) -> None:
+        if method == COLUMNS and not (who.name == "closed_form" and self._few):
             raise ModelError(
-                f"method={method!r} needs engine='closed_form', no constraints and |S| <= {CERTIFIED}: choose 'auto'; "
-                "bound() still bounds the objective"
+                f"method={method!r} needs engine='closed_form' and |S| <= {CERTIFIED}: choose 'auto'; bound() still "
+                "bounds the objective"
             )
-        if method is not None:
-            return method
+
+    def _gap(self, gap: float) -> float:
+        """The gap to prove: under constraints one that their linear program reaches in seconds."""
+        return max(gap, CONSTRAINED_GAP) if self.constraints else gap
+
+    def _after_bound(self, proved: ServiceBound) -> str:
+        """Whether the bound's own mechanism, and joint steps from it, will do: it obeys all that is asked."""
         smooth = not self.problem.divergence.kinks and self.problem.floor == 0.0
-        return COLUMNS if exact and few and smooth and free else AUTO
+        return COLUMNS if smooth and not proved.ignored else AUTO
 
     @declared
     def bound(self, *, gap: options.Gap = 1e-6, time_limit: options.TimeLimit = 60.0) -> ServiceBound:

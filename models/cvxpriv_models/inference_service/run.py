@@ -33,6 +33,9 @@ from .relaxation import columns_block
 
 __all__ = ["InferenceRun", "Settings"]
 
+#: An objective may be so far below the bound's own, relative, by rounding.
+ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -70,7 +73,8 @@ class InferenceRun(MechanismRun[Problem, Settings]):
     def gap(self) -> float | None:
         """Certified distance in nats from the best objective of any mechanism, whatever the server's reading of U.
 
-        None where no bound was proved: with constraints, |S| > 4, or another method than "columns".
+        None where no bound was sought: |S| > 4, or a method or starts of the caller's. Constraints that the bound
+        leaves out (`bound.ignored`) and a floor make it loose, not wrong.
         """
         return None if self.bound is None else max(self.bound.upper - self.objective, 0.0)
 
@@ -101,11 +105,23 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     @property
     def converged(self) -> bool:
-        """Whether the best start's KKT residual is within the tolerance, or, where a solver made it, its local gap.
+        """Whether the best start's KKT residual is within the tolerance, or its distance from the optimum is proved.
 
-        A solver's point is right to about 1e-8 in value, and its residual then to the root of that.
+        Where a solver made the point its local gap decides too: such a point is right to about 1e-8 in value, and its
+        residual then to the root of that.
         """
-        return super().converged or (by_solver(self) and not self.interrupted and self.local_gap <= self.tol)
+        return super().converged or (not self.interrupted and (self._proved or self._still))
+
+    @property
+    def _proved(self) -> bool:
+        """Whether the bound reached the gap asked for, and the mechanism is as good as its own."""
+        proof = self.bound
+        return proof is not None and proof.certified and self.objective >= proof.lower - ROUNDING * (1.0 + proof.lower)
+
+    @property
+    def _still(self) -> bool:
+        """Whether a solver made the point, and its local gap is small."""
+        return by_solver(self) and self.local_gap <= self.tol
 
     @cached_property
     def local_gap(self) -> float:
@@ -169,8 +185,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     def described(self, beside: Beside) -> Facts:
         """See `MechanismRun`."""
-        certificate = None if self.bound is None else self.bound.certificate
-        return inference_facts(self, beside, self.local_gap, self.gap, certificate, self.note)
+        return inference_facts(self, beside, self.local_gap, self.gap, self.bound, self.note)
 
     def saved(self) -> dict[str, Any]:
         """See `MechanismRun`; a divergence is saved by name."""
