@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxpriv.bounds.master import Master, MasterPoint
-from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Pricing
+from cvxpriv.bounds.pricing import INTERRUPTED, OUT_OF_TIME, Clock, Pricing
 from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Generated", "Generation"]
@@ -98,6 +98,8 @@ class Generation:
     ) -> Generated:
         """Generate columns until the master's value is within `gap` of a proved bound.
 
+        A keyboard interrupt ends it as the time does: what is proved so far is returned.
+
         Parameters
         ----------
         gap : float
@@ -114,34 +116,43 @@ class Generation:
         least = IDLE_SHARE * gap if idle_below is None else idle_below
         best, best_duals, reason, last = -np.inf, np.zeros(0), "", np.inf
         idle = 0
-        while True:
-            point = self.master.solve()
-            idle = idle + 1 if point.value >= last - least else 0
-            last = point.value
-            if not len(best_duals):
-                best_duals = point.duals
-            if constant + point.value - floor <= VERIFIED_SHARE * gap:
-                break
-            if out_of_time():
-                reason = OUT_OF_TIME
-                if best == -np.inf:  # a bound that costs little: what the search says before it starts
-                    shown = self.pricing.verify(point.duals, -gap, lambda: True)
-                    best, best_duals = self.pricing.bound(point.duals, shown.least), point.duals
-                break
-            if idle < MOST_IDLE and self._improve(point, gap):
-                continue
-            shown = self.pricing.verify(point.duals, -VERIFIED_SHARE * gap, out_of_time)
-            bound = self.pricing.bound(point.duals, shown.least)
-            if bound > best:
-                best, best_duals = bound, point.duals
-            if constant + point.value - best <= gap:
-                break
-            if not shown.columns.shape[1] or idle >= 10 * MOST_IDLE:
-                reason = shown.reason or "rounding leaves more than the gap"
-                break
-            self.add(shown.columns)
+        try:
+            while True:
+                point = self.master.solve()
+                idle = idle + 1 if point.value >= last - least else 0
+                last = point.value
+                if not len(best_duals):
+                    best_duals = point.duals
+                if constant + point.value - floor <= VERIFIED_SHARE * gap:
+                    break
+                if out_of_time():
+                    reason = OUT_OF_TIME
+                    break
+                if idle < MOST_IDLE and self._improve(point, gap):
+                    continue
+                shown = self.pricing.verify(point.duals, -VERIFIED_SHARE * gap, out_of_time)
+                bound = self.pricing.bound(point.duals, shown.least)
+                if bound > best:
+                    best, best_duals = bound, point.duals
+                if constant + point.value - best <= gap:
+                    break
+                if not shown.columns.shape[1] or idle >= 10 * MOST_IDLE:
+                    reason = shown.reason or "rounding leaves more than the gap"
+                    break
+                self.add(shown.columns)
+        except KeyboardInterrupt:
+            reason, point = INTERRUPTED, self._solved_again()
+        if best == -np.inf and reason:  # a bound that costs little: what the search says before it starts
+            shown = self.pricing.verify(point.duals, -gap, lambda: True)
+            best, best_duals = self.pricing.bound(point.duals, shown.least), point.duals
         used = point.weights > IN_USE
         return Generated(point.value, best, best_duals, self.columns[:, used], point.weights[used], reason)
+
+    def _solved_again(self) -> MasterPoint:
+        """The master's solution over the columns that are known, wherever an interrupt fell."""
+        self.master.drop(np.arange(self.master.size) >= self.columns.shape[1])
+        self.columns = self.columns[:, : self.master.size]
+        return self.master.solve()
 
     def _improve(self, point: MasterPoint, gap: float) -> bool:
         """Price locally; return whether columns were added."""

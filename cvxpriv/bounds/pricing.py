@@ -13,13 +13,13 @@ from typing import Protocol, TypeAlias
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["OUT_OF_TIME", "Clock", "Priced", "Pricing", "Verified"]
+__all__ = ["INTERRUPTED", "OUT_OF_TIME", "Clock", "Priced", "Pricing", "Verified"]
 
 
 Clock: TypeAlias = Callable[[], bool]
 """Whether the time is up."""
 
-OUT_OF_TIME = "the time limit was reached"
+OUT_OF_TIME, INTERRUPTED = "the time limit was reached", "the keyboard ended the search"
 
 
 @dataclass(frozen=True)

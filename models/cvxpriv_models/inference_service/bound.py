@@ -9,7 +9,7 @@ the bound is that without them, and holds with them.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,7 @@ NOTHING = 1e-14
 ROUNDING = 1e-11
 #: That part.
 MERGED_TIME = 0.4
+INTERRUPTED = "not certified to this gap: the keyboard ended the search; the bound holds"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,8 @@ class ServiceBound:
     ignored : tuple of str
         Names of constraints that the bound leaves out: it is that without them, holds with them, and `mechanism` may
         violate them.
+    interrupted : bool
+        Whether the keyboard ended the search. The bounds hold all the same.
     """
 
     lower: float
@@ -74,6 +77,7 @@ class ServiceBound:
     certificate: ServiceCertificate | None
     cells: int
     ignored: tuple[str, ...] = ()
+    interrupted: bool = False
 
     @property
     def gap(self) -> float:
@@ -119,6 +123,8 @@ def bound(
         Those that speak of single columns (`PricedConstraints`) are part of both bounds; the names of the others are
         in `ServiceBound.ignored`.
 
+    A keyboard interrupt ends it with the best mechanism so far, and a bound that is looser and holds.
+
     Raises
     ------
     DataError
@@ -144,12 +150,13 @@ def bound(
     many = len(joint) > CERTIFIED
     found = search(pricing_of(problem, joint, asked), gap, end - MERGED_TIME * time_limit if many else end)
     claims: list[Claim] = [(found.upper, found.alpha, None), _information(joint)]
-    if many and found.upper - found.value > gap * max(found.value, FLOOR):
+    if many and not found.interrupted and found.upper - found.value > gap * max(found.value, FLOOR):
         groups = merge(joint, CERTIFIED)
         few = search(pricing_of(problem, merged_table(joint, groups), asked), gap, end)
         claims.append((few.upper + information_lost(joint, groups), few.alpha, groups.tolist()))
     best = min(claims, key=lambda claim: claim[0])
-    return _answer(problem, found, best, gap, asked, time.monotonic() - start >= time_limit)
+    bounded = _answer(problem, found, best, gap, asked, time.monotonic() - start >= time_limit)
+    return replace(bounded, interrupted=True, reason=INTERRUPTED) if found.interrupted else bounded
 
 
 def bound_of(certificate: ServiceCertificate, problem: Problem) -> ServiceBound:

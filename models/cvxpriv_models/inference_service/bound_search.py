@@ -14,7 +14,7 @@ from .crossover import ARRIVED, Columns, cross_over, extended
 from .linear_master import generate_columns
 from .local_maxima import sharpened
 from .pricing import ULPS, Pricing
-from .smoothed_master import LAST_TAU, minimise, settle, starting_shares
+from .smoothed_master import LAST_TAU, Master, minima, settle, starting_shares
 
 __all__ = ["FLOOR", "Found", "above", "search"]
 
@@ -28,6 +28,8 @@ EDGED_CLIMB = 20
 FIRST_PRICE = 1e-8
 #: Share of the time after which the master hands over what it has.
 MASTER_TIME = 0.8
+#: After an interrupt: the relative gap that is tried for, and for how many seconds.
+LAST_SHARE, LAST_SECONDS = 0.1, 1.0
 #: J up to this is 0; an alpha that moves less has not moved.
 NOTHING, STILL = 1e-13, 1e-10
 #: Share of the tolerance for the cells, at least; a threshold below prices that were seen proves nothing.
@@ -48,6 +50,8 @@ class Found(NamedTuple):
     cells : int
     value : float
         What the mechanism is worth, nats.
+    interrupted : bool
+        Whether the keyboard ended it.
     """
 
     upper: float
@@ -55,6 +59,7 @@ class Found(NamedTuple):
     mechanism: Array
     cells: int
     value: float = 0.0
+    interrupted: bool = False
 
 
 class _Smooth:
@@ -62,8 +67,15 @@ class _Smooth:
 
     def __init__(self, pricing: Pricing, grid: Array, deadline: float) -> None:
         self.pricing, self.grid, self.tau = pricing, grid, LAST_TAU
-        self.master = minimise(pricing, grid, deadline)
+        self.master = Master(np.zeros(pricing.p_y.size), grid)
+        try:
+            for master in minima(pricing, grid, deadline):
+                self.master = master
+        except KeyboardInterrupt:
+            self.interrupted = True
         self.columns = self._crossed()
+
+    interrupted = False
 
     def _crossed(self) -> Columns:
         """The crossover's columns; where Newton's method does not arrive, with the master's own alpha."""
@@ -97,6 +109,8 @@ class _Linear:
         self.pricing, self.grid, self.tolerance = pricing, grid, FIRST_PRICE
         self.columns = generate_columns(pricing, grid, self.tolerance, deadline)
 
+    interrupted = False
+
     def learn(self, share: Array, deadline: float) -> None:
         """Start local search from more points."""
         self.grid = np.vstack([share, self.grid])
@@ -109,54 +123,88 @@ class _Linear:
 
 
 def search(pricing: Pricing, gap: float, deadline: float) -> Found:
-    """Bound the optimum to a relative gap, or as far as the deadline, a value of `time.monotonic`, allows."""
+    """Bound the optimum to a relative gap, or as far as the deadline, a value of `time.monotonic`, allows.
+
+    A keyboard interrupt ends it with what there is: a mechanism, and a bound that one more second of verification
+    makes, or none (`upper` is then infinite).
+    """
     grid = starting_shares(pricing.channel)
     nothing = np.zeros(pricing.p_y.size)
     trivial = Found(np.inf, nothing, np.ones((pricing.p_y.size, 1)), 0)
-    risen = _risen(pricing, grid, nothing)
-    if pricing.surface(pricing.mu_of(risen), nothing).value.max() <= NOTHING:
-        shown = verify(pricing, nothing, gap * FLOOR, deadline)
-        trivial = trivial._replace(upper=above(pricing, nothing, shown), cells=shown.cells)
-        if not len(shown.above):
-            return trivial
-        grid = np.vstack([grid, shown.above])
-    return _refined(pricing, gap, grid, deadline, trivial)
+    try:
+        risen = _risen(pricing, grid, nothing)
+        if pricing.surface(pricing.mu_of(risen), nothing).value.max() <= NOTHING:
+            shown = verify(pricing, nothing, gap * FLOOR, deadline)
+            trivial = trivial._replace(upper=above(pricing, nothing, shown), cells=shown.cells)
+            if not len(shown.above):
+                return trivial
+            grid = np.vstack([grid, shown.above])
+        now = time.monotonic()
+        halfway = now + MASTER_TIME * max(deadline - now, 0.0)
+        propose = (_Smooth if pricing.smooth else _Linear)(pricing, grid, halfway)
+    except KeyboardInterrupt:
+        return trivial._replace(interrupted=True)
+    refinement = _Refinement(pricing, gap, grid, trivial, propose)
+    try:
+        if not propose.interrupted:
+            refinement.run(halfway, deadline)
+            return refinement.best
+    except KeyboardInterrupt:
+        pass
+    return refinement.ended()
 
 
-def _refined(pricing: Pricing, gap: float, grid: Array, deadline: float, best: Found) -> Found:
+class _Refinement:
     """Proposals and verifications in turn."""
-    now = time.monotonic()
-    halfway = now + MASTER_TIME * max(deadline - now, 0.0)
-    propose = (_Smooth if pricing.smooth else _Linear)(pricing, grid, halfway)
-    value = 0.0
-    for turn in range(ROUNDS):
-        columns = propose.columns
-        mechanism = mechanism_of(columns, pricing.p_y)
-        if (worth := value_of(mechanism, pricing)) > value:
-            value, best = worth, best._replace(mechanism=mechanism, value=worth)
-        tolerance = gap * max(value, FLOOR)
-        points = _risen(pricing, np.vstack([grid, columns.x @ pricing.channel.T]), columns.alpha)
-        prices = pricing.surface(pricing.mu_of(points), columns.alpha).value
-        lacking = float(columns.alpha @ pricing.p_y) - value
-        last = turn == ROUNDS - 1 or time.monotonic() > halfway
-        threshold = max(tolerance - lacking, LEAST_SHARE * tolerance)
-        if prices.max() > threshold and not last:
-            propose.learn(points[prices > threshold], halfway)
-            continue
-        if lacking > (1.0 - LEAST_SHARE) * tolerance and not last:
-            propose.refine(halfway)
-            continue
-        shown = verify(pricing, columns.alpha, max(threshold, MARGIN * float(prices.max())), deadline)
-        best = best._replace(cells=best.cells + shown.cells)
-        if (upper := above(pricing, columns.alpha, shown)) < best.upper:
-            best = best._replace(upper=upper, alpha=columns.alpha)
-        if last or best.upper - value <= tolerance or time.monotonic() > deadline:
-            break
-        if len(shown.above):
-            propose.learn(shown.above, halfway)
-        else:
-            propose.refine(halfway)
-    return best
+
+    def __init__(self, pricing: Pricing, gap: float, grid: Array, best: Found, propose: _Smooth | _Linear) -> None:
+        self.pricing, self.gap, self.grid, self.best, self.propose = pricing, gap, grid, best, propose
+
+    def run(self, halfway: float, deadline: float) -> None:
+        """Go on until the gap is reached; half of the time at least is left for verification."""
+        for turn in range(ROUNDS):
+            columns = self.propose.columns
+            self._keep(columns)
+            value, tolerance = self.best.value, self.gap * max(self.best.value, FLOOR)
+            points = _risen(self.pricing, np.vstack([self.grid, columns.x @ self.pricing.channel.T]), columns.alpha)
+            prices = self.pricing.surface(self.pricing.mu_of(points), columns.alpha).value
+            lacking = float(columns.alpha @ self.pricing.p_y) - value
+            last = turn == ROUNDS - 1 or time.monotonic() > halfway
+            threshold = max(tolerance - lacking, LEAST_SHARE * tolerance)
+            if prices.max() > threshold and not last:
+                self.propose.learn(points[prices > threshold], halfway)
+                continue
+            if lacking > (1.0 - LEAST_SHARE) * tolerance and not last:
+                self.propose.refine(halfway)
+                continue
+            shown = self._verified(columns.alpha, max(threshold, MARGIN * float(prices.max())), deadline)
+            if last or self.best.upper - value <= tolerance or time.monotonic() > deadline:
+                break
+            if len(shown.above):
+                self.propose.learn(shown.above, halfway)
+            else:
+                self.propose.refine(halfway)
+
+    def ended(self) -> Found:
+        """What there is after an interrupt; where nothing was verified yet, a second of verification."""
+        self._keep(self.propose.columns)
+        if self.best.upper == np.inf:
+            tolerance = LAST_SHARE * max(self.best.value, FLOOR)
+            self._verified(self.propose.columns.alpha, tolerance, time.monotonic() + LAST_SECONDS)
+        return self.best._replace(interrupted=True)
+
+    def _keep(self, columns: Columns) -> None:
+        """Keep the columns' mechanism if it is the best so far."""
+        mechanism = mechanism_of(columns, self.pricing.p_y)
+        if (worth := value_of(mechanism, self.pricing)) > self.best.value:
+            self.best = self.best._replace(mechanism=mechanism, value=worth)
+
+    def _verified(self, alpha: Array, threshold: float, deadline: float) -> Verified:
+        shown = verify(self.pricing, alpha, threshold, deadline)
+        self.best = self.best._replace(cells=self.best.cells + shown.cells)
+        if (upper := above(self.pricing, alpha, shown)) < self.best.upper:
+            self.best = self.best._replace(upper=upper, alpha=alpha)
+        return shown
 
 
 def _risen(pricing: Pricing, share: Array, alpha: Array) -> Array:

@@ -31,6 +31,7 @@ from .facts import SIDES
 from .initial_mechanisms import fitted, given, initial
 from .joint import joint
 from .measured import with_constraints
+from .priced_constraints import PricedConstraints
 from .problem import Problem
 from .run import InferenceRun, Settings
 from .selection import best_run
@@ -45,6 +46,8 @@ EXACT_STARTS, SOLVER_STARTS, CONSTRAINED_STARTS = 20, 1, 6
 JOINT_STEPS, EXACT_STEPS, SOLVER_STEPS = 100, 1000, 50
 #: Joint steps where the optimum has more outputs than U; the relative gap to prove under constraints.
 MERGED_STEPS, CONSTRAINED_GAP = 300, 1e-5
+#: Cells of a mechanism up to which "auto" looks for better ones too where the optimum has more outputs than U.
+SMALL = 500
 #: Starts that run as one batch.
 PIECE = 5
 TIME_LIMIT = 30.0
@@ -211,7 +214,9 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             mechanisms, origins = given(self.problem, init)
         elif proved is not None:
             mechanisms, method = fitted(self.problem, proved.mechanism), self._after_bound(proved)
-            if method == AUTO:
+            if proved.interrupted:
+                method, chosen = COLUMNS, replace(chosen, max_iter=1)
+            elif method == AUTO:
                 others, named = initial(self.problem, self.constraints, method, count, seed, who)
                 mechanisms, origins = np.concatenate([mechanisms, others]), [COLUMNS, *named]
             elif mechanisms.shape[2] < proved.mechanism.shape[1] and max_iter is None:
@@ -230,7 +235,8 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         )
         settings = Settings(method, who.name, len(mechanisms), seed, chosen)
         best = best_run(self.problem, self.constraints, done, origins, settings)
-        return replace(best, seconds=time.perf_counter() - begun, bound=proved)
+        stopped = best.interrupted or (proved is not None and proved.interrupted)
+        return replace(best, seconds=time.perf_counter() - begun, bound=proved, interrupted=stopped)
 
     @property
     def _few(self) -> bool:
@@ -245,13 +251,15 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             )
 
     def _gap(self, gap: float) -> float:
-        """The gap to prove: under constraints one that their linear program reaches in seconds."""
-        return max(gap, CONSTRAINED_GAP) if self.constraints else gap
+        """The gap to prove: with constraints on columns one that their linear program reaches in seconds."""
+        return gap if PricedConstraints.of(self.constraints).none else max(gap, CONSTRAINED_GAP)
 
     def _after_bound(self, proved: ServiceBound) -> str:
         """Whether the bound's own mechanism, and joint steps from it, will do: it obeys all that is asked."""
+        outputs, (size_y, size_u) = proved.mechanism.shape[1], (len(self.problem.p_y), self.problem.size_u)
         smooth = not self.problem.divergence.kinks and self.problem.floor == 0.0
-        return COLUMNS if smooth and not proved.ignored else AUTO
+        room = outputs <= size_u or size_y * size_u > SMALL
+        return COLUMNS if smooth and room and not proved.ignored else AUTO
 
     @declared
     def bound(self, *, gap: options.Gap = 1e-6, time_limit: options.TimeLimit = 60.0) -> ServiceBound:

@@ -6,7 +6,7 @@ other constraints out still holds with them: they only lower the optimum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -78,8 +78,9 @@ def pricing_of(problem: Problem, joint: Array, asked: PricedConstraints) -> Pric
     if asked.epsilon is not None:
         return local_dp_pricing(channel, p_y, problem.beta, conjugate, asked.epsilon)
     if not asked.none:
-        low = max(asked.low, _LEAST_RATIO)
-        return Pricing.of(channel, p_y, problem.beta, within(conjugate, low, min(asked.high, 1.0 / float(p_y.min()))))
+        low, high = max(asked.low, _LEAST_RATIO), min(asked.high, 1.0 / float(p_y.min()))
+        boxed = Pricing.of(channel, p_y, problem.beta, within(conjugate, low, high))
+        return replace(boxed, smooth=False)  # cells at their limits stand still: Newton's method on alpha would not end
     straight = straight_pricing(channel, p_y, problem.beta, problem.divergence)
     return straight or Pricing.of(channel, p_y, problem.beta, conjugate)
 

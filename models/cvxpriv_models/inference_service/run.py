@@ -110,7 +110,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         Where a solver made the point its local gap decides too: such a point is right to about 1e-8 in value, and its
         residual then to the root of that.
         """
-        return super().converged or (not self.interrupted and (self._proved or self._still))
+        return not self.interrupted and (super().converged or self._proved or self._still)
 
     @property
     def _proved(self) -> bool:

@@ -8,6 +8,7 @@ P_Y: a mechanism. A linear master stalls where |Y| is large, since x(mu) moves w
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from cvxpriv.numerics.arrays import Array
 from .local_maxima import distinct, sharpened
 from .pricing import Inner, Pricing, Surface
 
-__all__ = ["Master", "minimise", "settle", "starting_shares"]
+__all__ = ["Master", "minima", "settle", "starting_shares"]
 
 #: tau falls from the first to the last by this factor a stage; columns are looked for there.
 FIRST_TAU, LAST_TAU, FACTOR = 0.05, 1e-4, 0.3
@@ -79,8 +80,8 @@ def _compositions(total: int, parts: int) -> Array:
     return np.vstack(rows)
 
 
-def minimise(pricing: Pricing, grid: Array, deadline: float) -> Master:
-    """Minimise over alpha while tau falls, or until the deadline, a value of `time.monotonic`.
+def minima(pricing: Pricing, grid: Array, deadline: float) -> Iterator[Master]:
+    """Yield the minimum over alpha at every tau, while tau falls or until the deadline, a value of `time.monotonic`.
 
     Parameters
     ----------
@@ -92,8 +93,9 @@ def minimise(pricing: Pricing, grid: Array, deadline: float) -> Master:
     master, tau = Master(np.zeros(pricing.p_y.size), grid), FIRST_TAU
     while True:
         master = settle(pricing, master, tau, grid, deadline)
+        yield master
         if tau <= LAST_TAU or time.monotonic() > deadline:
-            return master
+            return
         tau = max(FACTOR * tau, LAST_TAU)
 
 

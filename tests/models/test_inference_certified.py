@@ -1,0 +1,147 @@
+"""The usual run of inference as a service says how good it is: with constraints, kinks, a floor, few outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cvxpriv_models.inference_service import bound_search, smoothed_master
+from cvxpriv_models.inference_service.bound import bound
+from cvxpriv_models.inference_service.model import InferenceAsService
+from cvxpriv_models.inference_service.problem import Problem
+from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
+
+import cvxpriv as cpv
+from cvxpriv import constraints, datasets
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.models import PrivacyFunnel
+
+from .inference_cases import g10
+
+TABLE = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
+#: G10 with JS and local differential privacy at 1, beta = .1, by another program, nats.
+LOCAL_DP_ON_G10 = 0.0546159736529
+
+
+def service(**given: Any) -> InferenceAsService:
+    return InferenceAsService(TABLE, **{"beta": 0.1, **given})
+
+
+def test_local_differential_privacy_is_part_of_the_bound_on_g10() -> None:
+    asked = constraints.local_differential_privacy(1.0)
+    model = InferenceAsService(g10("jensen-shannon", 0.1).table, 0.1).constrain("ldp", asked)
+    found = model.bound(gap=1e-4)
+    assert found.certified
+    assert found.ignored == ()
+    assert found.certificate is None
+    assert found.lower == pytest.approx(LOCAL_DP_ON_G10, rel=1e-8)
+    assert asked.violation(found.mechanism) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        constraints.local_differential_privacy(0.8),
+        pytest.param(constraints.pointwise_leakage(0.3, of="input"), marks=pytest.mark.slow),
+        pytest.param(constraints.local_information_privacy(0.3, of="input"), marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_under_constraints_on_columns_is_certified(asked: constraints.ReadyConstraint) -> None:
+    model = service().constrain("asked", asked)
+    run = model.solve()
+    assert run.converged
+    assert run.settings.method == "columns"
+    assert run.gap is not None
+    assert run.gap <= 2e-5 * max(run.objective, 1e-3)
+    assert run.objective < service().bound().lower
+    # Solved by the paper's alternation from the usual starts, with cvxpy's own form of the constraint:
+    assert model.solve(method="joint", starts=4).objective <= run.objective + run.gap + 1e-8
+
+
+def test_a_constraint_that_is_no_matter_of_columns_leaves_a_bound_that_holds() -> None:
+    run = service().constrain("peak", constraints.maximal_leakage(0.2)).solve(max_iter=1)
+    assert run.bound is not None
+    assert run.bound.ignored == ("peak",)
+    assert run.bound.upper == pytest.approx(service().bound().upper, abs=1e-7)
+    assert run.gap == pytest.approx(run.bound.upper - run.objective)
+    assert "without peak" in str(run.facts["gap"].detail)
+
+
+@pytest.mark.parametrize("given", [{"divergence": "total-variation"}, {"floor": 1e-3, "size_u": 3}, {"size_u": 2}])
+def test_kinks_a_floor_and_few_outputs_have_a_gap_too(given: dict[str, Any]) -> None:
+    run = service(**given).solve()
+    assert run.gap is not None
+    assert run.mechanism.shape[1] == run.problem.size_u
+    assert run.mechanism.min() >= run.problem.floor
+    assert 0.0 <= run.gap <= 0.05
+    assert run.objective <= service(divergence=given.get("divergence", "jensen-shannon")).bound().upper + 1e-12
+
+
+def test_an_enormous_beta_has_the_trivial_mechanism_and_says_so() -> None:
+    for seed in range(3):
+        table = np.random.default_rng(seed).dirichlet(np.ones(12)).reshape(3, 4)
+        run = InferenceAsService(table, 1e9).solve()
+        assert (run.objective, run.accuracy, run.leakage) == (0.0, 0.0, 0.0)
+        assert run.trivial
+        assert "the trivial mechanism, which says nothing, is optimal" in run.note
+
+
+def test_a_proved_run_has_converged_and_a_loaded_one_is_proved_again(tmp_path: Path) -> None:
+    run = InferenceAsService(datasets.heart_failure(), 0.1).solve()
+    assert run.converged
+    path = run.save(tmp_path / "run.json")
+    again = cpv.load(path)
+    assert again.gap is not None
+    assert run.gap <= again.gap <= 1.1e-6 * run.objective
+    path.write_text(path.read_text().replace('"beta": 0.1', '"beta": 0.11'))
+    with pytest.raises(DataError):
+        cpv.load(path)
+
+
+def test_columns_needs_few_symbols_of_s() -> None:
+    table = np.random.default_rng(0).dirichlet(np.ones(30)).reshape(6, 5)
+    with pytest.raises(ModelError, match="choose 'auto'"):
+        InferenceAsService(table, 0.2).solve(method="columns")
+    assert InferenceAsService(table, 0.2).solve(starts=1).gap is None
+
+
+def interrupted_at(call: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, but for one call that the keyboard interrupts."""
+    calls = 0
+
+    def wrapped(*given: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise KeyboardInterrupt
+        return function(*given, **named)
+
+    return wrapped
+
+
+@pytest.mark.parametrize(("name", "call"), [("verify", 1), ("cross_over", 1), ("settle", 1), ("settle", 3)])
+def test_an_interrupt_leaves_the_best_so_far_and_a_bound_that_holds(
+    name: str, call: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    optimum = bound(Problem.of(TABLE, 0.1)).lower
+    home = smoothed_master if name == "settle" else bound_search
+    monkeypatch.setattr(home, name, interrupted_at(call, getattr(home, name)))
+    run = service().solve()
+    assert run.interrupted
+    assert not run.converged
+    assert run.bound is not None
+    assert "keyboard" in run.bound.reason
+    assert run.bound.lower <= optimum <= run.bound.upper <= Problem.of(TABLE, 0.1).table.information + 1e-12
+
+
+def test_an_interrupt_of_the_funnel_s_bound_leaves_a_bound_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    funnel = PrivacyFunnel(np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]]) / 3, 0.6)
+    optimum = funnel.bound(gap=1e-8)
+    monkeypatch.setattr(FunnelPricing, "verify", interrupted_at(1, FunnelPricing.verify))
+    found = funnel.bound(gap=1e-8)
+    assert "keyboard" in found.reason
+    assert found.lower <= optimum.upper
+    assert found.upper >= optimum.lower
