@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import cvxpy as cp
 
 from cvxpriv.blocks.brought import give_values
-from cvxpriv.blocks.declaration import Constraint, Declaration, require_dcp, with_constraint
+from cvxpriv.blocks.declaration import Constraint, Declaration, require_dcp, require_usable, with_constraint
 from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution
 from cvxpriv.blocks.infeasibility import explain
 from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
@@ -208,12 +208,15 @@ class Block:
                 raw[name] = declaration.values(), float(declaration.problem.value)
             else:
                 raw[name] = answer.values, answer.objective
+            for key, value in raw[name][0].items():
+                declaration.variables[key].value = value
+            for key, value in parameters.items():
+                declaration.parameters[key].value = value
+            require_usable(declaration, raw[name][0], tolerance or 0.0)
             values = self.repair(raw[name][0], view)
             own = {key: raw[name][0][key] for keys in declaration.brought.values() for key in keys}
             for key, value in {**own, **values}.items():
                 declaration.variables[key].value = value
-            for key, value in parameters.items():
-                declaration.parameters[key].value = value
             duals = declaration.duals() if answer is None else answer.duals
             return values, duals, float(declaration.objective.value)
 

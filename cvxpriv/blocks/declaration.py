@@ -13,7 +13,8 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.errors import CvxprivError, ModelError
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.solvers.chain import FARTHEST, Unusable
 
 if TYPE_CHECKING:
     from cvxpriv.tables.joint import JointTable
@@ -25,6 +26,7 @@ __all__ = [
     "NotDPPWarning",
     "constraints_of",
     "require_dcp",
+    "require_usable",
     "why_not_dcp",
     "with_constraint",
 ]
@@ -37,6 +39,8 @@ Constraint = Callable[..., "cp.Constraint | Iterable[cp.Constraint]"]
 #: cvxpy's tensor from Parameters to coefficients then takes half a gigabyte and a second; at eight times that, three
 #: and ten. Without it each solve compiles, in hundredths of a second.
 LARGEST_TENSOR = 10_000_000
+_JUDGED = (cp.constraints.Zero, cp.constraints.NonNeg, cp.constraints.Inequality, cp.constraints.Equality)
+"""Constraints whose violation is arithmetic; that of the other cones is a projection by a solver."""
 #: How many characters of an expression a message shows.
 SHOWN = 300
 
@@ -261,3 +265,26 @@ def require_dcp(block: str, declaration: Declaration) -> None:
             NotDPPWarning,
             stacklevel=4,
         )
+
+
+def require_usable(declaration: Declaration, values: Values, tolerance: float = 0.0) -> None:
+    """Refuse what a solver returned if it is no point, or far from the constraints. Parameters hold their values.
+
+    Raises
+    ------
+    Unusable
+        A value is missing or no number, or a constraint is violated by more than `FARTHEST`, or ten times the tolerance
+        asked for, relative to its terms.
+    """
+    farthest = max(FARTHEST, 10.0 * tolerance)
+    for name, value in values.items():
+        if value is None or not np.isfinite(_dense(value)).all():
+            raise Unusable(f"{name} holds no numbers")
+        if name in declaration.variables:
+            declaration.variables[name].save_value(value)
+    for name, constraint in declaration.constraints.items():
+        if isinstance(constraint, _JUDGED):
+            sides = [float(np.max(np.abs(_dense(side.value)), initial=0.0)) for side in constraint.args]
+            violated = float(np.max(constraint.violation(), initial=0.0))
+            if not violated <= farthest * (1.0 + sum(sides)):
+                raise Unusable(f"its point violates {name} by {violated:.1e}")

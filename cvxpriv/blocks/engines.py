@@ -17,7 +17,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.numerics.arrays import Values, single, stack, starts_in
-from cvxpriv.solvers.registry import fallback_chain
+from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain
 
 __all__ = ["DCP", "ENGINES", "Checked", "ClosedForm", "Engine", "Outcome", "engine_named"]
 
@@ -73,7 +73,7 @@ class Engine(Protocol):
 class DCP:
     """Solve each start's declaration along a chain of solvers; `fast` skips cvxpy's `solve` where it can."""
 
-    solvers: tuple[str, ...] = fallback_chain(None)
+    solvers: tuple[str, ...] = DEFAULT_CHAIN
     tolerance: float | None = None
     fast: bool = True
     name: str = "dcp"

@@ -39,7 +39,11 @@ NOISE = 1e-12
 """What rounding is worth at most, relative to the objective's terms, which cancel at points with large entries."""
 STEADY = 0.5
 """Gains from box to box that fall by less than to this fraction show no limit: those of a logarithm do not fall."""
-ATTEMPTS = (("CLARABEL", 1e-9), ("ECOS", 1e-9), ("CLARABEL", 1e-7), ("SCS", 1e-7))
+ATTEMPTS = tuple(
+    (name, tolerance)
+    for name, tolerance in (("CLARABEL", 1e-9), ("ECOS", 1e-9), ("CLARABEL", 1e-7), ("SCS", 1e-7))
+    if name in installed()
+)
 
 
 @dataclass(frozen=True)

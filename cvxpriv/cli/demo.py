@@ -11,6 +11,7 @@ from cvxpriv.cli.options import output_options
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.datasets import SOURCES, joint_table
+from cvxpriv.solvers.registry import DEFAULT_CHAIN, among_installed
 
 __all__ = ["demo"]
 
@@ -30,11 +31,11 @@ class Effort:
 
 
 EFFORTS = {
-    "heart-failure": Effort(starts=30, curve=20, solvers=("CLARABEL", "ECOS", "SCS")),
+    "heart-failure": Effort(starts=30, curve=20, solvers=DEFAULT_CHAIN),
     "adult": Effort(
         starts=None,
         curve=4,
-        solvers=("CLARABEL", "ECOS"),
+        solvers=among_installed("CLARABEL", "ECOS"),
         note="10 x 160 cells: no random starts, 4 rates, and no SCS, which takes a minute for one block of this size",
     ),
 }

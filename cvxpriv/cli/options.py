@@ -15,6 +15,7 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.errors import DataError
 from cvxpriv.runs.sides import Sides
+from cvxpriv.solvers.registry import DEFAULT_CHAIN
 from cvxpriv.tables.frames import names_in
 from cvxpriv.tables.joint import JointTable
 
@@ -37,7 +38,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 DIVERGENCE = "NAME | FORMULA | FILE.py:NAME"
 """How a divergence is named: see `cvxpriv.divergences.places`."""
 NAMES = Read(names_in)
-SOLVERS = ("CLARABEL", "ECOS", "SCS")
+SOLVERS = DEFAULT_CHAIN
 """Who cross-checks unless others are named."""
 
 

@@ -38,12 +38,12 @@ from cvxpriv.divergences.tangents import MOVING, refined, starting_points, tange
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.chain import try_solver
-from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
 __all__ = ["DivergenceTerm", "TermForm"]
 
-#: How accurately the variables of a user's form are found.
-FINEST = solver_spec("CLARABEL").full_options(1e-11, {})
+FINEST = 1e-11
+"""How accurately the variables of a user's form are found."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,8 @@ class DivergenceTerm:
         expression, constraints = self.divergence.form(cp.Constant(p), cp.Constant(q))
         new = _auxiliary([expression, *constraints], set())
         if new:
-            try_solver(cp.Problem(cp.Minimize(expression), constraints), "CLARABEL", FINEST)
+            solver = solver_spec(fallback_chain(None)[0])
+            try_solver(cp.Problem(cp.Minimize(expression), constraints), solver.name, solver.full_options(FINEST, {}))
         found = [np.full(one.shape, np.nan) if one.value is None else np.asarray(one.value) for one in new]
         return {self._variable(index): one for index, one in enumerate(found)}
 

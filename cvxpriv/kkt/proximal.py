@@ -26,13 +26,13 @@ import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
-from cvxpriv.solvers.registry import installed, solver_spec
+from cvxpriv.solvers.registry import DEFAULT_CHAIN, installed, solver_spec
 
 __all__ = ["ACCURACY", "Proximal", "proximal_step"]
 
 ACCURACY = 1e-5
 """How uncertain a step may be, relative to the size of the point, to be a measurement."""
-ATTEMPTS = (("CLARABEL", 1e-12), ("ECOS", 1e-12), ("SCS", 1e-12))
+ATTEMPTS = tuple((name, 1e-12) for name in DEFAULT_CHAIN)
 """Who is asked, at what tolerance, until an answer is accurate enough."""
 STEEP = 10.0
 """From this size of the gradient on the objective is also divided by it: a steep one leaves no digits for the move."""

@@ -13,6 +13,7 @@ from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.text import facts_text
 from cvxpriv.runs.saved import read_run, write_run
+from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +58,7 @@ class Run(ABC):
             Where to draw; None: a figure of its own.
         """
 
-    def certify(self, solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"), **options: Any) -> CrossCheck:
+    def certify(self, solvers: Sequence[str] | None = DEFAULT_CHAIN, **options: Any) -> CrossCheck:
         """Solve every block again at the final point by every solver, and judge the answers.
 
         Parameters

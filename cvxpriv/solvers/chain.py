@@ -1,7 +1,7 @@
 """One solve along a chain of solvers, and everything that was tried on the way.
 
-A solver that reports `optimal` with a value that is no number has failed. What was tried, and why it was left, stands
-in the result.
+Whatever a solver does, the next one is asked: it may raise anything (a panic of compiled code too), report `optimal`
+with no numbers, or with a point that satisfies nothing. What was tried, and why it was left, stands in the result.
 """
 
 from __future__ import annotations
@@ -15,14 +15,22 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.errors import SolverFailure
+from cvxpriv.errors import CvxprivError, SolverFailure
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.registry import solver_spec
 
-__all__ = ["Attempt", "Solution", "Solved", "solve", "try_solver"]
+__all__ = ["Attempt", "Solution", "Solved", "Unusable", "solve", "try_solver"]
 
 OUT_OF_MEMORY = "out of memory: merge symbols, or take an engine with exact updates, such as closed_form"
+NOT_THE_SOLVER = (KeyboardInterrupt, SystemExit, GeneratorExit, CvxprivError, cp.error.DCPError, cp.error.DPPError)
+"""What is raised during a solve and says nothing of the solver."""
+FARTHEST = 1e-3
+"""The largest violation of a constraint, relative to its terms, of an answer that is looked at."""
 _SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
+
+
+class Unusable(CvxprivError):
+    """What a solver calls its answer is none: no numbers, or a point far outside of the constraints."""
 
 
 @dataclass(frozen=True)
@@ -105,18 +113,46 @@ def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any], *, sy
         try:
             problem.solve(solver=name, warm_start=False, ignore_dpp=not symbolic, **options)
             status = str(problem.status)
-        except MemoryError:
-            status, message = cp.SOLVER_ERROR, OUT_OF_MEMORY
         except cp.error.SolverError as error:
             status, message = cp.SOLVER_ERROR, _told(error)
+        except NOT_THE_SOLVER:
+            raise
+        except BaseException as error:  # a panic of compiled code is no Exception
+            status, message = cp.SOLVER_ERROR, raised(error)
     stats = problem.solver_stats if status in _SOLVED else None
     return Attempt(name, status, time.perf_counter() - begun, stats.num_iters if stats else None, message)
+
+
+def raised(error: BaseException) -> str:
+    """Return in words what a solver raised."""
+    return OUT_OF_MEMORY if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _told(error: cp.error.SolverError) -> str:
     """What cvxpy says that the status does not: that the solver failed, and ``verbose=True``, is no news."""
     text = str(error).splitlines()[0]
     return "" if "failed. Try another solver" in text else text
+
+
+def _supervised(
+    attempt_by: Callable[[str, Mapping[str, Any]], Attempt],
+    read: Callable[[str], Solved],
+    name: str,
+    options: Mapping[str, Any],
+) -> tuple[Attempt, Solved | None]:
+    """Run one solver and read its answer; None where there is none, whatever came in its place."""
+    begun = time.perf_counter()
+    attempt = Attempt(name, cp.SOLVER_ERROR, 0.0)
+    try:
+        attempt = attempt_by(name, options)
+        return attempt, read(name) if attempt.status in _SOLVED else None
+    except Unusable as error:
+        return replace(attempt, status=cp.SOLVER_ERROR, message=f"{attempt.status}, but {error}"), None
+    except NOT_THE_SOLVER:
+        raise
+    except BaseException as error:
+        seconds = time.perf_counter() - begun
+        return replace(attempt, status=cp.SOLVER_ERROR, seconds=seconds, message=raised(error)), None
 
 
 def solve(
@@ -154,9 +190,9 @@ def solve(
     second_best: Solution | None = None
     for position, name in enumerate(chain):
         own = options or {} if position == 0 else {}
-        attempt = attempt_by(name, solver_spec(name).full_options(tolerance, own))
-        if attempt.status in _SOLVED:
-            values, duals, objective = read(name)
+        attempt, answer = _supervised(attempt_by, read, name, solver_spec(name).full_options(tolerance, own))
+        if answer is not None:
+            values, duals, objective = answer
             if not np.isfinite(objective):
                 attempt = replace(attempt, message=f"objective {objective} at its own point")
             elif attempt.status == cp.OPTIMAL:

@@ -18,7 +18,16 @@ import cvxpy as cp
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.extensions import extension, extensions
 
-__all__ = ["DEFAULT_CHAIN", "GROUP", "SOLVERS", "SolverSpec", "fallback_chain", "installed", "solver_spec"]
+__all__ = [
+    "DEFAULT_CHAIN",
+    "GROUP",
+    "SOLVERS",
+    "SolverSpec",
+    "among_installed",
+    "fallback_chain",
+    "installed",
+    "solver_spec",
+]
 
 
 @dataclass(frozen=True)
@@ -178,8 +187,6 @@ SOLVERS: Mapping[str, SolverSpec] = {
 
 #: The entry points by which another package brings solvers.
 GROUP = "cvxpriv.solvers"
-#: The order in which solvers are tried when one fails.
-DEFAULT_CHAIN = ("CLARABEL", "ECOS", "SCS")
 
 
 @cache
@@ -189,6 +196,16 @@ def installed() -> tuple[str, ...]:
     return tuple(
         name for name in (*SOLVERS, *(one for one in extensions(GROUP) if one not in SOLVERS)) if name in present
     )
+
+
+def among_installed(*names: str) -> tuple[str, ...]:
+    """Return those of some solvers that this machine has, in the order given."""
+    present = set(cp.installed_solvers())
+    return tuple(name for name in names if name in present)
+
+
+#: The order in which solvers are tried when one fails: those of the three that are installed.
+DEFAULT_CHAIN = among_installed("CLARABEL", "ECOS", "SCS")
 
 
 def solver_spec(name: str) -> SolverSpec:
@@ -225,6 +242,8 @@ def fallback_chain(solver: str | Sequence[str] | None) -> tuple[str, ...]:
     ('ECOS', 'CLARABEL', 'SCS')
     """
     if solver is None:
+        if not DEFAULT_CHAIN:
+            raise ModelError("none of CLARABEL, ECOS and SCS is installed: pip install clarabel, or pass solver=")
         return DEFAULT_CHAIN
     if isinstance(solver, str):
         first = solver_spec(solver).name

@@ -248,8 +248,8 @@ def test_a_constraint_on_rows_reaches_the_row_block_and_what_is_known_with_it() 
     ("change", "part"),
     [
         ({"beta": 0.0}, "beta=0.0 is not positive"),
-        ({"beta": float("nan")}, "not finite"),
-        ({"beta": "much"}, "not a number"),
+        ({"beta": float("nan")}, "not a finite number"),
+        ({"beta": "much"}, "not a finite number"),
         ({"size_u": 0}, "size_u=0"),
         ({"size_u": 2.5}, "size_u=2.5"),
         ({"floor": 0.2, "size_u": 6}, "floor=0.2"),

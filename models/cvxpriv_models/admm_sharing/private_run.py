@@ -21,6 +21,7 @@ from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.codec import UNSAVED, decoded, fields_of
 from cvxpriv.runs.learning_run import PrivateLearningRun
 from cvxpriv.runs.saved import write_run
+from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 from . import algorithm
 from .algorithm import Posed
@@ -132,7 +133,7 @@ class PrivateSharingRun(PrivateLearningRun):
 
     def certify(
         self,
-        solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"),
+        solvers: Sequence[str] | None = DEFAULT_CHAIN,
         rows: int | None = ROWS,
         seed: int = 0,
         *,

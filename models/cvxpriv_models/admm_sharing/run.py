@@ -22,6 +22,7 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun
 from cvxpriv.schedules.history import History
+from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 from . import algorithm
 from .algorithm import Constraints
@@ -165,7 +166,7 @@ class SharingRun(LearningRun, Fitted):
 
     def certify(
         self,
-        solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"),
+        solvers: Sequence[str] | None = DEFAULT_CHAIN,
         rows: int | None = ROWS,
         seed: int = 0,
         **options: Any,

@@ -6,7 +6,7 @@ from cvxpriv.certify.cases import case_of_block
 from cvxpriv.certify.problem_checks import capable
 from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.solvers.registry import among_installed, solver_spec
 
 from . import kkt, measures
 from .joint import CERTIFIED, exact_maximiser, joint
@@ -16,7 +16,7 @@ from .problem import Problem
 __all__ = ["local_gap"]
 
 #: Whose duals are asked for a bound, in this order: at exponential cones those of ECOS can be repaired most often.
-ASKED = ("ECOS", "CLARABEL", "SCS")
+ASKED = among_installed("ECOS", "CLARABEL", "SCS")
 
 
 def local_gap(problem: Problem, state: Values, constraints: Constraints = ()) -> float:

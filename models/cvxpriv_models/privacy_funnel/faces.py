@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import clarabel
+import cvxpy as cp
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.chain import try_solver
+from cvxpriv.solvers.registry import fallback_chain, installed, solver_spec
 
 from .constraint_rows import ConstraintRows
 from .problem import Problem
@@ -166,6 +168,10 @@ def _solve_quadratic(
     quadratic: Any, linear: Array, matrix: Any, bound: Array, equalities: int
 ) -> tuple[Array, Array, Array] | None:
     """Point, slack and multipliers of a quadratic program whose first rows are equations, or None."""
+    if "CLARABEL" not in installed():
+        return _by_cvxpy(quadratic, linear, matrix, bound, equalities)
+    import clarabel
+
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = _ACCURACY
@@ -176,3 +182,21 @@ def _solve_quadratic(
         return None
     point, slack, prices = (np.asarray(part, dtype=float) for part in (found.x, found.s, found.z))
     return point, slack, prices
+
+
+def _by_cvxpy(
+    quadratic: Any, linear: Array, matrix: Any, bound: Array, equalities: int
+) -> tuple[Array, Array, Array] | None:
+    """Do the same by the first solver that is installed; one that is less accurate makes more Newton steps."""
+    rows, solver = sp.csr_array(matrix), solver_spec(fallback_chain(None)[0])
+    x = cp.Variable(linear.size)
+    equal, below = rows[:equalities] @ x == bound[:equalities], rows[equalities:] @ x <= bound[equalities:]
+    objective = 0.5 * cp.quad_form(x, cp.psd_wrap(sp.csc_array(quadratic))) + linear @ x
+    problem = cp.Problem(cp.Minimize(objective), [equal, below])
+    if try_solver(problem, solver.name, solver.full_options(None, {})).status not in (
+        cp.OPTIMAL,
+        cp.OPTIMAL_INACCURATE,
+    ):
+        return None
+    prices = np.concatenate([np.atleast_1d(equal.dual_value), np.atleast_1d(below.dual_value)])
+    return np.asarray(x.value), np.maximum(bound - rows @ x.value, 0.0), prices

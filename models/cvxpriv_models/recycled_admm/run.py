@@ -23,6 +23,7 @@ from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun
 from cvxpriv.schedules.history import History
+from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 from . import algorithm
 from .kkt import ConsensusResiduals
@@ -225,7 +226,7 @@ class ConsensusRun(LearningRun, Fitted):
 
     def certify(
         self,
-        solvers: Sequence[str] | None = ("CLARABEL", "ECOS", "SCS"),
+        solvers: Sequence[str] | None = DEFAULT_CHAIN,
         nodes: int | None = 3,
         seed: int = 0,
         **options: Any,

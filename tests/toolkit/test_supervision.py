@@ -1,0 +1,137 @@
+"""Solvers that fail in any way: the next one is asked, the result says so, and nothing wrong passes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import cvxpy as cp
+import networkx as nx
+import numpy as np
+import pytest
+
+import cvxpriv as cpv
+from cvxpriv.errors import SolverFailure
+from cvxpriv.models import ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
+
+TABLE = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
+
+
+class Panic(BaseException):
+    """As compiled code raises it."""
+
+
+def raising(error: BaseException) -> Callable[[cp.Problem], None]:
+    def stub(problem: cp.Problem) -> None:
+        raise error
+
+    return stub
+
+
+def claiming(value_of: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Callable[[cp.Problem], None]:
+    """Return a stub that calls optimal what it makes up from each variable's shape."""
+
+    def stub(problem: cp.Problem) -> None:
+        for variable in problem.variables():
+            variable.save_value(value_of(np.ones(variable.shape)))
+        problem._status, problem._value, problem._solver_stats = cp.OPTIMAL, 0.0, None
+
+    return stub
+
+
+STUBS = {
+    "value error": raising(ValueError("broken")),
+    "runtime error": raising(RuntimeError("broken")),
+    "panic": raising(Panic("called unwrap on None")),
+    "memory": raising(MemoryError()),
+    "solver error": raising(cp.error.SolverError("broken")),
+    "not a number": claiming(lambda ones: ones * np.nan),
+    "garbage": claiming(lambda ones: 1e3 * np.random.default_rng(0).normal(size=ones.shape)),
+    "infinite": claiming(lambda ones: ones * np.inf),
+}
+MODELS: dict[str, Callable[[], Any]] = {
+    "funnel": lambda: PrivacyFunnel(TABLE, 0.8).solve(method="aem", engine="dcp", starts=1, max_iter=2),
+    "inference": lambda: InferenceAsService(TABLE, 0.5).solve(engine="dcp", starts=1, max_iter=2),
+    "sharing": lambda: ADMMSharing(*sharing_data()).solve(engine="dcp", max_iter=20),
+    "consensus": lambda: RecycledADMM(nx.path_graph(3), shards()).solve(engine="dcp", max_iter=10),
+}
+
+
+def sharing_data() -> tuple[list[Any], Any]:
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(12, 2)) for _ in range(2)], rng.choice([-1.0, 1.0], 12)
+
+
+def shards() -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [(rng.normal(size=(8, 2)), rng.choice([-1.0, 1.0], 8)) for _ in range(3)]
+
+
+def replaced(monkeypatch: pytest.MonkeyPatch, stub: Callable[[cp.Problem], None], broken: set[str]) -> None:
+    """Let some solvers do what a stub does."""
+    solve = cp.Problem.solve
+
+    def supervised(problem: cp.Problem, *args: Any, **options: Any) -> Any:
+        if options.get("solver") in broken:
+            stub(problem)
+            return None
+        return solve(problem, *args, **options)
+
+    monkeypatch.setattr(cp.Problem, "solve", supervised)
+    monkeypatch.setattr("cvxpriv.blocks.block.Block._program", lambda *_: None)  # the fast path has its own test
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("stub", STUBS)
+@pytest.mark.parametrize("model", MODELS)
+def test_what_the_first_solver_does_wrong_is_said_and_the_next_one_answers(
+    model: str, stub: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced(monkeypatch, STUBS[stub], {"CLARABEL"})
+    run = MODELS[model]()
+    said = run.history["status"].astype(str)
+    if stub == "garbage" and model in ("sharing", "consensus"):  # their blocks have no constraints to be violated
+        assert not run.converged
+    else:
+        assert said.str.contains("after CLARABEL: solver_error").any()
+    numbers = run.history.select_dtypes("number").to_numpy()
+    assert not np.isinf(numbers).any()
+
+
+@pytest.mark.parametrize("stub", STUBS)
+def test_where_every_solver_fails_the_error_names_each(stub: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced(monkeypatch, STUBS[stub], {"CLARABEL", "ECOS", "SCS"})
+    with pytest.raises(SolverFailure, match="CLARABEL: solver_error.*ECOS: solver_error.*SCS: solver_error"):
+        MODELS["funnel"]()
+
+
+ALONE = """
+import sys
+for name in {blocked!r}:
+    sys.modules[name] = None
+import numpy as np
+import cvxpriv as cpv
+from cvxpriv.models import InferenceAsService, PrivacyFunnel, RecycledADMM, ISTDP, ADMMSharing
+table = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
+for run in (PrivacyFunnel(table, 0.8).solve(), InferenceAsService(table, 0.5).solve()):
+    assert run.converged, run
+    assert set(run.certify().table["solver"]) & {{"CLARABEL", "ECOS", "SCS"}} == {left!r}
+print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocked", "left"),
+    [
+        (["ecos"], {"CLARABEL", "SCS"}),
+        (["ecos", "scs", "osqp"], {"CLARABEL"}),
+        pytest.param(["ecos", "clarabel", "osqp"], {"SCS"}, marks=pytest.mark.slow),
+    ],
+)
+def test_defaults_adapt_to_the_solvers_that_are_installed(blocked: list[str], left: set[str]) -> None:
+    program = ALONE.format(blocked=blocked, left=left)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip() == "done"
