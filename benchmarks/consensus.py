@@ -1,4 +1,4 @@
-"""Consensus over a graph: a round against its own products, cone solvers on sampled nodes, and privacy beside a centre.
+"""Consensus over a graph: a pass against its own products, cone solvers on sampled nodes, and privacy beside a centre.
 
 python -m benchmarks consensus
 python -m benchmarks.consensus --diffprivlib-python /path/to/another/environment/bin/python
@@ -17,7 +17,7 @@ from unittest.mock import patch
 import networkx as nx
 import numpy as np
 import pandas as pd
-from cvxpriv_models.recycled_admm.algorithm import initial_state, one_round
+from cvxpriv_models.recycled_admm.algorithm import initial_state, one_pass
 from cvxpriv_models.recycled_admm.rows import Rows
 from scipy.special import expit
 
@@ -44,10 +44,10 @@ def adult(nodes: int) -> tuple[RecycledADMM, AdultNodes]:
     return RecycledADMM(graph, data.shards, reg=REG, C=C), data
 
 
-def a_round() -> None:
-    """A round of R-ADMM at N = 20 on 40,000 x 105, against the products with the rows that it makes, each alone."""
+def a_pass() -> None:
+    """A pass of R-ADMM at N = 20 on 40,000 x 105, against the products with the rows that it makes, each alone."""
     problem = adult(20)[0].problem
-    body = Sweep(one_round(problem, "r-admm", "edge", np.ones((100, 20)), 0.5))
+    body = Sweep(one_pass(problem, "r-admm", "edge", np.ones((100, 20)), 0.5))
     context = Context(ClosedForm())
     state: Values = initial_state(problem)
     values, parameters = np.ones(problem.y.size), np.zeros((problem.nodes, problem.features))
@@ -60,7 +60,7 @@ def a_round() -> None:
         floor = sum(made[name] * seconds for name, seconds in zip(PRODUCTS, each, strict=True))
         rows.append([number, *(made[name] for name in PRODUCTS), 1e3 * whole, 1e3 * floor, whole / floor])
         state = run(body, state, context)
-    table = pd.DataFrame(rows, columns=["round", *PRODUCTS, "ms", "its products, ms", "ratio"])
+    table = pd.DataFrame(rows, columns=["pass", *PRODUCTS, "ms", "its products, ms", "ratio"])
     print(table.to_string(index=False, float_format="{:.3g}".format))
 
 
@@ -91,7 +91,7 @@ def cone_solvers() -> None:
 
 
 def private(python: Path | None) -> None:
-    """Adult, N = 5, 25 rounds of MR-ADMM at growth 1.04: means of ten runs on the 5,222 test rows, and a centre beside.
+    """Adult, N = 5, 25 passes of MR-ADMM at growth 1.04: means of ten runs on the 5,222 test rows, and a centre beside.
 
     Noise in the objective is pure; on the output it is Gaussian, delta = 1e-6. diffprivlib has all rows in one place,
     spends the same pure epsilon once, and is tuned on the test rows, which flatters it.
@@ -114,10 +114,10 @@ def private(python: Path | None) -> None:
 
 
 def several(model: RecycledADMM, epsilon: float, options: dict[str, Any]) -> Array:
-    """One private run's mean parameters; fewer rounds where the curvature alone would spend the budget."""
-    rounds = 25 if options or epsilon >= 2.0 else 10
+    """One private run's mean parameters; fewer passes where the curvature alone would spend the budget."""
+    passes = 25 if options or epsilon >= 2.0 else 10
     return model.solve_private(
-        method="mr-admm", epsilon=epsilon, eta=1.0, growth=1.04, max_iter=rounds, node_tol=1e-8, **options
+        method="mr-admm", epsilon=epsilon, eta=1.0, growth=1.04, max_iter=passes, node_tol=1e-8, **options
     ).mean
 
 
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--diffprivlib-python", type=Path, help="a Python that has diffprivlib and scikit-learn < 1.7")
     python = parser.parse_args(arguments).diffprivlib_python
     try:
-        for measure in (a_round, cone_solvers):
+        for measure in (a_pass, cone_solvers):
             print(f"\n## {measure.__doc__}")
             measure()
         print(f"\n## {private.__doc__}")

@@ -68,7 +68,8 @@ def learning_command(kind: Kind) -> click.Command:
         options = {name: asked[name] for name in posing if name in asked}
         chosen = {name: asked[name] for name in own if name in asked}
         fitted.pose(kind, options)
-        _work(terminal, fitted, kind, options, chosen, () if crosscheck is False else solvers)
+        fitted.solving = chosen
+        _work(terminal, fitted, kind, options, () if crosscheck is False else solvers)
         finish(terminal, fit_facts(fitted), folder, kind.command, report)
 
     parameters = [*layout.values(), *reading.values(), *posing.values(), *solving.values()]
@@ -140,7 +141,6 @@ def _work(
     fit: Fit,
     kind: Kind,
     options: Mapping[str, Any],
-    chosen: Mapping[str, Any],
     solvers: tuple[str, ...],
 ) -> None:
     """Fit, then what is asked for: other models to compare with, and the cross-check.
@@ -153,19 +153,20 @@ def _work(
         Before there was any fit.
     """
     with watched() as interrupt:
-        fit.found(_solved(terminal, fit, chosen, interrupt))
+        fit.found(_solved(terminal, fit, interrupt))
         with suppress(KeyboardInterrupt):
             if not fit.private and not interrupt.pressed:
                 with terminal.phase("fitting what it is compared with"):
-                    fit.scored += fit.compared(kind, options, chosen)
+                    fit.scored += fit.compared(kind, options)
             if solvers and fit.run.posable and not interrupt.pressed:
                 with terminal.phase(f"cross-checking by {', '.join(solvers)}"), solvers_silent():
                     fit.check = fit.run.certify(solvers)
         fit.interrupted = interrupt.pressed
 
 
-def _solved(terminal: Terminal, fit: Fit, chosen: Mapping[str, Any], interrupt: Interrupt) -> Any:
+def _solved(terminal: Terminal, fit: Fit, interrupt: Interrupt) -> Any:
     """Return the run of a model, with a bar."""
+    chosen = fit.solving
     if chosen.get("n_jobs", 1) != 1:
         return fit.model.solve(**chosen, progress=terminal.progress)
     with terminal.iterations("fitting", chosen.get("max_iter"), "kkt") as moved:
@@ -175,5 +176,5 @@ def _solved(terminal: Terminal, fit: Fit, chosen: Mapping[str, Any], interrupt: 
             return interrupt.pressed
 
         if fit.private:
-            return fit.model.solve_private(**{**fit.public_numbers(chosen), **chosen}, callback=watch)
+            return fit.model.solve_private(**{**fit.public_numbers(), **chosen}, callback=watch)
         return fit.model.solve(**chosen, callback=watch)

@@ -26,7 +26,7 @@ def design(model: type[Any]) -> click.Command | None:
         from cvxpriv.cli.mechanism_command import design_command
 
         return design_command(model)
-    if model.task == "learning":
+    if model.task == "learning" and hasattr(model, "on_rows"):
         from cvxpriv.cli.learning_command import learning_command
 
         return learning_command(model)

@@ -65,6 +65,8 @@ class Fit(ABC):
     intercept : bool
     model : object
         The posed model.
+    solving : mapping of str to object
+        The options of its `solve` or `solve_private` that were given.
     run : object
         What its `solve` or `solve_private` returned.
     scored : list of Scored
@@ -92,6 +94,7 @@ class Fit(ABC):
     private: bool
     intercept: Annotated[bool, Option("Fit an intercept.")] = True
     model: Any = field(default=None, init=False)
+    solving: Mapping[str, Any] = field(default_factory=dict, init=False)
     run: Any = field(default=None, init=False)
     scored: list[Scored] = field(default_factory=list, init=False)
     check: CrossCheck | None = field(default=None, init=False)
@@ -113,8 +116,8 @@ class Fit(ABC):
         """Set `model`: one of class `kind` on the rows, with options of its `__init__`."""
 
     @abstractmethod
-    def public_numbers(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options of `solve_private` that follow from the encoding or are usual; `options` replace them."""
+    def public_numbers(self) -> dict[str, Any]:
+        """Return the options of `solve_private` that follow from the encoding or are usual; `solving` replaces them."""
 
     @abstractmethod
     def linear(self, run: Any) -> LinearFit:
@@ -126,7 +129,7 @@ class Fit(ABC):
         """What the run's model is called beside others."""
 
     @abstractmethod
-    def compared(self, kind: Any, options: Mapping[str, Any], solving: Mapping[str, Any]) -> list[Scored]:
+    def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
         """Return other models of the same rows; fitted without privacy."""
 
     @property

@@ -32,7 +32,7 @@ def fit_facts(fit: Fit) -> Facts:
     rows, said = fit.rows, fit.run.facts
     against = f"predicts {rows.label} = {rows.classes[1]} (against {rows.classes[0]}) from {rows.y.size:,} rows."
     return Facts(
-        title=f"{fit.title}: {rows.title}",
+        title=f"{fit.title}{', private' if fit.private else ''}: {rows.title}",
         summary=f"{fit.summary} {against}",
         facts=[*_scores(fit), *said.facts, *fit.own_facts()],
         sections=[

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cvxpriv import models
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
@@ -112,6 +113,17 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
     def saved(self) -> dict[str, Any]:
         """See `MechanismRun`."""
         return {"options": dict(self.problem.options)}
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> AlternatingRun:
+        """See `Run`; the model that the file names has to be registered."""
+        kind: type[AlternatingModel] = getattr(models, document["model"])
+        return kind.run_of(document)
+
+    @classmethod
+    def load(cls, path: PathLike) -> AlternatingRun:
+        """See `Run`: of any model of this kind."""
+        return cls.of_document(read_run(path))
 
 
 class AlternatingModel(MechanismModel[AlternatingRun]):
@@ -228,7 +240,11 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
     @classmethod
     def load_run(cls, path: PathLike) -> AlternatingRun:
         """See `MechanismModel`."""
-        document = read_run(path, cls.__name__)
+        return cls.run_of(read_run(path, cls.__name__))
+
+    @classmethod
+    def run_of(cls, document: Mapping[str, Any]) -> AlternatingRun:
+        """Return the run whose `document` a file holds."""
         fields = restored(document)
         model = cls(table_of(document), **document["options"])
         model.constraints = fields["constraints"]

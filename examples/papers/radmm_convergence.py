@@ -25,11 +25,11 @@ SPEED = np.array([0.01, 0.005, 0.003, 0.015, 0.01])
 FLOOR = 1e-16
 
 
-def losses(case: Case, rounds: int, **options: Any) -> tuple[Array, Array]:
+def losses(case: Case, passes: int, **options: Any) -> tuple[Array, Array]:
     """Return the odd iterations and L(t) there less its value at the optimum; no cap, as in the paper."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoGuaranteeWarning)  # of the form as printed: the picture shows it
-        run = case.model.solve(max_iter=rounds, tol=1e-15, eta_cap=np.inf, **options)
+        run = case.model.solve(max_iter=passes, tol=1e-15, eta_cap=np.inf, **options)
     loss = run.history["loss"].to_numpy()
     best = case.model.problem.node_losses(np.broadcast_to(case.model.optimum, run.parameters.shape)).mean()
     return 2 * np.arange(1, loss.size + 1) - 1, np.maximum(np.abs(loss - best), FLOOR)
@@ -38,7 +38,7 @@ def losses(case: Case, rounds: int, **options: Any) -> tuple[Array, Array]:
 @styled
 def figure_1(out: Path, fast: bool) -> None:
     """Excess of the average loss by iteration: gamma and size; penalties of each node; a common one that grows."""
-    rounds = 30 if fast else 100
+    passes = 30 if fast else 100
     titles = ["(a) R-ADMM, eta = .5", "(b) MR-ADMM, own eta", "(c) MR-ADMM, common eta"]
     figure, axes = panels(titles, 12.0, 4.2)
     case = adult(5, fast=fast)
@@ -46,18 +46,18 @@ def figure_1(out: Path, fast: bool) -> None:
         there = case if nodes == 5 else adult(nodes, fast=fast)
         for colour, gamma in zip(COLOURS, (0.0, 5.0, 50.0), strict=False):
             label = f"N = {nodes}, gamma = {gamma:g}"
-            x, y = losses(there, rounds, method="r-admm", eta=0.5, gamma=gamma)
+            x, y = losses(there, passes, method="r-admm", eta=0.5, gamma=gamma)
             axes[0].semilogy(x, y, color=colour, linestyle=dash, label=label)
-    x, y = losses(case, rounds, method="r-admm", eta=1.0)
+    x, y = losses(case, passes, method="r-admm", eta=1.0)
     for panel in axes[1:]:
         panel.semilogy(x, y, color="#222222", label="eta = 1 fixed")
     for colour, times in zip(COLOURS, (1, 3, 5), strict=False):
         growth = 1.0 + times * SPEED
-        axes[1].semilogy(*losses(case, rounds, eta=ETA, growth=growth), color=colour, label=f"edges, {times} x")
-        printed = losses(case, rounds, eta=ETA, growth=growth, variant="printed")
+        axes[1].semilogy(*losses(case, passes, eta=ETA, growth=growth), color=colour, label=f"edges, {times} x")
+        printed = losses(case, passes, eta=ETA, growth=growth, variant="printed")
         axes[1].semilogy(*printed, color=colour, linestyle=":", label=f"printed, {times} x")
     for colour, growth in zip(COLOURS, (1.01, 1.02, 1.04, 1.1), strict=False):
-        axes[2].semilogy(*losses(case, rounds, eta=1.0, growth=growth), color=colour, label=f"eta = {growth:g}^k")
+        axes[2].semilogy(*losses(case, passes, eta=1.0, growth=growth), color=colour, label=f"eta = {growth:g}^k")
     for panel in axes:
         panel.set_xlabel("iteration (odd ones)")
         panel.legend(fontsize=8)

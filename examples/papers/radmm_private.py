@@ -21,19 +21,19 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import PrivacyWarning
 from cvxpriv.reports.pictures import COLOURS, save_figure, styled
 
-ROUNDS, DELTA = 25, 1e-6
-#: Fig. 5: name, schedule, rounds (one use of the data each), and what else makes it.
+PASSES, DELTA = 25, 1e-6
+#: Fig. 5: name, schedule, passes (one use of the data each), and what else makes it.
 COMPARED: dict[str, tuple[str, int, dict[str, Any]]] = {
-    "ADMM (dual perturbed)": ("dvp", 2 * ROUNDS, {}),
-    "M-ADMM": ("m-admm", 2 * ROUNDS, {"growth": 1.02}),
-    "R-ADMM": ("r-admm", ROUNDS, {}),
-    "MR-ADMM": ("mr-admm", ROUNDS, {"growth": 1.04}),
-    "MR-ADMM, noise on the output": ("mr-admm", ROUNDS, {"growth": 1.04, "perturbation": "output", "delta": DELTA}),
+    "ADMM (dual perturbed)": ("dvp", 2 * PASSES, {}),
+    "M-ADMM": ("m-admm", 2 * PASSES, {"growth": 1.02}),
+    "R-ADMM": ("r-admm", PASSES, {}),
+    "MR-ADMM": ("mr-admm", PASSES, {"growth": 1.04}),
+    "MR-ADMM, noise on the output": ("mr-admm", PASSES, {"growth": 1.04, "perturbation": "output", "delta": DELTA}),
 }
 
 
 def runs_of(case: Case, count: int, algorithm: str, **options: Any) -> tuple[Array, Array, Array]:
-    """Return L less that of the optimum, (runs, rounds), the test errors, (runs,), and epsilon by (tight, printed)."""
+    """Return L less that of the optimum, (runs, passes), the test errors, (runs,), and epsilon by (tight, printed)."""
 
     def one(seed: int) -> tuple[list[float], float, list[float]]:
         with warnings.catch_warnings():
@@ -64,13 +64,13 @@ def by_option(out: Path, case: Case, count: int, figure_name: str, name: str, va
         lines = {}
         for value in values:
             lines[f"{name} = {value:g}"], errors, epsilon = runs_of(
-                case, count, "mr-admm", alpha=alpha, max_iter=ROUNDS, **{name: value, **fixed}
+                case, count, "mr-admm", alpha=alpha, max_iter=PASSES, **{name: value, **fixed}
             )
             print(
                 f"{figure_name}: alpha {alpha:g}, {name} {value:g}: errors {spread(errors)}, epsilon {epsilon[0]:.2f} "
                 f"tight, {epsilon[1]:.2f} by (32)"
             )
-        ranged(panel, 2.0 * np.arange(1, ROUNDS + 1) - 1.0, lines)
+        ranged(panel, 2.0 * np.arange(1, PASSES + 1) - 1.0, lines)
         panel.set_yscale("log")
         panel.set_xlabel("iteration (odd ones)")
     axes[0].set_ylabel("L - L of the optimum, nats")
@@ -81,12 +81,12 @@ def by_option(out: Path, case: Case, count: int, figure_name: str, name: str, va
 @styled
 def figure_5(out: Path, case: Case, count: int, alphas: tuple[float, ...]) -> None:
     """Draw all algorithms at the epsilon that R-ADMM has at alpha by the tight bound."""
-    epsilons = [runs_of(case, 1, "r-admm", alpha=alpha, max_iter=ROUNDS)[2][0] for alpha in alphas]
+    epsilons = [runs_of(case, 1, "r-admm", alpha=alpha, max_iter=PASSES)[2][0] for alpha in alphas]
     figure, axes = panels([f"epsilon = {epsilon:.2f}" for epsilon in epsilons] + ["test errors"], 13.0, 4.2)
     for index, (panel, epsilon) in enumerate(zip(axes[:-1], epsilons, strict=True)):
-        for colour, (name, (algorithm, rounds, options)) in zip(COLOURS, COMPARED.items(), strict=False):
-            losses, errors, _ = runs_of(case, count, algorithm, epsilon=epsilon, max_iter=rounds, **options)
-            x = np.arange(1, 2 * ROUNDS + 1, 2 * ROUNDS // rounds)
+        for colour, (name, (algorithm, passes, options)) in zip(COLOURS, COMPARED.items(), strict=False):
+            losses, errors, _ = runs_of(case, count, algorithm, epsilon=epsilon, max_iter=passes, **options)
+            x = np.arange(1, 2 * PASSES + 1, 2 * PASSES // passes)
             panel.plot(x, losses.mean(axis=0), color=colour, label=name)
             panel.fill_between(x, losses.min(axis=0), losses.max(axis=0), color=colour, alpha=0.18, linewidth=0)
             bars = 100.0 * np.array([[errors.mean() - errors.min()], [errors.max() - errors.mean()]])

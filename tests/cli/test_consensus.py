@@ -183,7 +183,7 @@ def test_without_rows_held_out_there_is_a_fit_and_no_score(run: Run, rows: str) 
         (("--epsilon", "1", "--alpha", "1"), "are two budgets"),
         (("--delta", "1e-6"), "goes with --epsilon"),
         (("--epsilon", "1"), "would be read off the private rows"),
-        ((*PRIVATE, "--max-iter", "5000"), "take fewer rounds"),
+        ((*PRIVATE, "--max-iter", "5000"), "take fewer passes"),
         ((*PRIVATE, "--perturbation", "input"), "perturbation='input'"),
         ((*PRIVATE, "--loss", "squared"), "no bounded slope"),
         (("--method", "dvp"), "method='dvp'"),

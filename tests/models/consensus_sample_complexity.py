@@ -94,5 +94,5 @@ def _left(reference_norm: float, tau: float, delta: float, excess: ArrayLike, w:
         raise ModelError(f"delta={delta!r} is no probability: choose one in (0, 1)")
     left = tau - numbers("excess", excess)
     if not (left > 0.0).all():
-        raise ModelError(f"tau={tau!r} must exceed every excess: run more rounds, or allow a larger tau")
+        raise ModelError(f"tau={tau!r} must exceed every excess: run more passes, or allow a larger tau")
     return np.asarray(left)

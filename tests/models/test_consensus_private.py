@@ -195,7 +195,7 @@ class TestPublicSteps:
         )
         table = np.ones((3, 3))
         releases = releases_of(problem, chosen, table, Budget(alpha=1.0))
-        body = private.private_rounds(problem, chosen, table, releases).body
+        body = private.private_passes(problem, chosen, table, releases).body
         assert isinstance(body, Sweep)
         assert [type(step) for step in body.steps] == [Public, Draw, Public, Public]
         assert not (set().union(*(step.reads for step in body.steps)) - private.RELEASED)

@@ -74,7 +74,7 @@ def test_another_number_of_shards_than_nodes_is_refused() -> None:
     ("options", "message"),
     [
         ({"C": 21.0}, "(0, 20]"),
-        ({"C": 0.0}, "(0, 20]"),
+        ({"C": 0.0}, "C=0.0 is not a finite number > 0"),
         ({"reg": -1.0}, "reg=-1.0"),
         ({"loss": "hinge"}, "kink"),
         ({"loss": "sigmoid"}, "not convex"),
@@ -93,7 +93,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
         ({"eta": 0.0}, "> 0"),
         ({"eta": [1.0, 1.0, 1.0, 1.0, -1.0]}, "> 0"),
         ({"eta": [1.0, 2.0]}, "one for each of 5 nodes"),
-        ({"eta": np.vstack([np.full((5, 5), 2.0), np.full((5, 5), 1.0)])}, "falls from round 5 to 6"),
+        ({"eta": np.vstack([np.full((5, 5), 2.0), np.full((5, 5), 1.0)])}, "falls from pass 5 to 6"),
         ({"growth": 0.99}, "may not decrease"),
         ({"eta": 2.0, "eta_cap": 1.0}, "eta_cap"),
         ({"method": "r-admm", "eta": [1.0, 1.0, 1.0, 1.0, 2.0]}, "mr-admm"),

@@ -42,7 +42,7 @@ class TestConvergence:
     @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 5.0, 20.0])
     def test_recycled_admm_reaches_it_for_every_gamma(self, gamma: float) -> None:
         found = model().solve(method="r-admm", eta=0.7, gamma=gamma, max_iter=150, tol=1e-15)
-        assert found.optimality.distance < 1e-12  # the rate is at most .72: 1e-21 after 150 rounds
+        assert found.optimality.distance < 1e-12  # the rate is at most .72: 1e-21 after 150 passes
 
     @pytest.mark.parametrize("algorithm", ["mr-admm", "m-admm"])
     def test_nodes_with_penalties_of_their_own_reach_it_too(self, algorithm: str) -> None:

@@ -147,7 +147,7 @@ def private_passes(
     factors: Sequence[Factor],
     constraints: Constraints,
     release: ShareRelease,
-    epochs: int,
+    passes: int,
 ) -> Loop:
     """Return the passes, each z, y, then every party's step and release.
 
@@ -166,7 +166,7 @@ def private_passes(
         for m in range(problem.parties)
     ]
     together: AnyStep = Sweep(parties, name="parties") if scheme.in_turn else Parallel(parties, name="parties")
-    return Loop(Sweep([centre, dual, together, _count()]), Never(), epochs, _public_figures(problem), name=LOOP)
+    return Loop(Sweep([centre, dual, together, _count()]), Never(), passes, _public_figures(problem), name=LOOP)
 
 
 def last_step(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints) -> Sweep:

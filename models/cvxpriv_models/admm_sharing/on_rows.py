@@ -83,9 +83,9 @@ class SharingOnRows(Fit):
             )
         self.model = kind(parts, self.rows.y, **posed)
 
-    def public_numbers(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def public_numbers(self) -> dict[str, Any]:
         """See `Fit`: entries lie in [0, 1], and a column's part of a row has norm at most 1."""
-        adjacency, rows = options.get("adjacency", "replace-one"), self.rows.y.size
+        adjacency, rows = self.solving.get("adjacency", "replace-one"), self.rows.y.size
         of_cells, of_columns = [1.0] * len(self.parties), [float(np.sqrt(rows))] * len(self.parties)
         of_rows = [self.rows.encoding.row_bound(names) for names in self.parties]
         bounds = {"cell": of_cells, "column": of_columns}.get(adjacency, of_rows)
@@ -106,15 +106,15 @@ class SharingOnRows(Fit):
         """See `Fit`."""
         return "all parties together"
 
-    def compared(self, kind: Any, options: Mapping[str, Any], solving: Mapping[str, Any]) -> list[Scored]:
+    def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
         """See `Fit`: each party's columns alone, by the same model."""
-        return list(self._alone(kind, options, solving)) if len(self.parties) > 1 else []
+        return list(self._alone(kind, options)) if len(self.parties) > 1 else []
 
-    def _alone(self, kind: Any, options: Mapping[str, Any], solving: Mapping[str, Any]) -> Iterator[Scored]:
+    def _alone(self, kind: Any, options: Mapping[str, Any]) -> Iterator[Scored]:
         for m, names in enumerate(self.parties):
             alone = SharingOnRows(rows=self.rows, private=False, parties=(names,), intercept=self.intercept)
             alone.pose(kind, options)
-            yield self.score(f"party {m + 1} alone", alone.linear(alone.model.solve(**solving)))
+            yield self.score(f"party {m + 1} alone", alone.linear(alone.model.solve(**self.solving)))
 
     @property
     def summary(self) -> str:

@@ -18,15 +18,15 @@ def parties_touched(adjacency: str, parties: int) -> int:
     return parties if adjacency == "replace-one" else 1
 
 
-def corollary_1(mu: float, epochs: int, delta: float) -> Claim:
+def corollary_1(mu: float, passes: int, delta: float) -> Claim:
     """Return SHARING Corollary 1: epsilon' = sqrt(2 T log(1/delta')) epsilon + T epsilon (exp(epsilon) - 1).
 
     epsilon is that of Theorem 1, sqrt(2 log(1.25/delta_0)) mu, which needs epsilon <= 1. The delta in hand is split,
     as the corollary leaves open: delta' = delta/2 and delta_0 = delta/(2 T).
     """
-    each = float(np.sqrt(2.0 * np.log(2.5 * epochs / delta)) * mu)
+    each = float(np.sqrt(2.0 * np.log(2.5 * passes / delta)) * mu)
     with np.errstate(over="ignore"):
-        total = float(np.sqrt(2.0 * epochs * np.log(2.0 / delta)) * each + epochs * each * np.expm1(each))
+        total = float(np.sqrt(2.0 * passes * np.log(2.0 / delta)) * each + passes * each * np.expm1(each))
     note = "" if each <= 1.0 else f"Theorem 1 needs epsilon <= 1 a release, here {each:.3g}"
     return Claim("Corollary 1 as printed", total, delta, holds=each <= 1.0, note=note)
 

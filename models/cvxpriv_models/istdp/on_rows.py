@@ -40,7 +40,7 @@ class SparseOnRows(Fit):
         posed = {"penalty": "auto" if self.private else PENALTY, **options}
         self.model = kind(self.rows.x, self.rows.y, **posed, intercept=self.intercept, allow_constant=True)
 
-    def public_numbers(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def public_numbers(self) -> dict[str, Any]:
         """See `Fit`: the encoding bounds the rows' norms."""
         bound = float(np.hypot(self.rows.encoding.row_bound(), float(self.intercept)))
         slope = self.model.problem.loss.slope
@@ -57,9 +57,9 @@ class SparseOnRows(Fit):
         """See `Fit`."""
         return f"this model, {self.run.support.size} columns"
 
-    def compared(self, kind: Any, options: Mapping[str, Any], solving: Mapping[str, Any]) -> list[Scored]:
+    def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
         """See `Fit`: hardly any penalty."""
-        bare = self.model.with_penalty(penalty_named("l2:1e-6")).solve(**{**solving, "tol": 1e-6})
+        bare = self.model.with_penalty(penalty_named("l2:1e-6")).solve(**{**self.solving, "tol": 1e-6})
         return [self.score(f"hardly penalised, {bare.support.size} columns", self.linear(bare))]
 
     @property

@@ -1,6 +1,6 @@
 """RADMM as schedules: conventional ADMM, and Algorithms 1 and 2.
 
-A round is one use of the data: the odd step, the dual step, and where there is one the even step.
+A pass is one use of the data: the odd step, the dual step, and where there is one the even step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "figures_of",
     "initial_state",
     "measure",
-    "one_round",
+    "one_pass",
     "schedule",
 ]
 
@@ -36,8 +36,8 @@ __all__ = [
 LOOP = "pass"
 
 
-def one_round(problem: Problem, method: str, variant: str, table: Array, gamma: float) -> list[AnyStep]:
-    """Return the steps of a round, in order: the penalties, the odd step, the dual step, the even step.
+def one_pass(problem: Problem, method: str, variant: str, table: Array, gamma: float) -> list[AnyStep]:
+    """Return the steps of a pass, in order: the penalties, the odd step, the dual step, the even step.
 
     Conventional ADMM carries the odd iterate over in place of the even step.
 
@@ -47,7 +47,7 @@ def one_round(problem: Problem, method: str, variant: str, table: Array, gamma: 
     method : str
         One of `METHODS`.
     variant : {"edge", "printed"}
-    table : ndarray, (rounds, N)
+    table : ndarray, (passes, N)
         eta_i(2k-1).
     gamma : float
     """
@@ -58,9 +58,9 @@ def one_round(problem: Problem, method: str, variant: str, table: Array, gamma: 
 def schedule(
     problem: Problem, method: str, variant: str, table: Array, gamma: float, tol: float, accelerate: bool = False
 ) -> Loop:
-    """Return the whole algorithm: rounds until the KKT residual of (1) is at most `tol`; see `one_round`."""
+    """Return the whole algorithm: passes until the KKT residual of (1) is at most `tol`; see `one_pass`."""
     return Loop(
-        Sweep(one_round(problem, method, variant, table, gamma)),
+        Sweep(one_pass(problem, method, variant, table, gamma)),
         stop=Below("kkt", tol),
         limit=len(table),
         measure=measure(problem),
@@ -94,7 +94,7 @@ def initial_state(problem: Problem, init: ArrayLike | None = None) -> dict[str, 
         raise ModelError(f"init has shape {given.shape}, expected {shape[1:]} or {shape}, of finite numbers")
     start, per_node = np.broadcast_to(given, shape)[None].copy(), np.zeros((1, problem.nodes))
     every = dict.fromkeys(("dual", "noise", "gradient"), np.zeros_like(start))
-    return {"f": start, "odd": start, **every, "loss": per_node, "eta": per_node, "round": np.zeros(1)}
+    return {"f": start, "odd": start, **every, "loss": per_node, "eta": per_node, "pass": np.zeros(1)}
 
 
 def measure(problem: Problem) -> Measure:

@@ -1,7 +1,7 @@
 """The blocks of RADMM: each node's odd step (18), the dual step (15), and the even step (19).
 
 The state: `f` (N, d), what was published last, f(2k-2); `odd` (N, d), f(2k-1), published too; `dual` (N, d), lambda;
-`eta` (N,), the penalties of the round, and `round` its number; `noise` (N, d), eps, zeros where nothing is private;
+`eta` (N,), the penalties of the pass, and `pass` its number; `noise` (N, d), eps, zeros where nothing is private;
 `gradient` (N, d) and `loss` (N,), of the data at `odd`: private.
 """
 
@@ -24,7 +24,7 @@ from .updates import dual_step, edge_weights, even_step, pull, reach
 
 __all__ = ["carry", "dual_update", "even_update", "odd_block", "odd_sweep", "penalty_step"]
 
-#: What neighbours know of a round: its even step reads nothing else.
+#: What neighbours know of a pass: its even step reads nothing else.
 PUBLISHED = frozenset({"f", "odd", "eta"})
 
 
@@ -105,13 +105,13 @@ def odd_sweep(problem: Problem, variant: str) -> Sweep:
 
 
 def penalty_step(table: Array) -> Update:
-    """Begin the next round with its eta_i(2k-1), from a table (rounds, N)."""
+    """Begin the next pass with its eta_i(2k-1), from a table (passes, N)."""
 
     def step(state: Values) -> Values:
-        upcoming = state["round"] + 1.0
-        return {"round": upcoming, "eta": table[upcoming.astype(int) - 1]}
+        upcoming = state["pass"] + 1.0
+        return {"pass": upcoming, "eta": table[upcoming.astype(int) - 1]}
 
-    return Update("eta", step, frozenset({"round"}), frozenset({"round", "eta"}))
+    return Update("eta", step, frozenset({"pass"}), frozenset({"pass", "eta"}))
 
 
 def dual_update(problem: Problem, variant: str) -> Update:
@@ -135,7 +135,7 @@ def even_update(problem: Problem, variant: str, gamma: float) -> Public:
 
 
 def carry() -> Update:
-    """Begin the next round at the odd iterate: conventional ADMM has no even step."""
+    """Begin the next pass at the odd iterate: conventional ADMM has no even step."""
     return Update("carry", lambda state: {"f": state["odd"]}, frozenset({"odd"}), frozenset({"f"}))
 
 

@@ -1,4 +1,4 @@
-"""The eta_i(2k-1) of every node and round, the weights of ADMM on the edges, and gamma, checked."""
+"""The eta_i(2k-1) of every node and pass, the weights of ADMM on the edges, and gamma, checked."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ __all__ = ["CAP", "checked_gamma", "eta_table"]
 CAP = 10.0
 
 
-def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, rounds: int, nodes: int) -> Array:
-    """Return eta_i(2k-1) = min(eta_i growth_i^k, cap_i) for k = 1.., (rounds, N), RADMM Algorithm 2.
+def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, passes: int, nodes: int) -> Array:
+    """Return eta_i(2k-1) = min(eta_i growth_i^k, cap_i) for k = 1.., (passes, N), RADMM Algorithm 2.
 
     Parameters
     ----------
-    eta : float, (N,) or (rounds, N)
-        > 0. A table of all rounds is taken as it is.
+    eta : float, (N,) or (passes, N)
+        > 0. A table of all passes is taken as it is.
     growth : float or (N,)
         >= 1.
     cap : float or (N,), optional
         None is `CAP` times eta_i; inf is none.
-    rounds, nodes : int
+    passes, nodes : int
 
     Raises
     ------
     ModelError
-        Not positive, falling, of a shape that fits neither nodes nor rounds, or a cap below eta.
+        Not positive, falling, of a shape that fits neither nodes nor passes, or a cap below eta.
     """
     first, factor = numbers("eta", eta), numbers("growth", growth)
     cap_given = np.full((), np.inf) if cap is None else numbers("eta_cap", cap)
     if not (np.isfinite(first) & (first > 0.0)).all():
         raise ModelError(f"eta={eta!r} must be finite and > 0")
     if first.ndim == 2:
-        return _table(first, factor, rounds, nodes)
+        return _table(first, factor, passes, nodes)
     for name, given in (("eta", first), ("growth", factor), ("eta_cap", cap_given)):
         if given.shape not in ((), (nodes,)):
             raise ModelError(f"{name} has shape {given.shape}: pass one number, or one for each of {nodes} nodes")
@@ -52,10 +52,10 @@ def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, rounds: 
     if not (top >= each).all():
         raise ModelError(f"eta_cap={cap!r} is below eta={float(each.max()):g}: choose a larger cap, or a smaller eta")
     with np.errstate(over="ignore"):  # to inf, which the cap takes down
-        grown = each * np.broadcast_to(factor, nodes) ** np.arange(1, rounds + 1)[:, None]
+        grown = each * np.broadcast_to(factor, nodes) ** np.arange(1, passes + 1)[:, None]
     table = np.minimum(grown, top)
     if not np.isfinite(table).all():
-        raise ModelError(f"growth={growth!r} overflows within {rounds} rounds: pass an eta_cap")
+        raise ModelError(f"growth={growth!r} overflows within {passes} passes: pass an eta_cap")
     return np.asarray(table)
 
 
@@ -73,12 +73,12 @@ def checked_gamma(gamma: Any) -> float:
     return number
 
 
-def _table(table: Array, growth: Array, rounds: int, nodes: int) -> Array:
-    if table.shape != (rounds, nodes):
-        raise ModelError(f"eta has shape {table.shape}, expected ({rounds}, {nodes}), one row a round")
+def _table(table: Array, growth: Array, passes: int, nodes: int) -> Array:
+    if table.shape != (passes, nodes):
+        raise ModelError(f"eta has shape {table.shape}, expected ({passes}, {nodes}), one row a pass")
     if (growth != 1.0).any():
-        raise ModelError("growth goes with an eta of one round: a table of all rounds has its growth in it")
+        raise ModelError("growth goes with an eta of one pass: a table of all passes has its growth in it")
     if (np.diff(table, axis=0) < 0.0).any():
         worst = int(np.argmin(np.diff(table, axis=0).min(axis=1)))
-        raise ModelError(f"eta falls from round {worst + 1} to {worst + 2}: penalties may not decrease (Algorithm 2)")
+        raise ModelError(f"eta falls from pass {worst + 1} to {worst + 2}: penalties may not decrease (Algorithm 2)")
     return table

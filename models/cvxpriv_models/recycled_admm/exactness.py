@@ -24,8 +24,8 @@ __all__ = ["gradient_left", "private_odd_step", "require_solved"]
 #: What rounding may leave of a gradient, as a part of the sizes of its terms; more where a node has very many rows.
 PART = 2.0**-34
 UNSOLVED = (
-    "a node could not solve its step exactly enough, and nothing of this round was released; what was released in "
-    "rounds before it counts. Raise tol or reg, or scale the columns to norms near 1"
+    "a node could not solve its step exactly enough, and nothing of this pass was released; what was released in "
+    "passes before it counts. Raise tol or reg, or scale the columns to norms near 1"
 )
 
 

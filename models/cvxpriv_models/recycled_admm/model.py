@@ -398,7 +398,7 @@ def _accelerated(accelerate: str, engine: engines.Engine, table: Array) -> bool:
 
 
 def example_cases() -> list[Case]:
-    """Return the odd steps of small problems, one for each loss, where a few rounds lead."""
+    """Return the odd steps of small problems, one for each loss, where a few passes lead."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(36, 3))
     margins = rows @ np.array([1.0, -0.5, 0.0]) + 0.5 * rng.normal(size=36)

@@ -99,7 +99,7 @@ class ConsensusOnRows(Fit):
             message = str(error)
             raise ModelError(f"--weight {message}" if message.startswith("C=") else message) from error
 
-    def public_numbers(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def public_numbers(self) -> dict[str, Any]:
         """See `Fit`."""
         return {"row_bound": float(np.hypot(self.rows.encoding.row_bound(), float(self.intercept)))}
 
@@ -112,7 +112,7 @@ class ConsensusOnRows(Fit):
         """See `Fit`."""
         return f"consensus of {len(self.run.labels)} nodes"
 
-    def compared(self, kind: Any, options: Mapping[str, Any], solving: Mapping[str, Any]) -> list[Scored]:
+    def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
         """See `Fit`: all rows in one place, and each node's rows alone, by the same model."""
         problem = self.model.problem
         try:
@@ -146,6 +146,7 @@ class ConsensusOnRows(Fit):
             Fact("rows_a_node", f"{few:,}" if few == many else f"{few:,} to {many:,}"),
             Fact("method", settings.method),
             Fact("eta_at_first", settings.eta[0], label="eta, at first"),
+            Fact("growth", self.solving.get("growth", 1.0), "", "Of eta in each pass.", aside=True),
             Fact("C", problem.C, "", "The weight of a node's mean loss."),
             Fact("reg", reg, "", "The weight of the penalty."),
             Fact("loss", problem.loss.name, aside=True),

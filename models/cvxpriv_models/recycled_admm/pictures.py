@@ -63,12 +63,12 @@ def plot_graph(graph: nx.Graph, rows: Mapping[str, int]) -> Figure:
 
 @styled
 def plot_spread(history: pd.DataFrame) -> Figure:
-    """How far the nodes' published coefficients are from their mean, round by round."""
+    """How far the nodes' published coefficients are from their mean, pass by pass."""
     figure = blank(7.2, 3.0)
     axes = figure.add_subplot()
     axes.plot(history["iteration"], history["spread"], marker="o", color=COLOURS[0])
     axes.set_ylim(0.0, 1.08 * max(float(history["spread"].max()), 1e-12))
-    axes.set_xlabel("round")
+    axes.set_xlabel("pass")
     axes.set_ylabel("all nodes' distance from the mean")
     axes.locator_params(axis="x", integer=True)
     return figure

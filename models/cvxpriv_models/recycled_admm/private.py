@@ -36,10 +36,10 @@ from .public_defaults import Privacy, usual_eta
 from .spending import accounted, node_costs
 from .updates import edge_weights, pull
 
-__all__ = ["RELEASED", "private_rounds", "solve_private"]
+__all__ = ["RELEASED", "private_passes", "solve_private"]
 
 #: What everyone may know: published vectors, and what follows from them and the public options.
-RELEASED = frozenset({"f", "odd", "dual", "eta", "round"})
+RELEASED = frozenset({"f", "odd", "dual", "eta", "pass"})
 
 
 def solve_private(
@@ -71,13 +71,13 @@ def solve_private(
         given = given.with_reg(usual.reg * given.C * given.nodes)
     first = usual_eta(given, usual) if eta is None else eta
     table = penalty_table(method, variant, first, growth, eta_cap, max_iter, given.nodes, usual.passes)
-    rounds = len(table)
+    passes = len(table)
     settings = PrivateSettings(
         method,
         asked.where,
         variant,
         checked_gamma(gamma),
-        rounds,
+        passes,
         float(row_bound),
         float(node_tol),
         given.C,
@@ -87,9 +87,9 @@ def solve_private(
     problem = require_private(given, settings, clip_rows)
     releases = releases_of(problem, settings, table, Budget(alpha, epsilon, delta))
     noise = noise_source(noise_seed)
-    watch = with_bar(callback, rounds, "passes", progress)
+    watch = with_bar(callback, passes, "passes", progress)
     context = Context(ClosedForm(), History(), watch, starts=np.arange(1), noise=noise)
-    loop = private_rounds(problem, settings, table, releases)
+    loop = private_passes(problem, settings, table, releases)
     state = single(run_schedule(loop, initial_state(problem, init), context), 0)
     done, labels = len(context.published), problem.network.labels
     printed = releases.printed[:done].sum(axis=0) if np.isfinite(releases.printed).all() else None
@@ -108,7 +108,7 @@ def solve_private(
     )
 
 
-def private_rounds(problem: Problem, settings: PrivateSettings, table: Array, releases: Releases) -> Loop:
+def private_passes(problem: Problem, settings: PrivateSettings, table: Array, releases: Releases) -> Loop:
     """Return the schedule: one release of every node a pass, and every other step `Public`."""
     recycles = settings.method in RECYCLING
     last = even_update(problem, settings.variant, settings.gamma) if recycles else Public(carry(), RELEASED)
@@ -150,7 +150,7 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases) ->
     adjacency, shape = problem.network.adjacency, (problem.nodes, problem.features)
 
     def turn(state: Values) -> int:
-        return int(state["round"][0]) - 1
+        return int(state["pass"][0]) - 1
 
     def fn(state: Values, noise: Noise) -> Values:
         scale, previous, dual = releases.scale[turn(state)], state["f"][0], state["dual"][0]
@@ -169,7 +169,7 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases) ->
     def cost(state: Values) -> list[Release]:
         return releases.entries(turn(state), problem.network.labels)
 
-    return Draw("release", fn, frozenset({"f", "odd", "dual", "eta", "round"}), frozenset({"odd"}), cost)
+    return Draw("release", fn, frozenset({"f", "odd", "dual", "eta", "pass"}), frozenset({"odd"}), cost)
 
 
 def _figures(problem: Problem) -> Callable[[Values], Mapping[str, Array]]:

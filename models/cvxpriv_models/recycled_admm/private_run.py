@@ -33,15 +33,15 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
     accounting : Accounting
         Of the ledger: by each rule that of the node that spent most, as a record is in one node.
     ledger : tuple of Release
-        Every node's release of every round, and what it costs that node's records.
+        Every node's release of every pass, and what it costs that node's records.
     privacy_loss : DataFrame
         One row a node: rows, alpha, `tight` and `printed` (RADMM (32); NaN for noise on minimisers), and
         `conventional`, the tight bound of conventional ADMM over as many iterations with the same noise. For Gaussian
-        noise: rows, and the `mu` of all rounds.
-    released : ndarray, (rounds, N, d)
+        noise: rows, and the `mu` of all passes.
+    released : ndarray, (passes, N, d)
         Everything that the nodes published with noise.
     history : DataFrame
-        One row a round, of published values: iteration, spread (distance of the nodes from their mean), dual_sum.
+        One row a pass, of published values: iteration, spread (distance of the nodes from their mean), dual_sum.
     interrupted : bool
         Whether the keyboard or a callback ended the run; the accounting is then of what was published.
     """

@@ -1,4 +1,4 @@
-"""The options of a private solve, checked at the door, and what every round of it will cost."""
+"""The options of a private solve, checked at the door, and what every pass of it will cost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Budget:
     alpha : float or array, (N,), optional
         The noise has density proportional to exp(-alpha_i ||b||).
     epsilon, delta : float, optional
-        Of all rounds together.
+        Of all passes together.
     """
 
     alpha: ArrayLike | None = None
@@ -46,26 +46,26 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """How the nodes release, round by round: a plan, of which the ledger holds what was carried out.
+    """How the nodes release, pass by pass: a plan, of which the ledger holds what was carried out.
 
     Attributes
     ----------
     alpha : ndarray, (N,)
-        Rate of the noise, where it is the same in all rounds; else NaN.
-    scale : ndarray, (rounds, N)
+        Rate of the noise, where it is the same in all passes; else NaN.
+    scale : ndarray, (passes, N)
         By what a node's noise of rate 1 is multiplied before it enters the objective; 0 for noise on the minimisers.
-    moves : ndarray, (rounds, N)
+    moves : ndarray, (passes, N)
         How far a record moves what gets noise before it is released; 0 where the noise is in the objective.
-    convexity : ndarray, (rounds, N)
+    convexity : ndarray, (passes, N)
         mu_i, of what node i minimises.
-    epsilon : ndarray, (rounds, N)
+    epsilon : ndarray, (passes, N)
         Pure loss; 0 for Gaussian noise.
-    last : ndarray, (rounds, N)
+    last : ndarray, (passes, N)
         The part of it that pays for the noise on what was computed; all of it for noise on the minimisers.
-    printed : ndarray, (rounds, N)
+    printed : ndarray, (passes, N)
         Pure loss by RADMM (32); NaN for noise on the minimisers, of which it says nothing.
     mu : float
-        Of one round's Gaussian noise, the same for every node; 0 for any other.
+        Of one pass's Gaussian noise, the same for every node; 0 for any other.
     """
 
     alpha: Array
@@ -85,7 +85,7 @@ class Releases:
         return BallNoise.within(sensitivity, float(self.last[turn, node]), size)
 
     def entries(self, turn: int, labels: Sequence[Hashable]) -> list[Release]:
-        """Return what the ledger says of a round, counted from 0: one release a node, which touches its own records."""
+        """Return what the ledger says of a pass, counted from 0: one release a node, which touches its own records."""
         names = [node_name(label) for label in labels]
         if self.mu:
             return [Release(mu=self.mu, source=name, touches=name) for name in names]
@@ -171,14 +171,14 @@ def _scaled(part: Part, factors: Array) -> Part:
 
 
 def releases_of(problem: Problem, settings: PrivateSettings, table: Array, budget: Budget) -> Releases:
-    """Return noise and cost of every round.
+    """Return noise and cost of every pass.
 
     Parameters
     ----------
     problem : Problem
     settings : PrivateSettings
-    table : ndarray, (rounds, N)
-        eta_i of each round.
+    table : ndarray, (passes, N)
+        eta_i of each pass.
     budget : Budget
 
     Raises
@@ -225,25 +225,25 @@ def _rates_within(budget: Budget, curvature: Array, moves: Array) -> Array:
     if (left <= 0.0).any():
         worst = float(curvature.sum(axis=0).max())
         raise PrivacyError(
-            f"epsilon={budget.epsilon!r} is below {worst:.4g}, what {len(curvature)} rounds cost by their curvature "
-            "alone, whatever the noise: take fewer rounds, a larger eta or reg, or a larger epsilon"
+            f"epsilon={budget.epsilon!r} is below {worst:.4g}, what {len(curvature)} passes cost by their curvature "
+            "alone, whatever the noise: take fewer passes, a larger eta or reg, or a larger epsilon"
         )
     return np.asarray(left / moves.sum(axis=0))
 
 
 def _output(budget: Budget, moves: Array, convexity: Array) -> Releases:
     """Noise on the minimisers: Gaussian with a delta, of density exp(-alpha ||b||) without."""
-    rounds, nodes = moves.shape
+    passes, nodes = moves.shape
     none, unknown, zero = np.full(nodes, np.nan), np.full(moves.shape, np.nan), np.zeros(moves.shape)
     if budget.epsilon is not None and budget.delta is not None:
-        mu = gaussian_mu(budget.epsilon, budget.delta) / float(np.sqrt(rounds))
+        mu = gaussian_mu(budget.epsilon, budget.delta) / float(np.sqrt(passes))
         return Releases(none, zero, moves, convexity, zero, zero, unknown, mu)
     if budget.alpha is not None:
         alpha = _rates(budget.alpha, nodes)
         each = (1.0 + COVER) * alpha * moves
     else:
         assert budget.epsilon is not None
-        alpha, each = none, np.full(moves.shape, budget.epsilon / rounds)
+        alpha, each = none, np.full(moves.shape, budget.epsilon / passes)
     return Releases(alpha, zero, moves, convexity, each, each, unknown)
 
 

@@ -52,11 +52,6 @@ class Privacy:
     perturbation: str | None = None
 
     @property
-    def private(self) -> bool:
-        """Whether a guarantee is asked for."""
-        return self.epsilon is not None or self.alpha is not None
-
-    @property
     def where(self) -> str:
         """Where the noise goes: into the minimisers where a delta is given, as Gaussian noise is the smaller one."""
         return self.perturbation or ("objective" if self.delta is None else "output")

@@ -18,7 +18,7 @@ DENSE = 2500
 
 
 def linear_rate(problem: Problem, eta: Array, gamma: float | None, variant: str) -> float:
-    """Return the spectral radius of a round's map of errors (f(2k-2) - f_c, lambda - lambda*).
+    """Return the spectral radius of a pass's map of errors (f(2k-2) - f_c, lambda - lambda*).
 
     Each O_i is replaced by its second-order form at the centralised optimum. lambda moves in the range of the weighted
     Laplacian only; what is outside it stays, and is no error.

@@ -18,7 +18,7 @@ __all__ = ["Operators"]
 
 @dataclass(frozen=True, eq=False)
 class Operators:
-    """The matrices of a round.
+    """The matrices of a pass.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Operators:
 
     @classmethod
     def of(cls, eta: Array, adjacency: Array, gamma: float, variant: str) -> Operators:
-        """Return the matrices at the penalties of a round, (N,); see `updates.edge_weights`."""
+        """Return the matrices at the penalties of a pass, (N,); see `updates.edge_weights`."""
         links = edge_weights(eta, adjacency, variant)
         spans = reach(links)
         return cls(np.diag(spans) - links, np.diag(spans) + links, 2.0 * spans + gamma)

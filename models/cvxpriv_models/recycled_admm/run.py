@@ -83,7 +83,7 @@ class Fitted:
     Attributes
     ----------
     parameters : ndarray, (N, d)
-        f_i(2k-1) of the last round, in the order of `labels`.
+        f_i(2k-1) of the last pass, in the order of `labels`.
     loss_name : str
     classes : ndarray, (2,), optional
         The labels as the user gave them, of -1 and of 1; None for a residual loss.

@@ -2,7 +2,7 @@
 
 One record of one node is replaced by another. Rows have norm at most 1 and the loss has slope at most 1 times `slope`,
 so that its gradient in O_i moves by at most 2 C slope / B_i. The other nodes' releases depend on that record only
-through what was released before: the loss of privacy of a round is that of the worst node, and rounds add up.
+through what was released before: the loss of privacy of a pass is that of the worst node, and passes add up.
 
 **Objective perturbation** (Algorithm 3; dual variable perturbation is the same with the conventional schedule). The
 map from the noise to the minimiser is one to one. Where the gradient moves by g, the density of the noise changes by at

@@ -58,7 +58,7 @@ def even_step(odd: Array, previous: Array, links: Array, gamma: float) -> Array:
     odd, previous : ndarray, (N, d)
         f(2k-1) and f(2k-2).
     links : ndarray, (N, N)
-        Of the round.
+        Of the pass.
     gamma : float
         >= 0.
     """
