@@ -73,4 +73,52 @@ GROUPS = {
         ),
         none_may_survive=True,
     ),
+    "certificates": Group(
+        (
+            Target(
+                "cvxpriv.kkt.conic.bounds",
+                ("tests/toolkit/test_cone_program.py",),
+                frozenset({"variable_bounds"}),
+            ),
+            Target("cvxpriv.bounds.certificate", ("tests/toolkit/test_bounds_certificate.py",)),
+            Target("cvxpriv.bounds.check_certificate", ("tests/toolkit/test_bounds_certificate.py",)),
+        )
+    ),
+    "steps": Group(
+        (
+            Target("cvxpriv_models.recycled_admm.eta", ("tests/models/test_adversarial_neighbours.py::TestConsensus",)),
+            Target(
+                "cvxpriv_models.admm_sharing.schemes",
+                (
+                    "tests/models/test_adversarial_neighbours.py::"
+                    "test_two_identical_parties_with_an_l1_penalty_converge_to_the_pooled_optimum",
+                    "tests/models/test_sharing_schemes.py::"
+                    "test_averaging_is_the_proximal_jacobi_scheme_held_by_the_parties_own_squares",
+                ),
+            ),
+            Target(
+                "cvxpriv_models.privacy_funnel.accelerated",
+                ("tests/models/test_funnel_accelerated.py", "tests/models/test_funnel_kkt.py"),
+                frozenset({"squarem.accelerate", "accelerate", "_keep_better"}),
+            ),
+            Target(
+                "cvxpriv_models.privacy_funnel.closed_form",
+                ("tests/models/test_funnel_accelerated.py", "tests/models/test_funnel_closed_form.py"),
+            ),
+        )
+    ),
+    "verdicts": Group(
+        (
+            Target("cvxpriv.solvers.chain", ("tests/toolkit/test_solvers.py",), frozenset({"solve"})),
+            Target("cvxpriv.certify.verdicts", ("tests/toolkit/test_verdicts.py",)),
+            Target(
+                "cvxpriv.privacy.audit",
+                (
+                    "tests/models/test_adversarial_neighbours.py::"
+                    "test_an_audit_charges_a_quarter_of_its_risk_to_each_of_four_limits",
+                    "tests/toolkit/test_privacy.py",
+                ),
+            ),
+        )
+    ),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -168,6 +170,20 @@ def test_bounds_are_propagated_through_the_rows() -> None:
     np.testing.assert_allclose(low[:2], 0, atol=1e-12)
     np.testing.assert_allclose(high[:2], 1, atol=1e-12)
     assert np.isinf(low[2:]).all()
+
+
+def test_a_propagated_bound_is_never_inside_the_exact_one_and_hardly_outside() -> None:
+    # a x0 + b x1 <= c with x1 in [0, 1] known: x0 <= (c - min(0, b))/a, in exact fractions of these doubles.
+    rng = np.random.default_rng(0)
+    for a, b, c in rng.uniform(0.1, 3.0, size=(40, 3)) * rng.choice([-1.0, 1.0], size=(40, 3)):
+        x = cp.Variable(2)
+        program = ConeProgram.from_problem(cp.Problem(cp.Minimize(x[0]), [a * x[0] + b * x[1] <= c]), "CLARABEL")
+        known = np.array([-np.inf, 0.0]), np.array([np.inf, 1.0])
+        low, high = variable_bounds(program, known)
+        exact = (Fraction(c) - min(Fraction(0), Fraction(b))) / Fraction(a)
+        found, outside = (high[0], 1) if a > 0.0 else (low[0], -1)
+        assert 0 <= outside * (Fraction(found) - exact) <= Fraction(1e-13)
+        assert np.isinf(low[0] if a > 0.0 else high[0])
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS"])

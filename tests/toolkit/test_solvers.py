@@ -62,6 +62,21 @@ def test_the_first_solver_that_fails_is_followed_by_the_next_and_the_status_says
     assert solution.status == "optimal after OSQP: solver_error"
 
 
+def test_a_users_options_go_to_the_first_solver_alone_and_the_others_keep_their_own() -> None:
+    # An option of one solver is an error of the next, or means another thing there.
+    given: dict[str, dict[str, object]] = {}
+
+    def failing(name: str, options: Mapping[str, object]) -> Attempt:
+        given[name] = dict(options)
+        return Attempt(name, cp.SOLVER_ERROR, 0.0)
+
+    with pytest.raises(SolverFailure):
+        solve(failing, lambda name: ({}, {}, 0.0), chain=DEFAULT_CHAIN, tolerance=1e-8, options={"max_iter": 7})
+    assert given["CLARABEL"]["max_iter"] == 7
+    for name in ("ECOS", "SCS"):
+        assert given[name] == solver_spec(name).options(1e-8)
+
+
 def test_optimal_with_an_infinite_value_is_a_failure() -> None:
     problem, x = entropy_problem()
     read = reader(x, spoil=lambda name: np.inf if name == "CLARABEL" else 0.0)

@@ -1,0 +1,52 @@
+"""The pass of the funnel where it is made faster: over columns at the floor, and by SQUAREM's extrapolation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cvxpriv_models.privacy_funnel import accelerated, closed_form, measures
+from cvxpriv_models.privacy_funnel.multiplier import FLOOR
+
+from cvxpriv.numerics.arrays import Array
+
+JOINT = np.array([[0.30, 0.03, 0.13], [0.01, 0.27, 0.02], [0.03, 0.03, 0.18]])
+P = JOINT.sum(axis=0)
+S = JOINT / P
+
+
+def log_joint(logits: Array) -> Array:
+    """log P(x, y) of rows given by logits, (1, M, N)."""
+    rows = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.maximum(np.log(P[:, None] * rows / rows.sum(axis=1, keepdims=True)), FLOOR)[None]
+
+
+@pytest.mark.parametrize("above", [-1.0, 2.0, 20.0, 39.0, 60.0])
+def test_a_pass_over_a_column_near_the_floor_equals_the_blocks_in_turn(above: float) -> None:
+    rng = np.random.default_rng(0)
+    log_u = log_joint(2.0 * rng.normal(size=(3, 3)))
+    light = FLOOR + above + np.array([0.0, 0.7, 5.0])  # the floor is felt by some of its cells
+    log_u = np.concatenate([log_u, np.maximum(light, FLOOR)[None, :, None]], axis=2)
+    state = closed_form.complete(log_u, S, np.array([0.3]))
+    target = measures.utility(log_u)[0] - 0.1 + float(np.sum(P * np.log(P)))
+    after = closed_form.iteration(state, P, S, target)
+    u, lam = closed_form.mapping(state["phi"], state["log_r"], state["log_w"], P, target, state["lam"])
+    r = closed_form.marginal(u)
+    w = closed_form.posterior(u, r)
+    exact = {"log_u": u, "log_r": r, "log_w": w, "phi": closed_form.expectation(u, S), "lam": lam}
+    for name, value in exact.items():
+        np.testing.assert_allclose(after[name], value, rtol=1e-10, atol=1e-9, err_msg=name)
+
+
+def test_squarem_lands_on_the_limit_of_passes_that_shrink_every_error_alike() -> None:
+    # x -> x* + a (x - x*): S3 is exact at its first leap, since r = (a-1)(x-x*), v = (a-1) r and |r|/|v| = 1/(1-a).
+    limit, shrink = log_joint(np.array([[1.0, 0.0, 0.2], [0.9, 0.1, 0.1], [1.1, 0.0, 0.0]])), 0.9
+    start = log_joint(np.array([[4.0, 0.0, 0.2], [0.0, 4.0, 0.1], [0.1, 0.0, 4.0]]))
+
+    def body(state: dict[str, Array]) -> dict[str, Array]:
+        return closed_form.complete(limit + shrink * (state["log_u"] - limit), S, np.zeros(1))
+
+    target = float(np.sum(P * np.log(P)))  # a rate of 0, which holds everywhere
+    leap = accelerated.squarem(P, S, target)(body, closed_form.complete(start, S, np.zeros(1)), 1)
+    np.testing.assert_allclose(leap["log_u"], limit, atol=1e-9)
+    twice = body(body(closed_form.complete(start, S, np.zeros(1))))
+    assert np.abs(twice["log_u"] - limit).max() > 1.0  # two passes alone are far from it
