@@ -127,6 +127,7 @@ class TestConsensus:
         # RADMM Algorithm 2: eta_i(2k-1) = eta_i q_i^k for k = 1, 2, ...
         table = eta_table(0.5, [2.0, 1.0], None, 4, 2)
         assert table.tolist() == [[1.0, 0.5], [2.0, 0.5], [4.0, 0.5], [5.0, 0.5]]  # the cap is ten times eta
+        assert eta_table(table, 1.0, None, 4, 2).tolist() == table.tolist()
 
 
 class TestMinimiser:

@@ -20,11 +20,12 @@ def log_joint(logits: Array) -> Array:
     return np.maximum(np.log(P[:, None] * rows / rows.sum(axis=1, keepdims=True)), FLOOR)[None]
 
 
-@pytest.mark.parametrize("above", [-1.0, 2.0, 20.0, 39.0, 60.0])
-def test_a_pass_over_a_column_near_the_floor_equals_the_blocks_in_turn(above: float) -> None:
+@pytest.mark.parametrize("above", [-8.0, -1.0, 2.0, 10.0, 20.0, 39.0, 60.0])
+@pytest.mark.parametrize("spread", [(0.0, 0.7, 5.0), (0.0, 6.0, 9.0), (0.0, 14.0, 18.0)])
+def test_a_pass_over_a_column_near_the_floor_equals_the_blocks_in_turn(above: float, spread: tuple[float, ...]) -> None:
     rng = np.random.default_rng(0)
     log_u = log_joint(2.0 * rng.normal(size=(3, 3)))
-    light = FLOOR + above + np.array([0.0, 0.7, 5.0])  # the floor is felt by some of its cells
+    light = FLOOR + above + np.array(spread)  # the floor is felt by some of its cells
     log_u = np.concatenate([log_u, np.maximum(light, FLOOR)[None, :, None]], axis=2)
     state = closed_form.complete(log_u, S, np.array([0.3]))
     target = measures.utility(log_u)[0] - 0.1 + float(np.sum(P * np.log(P)))

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import ADMMSharing, algorithm
+from cvxpriv_models.admm_sharing.factor import Factor
 from cvxpriv_models.admm_sharing.lagrangian import augmented_lagrangian, descent, stationarity
 from cvxpriv_models.admm_sharing.packing import MEMORY, CoefficientsAndArgument
 from cvxpriv_models.admm_sharing.problem import Problem
@@ -16,6 +17,7 @@ from cvxpriv_models.admm_sharing.schemes import SCHEMES
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.penalties import ElasticNet
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Sweep
 
@@ -211,3 +213,20 @@ def test_one_party_alone_reaches_the_optimum_in_every_scheme(scheme: str) -> Non
     found = ADMMSharing([x], y).solve(rho=0.8, method=scheme, tol=1e-9, accelerate="none", max_iter=2000)
     # A relative residual of 1e-9, gradients of ten.
     np.testing.assert_allclose(found.coefficients[0], pooled(x, y, "logistic"), atol=1e-7)
+
+
+def test_the_hold_of_a_party_is_just_large_enough_in_each_scheme() -> None:
+    factor = Factor(np.array([[3.0, 0.0], [0.0, 1.0]]))  # ||D||^2 = 9
+    square, absolute = ElasticNet(0.5, 0.0), ElasticNet(0.5, 1.0)
+    held, averaged = SCHEMES["proximal_jacobi"], SCHEMES["averaged"]
+    # P_m = tau I >= rho (M-1) D'D; a linearised step has tau I - rho D'D in its place.
+    assert held.tau(factor, square, 2.0, 3) == pytest.approx(2.0 * 2.0 * 9.0)
+    assert held.tau(factor, absolute, 2.0, 3) == pytest.approx(3.0 * 2.0 * 9.0)
+    assert averaged.tau(factor, square, 2.0, 3) == 0.0
+    assert held.tau(Factor(np.zeros((2, 1))), absolute, 2.0, 3) == pytest.approx(6.0)
+    share, total, z = np.array([1.0]), np.array([5.0]), np.array([2.0])
+    assert averaged.target(share, total, z, 3) == pytest.approx([0.0])
+    assert held.target(share, total, z, 3) == pytest.approx([-2.0])
+    for scheme, weight in ((averaged, 0.5), (held, 1.5)):
+        assert scheme.weight(np.array(1.5), 3) == pytest.approx(weight)
+        assert scheme.rho(weight, 3) == pytest.approx(1.5)

@@ -74,7 +74,7 @@ def mutants_of(source: str, functions: frozenset[str] = frozenset()) -> list[Mut
         begins.append(begins[-1] + len(line.encode()))
     found = []
     for function, node in _computing(tree, ""):
-        if functions and function.split(".")[-1] not in functions:
+        if functions and not functions & {function, function.split(".")[-1]}:
             continue
         before = ast.unparse(node)
         for change in _changes(node):
