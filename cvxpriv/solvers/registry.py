@@ -222,10 +222,9 @@ def solver_spec(name: str) -> SolverSpec:
     'Apache-2.0'
     """
     key = str(name).upper()
-    outside = extensions(GROUP)
-    if key not in SOLVERS and key not in outside:
+    if key not in SOLVERS and key not in (outside := extensions(GROUP)):
         raise ModelError(f"solver={name!r} is not in cvxpriv's table: {suggest(key, [*SOLVERS, *outside])}")
-    spec = SOLVERS[key] if key in SOLVERS else extension(GROUP, key)
+    spec = SOLVERS[key] if key in SOLVERS else extension(GROUP, key)  # asking for extensions takes milliseconds
     if not isinstance(spec, SolverSpec) or spec.name != key:
         raise ModelError(f"solver={name!r}: its package must name a SolverSpec of that name, and names {spec!r}")
     if spec.name not in installed():
