@@ -206,6 +206,9 @@ def test_rows_without_a_number_or_a_label_are_dropped_when_asked(run: Run, rows:
         ((*PARTIES, "--label", "income", *PRIVATE, "--adjacency", "party"), "did you mean 'party-row'"),
         ((*PARTIES, "--label", "income", *PRIVATE, "--labels", "hidden"), "labels='hidden' is not known"),
         ((*PARTIES, "--label", "income", *PRIVATE, "--penalty", "l1"), "is no square, and a private intercept"),
+        ((*PARTIES, "--label", "income", *PRIVATE, "--tol", "1e-6"), "--tol goes without --epsilon"),
+        ((*PARTIES, "--label", "income", "--clip", "1"), "--clip goes with --epsilon"),
+        ((*PARTIES, "--label", "income", "--rho", "small"), "could not convert string to float"),
     ],
 )
 def test_bad_input_is_one_line(run: Run, rows: str, arguments: tuple[str, ...], message: str) -> None:
@@ -241,3 +244,16 @@ def test_the_files_of_a_private_fit_hold_coefficients_only_where_that_is_asked_f
     assert any("give each party its own" in line for line in document["promises"])
     assert (Path("told") / "coefficients.csv").exists()
     assert len(cpv.load("told/model.json").not_private.coefficients) == 2
+
+
+def test_the_help_says_the_defaults_of_both_kinds_of_fit(run: Run) -> None:
+    text = " ".join(run("sharing", "--help").stdout.split())
+    assert "[default: 1; private: 30]" in text  # of lam on rows
+    assert "[default: 1000; private: 4]" in text  # of max_iter, as the signatures say
+    assert "--seed INTEGER Seed of that split, and of random starts. [default: 0]" in text
+
+
+def test_starts_and_workers_are_those_of_solve(run: Run, rows: str) -> None:
+    one = fitted(run, rows, "--starts", "2", "--seed", "1")
+    two = fitted(run, rows, "--starts", "2", "--seed", "1", "--jobs", "2")
+    assert one["facts"]["objective"] == two["facts"]["objective"]
