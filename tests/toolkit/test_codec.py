@@ -81,11 +81,14 @@ def test_a_field_that_is_not_saved_is_not_in_the_file_and_has_its_default() -> N
     assert decoded(Example, document).hidden is None
 
 
+OWN = replace(LOSSES["logistic"], name="own")
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"labels": (1.5,)}, "relabel the graph"),
-        ({"loss": replace(LOSSES["logistic"], name="own")}, "is code and cannot be saved"),
+        ({"loss": OWN}, "is code and cannot be saved"),
     ],
 )
 def test_code_and_labels_that_json_has_not_are_refused(changed: dict[str, Any], message: str) -> None:
