@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         audit as audit,
     )
     from cvxpriv.reports.pictures import save_figure as save_figure
+    from cvxpriv.runs.alternation import AlternationRun as AlternationRun, alternate as alternate
     from cvxpriv.runs.saved import load as load
     from cvxpriv.runs.verification import verify as verify
     from cvxpriv.schedules.history import History as History
@@ -114,6 +115,7 @@ _HOMES = {
     "numerics.arrays": ("Array", "Values"),
     "privacy": ("Accounting", "Audit", "PrivacyWarning", "audit"),
     "reports.pictures": ("save_figure",),
+    "runs.alternation": ("AlternationRun", "alternate"),
     "runs.saved": ("load",),
     "schedules.history": ("History",),
     "schedules.running": ("run",),

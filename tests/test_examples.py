@@ -46,6 +46,21 @@ def test_a_prototyped_constraint_holds_and_the_one_too_many_is_named(
     assert "'local privacy' and 'symbol 0 means score 0' cannot hold together" in told
 
 
+def test_blocks_of_three_problems_are_found_and_alternated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_script("alternate_convex_blocks.py", monkeypatch)
+    told = [line for line in capsys.readouterr().out.splitlines() if "objective" in line]
+    assert [" ".join(line.split("blocks ")[1].split("objective")[0].split()) for line in told] == [
+        "W | H",
+        "signal | filter",
+        "share | centre",
+    ]
+    objectives = [float(line.split("objective ")[1].split()[0]) for line in told]
+    assert max(objectives[:2]) < 1e-4  # a matrix that has such factors, a signal without noise
+    assert "WRONG" not in " ".join(told)
+
+
 def test_two_offices_together_beat_each_alone_and_privacy_has_its_price(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,221 @@
+"""Blocks of a cvxpy problem that is convex in some of its variables at a time, the others held fixed.
+
+Whatever the others make of an expression becomes one Parameter, with the sign that cvxpy knows of it: H'H inside
+||X - W H||^2 stands as H, and the square of a distance to fixed centres as one nonnegative matrix. Each block is then
+affine in its Parameters wherever cvxpy allows it, and compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration, why_not_dcp
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.numerics.arrays import Array, Values
+
+__all__ = ["Part", "parts_of_problem", "proposed"]
+
+Names = Mapping[str, cp.Variable]
+
+
+@dataclass(eq=False)
+class Part:
+    """A problem in some of its variables.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+        The whole one; its variables hold the values at which Parameters are computed.
+    own, others : mapping of str to cvxpy.Variable
+        Those that it solves for, and those that are held.
+    parameters : mapping of str to (cvxpy.Parameter, cvxpy.Expression)
+        Each with the expression of the others that it stands for.
+    """
+
+    problem: cp.Problem
+    own: Names
+    others: Names
+    parameters: dict[str, tuple[cp.Parameter, cp.Expression]] = field(default_factory=dict)
+    _seen: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The names of its variables."""
+        return ", ".join(self.own)
+
+    def declaration(self) -> Declaration:
+        """Return the problem in the own variables; constraints on the others alone are left out."""
+        self.parameters, self._seen = {}, {}
+        objective = type(self.problem.objective)(self._rewritten(self.problem.objective.args[0]))
+        constraints = {
+            label(one, place): one.copy([self._rewritten(part) for part in one.args])
+            for place, one in enumerate(self.problem.constraints)
+            if self._moves(one)
+        }
+        used = cp.Problem(objective, list(constraints.values())).variables()
+        return Declaration(
+            objective=objective,
+            constraints=constraints,
+            variables={name: one for name, one in self.own.items() if one.id in {other.id for other in used}},
+            parameters={name: parameter for name, (parameter, _) in self.parameters.items()},
+        )
+
+    def values(self, view: Values) -> dict[str, Array]:
+        """Return the Parameters' values where the other variables have those of a view."""
+        for name, variable in self.others.items():
+            variable.save_value(view[name])
+        found = {}
+        for name, (_, expression) in self.parameters.items():
+            value = np.asarray(expression.value, dtype=float)
+            if not np.isfinite(value).all():
+                raise DataError(
+                    f"block {self.name!r}: {str(expression)[:100]} is not finite at the values of the others"
+                )
+            found[name] = value
+        return found
+
+    def block(self) -> Block:
+        """Return the block."""
+        kept = {name: one.size for name, one in self.own.items()}
+
+        def write(solution: Any, view: Values) -> Values:
+            return {name: np.asarray(solution.values[name], dtype=float) for name in kept}
+
+        return Block(
+            name=self.name,
+            reads=frozenset(self.others),
+            writes=frozenset(kept),
+            declare=lambda _: self.declaration(),
+            parameters=self.values,
+            embed=lambda point, at: {name: point[name] for name in kept},
+            repair=lambda values, view: {name: values[name] for name in kept},
+            write=write,
+        )
+
+    def _moves(self, part: Any) -> bool:
+        ours = {one.id for one in self.own.values()}
+        return any(one.id in ours for one in part.variables())
+
+    def _rewritten(self, part: Any) -> Any:
+        """An expression with a Parameter for each largest part that only the others move."""
+        if id(part) not in self._seen:
+            self._seen[id(part)] = self._new(part)
+        return self._seen[id(part)]
+
+    def _new(self, part: Any) -> Any:
+        if not part.variables():
+            return part
+        if not self._moves(part):
+            name = f"fixed[{len(self.parameters)}]"
+            sign = {"nonneg": True} if part.is_nonneg() else {"nonpos": True} if part.is_nonpos() else {}
+            parameter = cp.Parameter(part.shape, name=name, **sign)
+            self.parameters[name] = (parameter, part)
+            return parameter
+        return part if isinstance(part, cp.Variable) else part.copy([self._rewritten(one) for one in part.args])
+
+
+def label(constraint: cp.Constraint, place: int) -> str:
+    """How a block calls a constraint: by its own label, else by its place in the problem."""
+    return str(getattr(constraint, "label", None) or f"constraint[{place}]")
+
+
+def named(problem: cp.Problem) -> dict[str, cp.Variable]:
+    """Return a problem's variables by name, in the order in which they were made.
+
+    Raises
+    ------
+    ModelError
+        Two have the same name, or one takes whole or complex numbers.
+    """
+    names: dict[str, cp.Variable] = {}
+    for variable in sorted(problem.variables(), key=lambda one: one.id):
+        if variable.name() in names:
+            raise ModelError(f"two variables are called {variable.name()!r}: give each a name, cp.Variable(name=...)")
+        if variable.attributes["integer"] or variable.attributes["boolean"] or variable.is_complex():
+            raise ModelError(
+                f"variable {variable.name()!r} takes whole or complex numbers: a block cannot solve for it"
+            )
+        names[variable.name()] = variable
+    return names
+
+
+def parts_of_problem(problem: cp.Problem, groups: Sequence[Sequence[cp.Variable]]) -> list[Part]:
+    """Return the parts of a problem, each convex with the other variables held.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem
+    groups : sequence of sequences of cvxpy.Variable
+        Every variable of the problem in at least one.
+
+    Raises
+    ------
+    ModelError
+        A group is empty or names what is not in the problem, a variable is in none, or a part is not convex: cvxpy's
+        reason is given.
+
+    Examples
+    --------
+    >>> w, h = cp.Variable(name="w"), cp.Variable(name="h")
+    >>> [part.name for part in parts_of_problem(cp.Problem(cp.Minimize(cp.square(w * h - 1))), [[w], [h]])]
+    ['w', 'h']
+    """
+    names = named(problem)
+    known = {variable.id: name for name, variable in names.items()}
+    parts = []
+    for group in groups:
+        members = [group] if isinstance(group, cp.Variable) else list(group)
+        strange = [one for one in members if not isinstance(one, cp.Variable) or one.id not in known]
+        if not members or strange:
+            raise ModelError(f"blocks: {strange or 'an empty one'}: each is a list of variables of the problem")
+        own = {known[one.id]: one for one in members}
+        parts.append(Part(problem, own, {name: one for name, one in names.items() if name not in own}))
+    if missing := set(names) - {name for part in parts for name in part.own}:
+        raise ModelError(f"blocks: {', '.join(sorted(missing))} is in none: give each variable a block")
+    for part in parts:
+        _require_convex(part)
+    return parts
+
+
+def _require_convex(part: Part) -> None:
+    declaration = part.declaration()
+    if not declaration.problem.is_dcp():
+        raise ModelError(
+            f"block {part.name!r} is not convex where {', '.join(part.others) or 'nothing'} is held: "
+            f"{why_not_dcp(declaration.problem)} If a sign is missing, declare it: cp.Variable(nonneg=True)."
+        )
+
+
+def proposed(problem: cp.Problem) -> list[list[cp.Variable]]:
+    """Return blocks for a problem: each variable joins the first block that stays convex with it.
+
+    Examples
+    --------
+    >>> w, h, b = (cp.Variable(name=name) for name in "whb")
+    >>> groups = proposed(cp.Problem(cp.Minimize(cp.square(w * h + b - 1))))
+    >>> [[variable.name() for variable in group] for group in groups]
+    [['w', 'b'], ['h']]
+    """
+    names = named(problem)
+    groups: list[list[cp.Variable]] = []
+    for variable in names.values():
+        for group in groups:
+            if _convex(problem, names, [*group, variable]):
+                group.append(variable)
+                break
+        else:
+            groups.append([variable])
+    return groups
+
+
+def _convex(problem: cp.Problem, names: Names, members: Sequence[cp.Variable]) -> bool:
+    ours = {one.id for one in members}
+    own = {name: one for name, one in names.items() if one.id in ours}
+    part = Part(problem, own, {name: one for name, one in names.items() if one.id not in ours})
+    return bool(part.declaration().problem.is_dcp())

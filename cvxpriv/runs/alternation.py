@@ -1,0 +1,307 @@
+"""Alternation for any multi-convex cvxpy problem: `alternate`, and the run that it returns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.engines import engine_named
+from cvxpriv.blocks.parts import Part, named, parts_of_problem, proposed
+from cvxpriv.certify.cases import case_of_block
+from cvxpriv.certify.check import CrossCheck, crosscheck
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.numerics.arguments import require_counts
+from cvxpriv.numerics.arrays import Array, Values, single, stack
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.formatting import format_number
+from cvxpriv.runs.saved import read_run, write_run
+from cvxpriv.schedules.alternation import drawn, figures, placed, stationarity
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.independent_runs import pieces, run_each
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Context, Loop, Sweep
+from cvxpriv.schedules.stopping import Below
+
+__all__ = ["AlternationRun", "alternate"]
+
+KIND = "alternation"
+#: Two objectives that differ by less, relative, are one.
+SAME = 1e-9
+
+Groups = Sequence[Sequence[cp.Variable]]
+Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AlternationRun:
+    """The best of the starts of an alternation.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+        Its variables hold the best values.
+    groups : tuple of tuples of cvxpy.Variable
+        The blocks, in the order of a pass.
+    values : mapping of str to ndarray
+        Every variable's value by name.
+    starts : DataFrame
+        One row per start: origin, objective, kkt, iterations, converged.
+    start : int
+        Which start is the best: of those that converged, if any did, the one of the best objective.
+    tol : float
+        The residual asked for.
+    seconds : float
+    log : History
+    interrupted : bool
+    """
+
+    problem: cp.Problem
+    groups: tuple[tuple[cp.Variable, ...], ...]
+    values: Values
+    starts: pd.DataFrame
+    start: int
+    tol: float
+    seconds: float
+    log: History = field(default_factory=History)
+    interrupted: bool = False
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "NOT converged"
+        worked = int(self.starts["converged"].sum())
+        return (
+            f"AlternationRun: {state}\n"
+            f"  objective {format_number(self.objective, 6)}\n"
+            f"  residual  {format_number(self.residual, 2)} of the whole problem, {self.tol:.0e} asked for\n"
+            f"  blocks    {'; '.join(', '.join(one.name() for one in group) for group in self.groups)}\n"
+            f"  starts    {worked} of {len(self.starts)} converged"
+        )
+
+    @property
+    def objective(self) -> float:
+        """The problem's objective at the best start."""
+        return float(self.starts["objective"].iloc[self.start])
+
+    @property
+    def residual(self) -> float:
+        """The largest residual of the whole problem's optimality conditions: see `stationarity`."""
+        return float(self.starts["kkt"].iloc[self.start])
+
+    @property
+    def converged(self) -> bool:
+        """Whether that is within the tolerance."""
+        return bool(self.starts["converged"].iloc[self.start])
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """The best start, step by step: iteration, block, objective, kkt, seconds, engine, solver, status."""
+        return self.log.frame(self.start)
+
+    def blocks(self) -> dict[str, Block]:
+        """Return the blocks by name."""
+        return {part.name: part.block() for part in parts_of_problem(self.problem, self.groups)}
+
+    def certify(self, solvers: Sequence[str] | None = None, **options: Any) -> CrossCheck:
+        """Solve every block again at the final point by every solver, and judge the answers."""
+        return crosscheck([case_of_block(block, self.values) for block in self.blocks().values()], solvers, **options)
+
+    def save(self, path: PathLike) -> Path:
+        """Write values, starts and settings to a JSON file; the problem itself is not in it."""
+        return write_run(
+            path,
+            KIND,
+            {
+                "values": {name: np.asarray(value).tolist() for name, value in self.values.items()},
+                "blocks": [[one.name() for one in group] for group in self.groups],
+                "starts": self.starts.to_dict(orient="list"),
+                "start": self.start,
+                "tol": self.tol,
+                "seconds": self.seconds,
+            },
+        )
+
+    @classmethod
+    def load(cls, path: PathLike, problem: cp.Problem) -> AlternationRun:
+        """Read what `save` wrote of a problem, and check that the residual is what the file says.
+
+        Raises
+        ------
+        DataError
+            No such file, not a saved alternation, or of another problem.
+        """
+        document, names = read_run(path, KIND), named(problem)
+        values = {name: np.array(value, dtype=float) for name, value in document["values"].items()}
+        wrong = [name for name in names if name not in values or values[name].shape != names[name].shape]
+        if wrong or set(values) - set(names):
+            raise DataError(f"path={str(path)!r} is of another problem: it does not hold the variables of this one")
+        groups = tuple(tuple(names[one] for one in group) for group in document["blocks"])
+        starts = pd.DataFrame(document["starts"]).rename_axis("start")
+        found = cls(problem, groups, values, starts, document["start"], document["tol"], document["seconds"])
+        parts = parts_of_problem(problem, groups)
+        residual = stationarity(parts, [part.block() for part in parts], values)
+        if not np.isclose(residual, found.residual, rtol=1e-3, atol=1e-9):
+            raise DataError(
+                f"path={str(path)!r} is of another problem: its residual is {found.residual:.2e}, here {residual:.2e}"
+            )
+        placed(problem, values)
+        return found
+
+
+def alternate(
+    problem: cp.Problem,
+    blocks: Groups | None = None,
+    *,
+    starts: int = 1,
+    seed: int = 0,
+    init: Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike] | None = None,
+    tol: float = 1e-5,
+    max_iter: int = 500,
+    solver: str | Sequence[str] | None = None,
+    tolerance: float | None = None,
+    n_jobs: int = 1,
+    progress: bool = False,
+    callback: Watch | None = None,
+) -> AlternationRun:
+    """Alternate over the blocks of a problem that is convex in each of them, the others held; return the best start.
+
+    Each block is checked to be convex and compiled once; what the other variables make of an expression is one
+    Parameter of it. A start has converged where the exact residual of the whole problem is within `tol`, not where the
+    blocks no longer move.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem
+        It need not be DCP. Its variables receive the best values.
+    blocks : sequence of sequences of cvxpy.Variable, optional
+        In the order of a pass; a variable may stand in several. None: each variable joins the first block that stays
+        convex with it.
+    starts : int
+        Where all variables have values, these are the first start; the others are random, within the constraints on
+        single variables.
+    seed : int
+    init : mapping of variable's name to array, or several, optional
+        Starts in place of these. The first block's own values are not used.
+    tol : float
+        The residual asked for, in the units of the variables.
+    max_iter : int
+        Most passes of a start.
+    solver, tolerance
+        See `cvxpriv.solvers.chain.solve`.
+    n_jobs : int
+        Worker processes; -1 is one per core.
+    progress, callback
+        As in the models' `solve`.
+
+    Raises
+    ------
+    ModelError
+        A block is not convex (the reason is given), an argument is out of range, or a start cannot meet the
+        constraints.
+    SolverFailure
+        No solver of the chain solves a block.
+
+    Examples
+    --------
+    >>> w, h = cp.Variable((3, 1), nonneg=True, name="w"), cp.Variable((1, 2), nonneg=True, name="h")
+    >>> data = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+    >>> found = alternate(cp.Problem(cp.Minimize(cp.sum_squares(data - w @ h))), [[w], [h]], seed=0)
+    >>> found.converged, round(found.objective, 6)
+    (True, 0.0)
+    """
+    begun = time.perf_counter()
+    require_counts(starts=starts, max_iter=max_iter)
+    groups = tuple(tuple([one] if isinstance(one, cp.Variable) else one) for one in blocks or proposed(problem))
+    parts_of_problem(problem, groups)
+    given, origins = _starts(problem, starts, seed, init)
+    work = partial(_from_starts, problem.objective, tuple(problem.constraints), groups)
+    work = partial(work, tol, max_iter, engine_named("dcp", solver=solver, tolerance=tolerance), callback)
+    cut = [[given[start] for start in piece] for piece in pieces(len(given), n_jobs)]
+    done = run_each(work, cut, n_jobs=n_jobs, progress=progress, description="starts")
+    states = [single(state, start) for state, _ in done for start in range(len(next(iter(state.values()))))]
+    log, iterations, offset = History(), [], 0
+    for _, context in done:
+        log.extend(context.history, shift=offset)
+        iterations.append(context.reports[KIND].iterations)
+        offset += iterations[-1].size
+    parts = parts_of_problem(problem, groups)
+    measured = figures(parts, [part.block() for part in parts])(stack([dict(one) for one in states]))
+    table = pd.DataFrame(
+        {"origin": origins, **measured, "iterations": np.concatenate(iterations), "converged": measured["kkt"] <= tol}
+    ).rename_axis("start")
+    best = _best(table, isinstance(problem.objective, cp.Maximize))
+    placed(problem, states[best])
+    interrupted = any(context.interrupted for _, context in done)
+    seconds = time.perf_counter() - begun
+    return AlternationRun(problem, groups, states[best], table, best, tol, seconds, log, interrupted)
+
+
+def _starts(
+    problem: cp.Problem,
+    starts: int,
+    seed: int,
+    init: Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike] | None,
+) -> tuple[list[dict[str, Array]], list[str]]:
+    """Every start's values by name, and where each comes from."""
+    names = named(problem)
+    if init is not None:
+        several = [init] if isinstance(init, Mapping) else list(init)
+        return [_given(names, one, place) for place, one in enumerate(several)], ["init"] * len(several)
+    found, origins = [], []
+    held = {name: one.value for name, one in names.items()}
+    if all(value is not None for value in held.values()):
+        found, origins = [{name: np.array(value, dtype=float) for name, value in held.items()}], ["values"]
+    generator = np.random.default_rng(seed)
+    while len(found) < starts:
+        found.append(drawn(problem, generator))
+        origins.append("random")
+    return found, origins
+
+
+def _given(names: Mapping[str, cp.Variable], values: Mapping[str, ArrayLike], place: int) -> dict[str, Array]:
+    found = {}
+    for name, variable in names.items():
+        if name not in values:
+            raise ModelError(f"init[{place}] has no value for {name!r}: give one for each variable")
+        found[name] = np.array(values[name], dtype=float)
+        if found[name].shape != variable.shape or not np.isfinite(found[name]).all():
+            raise ModelError(f"init[{place}][{name!r}] must be finite numbers of shape {variable.shape}")
+    if unknown := set(values) - set(names):
+        raise ModelError(f"init[{place}] names {', '.join(sorted(unknown))}, no variable of the problem")
+    return found
+
+
+def _from_starts(
+    objective: cp.Minimize | cp.Maximize,
+    constraints: tuple[cp.Constraint, ...],
+    groups: Groups,
+    tol: float,
+    max_iter: int,
+    engine: Any,
+    callback: Watch | None,
+    starts: Sequence[Mapping[str, Array]],
+) -> tuple[Values, Context]:
+    """Alternate from some starts; the problem is made anew, since one that solvers have touched cannot be sent."""
+    parts: list[Part] = parts_of_problem(cp.Problem(objective, list(constraints)), groups)
+    blocks = [part.block() for part in parts]
+    context = Context(engine, History(), callback, starts=np.arange(len(starts)))
+    loop = Loop(
+        Sweep(blocks), stop=Below("kkt", tol), limit=max_iter, measure=figures(parts, blocks, passing=True), name=KIND
+    )
+    return run(loop, stack([dict(one) for one in starts]), context), context
+
+
+def _best(table: pd.DataFrame, maximise: bool) -> int:
+    """The start of the best objective among those that converged, or among all; of equals the one of least residual."""
+    candidates = table[table["converged"]] if table["converged"].any() else table
+    cost = -candidates["objective"] if maximise else candidates["objective"]
+    near = candidates[cost <= cost.min() + SAME * max(1.0, abs(float(cost.min())))]
+    return int(near["kkt"].idxmin())

@@ -1,0 +1,149 @@
+"""Alternation over the blocks of any multi-convex problem: starts, passes, and stationarity of the whole problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.parts import Part, label
+from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.kkt import Residuals
+from cvxpriv.numerics.arrays import Array, Values, single, starts_in
+from cvxpriv.schedules.steps import Measure
+from cvxpriv.solvers.chain import Solved, solve, try_solver
+from cvxpriv.solvers.registry import DEFAULT_CHAIN
+
+__all__ = ["coupling", "drawn", "figures", "placed", "stationarity"]
+
+
+def placed(problem: cp.Problem, values: Values) -> None:
+    """Give a problem's variables their values."""
+    for variable in problem.variables():
+        variable.save_value(np.array(values[variable.name()], dtype=float))
+
+
+def figures(parts: Sequence[Part], blocks: Sequence[Block], *, passing: bool = False) -> Measure:
+    """Return what is measured after each pass, per start: the objective, and the residual of the whole problem.
+
+    Measured after a pass, the block that was solved last stands at its optimum, and is not asked again.
+    """
+    problem, shared = parts[0].problem, coupling(parts)
+
+    def of_state(state: Values) -> dict[str, Array]:
+        starts = [single(state, start) for start in range(starts_in(state))]
+        values = []
+        for one in starts:
+            placed(problem, one)
+            values.append(float(problem.objective.value))
+        asked = slice(None, -1) if passing and len(parts) > 1 and not shared else slice(None)
+        found = [stationarity(parts[asked], blocks[asked], one, shared) for one in starts]
+        return {"objective": np.array(values), "kkt": np.array(found)}
+
+    return of_state
+
+
+def coupling(parts: Sequence[Part]) -> frozenset[str]:
+    """Return the labels of constraints that stand in more than one block."""
+    held = [set(part.declaration().constraints) for part in parts]
+    problem = parts[0].problem
+    every = (label(one, place) for place, one in enumerate(problem.constraints))
+    return frozenset(name for name in every if sum(name in names for names in held) > 1)
+
+
+def stationarity(
+    parts: Sequence[Part], blocks: Sequence[Block], at: Values, shared: frozenset[str] | None = None
+) -> float:
+    """Return the largest exact residual of the whole problem's optimality conditions at a point.
+
+    A point is stationary for the whole problem where one set of multipliers makes it stationary in each block. A
+    constraint of one block has the best multipliers there; one that couples blocks must have the same in all of them,
+    those that are best for one of the blocks: the least of these is returned, which bounds the residual from above.
+    Where what couples the blocks has kinks this says only that no block alone can move.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    blocks : sequence of Block
+        Theirs.
+    at : mapping of str to ndarray
+        Every variable.
+    shared : frozenset of str, optional
+        What `coupling` says of the parts, where that is known.
+    """
+    alone = [block.residual(at, at) for block in blocks]
+    shared = coupling(parts) if shared is None else shared
+    if not shared:
+        return max(found.largest for found in alone)
+    return min(_with_multipliers_of(found, shared, blocks, alone, at) for found in alone)
+
+
+def _with_multipliers_of(
+    one: Residuals, shared: frozenset[str], blocks: Sequence[Block], alone: Sequence[Residuals], at: Values
+) -> float:
+    taken: Mapping[str, Any] = {name: value for name, value in one.multipliers.items() if name in shared}
+    largest = 0.0
+    for block, own in zip(blocks, alone, strict=True):
+        named = block.declaration().constraints
+        duals = {name: taken.get(name, own.multipliers[name]) for name in named}
+        found = block.residual(at, at, duals)
+        # A point that no multipliers but its own hold in place does not move: the gradient tells.
+        largest = max(largest, found.largest, found.scaled["stationarity"])
+    return largest
+
+
+def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Array]:
+    """Return random values of a problem's variables, each moved to where the constraints on it alone hold.
+
+    Entries are normal, of their sign where one is declared, uniform between bounds; a semidefinite matrix is GG'/n.
+
+    Raises
+    ------
+    ModelError
+        The constraints on a variable alone cannot hold.
+    """
+    variables = sorted(problem.variables(), key=lambda one: one.id)  # in the order in which they were made
+    values = {variable.name(): _entries(variable, generator) for variable in variables}
+    for variable in variables:
+        own = [one for one in problem.constraints if {other.id for other in one.variables()} == {variable.id}]
+        own = [one for one in own if one.is_dcp()]
+        if own:
+            values[variable.name()] = _nearest(variable, values[variable.name()], own)
+    return values
+
+
+def _entries(variable: cp.Variable, generator: np.random.Generator) -> Array:
+    shape, marks = variable.shape, variable.attributes
+    entries = np.asarray(generator.normal(size=shape))
+    if marks["PSD"] or marks["NSD"]:
+        return np.asarray((1.0 if marks["PSD"] else -1.0) * entries @ entries.T / shape[0])
+    if marks["symmetric"]:
+        return np.asarray((entries + entries.T) / 2.0)
+    if marks["diag"]:
+        return np.asarray(np.diag(np.diag(entries)))
+    if marks["nonneg"] or marks["pos"]:
+        return np.asarray(np.abs(entries))
+    if marks["nonpos"] or marks["neg"]:
+        return np.asarray(-np.abs(entries))
+    if marks["bounds"] is not None and not any(isinstance(end, cp.Expression) for end in variable.bounds):
+        low, high = (np.broadcast_to(end, shape) for end in variable.bounds)
+        both = np.isfinite(low) & np.isfinite(high)
+        middle = generator.uniform(np.where(both, low, 0.0), np.where(both, high, 1.0))
+        return np.asarray(np.where(both, middle, np.clip(entries, low, high)), dtype=float)
+    return entries
+
+
+def _nearest(variable: cp.Variable, entries: Array, constraints: Sequence[cp.Constraint]) -> Array:
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(variable - entries)), list(constraints))
+
+    def read(_: str) -> Solved:
+        return {"value": np.array(variable.value, dtype=float)}, {}, float(problem.value)
+
+    try:
+        found = solve(lambda name, options: try_solver(problem, name, options), read, chain=DEFAULT_CHAIN)
+    except SolverFailure as failure:
+        raise ModelError(f"no value of {variable.name()!r} meets the constraints on it alone: {failure}") from failure
+    return np.asarray(found.values["value"])

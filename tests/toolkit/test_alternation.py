@@ -1,0 +1,183 @@
+"""Alternation over any multi-convex problem: known optima, and what it refuses to call converged."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import cvxpriv as cpv
+from cvxpriv.blocks.parts import parts_of_problem, proposed
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.schedules.alternation import drawn
+
+RNG = np.random.default_rng(4)
+#: Singular values of 4, 1, .5 and .2: alternation closes a factor of 16 a pass.
+DATA = (
+    np.linalg.qr(RNG.normal(size=(5, 4)))[0] @ np.diag([4.0, 1.0, 0.5, 0.2]) @ np.linalg.qr(RNG.normal(size=(4, 4)))[0]
+)
+
+
+def rank_one() -> tuple[cp.Problem, cp.Variable, cp.Variable]:
+    """Nearest matrix of rank one: known by singular values."""
+    w, h = cp.Variable((5, 1), name="w"), cp.Variable((1, 4), name="h")
+    return cp.Problem(cp.Minimize(cp.sum_squares(DATA - w @ h))), w, h
+
+
+def test_the_nearest_matrix_of_rank_one_is_that_of_eckart_and_young() -> None:
+    problem, w, h = rank_one()
+    run = cpv.alternate(problem, [[w], [h]], starts=2, seed=0, tol=1e-6)
+    values = np.linalg.svd(DATA, compute_uv=False)
+    assert run.converged
+    assert run.objective == pytest.approx((values[1:] ** 2).sum(), abs=1e-8)
+    assert problem.objective.value == pytest.approx(run.objective)  # the variables hold the best values
+    assert np.array_equal(w.value, run.values["w"])
+    steps = run.history[run.history["block"] == "alternation"]
+    assert np.diff(steps["objective"]).max() <= 1e-9  # passes never climb
+    assert steps["kkt"].iloc[0] > 1e-6 >= steps["kkt"].iloc[-1]
+
+
+def test_blocks_that_cannot_move_alone_are_not_yet_stationary() -> None:
+    # Maximise w h with w + h <= 1: at (.3, .7) neither can grow alone, and the optimum is at (.5, .5).
+    w, h = cp.Variable(nonneg=True, name="w"), cp.Variable(nonneg=True, name="h")
+    problem = cp.Problem(cp.Maximize(w * h), [w + h <= 1])
+    stuck = cpv.alternate(problem, [[w], [h]], init={"w": 0.3, "h": 0.7}, max_iter=3)
+    assert not stuck.converged
+    assert stuck.residual > 0.1
+    assert stuck.objective == pytest.approx(0.21, abs=1e-6)
+    best = cpv.alternate(problem, [[w], [h]], init={"w": 0.5, "h": 0.5}, max_iter=3)
+    assert best.converged
+    assert best.objective == pytest.approx(0.25, abs=1e-6)
+
+
+def test_a_saddle_is_stationary_and_other_starts_are_better() -> None:
+    problem, w, h = rank_one()
+    left, values, right = np.linalg.svd(DATA, full_matrices=False)
+    saddle = {"w": values[1] * left[:, 1:2], "h": right[1:2]}
+    found = cpv.alternate(problem, [[w], [h]], init=[saddle, {"w": np.ones((5, 1)), "h": np.ones((1, 4))}], tol=1e-6)
+    assert found.starts["converged"].all()
+    assert found.starts["objective"][0] == pytest.approx((values[[0, 2, 3]] ** 2).sum(), rel=1e-8)
+    assert found.start == 1
+
+
+def test_a_nonnegative_factorisation_of_a_matrix_that_has_one_is_found() -> None:
+    data = RNG.random((6, 2)) @ RNG.random((2, 5))
+    W, H = cp.Variable((6, 2), name="W"), cp.Variable((2, 5), name="H")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(data - W @ H)), [W >= 0, H >= 0])
+    run = cpv.alternate(problem, [[W], [H]], starts=2, seed=0, tol=1e-4)
+    assert run.converged
+    assert run.objective < 1e-6
+    assert min(run.values["W"].min(), run.values["H"].min()) >= -1e-8
+    assert {one.verdict for one in run.certify(["CLARABEL", "OSQP"]).verdicts.values()} <= {"agrees", "loose"}
+
+
+def test_a_signal_and_its_filter_are_found_from_their_convolution() -> None:
+    signal, kernel = np.array([0.0, 2.0, 0.0, 0.0, 1.0, 0.0]), np.array([0.6, 0.3, 0.1])
+    x, k = cp.Variable(6, nonneg=True, name="x"), cp.Variable(3, nonneg=True, name="k")
+    spread = sum(k[j] * cp.hstack([np.zeros(j), x, np.zeros(2 - j)]) for j in range(3))
+    residual = cp.sum_squares(np.convolve(kernel, signal) - spread)
+    # Only what is known of the filter tells it from a shifted or a wider one: it falls.
+    problem = cp.Problem(cp.Minimize(residual), [cp.sum(k) == 1, k[0] >= 0.5, x[[0, 2, 3, 5]] == 0])
+    run = cpv.alternate(problem, [[x], [k]], seed=0, tol=1e-5, max_iter=100)
+    assert run.converged
+    assert run.values["k"] == pytest.approx(kernel, abs=1e-3)
+    assert run.values["x"] == pytest.approx(signal, abs=1e-3)
+
+
+def k_means(points: np.ndarray, clusters: int) -> tuple[cp.Problem, cp.Variable, cp.Variable]:
+    """Shares of points in clusters, and the clusters' centres: linear in the ones, quadratic in the others."""
+    share = cp.Variable((len(points), clusters), nonneg=True, name="share")
+    centre = cp.Variable((clusters, points.shape[1]), name="centre")
+    one = np.ones((len(points), 1))
+    far = [cp.sum(cp.square(points - one @ centre[k : k + 1]), axis=1) for k in range(clusters)]
+    cost = sum(share[:, k] @ far[k] for k in range(clusters))
+    return cp.Problem(cp.Minimize(cost), [cp.sum(share, axis=1) == 1]), share, centre
+
+
+def test_k_means_finds_the_best_of_all_assignments() -> None:
+    points = RNG.normal(size=(7, 2)) + np.repeat([[0.0, 0.0], [3.0, 3.0]], [4, 3], axis=0)
+    problem, share, centre = k_means(points, 2)
+    run = cpv.alternate(problem, [[share], [centre]], starts=4, seed=1)
+    best = min(
+        sum(
+            ((points[chosen == k] - points[chosen == k].mean(axis=0)) ** 2).sum() for k in (0, 1) if (chosen == k).any()
+        )
+        for chosen in map(np.array, product((0, 1), repeat=7))
+    )
+    assert run.converged
+    assert run.objective == pytest.approx(best, rel=1e-6)
+
+
+def test_blocks_are_proposed_and_checked() -> None:
+    problem, share, centre = k_means(DATA, 2)
+    assert [[one.name() for one in group] for group in proposed(problem)] == [["share"], ["centre"]]
+    for part in parts_of_problem(problem, [[share], [centre]]):
+        assert part.declaration().problem.is_dpp()  # what is held is one Parameter, and each block is compiled once
+    with pytest.raises(ModelError, match=r"block 'share, centre' is not convex where nothing is held"):
+        cpv.alternate(problem, [[share, centre]])
+    with pytest.raises(ModelError, match=r"centre is in none: give each variable a block"):
+        cpv.alternate(problem, [[share]])
+    with pytest.raises(ModelError, match=r"each is a list of variables of the problem"):
+        cpv.alternate(problem, [[share], [centre], [cp.Variable()]])
+    a, b = cp.Variable(name="same"), cp.Variable(name="same")
+    with pytest.raises(ModelError, match=r"two variables are called 'same'"):
+        cpv.alternate(cp.Problem(cp.Minimize(cp.square(a * b))))
+
+
+def test_a_sign_that_only_a_constraint_says_is_asked_for() -> None:
+    w, h = cp.Variable(name="w"), cp.Variable(name="h")
+    problem = cp.Problem(cp.Minimize(w * cp.square(h - 1) + cp.square(w - 1)), [w >= 0])
+    with pytest.raises(ModelError, match=r"block 'h' is not convex where w is held: .* declare it"):
+        cpv.alternate(problem, [[w], [h]])
+
+
+def test_random_starts_meet_the_constraints_on_single_variables() -> None:
+    x, S = cp.Variable(3, name="x"), cp.Variable((2, 2), PSD=True, name="S")
+    y, z = cp.Variable(2, bounds=[-1, 2], name="y"), cp.Variable(nonpos=True, name="z")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(x) * 1 + cp.trace(S) + cp.sum(y) + z), [cp.sum(x) == 1, x >= 0])
+    values = drawn(problem, np.random.default_rng(0))
+    assert values["x"].sum() == pytest.approx(1.0, abs=1e-7)
+    assert values["x"].min() >= -1e-7
+    assert np.linalg.eigvalsh(values["S"]).min() >= 0.0
+    assert (np.abs(values["y"] - 0.5) <= 1.5).all()
+    assert values["z"] <= 0.0
+    with pytest.raises(ModelError, match="no value of 'x' meets the constraints on it alone"):
+        drawn(cp.Problem(cp.Minimize(cp.sum(x)), [x >= 1, x <= 0]), np.random.default_rng(0))
+
+
+def test_the_users_values_are_the_first_start() -> None:
+    problem, w, h = rank_one()
+    w.value, h.value = np.ones((5, 1)), np.ones((1, 4))
+    run = cpv.alternate(problem, starts=2, max_iter=1)
+    assert run.starts["origin"].tolist() == ["values", "random"]
+    for bad, words in (
+        ({"w": np.ones((5, 1))}, "no value for 'h'"),
+        ({"w": np.ones(5), "h": np.ones((1, 4))}, "shape"),
+    ):
+        with pytest.raises(ModelError, match=words):
+            cpv.alternate(problem, init=bad)
+
+
+def test_a_run_is_saved_and_read_with_its_problem(tmp_path: Path) -> None:
+    problem, w, h = rank_one()
+    run = cpv.alternate(problem, [[w], [h]], seed=0)
+    path = run.save(tmp_path / "run.json")
+    again = cpv.AlternationRun.load(path, problem)
+    assert again.objective == run.objective
+    assert repr(again) == repr(run)
+    assert [[one.name() for one in group] for group in again.groups] == [["w"], ["h"]]
+    other = cp.Problem(cp.Minimize(cp.sum_squares(2 * DATA - w @ h)))
+    with pytest.raises(DataError, match="is of another problem: its residual is"):
+        cpv.AlternationRun.load(path, other)
+    with pytest.raises(DataError, match="does not hold the variables of this one"):
+        cpv.AlternationRun.load(path, cp.Problem(cp.Minimize(cp.square(w[0, 0]))))
+
+
+@pytest.mark.slow
+def test_processes_change_nothing() -> None:
+    one, two = (cpv.alternate(rank_one()[0], starts=3, seed=2, n_jobs=n) for n in (1, 2))
+    assert one.starts["origin"].tolist() == ["random"] * 3
+    assert two.starts["objective"].to_numpy() == pytest.approx(one.starts["objective"].to_numpy(), abs=1e-12)
