@@ -14,6 +14,7 @@ import pandas as pd
 
 from cvxpriv.blocks.declaration import Known, constraints_of
 from cvxpriv.certify.sections import crosscheck_tables
+from cvxpriv.errors import SolverFailure
 from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
 from cvxpriv.numerics.arrays import Array
@@ -201,7 +202,7 @@ def tables_of(run: Run, beside: Beside, sides: Sides) -> dict[str, pd.DataFrame]
     if run.constraints:
         missed = violations(run)
         found["constraints"] = pd.DataFrame({"constraint": list(missed), "missed_by": list(missed.values())})
-        found["shadow_prices"] = run.shadow_prices
+        found["shadow_prices"], _ = _prices(run)
     return found
 
 
@@ -260,13 +261,24 @@ def constraints_section(run: Run) -> list[Section]:
     called = [getattr(constraint, "name", "") for _, constraint in run.constraints]
     frame = pd.DataFrame({"constraint": list(missed), "is": called, "missed by": list(missed.values())})
     text = "Each was looked at in the mechanism itself, without a solver."
+    priced, note = _prices(run)
     prices = Table(
-        run.shadow_prices.rename(columns={"price": "price in nats"}),
+        priced.rename(columns={"price": "price in nats"}),
         "What a unit of each costs: by how much the objective would get better for each unit by which that grows.",
         digits={"price in nats": 3},
     )
-    brief = Section("Constraints", tables=[Table(frame[["constraint", "missed by"]], digits={"missed by": 1}), prices])
-    return [Section("Constraints", text, tables=[Table(frame), prices], brief=brief)]
+    brief = Section(
+        "Constraints", tables=[Table(frame[["constraint", "missed by"]], digits={"missed by": 1}), prices], notes=note
+    )
+    return [Section("Constraints", text, tables=[Table(frame), prices], notes=note, brief=brief)]
+
+
+def _prices(run: Run) -> tuple[pd.DataFrame, list[str]]:
+    """The prices of a run's constraints; none, and why, where no solver has multipliers."""
+    try:
+        return run.shadow_prices, []
+    except SolverFailure as failure:
+        return pd.DataFrame(columns=["constraint", "per", "price"]), [f"No prices: {failure}"]
 
 
 def brief_curve(title: str, curve: pd.DataFrame, columns: Mapping[str, str]) -> Section:

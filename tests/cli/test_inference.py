@@ -169,6 +169,9 @@ def test_constraints_hold_and_are_reported(run: Run, counts: str) -> None:
     document = designed(run, counts, "--count", "count", "--beta", "0.05", *constraints)
     missed = {row["constraint"]: row["missed_by"] for row in document["tables"]["constraints"]}
     assert missed == pytest.approx({"ldp=0.5": 0.0, "floor=0.01": 0.0}, abs=1e-7)
+    prices = {row["constraint"]: (row["per"], row["price"]) for row in document["tables"]["shadow_prices"]}
+    assert prices["ldp=0.5"][0] == "epsilon"
+    assert prices["ldp=0.5"][1] > 0.0 >= prices["floor=0.01"][1] - 1e-9  # more of the one helps, of the other it costs
     assert 0.0 <= value_of(document, "local_gap") <= 1e-6
 
 

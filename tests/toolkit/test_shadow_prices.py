@@ -12,7 +12,7 @@ import cvxpriv as cpv
 from cvxpriv import constraints
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint, Declaration, Known, constraints_of
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.runs.shadow_prices import shadow_prices
 
 JOINT = np.array([[0.20, 0.05, 0.15], [0.05, 0.35, 0.20]])
@@ -155,6 +155,19 @@ def test_a_run_says_its_prices_in_facts_and_tables() -> None:
     assert run.facts.tables["shadow_prices"].equals(prices)
     section = next(section for section in run.facts.sections if section.title == "Constraints")
     assert section.tables[1].frame["price in nats"].tolist() == prices["price"].tolist()
+
+
+def test_a_run_without_multipliers_has_facts_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    inference = cpv.models.InferenceAsService(TABLE, 0.1, size_u=3).constrain("floor", constraints.floor(0.03))
+    run = inference.solve(starts=1, max_iter=1)
+
+    def failing(*_: object) -> None:
+        raise SolverFailure("none of them")
+
+    monkeypatch.setattr("cvxpriv.runs.mechanism_run.shadow_prices", failing)
+    section = next(section for section in run.facts.sections if section.title == "Constraints")
+    assert section.notes == ["No prices: none of them"]
+    assert run.facts.tables["shadow_prices"].empty
 
 
 @pytest.mark.slow
