@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("funnel", "inference", "fastpath", "sharing", "sparse", "consensus", "disclosure", "bounds")
+NAMES = (
+    *("funnel", "inference", "fastpath", "sharing", "sparse", "consensus", "disclosure"),
+    *("bounds", "inference_bounds"),
+)
 
 
 def main() -> int:

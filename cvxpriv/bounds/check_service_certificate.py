@@ -107,7 +107,7 @@ def formula(first: Any, slope: Any, value: Any, finite: bool) -> Any:
     def bound(t: int, most: int) -> int:
         z, step = max(int(first(t / ONE) * (1 + 2.0**-51) * ONE), LEAST), 1
         while slope(z) - ERROR < t:
-            z, step = z + (z >> 52) * step + 1, 2 * step
+            z, step = z + ((z >> 52) + 1) * step, 2 * step
             need(step < ONE, "H* is infinite")
         return int(value(z)) + ERROR
     return (lambda t: max(first(t), 0.0) ** (2 if first is FORMS["hellinger"][0] else 1)), bound

@@ -24,6 +24,9 @@ SIZE_U, FLOOR = 11, 1e-3
 BETAS = (2.0, 0.3, 0.6, 1.0)
 
 Line = tuple[np.ndarray, np.ndarray]
+#: The bound that no mechanism exceeds, whatever its floor and |U|.
+CERTIFIED: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
+CERTIFIED_LABEL = "no mechanism is better (certified, floor 0)"
 GREY_LINE: dict[str, Any] = {"color": "#666666", "linestyle": ":", "linewidth": 1.2}
 
 
@@ -69,7 +72,7 @@ def draw(axes: Axes, lines: Mapping[str, Line]) -> None:
         axes.plot(x, y, color=colour, label=name)
 
 
-def legend_below(figure: Figure, axes: Axes) -> None:
+def legend_below(figure: Figure, axes: Axes, columns: int | None = None) -> None:
     """Put the legend of one panel under all of them."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns or min(len(labels), 4))

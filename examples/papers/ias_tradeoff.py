@@ -12,7 +12,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from ias_case import BETAS, GREY_LINE, arguments, draw, inference, legend_below, panels, uniform_starts
+from ias_case import (
+    BETAS,
+    CERTIFIED,
+    CERTIFIED_LABEL,
+    GREY_LINE,
+    arguments,
+    draw,
+    inference,
+    legend_below,
+    panels,
+    uniform_starts,
+)
 
 from cvxpriv.reports.pictures import COLOURS, blank, save_figure, styled
 
@@ -23,7 +34,7 @@ LEAST_SPAN = 1e-3
 
 @styled
 def figure_6(out: Path, fast: bool) -> None:
-    """E[d] and F against beta: medians of random starts, their range shaded, and the default algorithm."""
+    """E[d] and F against beta: medians of random starts, their range shaded, the default, and the certified optimum."""
     betas = np.geomspace(0.1, 4.0, 7 if fast else 13)
     starts, limit = (3, 300) if fast else (10, 3000)
     methods = {
@@ -40,9 +51,13 @@ def figure_6(out: Path, fast: bool) -> None:
             panel.plot(betas, np.median(found, axis=1), color=colour, label=name)
             panel.fill_between(betas, found.min(axis=1), found.max(axis=1), color=colour, alpha=0.15, linewidth=0)
     curve = inference(1.0).curve(betas, starts=2 if fast else 10)
+    proved = [inference(beta).bound() for beta in betas]
+    panels_["objective"].plot(betas, [one.upper for one in proved], label=CERTIFIED_LABEL, **CERTIFIED)
+    leakages = [inference(beta).problem.leakage(one.mechanism) for beta, one in zip(betas, proved, strict=True)]
+    panels_["leakage"].plot(betas, leakages, label=CERTIFIED_LABEL, **CERTIFIED)
     threshold = inference(1.0).beta_critical().searched
     for figure_name, panel in panels_.items():
-        panel.plot(betas, curve[figure_name], color=COLOURS[0], marker="o", label="default, best of its starts")
+        panel.plot(betas, curve[figure_name], color=COLOURS[0], marker="o", label="default, floor .001")
         panel.axvline(threshold, **GREY_LINE)
         panel.set_xscale("log")
         panel.set_xlabel("beta")
@@ -72,17 +87,20 @@ def figure_7(out: Path, fast: bool) -> None:
             found = solved.history["objective"].dropna().to_numpy()
             lines[label] = (np.arange(1, len(found) + 1), found)
         draw(panel, lines)
+        for colour, name in zip(COLOURS, ("jensen-shannon", "le-cam"), strict=False):
+            label = f"no mechanism is better with {name} (certified, floor 0)"
+            panel.axhline(inference(beta, name).bound().upper, **{**CERTIFIED, "color": colour}, label=label)
         panel.set_xscale("log")
         panel.set_ylabel("F in nats")
     for panel in axes[-2:]:
         panel.set_xlabel("outer iteration")
-    legend_below(figure, axes[0])
+    legend_below(figure, axes[0], columns=2)
     print(save_figure(figure, out / "ias_fig7.png"))
 
 
 @styled
 def figure_8(out: Path, fast: bool) -> None:
-    """F against |U|: Algorithm 1 from the paper's starts, and the default."""
+    """F against |U|: Algorithm 1 from the paper's starts, the default, and what no mechanism exceeds."""
     sizes = (2, 3, 5, 11) if fast else (2, 3, 4, 5, 6, 8, 11)
     starts = 3 if fast else 10
     figure, axes = panels([f"beta = {beta:g}" for beta in BETAS])
@@ -99,7 +117,9 @@ def figure_8(out: Path, fast: bool) -> None:
         panel.plot(sizes, best, color=COLOURS[1], marker="s", label=f"Algorithm 1, best of {starts}")
         panel.plot(sizes, median, color=COLOURS[2], marker="^", label="Algorithm 1, median")
         panel.set_ylabel("F in nats")
-        panel.set_ylim(min(median) - LEAST_SPAN, max(default) + LEAST_SPAN)
+        upper = inference(beta).bound().upper
+        panel.axhline(upper, label=CERTIFIED_LABEL, **CERTIFIED)
+        panel.set_ylim(min(median) - LEAST_SPAN, max(*default, upper) + LEAST_SPAN)
     for panel in axes[-2:]:
         panel.set_xlabel("|U|")
     legend_below(figure, axes[0])

@@ -20,12 +20,22 @@ NOTHING = 1e-12
 def sharpened(pricing: Pricing, share: Array, alpha: Array, climb: int = CLIMB, steps: int = STEPS) -> Array:
     """Return local maxima of J near rows s, (B, |S|); J never falls."""
     share = pricing.climb(share, alpha, climb)
-    mu = pricing.mu_of(share)
-    surface, reach = pricing.surface(mu, alpha), np.full((len(mu), 1), LONGEST)
+    mu, found = pricing.mu_of(share), share.copy()
+    surface, reach, work = pricing.surface(mu, alpha), np.full((len(mu), 1), LONGEST), np.arange(len(mu))
     for _ in range(steps):
         slope = surface.inner.x @ pricing.channel.T - surface.share
-        if np.abs(slope).max(initial=0.0) <= FLAT:
+        moving = np.abs(slope).max(axis=1, initial=0.0) > FLAT
+        found[work] = surface.share
+        if not moving.any():
             break
+        if not moving.all():
+            work, mu, reach, slope, surface = (
+                work[moving],
+                mu[moving],
+                reach[moving],
+                slope[moving],
+                _kept(moving, surface),
+            )
         size, axes = np.linalg.eigh(curvature(pricing.channel, surface))
         along = np.einsum("bst,bs->bt", axes, slope) / np.maximum(np.abs(size), 1e-9)
         step = np.einsum("bst,bt->bs", axes, along)
@@ -36,7 +46,14 @@ def sharpened(pricing: Pricing, share: Array, alpha: Array, climb: int = CLIMB, 
         mu = np.where(better[:, None], trial, mu)
         reach = np.where(better[:, None], np.minimum(2.0 * reach, LONGEST), reach / 4.0)
         surface = _chosen(better, there, surface)
-    return surface.share
+    found[work] = surface.share
+    return found
+
+
+def _kept(rows: NDArray[np.bool_], surface: Surface) -> Surface:
+    """The rows of a surface that a mask marks."""
+    inner = Inner(*(None if one is None else one[rows] for one in surface.inner))  # type: ignore[arg-type]
+    return Surface(surface.value[rows], inner, surface.share[rows])
 
 
 def _chosen(first: NDArray[np.bool_], yes: Surface, no: Surface) -> Surface:
