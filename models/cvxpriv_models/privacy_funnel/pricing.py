@@ -44,6 +44,9 @@ MOST_FACES = 2_000_000
 STARTS = 400
 """Random starts of local pricing in each pass."""
 
+SMALL_X = 6
+"""Up to so many public symbols, random starts wait until the active columns have nothing left to gain."""
+
 STARTS_PER_FACE = 40
 """No more than so many for each of the largest faces."""
 
@@ -182,7 +185,7 @@ class FunnelPricing:
         lam, nu = self.split(duals)
         if not self.certifiable:
             level = min(level, -SEARCH_LEVEL)
-        found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active)
+        found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active, level)
         order = np.argsort(found.values)
         order = order[found.values[order] < level]
         _, distinct = np.unique(np.round(found.columns[:, order] / APART), axis=1, return_index=True)
@@ -238,7 +241,7 @@ class FunnelPricing:
             values.append(found.value[some])
         return Priced(np.concatenate(columns, axis=1), np.concatenate(values)), least
 
-    def _local(self, lam: float, nu: Array, active: Array) -> Priced:
+    def _local(self, lam: float, nu: Array, active: Array, level: float) -> Priced:
         """Newton's method from the active columns on their faces, and descents from random points.
 
         Up to `LARGEST_S` private symbols the points lie on random faces, with more all over the simplex.
@@ -253,11 +256,12 @@ class FunnelPricing:
             if some.shape[1]:
                 supports = np.nonzero(some.T)[1].reshape(-1, size)
                 starts.append((supports, np.take_along_axis(some.T, supports, axis=1)))
-        random = self._random_faces(min(size_s, size_x))
         found = []
         for supports, w in starts:
             found.append((supports, *newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
-        supports, w = random
+        if size_x <= SMALL_X and found and min(value.min() for _, _, value in found) < level:
+            return self._priced(found, lam, nu)
+        supports, w = self._random_faces(min(size_s, size_x))
         found.append((supports, *descend(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
         return self._priced(found, lam, nu)
 
