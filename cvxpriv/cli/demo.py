@@ -17,25 +17,26 @@ __all__ = ["demo"]
 
 MODEL = "PrivacyFunnel"
 
+
 @dataclass(frozen=True)
 class Effort:
     """What a table's size allows in a minute on two cores; rates are fractions of H(X)."""
 
-    rate: float
     starts: int | None
     curve: int | tuple[float, ...]
     solvers: tuple[str, ...]
     note: str = ""
+    rate: float = 0.6
 
 
 EFFORTS = {
     "heart-failure": Effort(starts=30, curve=20, solvers=DEFAULT_CHAIN),
     "adult": Effort(
-        rate=0.8,
         starts=None,
         curve=(0.7, 0.8, 0.9, 1.0),
         solvers=among_installed("CLARABEL", "ECOS"),
         note="10 x 160 cells: no random starts, 4 rates, and no SCS, which takes a minute for one block of this size",
+        rate=0.8,
     ),
 }
 
@@ -52,8 +53,8 @@ EFFORTS = {
 @output_options
 @click.pass_obj
 def demo(terminal: Terminal, table: str, out: str) -> None:
-    """Draw the privacy-utility curve of a real table, design a mechanism at 0.6 of H(X), 0.8 for Adult, and cross-check every
-    block of the answer by every solver and by its exact update.
+    """Draw the privacy-utility curve of a real table, design a mechanism at 0.6 of H(X), 0.8 for Adult, and
+    cross-check every block of the answer by every solver and by its exact update.
 
     Writes report.html, curve.png, mechanism.json, history.csv and tables as CSV into the folder.
     """

@@ -23,6 +23,7 @@ from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
 
 from .bound import FunnelBound
+from .population_section import population_section
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
                 "An adversary's best accuracy is the chance to name S right, knowing the table and nothing else, Y, or "
                 "X.",
             ),
+            *population_section(run.problem, disclosure),
             common.starts_section(
                 run, {"leakage": True, "kkt": True}, run.log.frame(), "Leakage, utility and residual in nats."
             ),

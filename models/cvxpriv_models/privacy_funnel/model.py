@@ -35,6 +35,7 @@ from .constrained_bound import bound_under
 from .curve import certified_row, curve_row, lower_envelope
 from .facts import SIDES
 from .perfect_privacy import PerfectPrivacy, perfect_privacy
+from .population import Population, population_interval
 from .problem import RATE_UNITS, Problem
 from .run import FunnelRun, Settings
 from .solving import best_run, constrained_start, initial, refused, solve_starts
@@ -288,6 +289,20 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
     def perfect_privacy(self) -> PerfectPrivacy:
         """Return the largest rate at which nothing leaks, with its mechanism."""
         return perfect_privacy(self.problem.table)
+
+    def population(self, replicates: int = 100, level: float = 0.95, seed: int = 0) -> Population:
+        """Return intervals for the least leakage at the rate in the population that the table's records come from.
+
+        One by the bootstrap, one that holds for any population on the same symbols. Constraints are left out.
+
+        Raises
+        ------
+        DataError
+            The table holds no counts.
+        ModelError
+            An argument is out of range.
+        """
+        return population_interval(self.problem.table, self.problem.rate, replicates, level, seed)
 
     @declared
     def curve(
