@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ from cvxpriv.blocks.engines import engine_named
 from cvxpriv.blocks.parts import Part, named, parts_of_problem, proposed
 from cvxpriv.certify.cases import case_of_block
 from cvxpriv.certify.check import CrossCheck, crosscheck
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arguments import require_counts
-from cvxpriv.numerics.arrays import Array, Values, single, stack
+from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.formatting import format_number
 from cvxpriv.runs.saved import read_run, write_run
@@ -40,6 +40,8 @@ SAME = 1e-9
 
 Groups = Sequence[Sequence[cp.Variable]]
 Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+#: The values of the variables that are held to those of a block.
+Exact = Callable[[Values], Mapping[str, ArrayLike]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,6 +165,8 @@ def alternate(
     starts: int = 1,
     seed: int = 0,
     init: Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike] | None = None,
+    updates: Mapping[str, Exact] | None = None,
+    engine: str = "closed_form",
     tol: float = 1e-5,
     max_iter: int = 500,
     solver: str | Sequence[str] | None = None,
@@ -190,6 +194,11 @@ def alternate(
     seed : int
     init : mapping of variable's name to array, or several, optional
         Starts in place of these. The first block's own values are not used.
+    updates : mapping of block's name to callable, optional
+        Exact updates of single blocks, called by their variables' names ("W", or "W, b"): the values of the variables
+        that are held to those of the block. The other blocks are solved.
+    engine : {"closed_form", "dcp", "checked"}
+        Whether exact updates are used, are not, or are compared with a solver's answer at each step.
     tol : float
         The residual asked for, in the units of the variables.
     max_iter : int
@@ -208,6 +217,8 @@ def alternate(
         constraints.
     SolverFailure
         No solver of the chain solves a block.
+    Disagreement
+        The engine "checked" found that an update is not the block's optimum.
 
     Examples
     --------
@@ -220,10 +231,11 @@ def alternate(
     begun = time.perf_counter()
     require_counts(starts=starts, max_iter=max_iter)
     groups = tuple(tuple([one] if isinstance(one, cp.Variable) else one) for one in blocks or proposed(problem))
-    parts_of_problem(problem, groups)
+    _require_updates(parts_of_problem(problem, groups), updates or {})
     given, origins = _starts(problem, starts, seed, init)
-    work = partial(_from_starts, problem.objective, tuple(problem.constraints), groups)
-    work = partial(work, tol, max_iter, engine_named("dcp", solver=solver, tolerance=tolerance), callback)
+    who = engine_named(engine, solver=solver, tolerance=tolerance)
+    work = partial(_from_starts, problem.objective, tuple(problem.constraints), groups, dict(updates or {}))
+    work = partial(work, tol, max_iter, who, callback)
     cut = [[given[start] for start in piece] for piece in pieces(len(given), n_jobs)]
     done = run_each(work, cut, n_jobs=n_jobs, progress=progress, description="starts")
     states = [single(state, start) for state, _ in done for start in range(len(next(iter(state.values()))))]
@@ -283,6 +295,7 @@ def _from_starts(
     objective: cp.Minimize | cp.Maximize,
     constraints: tuple[cp.Constraint, ...],
     groups: Groups,
+    updates: Mapping[str, Exact],
     tol: float,
     max_iter: int,
     engine: Any,
@@ -291,12 +304,38 @@ def _from_starts(
 ) -> tuple[Values, Context]:
     """Alternate from some starts; the problem is made anew, since one that solvers have touched cannot be sent."""
     parts: list[Part] = parts_of_problem(cp.Problem(objective, list(constraints)), groups)
-    blocks = [part.block() for part in parts]
+    blocks = [_with_update(part.block(), updates.get(part.name)) for part in parts]
     context = Context(engine, History(), callback, starts=np.arange(len(starts)))
     loop = Loop(
         Sweep(blocks), stop=Below("kkt", tol), limit=max_iter, measure=figures(parts, blocks, passing=True), name=KIND
     )
     return run(loop, stack([dict(one) for one in starts]), context), context
+
+
+def _require_updates(parts: Sequence[Part], updates: Mapping[str, Exact]) -> None:
+    names = [part.name for part in parts]
+    if unknown := [name for name in updates if name not in names]:
+        raise ModelError(f"updates: {unknown[0]!r} is no block: {suggest(unknown[0], names)}")
+
+
+def _with_update(block: Block, update: Exact | None) -> Block:
+    """Return a block with a user's exact update, which sees one start at a time."""
+    if update is None:
+        return block
+
+    def direct(state: Values) -> Values:
+        found = []
+        for start in range(starts_in(state)):
+            made = {name: np.array(value, dtype=float) for name, value in update(single(state, start)).items()}
+            if set(made) != block.writes or not all(np.isfinite(one).all() for one in made.values()):
+                raise ModelError(
+                    f"the update of block {block.name!r} returned {', '.join(made)}: it must return finite values of "
+                    f"{', '.join(sorted(block.writes))}"
+                )
+            found.append(made)
+        return stack(found)
+
+    return replace(block, direct=direct)
 
 
 def _best(table: pd.DataFrame, maximise: bool) -> int:

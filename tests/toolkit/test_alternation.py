@@ -11,7 +11,7 @@ import pytest
 
 import cvxpriv as cpv
 from cvxpriv.blocks.parts import parts_of_problem, proposed
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, Disagreement, ModelError
 from cvxpriv.schedules.alternation import drawn
 
 RNG = np.random.default_rng(4)
@@ -174,6 +174,27 @@ def test_a_run_is_saved_and_read_with_its_problem(tmp_path: Path) -> None:
         cpv.AlternationRun.load(path, other)
     with pytest.raises(DataError, match="does not hold the variables of this one"):
         cpv.AlternationRun.load(path, cp.Problem(cp.Minimize(cp.square(w[0, 0]))))
+
+
+def test_exact_updates_of_single_blocks_take_the_place_of_a_solver_and_are_checked() -> None:
+    problem, _, _ = rank_one()
+
+    def rows(held: cpv.Values) -> dict[str, np.ndarray]:  # least squares in w
+        return {"w": DATA @ held["h"].T / (held["h"] ** 2).sum()}
+
+    run = cpv.alternate(problem, updates={"w": rows}, engine="checked", max_iter=4)
+    steps = run.history.set_index("block")["engine"]
+    assert set(steps["w"]) == {"checked"}
+    plain = cpv.alternate(rank_one()[0], updates={"w": rows}, seed=0)
+    assert set(plain.history.set_index("block")["engine"]["w"]) == {"closed_form"}
+    assert set(plain.history.set_index("block")["engine"]["h"]) == {"dcp"}
+    assert plain.objective == pytest.approx(1.0 + 0.25 + 0.04, abs=1e-8)  # the other singular values, squared
+    with pytest.raises(Disagreement, match="block 'w', start 0: the closed form reaches"):
+        cpv.alternate(rank_one()[0], updates={"w": lambda held: {"w": 1.1 * rows(held)["w"]}}, engine="checked")
+    with pytest.raises(ModelError, match="updates: 'v' is no block"):
+        cpv.alternate(rank_one()[0], updates={"v": rows})
+    with pytest.raises(ModelError, match="must return finite values of w"):
+        cpv.alternate(rank_one()[0], updates={"w": lambda held: {"h": held["h"]}})
 
 
 @pytest.mark.slow
