@@ -60,7 +60,8 @@ def write(terminal: Terminal, facts: Facts, folder: Path | None, command: str, r
         outputs.contents |= {f"{name}.csv": csv_text(frame) for name, frame in facts.tables.items()}
         outputs.contents |= facts.files
     files = outputs.write()
-    terminal.result(document_of(facts, command, files))
+    if terminal.json:
+        terminal.result(document_of(facts, command, files))
     terminal.say(text_of(facts))
     if files:
         names = f"Written to {folder}/: {', '.join(file.name for file in files)}"

@@ -78,9 +78,7 @@ class Rows:
 
     def facts(self) -> list[Fact]:
         """Return what the rows are, without a row and without a count of a label."""
-        held = (
-            f"to learn from; {self.test_y.size:,} held out (seed {self.seed})" if self.test_y.size else "none held out"
-        )
+        held = f"{self.test_y.size:,} held out, seed {self.seed}" if self.test_y.size else "none held out"
         columns = f"encoded as {len(self.encoding.features)}"
         lacking = "rows that lack a number or the label"
         return [

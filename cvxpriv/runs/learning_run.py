@@ -140,7 +140,7 @@ class LearningRun(_Learned):
             ],
             settings=self._options(),
             messages=[] if self.converged else [f"This fit did NOT converge: {missed}."],
-            promises=[f"{self.open} tell of the rows; `solve_private` (--epsilon) gives a guarantee."],
+            promises=[f"{self.open} tell of the rows; a private fit (solve_private, --epsilon) gives a guarantee."],
             promised="Not private",
             converged=bool(self.converged),
             interrupted=self.interrupted,

@@ -208,7 +208,7 @@ def test_rows_without_a_number_or_a_label_are_dropped_when_asked(run: Run, rows:
         ((*PARTIES, "--label", "income", *PRIVATE, "--penalty", "l1"), "is no square, and a private intercept"),
         ((*PARTIES, "--label", "income", *PRIVATE, "--tol", "1e-6"), "--tol goes without --epsilon"),
         ((*PARTIES, "--label", "income", "--clip", "1"), "--clip goes with --epsilon"),
-        ((*PARTIES, "--label", "income", "--rho", "small"), "could not convert string to float"),
+        ((*PARTIES, "--label", "income", "--rho", "small"), "'small' is not a valid float"),
     ],
 )
 def test_bad_input_is_one_line(run: Run, rows: str, arguments: tuple[str, ...], message: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize
 
 import cvxpriv as cpv
-from cvxpriv.errors import DataError
+from cvxpriv.errors import DataError, ModelError
 from cvxpriv.models import ISTDP, ADMMSharing, RecycledADMM
 from cvxpriv.penalties import loss_named
 
@@ -59,6 +59,24 @@ def test_a_private_run_says_its_guarantee_and_nothing_that_was_not_released(run:
     assert facts["epsilon"].value == run.accounting.epsilon
     assert facts["releases"].value == run.accounting.releases
     assert not {"objective", "kkt", "gap", "seconds"} & {fact.name for fact in facts.facts}
+    assert run.accounting.neighbours in facts.promises[0]
+    assert any("whoever knows its seed" in promise for promise in facts.promises)
+
+
+@pytest.mark.parametrize("run", PRIVATE, ids=lambda run: run.model)
+def test_a_private_run_comes_back_from_its_file_and_says_the_same(run: Any, tmp_path: Path) -> None:
+    loaded = cpv.load(run.save(tmp_path / "run.json"))
+    assert loaded.settings == run.settings
+    assert loaded.ledger == run.ledger
+    assert loaded.history.equals(run.history)
+    assert loaded.facts == run.facts
+    assert loaded.posable == run.posable
+
+
+def test_a_run_that_poses_no_block_says_so() -> None:
+    assert [run.posable for run in [*RUNS, *PRIVATE]] == [True, True, True, True, True, False]
+    with pytest.raises(ModelError, match="a node's step reads its rows"):
+        PRIVATE[2].certify()
 
 
 def test_a_gap_bounds_the_distance_to_the_optimum_of_another_solver() -> None:
@@ -85,3 +103,12 @@ def test_a_run_draws_its_residual(run: Any) -> None:
     axes = run.plot()
     assert axes.get_ylabel() == "KKT residual"
     assert run.plot(axes) is axes
+
+
+@pytest.mark.parametrize("run", PRIVATE, ids=lambda run: run.model)
+def test_a_private_run_draws_what_it_released(run: Any) -> None:
+    pytest.importorskip("matplotlib")
+    name, label = run.drawn
+    axes = run.plot()
+    assert axes.get_ylabel() == label
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), run.history[name])

@@ -153,7 +153,7 @@ class SharingOnRows(Fit):
     def crosschecked(self) -> str:
         """See `Fit`."""
         which = "The step that would follow the last release, which reads released values alone,"
-        return f"{which if self.private else super().crosschecked} (of the block over all rows, a sample)"
+        return f"{which if self.private else super().crosschecked} on a sample of the rows where there are many,"
 
     @property
     def shows_coefficients(self) -> bool:
