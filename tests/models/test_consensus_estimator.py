@@ -33,11 +33,13 @@ REPEATED = {"check_classifier_data_not_an_array", "check_supervised_y_2d", "chec
 
 
 @pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
 @parametrize_with_checks([DecentralizedLogisticRegression(max_iter=60), DecentralizedLogisticRegression(**SEEDED)])
 def test_scikit_learn_s_own_checks_pass(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.slow
 def test_without_a_seed_only_the_checks_that_repeat_a_fit_fail() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -71,8 +71,8 @@ def test_the_curvature_is_the_derivative_of_the_slopes() -> None:
 @pytest.mark.parametrize(
     ("rate", "constraint"),
     [
-        (0.8, constraints.floor(0.001)),
-        (0.8, constraints.forbidden([(0, 1), (2, 3), (5, 5)])),
+        pytest.param(0.8, constraints.floor(0.001), marks=pytest.mark.slow),
+        pytest.param(0.8, constraints.forbidden([(0, 1), (2, 3), (5, 5)]), marks=pytest.mark.slow),
         (0.8, constraints.maximal_leakage(2.4)),
         pytest.param(0.5, constraints.maximal_leakage(1.5), marks=pytest.mark.slow),
     ],

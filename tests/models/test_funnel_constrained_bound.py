@@ -125,6 +125,7 @@ def test_no_start_of_the_convex_concave_procedure_is_below_the_bound(
     assert run.leakage <= others.leakage + 1e-7
 
 
+@pytest.mark.slow
 def test_a_feasible_problem_is_not_refused_at_the_default_number_of_outputs() -> None:
     table = np.array([[0.17, 0.15, 0.08], [0.28, 0.31, 0.01]])
     run = PrivacyFunnel(table, 0.4, rate_unit="nats").constrain("most", constraints.maximal_leakage(0.6)).solve()

@@ -225,8 +225,12 @@ class TestConstraints:
 class TestRun:
     """What a solve returns."""
 
-    def test_it_survives_saving_and_loading(self, tmp_path: Path) -> None:
-        solved = PrivacyFunnel(datasets.heart_failure(), rate=0.5).solve(starts=2)
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def solved() -> FunnelRun:
+        return PrivacyFunnel(datasets.heart_failure(), rate=0.5).solve(starts=2)
+
+    def test_it_survives_saving_and_loading(self, solved: FunnelRun, tmp_path: Path) -> None:
         solved.save(tmp_path / "run.json")
         again = cpv.load(tmp_path / "run.json")
         assert np.array_equal(again.mechanism, solved.mechanism)
@@ -240,8 +244,7 @@ class TestRun:
         with pytest.raises(DataError, match="run.json"):
             cpv.load(tmp_path / "run.json")
 
-    def test_its_mechanism_carries_alphabets_figures_and_no_private_table(self) -> None:
-        solved = PrivacyFunnel(datasets.heart_failure(), rate=0.5).solve(starts=2)
+    def test_its_mechanism_carries_alphabets_figures_and_no_private_table(self, solved: FunnelRun) -> None:
         mechanism = solved.as_mechanism()
         assert mechanism.inputs.columns == ("anaemia", "high_blood_pressure", "diabetes", "smoking")
         assert mechanism.private_columns == ("sex", "death")

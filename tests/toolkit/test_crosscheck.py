@@ -390,12 +390,16 @@ def test_claims_are_measured_in_a_process_of_their_own_and_a_crash_there_is_a_ro
     assert judge(ended, Context(), Tolerances()) == Verdict("failed", "its process ended with exit code 5")
 
 
-def test_an_isolated_answer_is_the_same_answer() -> None:
+@pytest.mark.parametrize(
+    "kind", [*(pytest.param(one, marks=pytest.mark.slow) for one in ("problem", "function")), "block"]
+)
+def test_an_isolated_answer_is_the_same_answer(kind: str) -> None:
     names = ["objective", "gap", "primal", "natural", "dual_cone", "bound", "iterations", "verdict", "reason"]
-    for target, at in ((entropy(), None), (entropy, None), (block(), {"w": SHARES})):
-        here = crosscheck(target, ["ECOS"], at=at).table[names]
-        there = crosscheck(target, ["ECOS"], at=at, isolate=True).table[names]
-        assert here.equals(there)
+    target = {"problem": entropy, "function": lambda: entropy, "block": block}[kind]()
+    at = {"w": SHARES} if kind == "block" else None
+    here = crosscheck(target, ["ECOS"], at=at).table[names]
+    there = crosscheck(target, ["ECOS"], at=at, isolate=True).table[names]
+    assert here.equals(there)
 
 
 def test_what_cannot_travel_is_said_with_the_remedy() -> None:
@@ -423,12 +427,16 @@ def ended() -> None:
     os._exit(0)
 
 
-def test_each_ending_of_an_isolated_call_is_told() -> None:
+@pytest.mark.slow
+def test_each_other_ending_of_an_isolated_call_is_told() -> None:
     assert isolated(faulted).error == "its process was killed by SIGSEGV"
-    assert isolated(ended).error == "its process ended with exit code 0"  # and no answer: that is no success
-    assert isolated(max, 1, 2).value == 2
     assert isolated(raising).error == "ValueError: as the test says"
     assert isolated(killed).error == "its process was killed by SIGKILL"
+
+
+def test_an_answer_an_ending_without_one_and_a_late_one_are_told() -> None:
+    assert isolated(max, 1, 2).value == 2
+    assert isolated(ended).error == "its process ended with exit code 0"  # and no answer: that is no success
     late = isolated(time.sleep, 60, time_limit=0.2)
     assert (late.status, late.error) == ("timed out", "no answer within 0.2 s")
 

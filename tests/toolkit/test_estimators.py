@@ -38,6 +38,7 @@ REPEATED = {"check_classifier_data_not_an_array", "check_supervised_y_2d", "chec
 
 
 @pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         VerticalLogisticRegression(),
@@ -49,6 +50,7 @@ def test_scikit_learn_s_own_checks_pass(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
+@pytest.mark.slow
 def test_without_a_seed_only_the_checks_that_repeat_a_fit_fail() -> None:
     for estimator in (PrivateSparseLogisticRegression(), VerticalLogisticRegression(epsilon=1.0, clip=1.0)):
         with warnings.catch_warnings():

@@ -758,7 +758,9 @@ def traced() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("traced")
-@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "SCS"])
+@pytest.mark.parametrize(
+    "solver", ["CLARABEL", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ECOS", "SCS"))]
+)
 def test_memory_stays_flat_over_two_thousand_solves(solver: str) -> None:
     assert grown(solver, 2_000, python_bytes) < 20_000  # one array of six numbers a solve would be 80 kB
 
