@@ -7,7 +7,8 @@
 Heart failure: S = sex, death; X = anaemia, high blood pressure, diabetes, smoking (4 x 16). Adult: S = age, income;
 X = age, sex, education (10 x 160). The paper adds "a perturbation of 1e-3 to each entry" and does not say of what:
 added to the counts it is nothing, added to the probabilities it makes 62 % of the Adult table uniform. Both readings
-are drawn, with the paper's AEM and DRS, greedy merging, and submodular clustering.
+are drawn, with the paper's AEM and DRS, greedy merging, submodular clustering, and the best mechanism found by columns
+with the bound below which none leaks. For Adult's ten private symbols the search of columns is not complete.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from cvxpriv.tables.joint import JointTable
 
 
 def curves(table: JointTable, fast: bool) -> dict[str, pd.DataFrame]:
-    """Return the four curves of one table."""
+    """Return the five curves of one table."""
     p_sx = table.probabilities
     large = p_sx.shape[1] > 50
     fractions = np.linspace(0.1, 1.0, 10 if fast else 19)
@@ -35,7 +36,8 @@ def curves(table: JointTable, fast: bool) -> dict[str, pd.DataFrame]:
     rates = [fraction * table.entropy_x for fraction in fractions]
     drs_options = {"starts": 2, "max_iter": 100 if fast else 500}
     return {
-        "AEM": PrivacyFunnel(table).curve(fractions, starts=starts),
+        "columns": PrivacyFunnel(table).curve(fractions, certified=True, time_limit=60.0 if fast else 180.0),
+        "AEM": PrivacyFunnel(table).curve(fractions, method="aem", starts=starts).drop(columns="lower"),
         "DRS": as_frame(drs_curve(p_sx, betas=np.geomspace(0.02, 2.0, 8 if fast else 24), **drs_options)),
         "greedy merging": as_frame(greedy(p_sx, rate) for rate in rates),
         "submodular clustering": as_frame(agglomerative(p_sx, rate) for rate in (rates[1::2] if fast else rates)),
@@ -54,9 +56,12 @@ def main() -> None:
             table = datasets.joint_table(name, smoothing=1e-3, smoothing_on=reading)
             found = curves(table, options.fast)
             title = f"{name}, 1e-3 added to {reading}"
-            figure = plot_curve(found, entropy_x=table.entropy_x, information=table.information, title=title)
+            figure = plot_curve(
+                found, entropy_x=table.entropy_x, information=table.information, lower="lower", title=title
+            )
             path = save_figure(figure, options.out / f"pf_fig2_{name}_{reading}.png")
-            print(f"{title:40s} AEM worst KKT residual {found['AEM']['kkt'].max():.1e} nats; {path}")
+            gap = (found["columns"]["leakage"] - found["columns"]["lower"]).max()
+            print(f"{title:40s} distance between columns and the bound at most {gap:.1e} nats; {path}")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import closed_form, multiplier
+from cvxpriv_models.privacy_funnel.price import price
 from cvxpriv_models.privacy_funnel.starts import feasible_starts
 from scipy.special import rel_entr
 
+from cvxpriv import datasets
+from cvxpriv.models import PrivacyFunnel
 from cvxpriv.tables.information import entropy, mutual_information
 
 # PF section V-A
@@ -175,3 +178,21 @@ def test_the_slope_of_g_is_a_variance() -> None:
         step = 1e-5
         assert (g(lam + step) - g(lam - step)) / (2 * step) == pytest.approx(variance, rel=1e-6)
         assert variance >= 0.0
+
+
+def test_an_empty_output_makes_the_ordinary_residual_say_nothing() -> None:
+    # The best mechanism on three outputs at .9 H(X), padded: each row's mass sits where g is least, and yet a posterior
+    # for the fourth output pays.
+    table = S_GIVEN_X * UNIFORM
+    best = PrivacyFunnel(table, rate=0.9, size_y=3).solve(method="aem", starts=10)
+    padded = PrivacyFunnel(table, rate=0.9, size_y=4).solve(init=np.pad(best.mechanism, ((0, 0), (0, 1))), max_iter=1)
+    assert max(padded.kkt.stationarity, padded.kkt.complementarity) <= 1e-6
+    assert price(table, best.mechanism, best.problem.rate).free > 1e-3
+    assert PrivacyFunnel(table, rate=0.9).bound().upper < best.leakage - 4e-3
+
+
+def test_the_optimum_of_the_first_real_table_is_proved() -> None:
+    heart = datasets.heart_failure()
+    found = PrivacyFunnel(heart, rate=0.8).bound()
+    assert found.lower <= 0.0207928 <= found.upper + 1e-7
+    assert found.certificate.verify(heart.probabilities).bound >= found.upper - 1e-6

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import closed_form, measures, multiplier, starts
+from cvxpriv_models.privacy_funnel.sorted_start import sorted_merging
 from hypothesis import given, settings, strategies as st
 
 from cvxpriv.errors import ModelError
+from cvxpriv.tables.information import mutual_information
 
 ROUNDING = 1e-12  # sums of at most a few hundred logarithms of size up to 10
 
@@ -114,3 +118,19 @@ def test_balancing_finds_the_most_even_map_of_a_small_case():
     most = max(starts.entropy_of_map(labels, p, 2) for labels in maps)
     found = starts.deterministic_map(p, most - 1e-9, 2, np.random.default_rng(0))
     assert starts.entropy_of_map(found, p, 2) >= most - 1e-8
+
+
+def test_neighbours_merged_in_a_line_carry_the_rate_at_little_cost() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.gamma(0.5, size=(4, 300))
+    table /= table.sum()
+    p = table.sum(axis=0)
+    rate = 0.7 * float(entropy(p))
+    began = time.process_time()
+    mechanism = sorted_merging(table, rate)
+    assert time.process_time() - began < 1.0  # some 10 ms; every pair priced takes half a minute
+    assert set(np.unique(mechanism)) == {0.0, 1.0}
+    assert (mechanism.sum(axis=1) == 1.0).all()
+    assert rate - 1e-9 <= mutual_information(p[:, None] * mechanism) <= rate + 0.1
+    assert mutual_information(table @ mechanism) < mutual_information(table)
+    assert np.array_equal(sorted_merging(table, float(entropy(p))).sum(axis=0), np.ones(300))

@@ -1,13 +1,14 @@
 """First-order residuals of the privacy funnel: of the whole problem, and of each block of PF Algorithm 1.
 
 The whole problem is ``min I(S;Y) s.t. I(X;Y) >= R`` over u with row sums p. With
-``g = S' log(T / r) - lam log w``, T = S u, the cell-wise derivative of its Lagrangian, a mechanism is stationary iff
-each row's mass sits where g is least:
+``g = S' log(T / r) - lam log w``, T = S u, the cell-wise derivative of its Lagrangian, a mechanism without
+empty outputs is stationary iff each row's mass sits where g is least:
 
     stationarity     sum_ij u_ij (g_ij - min_j' g_ij')
     complementarity  lam |I(X;Y) - R|
     feasibility      (R - I(X;Y))_+ and the worst row sum.
 
+An empty output may take any posterior, and these terms price the one that is stored: `optimum.free_symbol` prices all.
 Measured against the row's *mean* instead of its least, every deterministic mechanism would pass, the identity included.
 Nothing here uses a solver. Shapes are those of :mod:`cvxpriv_models.privacy_funnel.closed_form`.
 """

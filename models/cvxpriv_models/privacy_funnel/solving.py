@@ -28,12 +28,15 @@ from .bound import FunnelBound
 from .constrained_bound import ConstrainedBound, fitted
 from .problem import Problem
 from .run import FunnelRun, Settings
+from .sorted_start import sorted_merging
 from .starts import feasible_starts, softened
 
 __all__ = ["best_run", "constrained_start", "initial", "refused", "solve_starts"]
 
 #: How far below the rate a start may lie: what the rows of a mechanism read from a file lose to rounding.
 FEASIBLE = 1e-9
+#: Most symbols of X for submodular clustering: a second of work.
+MOST_CLUSTERED = 64
 #: Two starts whose leakages differ by less are one answer: the converged one is kept.
 SAME_LEAKAGE = 1e-9
 
@@ -63,11 +66,19 @@ def initial(
         return algorithm.log_joint(problem, mechanisms), ["init"] * len(mechanisms)
     log_u = feasible_starts(problem.p_x, problem.rate, problem.size_y, starts, seed)
     origins = ["random"] * starts
-    sharp = agglomerative(problem.table.probabilities, problem.rate).mechanism if clustered else None
+    sharp = _clusters(problem) if clustered else None
     if sharp is not None and sharp.shape[1] <= problem.size_y:
         padded = np.pad(sharp, ((0, 0), (0, problem.size_y - sharp.shape[1])))
         log_u[0], origins[0] = softened(problem.p_x, problem.rate, padded), "clustering"
     return log_u, origins
+
+
+def _clusters(problem: Problem) -> Array:
+    """A deterministic mechanism that carries the rate: by submodular clustering where that is quick."""
+    joint = problem.table.probabilities
+    if len(problem.p_x) > MOST_CLUSTERED:
+        return sorted_merging(joint, problem.rate)
+    return agglomerative(joint, problem.rate).mechanism
 
 
 def solve_starts(
