@@ -19,6 +19,8 @@ Equation = Callable[[Array, Rows], tuple[Array, Array]]
 RESOLUTION = 2.0 * float(np.finfo(float).eps)
 #: Newton takes about eight; halving alone takes sixty from any bracket that doubling steps leave, walking 1100 at most.
 STEPS = 1200
+#: An end at such a distance is looked for by doubling steps as an infinite one is: halving from 1e300 takes a thousand.
+FAR = 1e12
 
 
 def increasing_root(equation: Equation, low: Array, high: Array, start: Array, close: float = 0.0) -> Array:
@@ -30,8 +32,8 @@ def increasing_root(equation: Equation, low: Array, high: Array, start: Array, c
         ``equation(t, rows)`` gives values and slopes of the functions ``rows`` at ``t``. Values are negative left of
         the root and positive right of it; they may be infinite. A slope only steers the search.
     low, high : array, (m,)
-        The interval of each root. An infinite end is replaced by one where the sign is right, found by doubling steps;
-        a finite end is the answer where the function has no root before it.
+        The interval of each root. An end that is infinite, or further than `FAR`, is replaced by one where the sign is
+        right, found by doubling steps; a finite end is the answer where the function has no root before it.
     start : array, (m,)
         First guesses.
     close : float
@@ -81,10 +83,12 @@ def _search(equation: Equation, found: Array, rows: Rows, low: Array, high: Arra
         after = t + step
         good &= (after >= low) & (after <= high)
         other = low + 0.5 * width
-        if np.isinf(other).any() or np.isnan(other).any():
-            walking = np.isinf(np.where(left, high, low))
+        walking = ~(width <= FAR)  # of infinite ends the width may be no number
+        if walking.any():
             good &= ~walking | (size <= reach)
-            other = np.where(walking, t + np.where(left, reach, -reach), other)
+            further = t + np.where(left, reach, -reach)
+            inside = ((further > low) & (further < high)) | ~np.isfinite(other)
+            other = np.where(walking & inside, further, other)
             reach *= 2.0
         done = (width <= 2.0 * resolution) | (np.abs(value) <= close)
         last, after = np.where(good, size, width), np.where(good, after, other)

@@ -82,3 +82,16 @@ def test_a_value_that_is_close_enough_ends_the_search() -> None:
     found = increasing_root(line, np.zeros(1), np.full(1, 2.0), np.full(1, 1.5), close=0.1)
     assert abs(found[0] - 1.0) <= 0.1
     assert len(asked) < 4
+
+
+@pytest.mark.parametrize("root", [-1e-3, 3.0, 1e9])
+def test_a_root_near_the_start_is_found_in_a_bracket_of_any_width(root: float) -> None:
+    asked: list[float] = []
+
+    def cubic(t: np.ndarray, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        asked.append(float(t[0]))
+        return (t - root) ** 3, np.full(t.shape, np.nan)  # a slope that helps nobody
+
+    found = increasing_root(cubic, np.full(1, -1e300), np.full(1, 1e300), np.full(1, 0.5))
+    assert found[0] == pytest.approx(root, rel=1e-15, abs=1e-15)
+    assert len(asked) <= 120  # halving alone would begin at 1e300: a thousand
