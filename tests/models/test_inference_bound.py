@@ -303,7 +303,7 @@ def test_a_time_limit_returns_a_bound_that_holds() -> None:
     assert "time" in found.reason
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=6)
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 4), beta=st.floats(0.05, 1.0))
 def test_merging_bounds_from_above_with_the_information_lost_and_from_below_without(
     seed: int, size: int, beta: float

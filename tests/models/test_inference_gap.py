@@ -51,7 +51,7 @@ def test_a_run_under_a_cone_that_not_every_solver_takes_has_a_gap() -> None:
     assert solved.gap is None  # nothing is proved beyond the server's reading of U
 
 
-@pytest.mark.parametrize("divergence", ["mutual-information", "hellinger"])
+@pytest.mark.parametrize("divergence", ["mutual-information", pytest.param("hellinger", marks=pytest.mark.slow)])
 def test_a_run_of_solvers_converges_by_its_gap(divergence: str) -> None:
     inference = InferenceAsService(P_SY, beta=0.1, divergence=divergence)
     solved = inference.solve(engine="dcp", method="joint")

@@ -53,8 +53,14 @@ def test_the_grid_start_alone_is_within_a_thousandth_of_the_bound_on_a_middling_
     assert solved.starts["origin"].tolist() == ["grid"]
 
 
-@pytest.mark.parametrize("divergence", PAPER)
-@pytest.mark.parametrize("method", ["auto", "admm", "joint"])
+@pytest.mark.parametrize(
+    ("divergence", "method"),
+    [
+        pytest.param(divergence, method, marks=pytest.mark.slow if (divergence != PAPER[0]) else ())
+        for divergence in PAPER
+        for method in ("auto", "admm", "joint")
+    ],
+)
 def test_a_whole_run_agrees_with_the_solvers_at_every_step(divergence: str, method: str) -> None:
     solved = small(divergence).solve(method=method, engine="checked", starts=1, max_iter=3, inner=4)
     blocks = solved.history[solved.history["engine"] == "checked"]["block"]
