@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cvxpriv_models.privacy_funnel.bound import bound_of
 
 import cvxpriv as cpv
 from cvxpriv import datasets
@@ -57,8 +59,12 @@ def test_a_saved_run_keeps_its_proof_and_a_false_one_is_refused(tmp_path: Path) 
     document = json.loads((tmp_path / "run.json").read_text())
     document["certificate"]["bound"] += 0.01
     (tmp_path / "run.json").write_text(json.dumps(document))
-    with pytest.raises(DataError, match="does not prove"):
+    with pytest.raises(DataError):
         cpv.load(tmp_path / "run.json")
+    assert run.bound is not None
+    false = replace(run.bound.certificate, bound=run.bound.upper + 1e-4)
+    with pytest.raises(DataError, match="does not prove"):
+        bound_of(false, run.problem.table.probabilities)
 
 
 def test_a_certified_curve_holds_every_rate_between_two_bounds() -> None:

@@ -108,7 +108,8 @@ def cell_bounds(pricing: Pricing, alpha: Array, cells: Array) -> Array:
     mu = np.asarray(np.linalg.solve(cells, at_vertices[:, :, None])[:, :, 0], dtype=np.float64)
     inner = pricing.inner(mu, alpha, LIMIT, PRECISION)
     lack = (at_vertices - np.einsum("cas,cs->ca", cells, mu)).max(axis=1)
-    return np.asarray(inner.value + lack + pricing.rounding(mu, alpha, inner))
+    found = np.asarray(inner.value + lack + pricing.rounding(mu, alpha, inner))
+    return np.where(np.isnan(found), np.inf, found)  # what cannot be computed proves nothing
 
 
 def bisected(cells: Array, p_s: Array) -> Array:

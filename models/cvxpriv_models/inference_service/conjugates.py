@@ -113,12 +113,17 @@ def _jensen_shannon_response(t: Array) -> tuple[Array, Array]:
     return r, 2.0 * r / below
 
 
+def _jensen_shannon_value(t: Array) -> Array:
+    inside = np.minimum(t, np.log(2.0) - 1e-15)
+    return np.asarray(np.where(t == inside, -np.log1p(-np.expm1(inside)), np.inf))
+
+
 def _jensen_shannon_price(r: Array) -> Array:
     return np.asarray(r * np.log(2.0 * r / (1.0 + r)) - np.log1p((r - 1.0) / 2.0))
 
 
 JENSEN_SHANNON = Conjugate(
-    value=lambda t: -np.log1p(-np.expm1(t)),
+    value=_jensen_shannon_value,
     response=_jensen_shannon_response,
     price=_jensen_shannon_price,
     slope=lambda r: np.log(2.0 * r / (1.0 + r)),
