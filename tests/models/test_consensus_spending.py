@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from cvxpriv_models.recycled_admm import spending
 
-from cvxpriv.privacy import Claim, Release
+from cvxpriv.privacy import Claim, Release, account
 
 ROWS, WEIGHT, SLOPE, BEND = np.array([3.0, 8.0]), 2.5, 0.7, np.array([0.4, 5.0])
 
@@ -62,3 +63,12 @@ def test_the_printed_sum_stands_beside_the_accounting_and_is_the_worst_nodes() -
     found = spending.accounted(ledger, None, np.array([0.7, 0.9]), secure=False)
     assert found.claims[-1] == Claim(spending.PRINTED, 0.9, 0.0)
     assert (found.epsilon, found.secure, len(spending.accounted(ledger, None).claims)) == (0.5, False, 1)
+
+
+def test_the_nodes_that_spent_most_come_first_and_conventional_admm_pays_for_twice_the_releases() -> None:
+    losses = pd.DataFrame({"rows": [5, 7], "mu": [0.1, 0.3]}, index=["a", "b"])
+    frame, _ = spending.worst_nodes(losses, 1e-6, recycles=True)
+    assert frame["node"].tolist() == ["b", "a"]
+    for mu, spent, usual in zip((0.3, 0.1), frame["epsilon"], frame["ADMM"], strict=True):
+        assert spent == pytest.approx(account([mu], 1e-6, neighbours="").epsilon, rel=1e-12)
+        assert usual == pytest.approx(account([mu, mu], 1e-6, neighbours="").epsilon, rel=1e-9)
