@@ -224,7 +224,8 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
     low, high = slopes(parts, frozen, np.zeros(frozen.size), floor)
     offset = np.zeros(frozen.size)
     if push:
-        middle = 0.5 * (np.where(np.isfinite(low), low, high) + np.where(np.isfinite(high), high, low))
+        with np.errstate(invalid="ignore"):  # a term may fall without end on one side and rise so on the other
+            middle = 0.5 * (np.where(np.isfinite(low), low, high) + np.where(np.isfinite(high), high, low))
         offset = push - np.where(np.isfinite(middle), middle, 0.0)
         low, high = low + offset, high + offset
     with np.errstate(invalid="ignore"):

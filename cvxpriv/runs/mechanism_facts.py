@@ -155,6 +155,9 @@ def not_converged(run: Run, missed: str) -> list[str]:
     """
     if run.converged:
         return []
+    if run.missed:
+        outside = ", ".join(f"{name} by {excess:.1e}" for name, excess in run.missed.items())
+        return [f"The mechanism MISSES its constraints: {outside}. Promises that rest on them do not hold."]
     return [
         f"This run did NOT converge: {best_of(run)} has {missed} after {run.iterations} passes, and "
         f"{format_number(run.tol, 1)} was asked for. The figures are those of the best mechanism found."

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 import pandas as pd
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.constraints.documents import from_document, to_document
+from cvxpriv.constraints.gate import missed
 from cvxpriv.errors import DataError, NoGuaranteeWarning
 from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism, stochastic_matrix
@@ -148,8 +149,13 @@ class MechanismRun(Run, Generic[Problem, Settings]):
 
     @property
     def converged(self) -> bool:
-        """Whether the best start's KKT residual is within the tolerance asked for."""
-        return bool(self.starts["converged"].iloc[self.start])
+        """Whether the best start's KKT residual is within the tolerance, and ready constraints hold to the bit."""
+        return bool(self.starts["converged"].iloc[self.start]) and not self.missed
+
+    @cached_property
+    def missed(self) -> dict[str, float]:
+        """By how much the mechanism, as it stands in doubles, misses each ready constraint that it misses."""
+        return missed(self.mechanism, self.constraints, Known.of_table(self.problem.table))
 
     @property
     def iterations(self) -> int:

@@ -112,7 +112,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         Its local gap decides too. A solver's point is right to about 1e-8 in value, and its residual to the root of
         that; with hundreds of cells that exact steps hardly move, the residual is the last to fall.
         """
-        return not self.interrupted and (super().converged or self._proved or self._still)
+        return not (self.interrupted or self.missed) and (super().converged or self._proved or self._still)
 
     @property
     def _proved(self) -> bool:

@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine
+from cvxpriv.constraints.gate import brought_inside
 from cvxpriv.divergences.sides import slopes_of
 from cvxpriv.numerics.arrays import Array, Values, put, take
 from cvxpriv.runs.shared_options import Watch
@@ -59,7 +61,7 @@ def solve_starts(
         state = run(algorithm.schedule(problem, name, options, constraints), state, context)
         if name == "joint":
             state = {**state, "kept": state["mechanism"]}
-    return settled(problem, state), context
+    return settled(problem, state, constraints), context
 
 
 def polished(
@@ -121,9 +123,14 @@ def pooled(
     return state
 
 
-def settled(problem: Problem, state: Values) -> dict[str, Array]:
-    """Return the state at the mechanisms to report: q and P(S|U) their own, lambda that of the P_U block."""
+def settled(problem: Problem, state: Values, constraints: Constraints = ()) -> dict[str, Array]:
+    """Return the state at the mechanisms to report, constraints kept to the bit: q and P(S|U) their own, lambda that of
+    the P_U block.
+    """
     mechanism = finished(problem, state)
+    if constraints:
+        known = Known.of_table(problem.table)
+        mechanism = np.stack([brought_inside(one, constraints, known) for one in mechanism])
     q = problem.p_y @ mechanism
     return {
         **state,

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine
+from cvxpriv.constraints.gate import brought_inside
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arguments import numbers
@@ -115,6 +117,8 @@ def best_run(
     """
     shared = set.intersection(*(set(piece) for piece, _ in pieces))  # an accelerator's own values may be missing
     state = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0] if name in shared}
+    if constraints:
+        state["log_u"] = _brought_inside(problem, constraints, state["log_u"])
     state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
     measured = algorithm.measure(problem, constraints)(state)
     residual = measured["kkt"] if constraints else algorithm.residuals_of(problem, state["log_u"]).largest
@@ -144,6 +148,17 @@ def best_run(
     interrupted = any(context.interrupted for _, context in pieces)
     final = single(state, start)
     return FunnelRun(problem, final, starts, start, settings, seconds, log, constraints, interrupted, bound)
+
+
+def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) -> Array:
+    """Return every start with ready constraints kept to the bit, unless that costs more than rounding of the rate."""
+    known, result = Known.of_table(problem.table), log_u.copy()
+    for start, joint in enumerate(log_u):
+        mechanism = optimum.rows_of(joint)
+        moved = brought_inside(mechanism, constraints, known)
+        if moved is not mechanism and problem.utility(moved) >= problem.rate - FEASIBLE:
+            result[start] = algorithm.log_joint(problem, moved[None])[0]
+    return result
 
 
 def _required(problem: Problem, init: Array) -> Array:

@@ -1,0 +1,76 @@
+"""The gate of a result: ready constraints hold at the mechanism as it stands in doubles, or it is said by how much not.
+
+A solver's answer is feasible to its tolerance. A promise about every cell is not: 1e-12 beside 0 is an infinite ratio.
+An answer that misses a constraint is moved: outputs of nearly no mass are merged into another, and what still misses is
+mixed with the mechanism that tells nothing, by as little as does it. Both keep what is said of any constraint that
+processing cannot break.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cvxpriv.blocks.declaration import Constraint, Known
+from cvxpriv.constraints.ready import ReadyConstraint
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["brought_inside", "missed"]
+
+NO_MASS = (0.0, 1e-6, 1e-5, 1e-4)
+"""The largest cell of an output that is merged into another: what moves the mechanism least is taken."""
+LEAST, MOST = 2.0**-52, 2.0**-5
+"""How much of the mechanism that tells nothing is mixed in."""
+
+
+def missed(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> dict[str, float]:
+    """Return by how much a mechanism, (|inputs|, |outputs|), misses each ready constraint that it misses.
+
+    Examples
+    --------
+    >>> from cvxpriv.constraints import local_differential_privacy
+    >>> known = Known(np.array([0.5, 0.5]), np.ones(1), np.ones((1, 2)))
+    >>> missed(np.array([[1.0, 0.0], [0.75, 0.25]]), [("ldp", local_differential_privacy(1.0))], known)
+    {'ldp': 0.25}
+    """
+    found = {name: one.excess(mechanism, known) for name, one in constraints if isinstance(one, ReadyConstraint)}
+    return {name: float(excess) for name, excess in found.items() if not excess <= 0.0}
+
+
+def brought_inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
+    """Return the mechanism, moved as little as makes every ready constraint hold in doubles; as it is where none does.
+
+    Parameters
+    ----------
+    mechanism : array, (|inputs|, |outputs|)
+        Rows sum to 1.
+    constraints : sequence of (str, Constraint)
+        Functions of a user's own are not looked at: what they allow is only known of expressions.
+    known : Known
+    """
+    if not missed(mechanism, constraints, known):
+        return mechanism
+    found = [one for mass in NO_MASS if (one := _mixed(_merged(mechanism, mass), constraints, known)) is not None]
+    return min(found, key=lambda one: float(np.abs(one - mechanism).max()), default=mechanism)
+
+
+def _mixed(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array | None:
+    """Return the mechanism with the least share of what tells nothing that brings it inside; None beyond `MOST`."""
+    telling_nothing, share = np.broadcast_to(known.prior @ mechanism, mechanism.shape), 0.0
+    while share <= MOST:
+        moved = (1.0 - share) * mechanism + share * telling_nothing
+        moved = np.asarray(moved / moved.sum(axis=1, keepdims=True))
+        if not missed(moved, constraints, known):
+            return moved
+        share = max(2.0 * share, LEAST)
+    return None
+
+
+def _merged(mechanism: Array, mass: float) -> Array:
+    """Return the mechanism with outputs of nearly no mass merged into the one of most."""
+    rare, most = mechanism.max(axis=0) <= mass, int(np.argmax(mechanism.min(axis=0)))
+    rare[most] = False
+    result = np.where(rare, 0.0, mechanism)
+    result[:, most] += mechanism[:, rare].sum(axis=1)
+    return result

@@ -1,0 +1,75 @@
+"""Constraints hold in the doubles of the mechanism that a run returns, in every cell; else it has not converged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cvxpriv as cpv
+from cvxpriv import constraints, datasets
+from cvxpriv.blocks.declaration import Known
+from cvxpriv.constraints.gate import brought_inside, missed
+from cvxpriv.models import InferenceAsService, PrivacyFunnel
+from cvxpriv.numerics.arrays import Array
+
+
+def largest_log_ratio(mechanism: Array) -> float:
+    """Return max over outputs of log max_y p(u|y) / min_y p(u|y); an output of no mass has none."""
+    used = mechanism[:, mechanism.max(axis=0) > 0.0]
+    with np.errstate(divide="ignore"):
+        return float(np.log(used.max(axis=0) / used.min(axis=0)).max())
+
+
+@pytest.mark.parametrize("noise", [1e-12, 1e-9, 1e-6])
+def test_what_a_solver_leaves_outside_is_brought_inside_and_hardly_moves(noise: float) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(100):
+        inputs, outputs = rng.integers(2, 7, size=2)
+        epsilon = float(rng.uniform(0.1, 2.0))
+        known = Known(rng.dirichlet(np.ones(inputs)), np.ones(1), np.ones((1, inputs)))
+        column = rng.dirichlet(np.ones(outputs))
+        column[rng.integers(outputs)] *= rng.choice([1.0, 1e-9])  # an output of nearly no mass
+        low, high = column * np.exp(-epsilon / 2), column * np.exp(epsilon / 2)
+        inside = np.where(rng.random((inputs, outputs)) < 0.5, low, high)
+        inside = inside / inside.sum(axis=1).max()
+        inside[:, int(np.argmax(inside.min(axis=0)))] += 1.0 - inside.sum(axis=1)
+        outside = np.maximum(inside + noise * rng.normal(size=inside.shape), 0.0)
+        outside /= outside.sum(axis=1, keepdims=True)
+        rules = [("ldp", constraints.local_differential_privacy(max(epsilon, largest_log_ratio(inside))))]
+        moved = brought_inside(outside, rules, known)
+        assert not missed(moved, rules, known)
+        assert largest_log_ratio(moved) <= float(rules[0][1].parameters["epsilon"]) + 1e-12
+        assert abs(moved - outside).max() <= 1e4 * noise + 1e-5
+        assert abs(moved.sum(axis=1) - 1.0).max() < 1e-15 * outputs + 1e-15
+
+
+def death() -> cpv.JointTable:
+    counts = datasets.load_table("heart-failure")
+    return cpv.JointTable.from_frame(counts, ["death"], ["anaemia", "diabetes", "smoking"], count="count")
+
+
+@pytest.mark.parametrize("beta", [0.01, 0.03, 0.1])
+def test_a_first_order_solver_keeps_a_promise_about_every_cell(beta: float) -> None:
+    service = InferenceAsService(death(), beta).constrain("ldp", constraints.local_differential_privacy(1.0))
+    run = service.solve(solver="SCS", starts=1)
+    assert not run.missed
+    assert largest_log_ratio(run.mechanism) <= 1.0 + 1e-12
+
+
+def test_a_funnel_keeps_it_too() -> None:
+    funnel = PrivacyFunnel(death(), 0.02).constrain("ldp", constraints.local_differential_privacy(1.0))
+    run = funnel.solve(starts=2)
+    assert not run.missed
+    assert largest_log_ratio(run.mechanism) <= 1.0 + 1e-12
+
+
+def test_a_run_outside_of_its_constraints_has_not_converged_and_says_so() -> None:
+    tight = (("ldp", constraints.local_differential_privacy(0.1)),)
+    free = InferenceAsService(death(), 0.01).solve()
+    assert free.converged
+    claimed = replace(free, constraints=tight)
+    assert not claimed.converged
+    assert claimed.missed["ldp"] > 0.0
+    assert "MISSES its constraints: ldp" in " ".join(claimed.facts.messages)
