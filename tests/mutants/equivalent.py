@@ -13,6 +13,9 @@ PRECISE = "how far a root is followed: what is left is far below the margin by w
 TOUCHED = "the two sides differ where two doubles are equal, and there both give the same"
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "cvxpriv_models.istdp.objective_perturbation": {
+        ("spend", r"lam < least"): "where lam is the least, its determinant is half of epsilon by the other rule too",
+    },
     "cvxpriv.privacy.gaussian": {
         ("", r"^LEAST_MU, MOST_MU"): BRACKET,
         ("", r"^NARROW = "): "from 0.5 to 2 the integral and the difference of tails are both right to 1e-11",

@@ -57,6 +57,21 @@ GROUPS = {
                 ),
                 frozenset({"minimiser_sensitivity", "require_bounded_slope", "_modulus"}),
             ),
+            Target(
+                "cvxpriv_models.istdp.objective_perturbation",
+                ("tests/models/test_private_scales.py",),
+                frozenset({"spend"}),
+            ),
+            Target(
+                "cvxpriv_models.admm_sharing.labels",
+                ("tests/models/test_private_scales.py",),
+                frozenset({"flip_probability"}),
+            ),
+            Target(
+                "cvxpriv_models.admm_sharing.spending",
+                ("tests/models/test_private_scales.py",),
+                frozenset({"corollary_1", "parties_touched"}),
+            ),
             Target("cvxpriv.numerics.rounding", ("tests/toolkit/test_rounding.py",)),
             Target("cvxpriv.privacy.grid", ("tests/toolkit/test_grid.py::TestGrid",)),
         ),
