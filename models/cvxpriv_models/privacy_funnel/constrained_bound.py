@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.bounds.columns import Generated, Generation
 from cvxpriv.errors import ModelError, SolverFailure
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.information import mutual_information
 from cvxpriv_models.privacy_funnel.bound import FunnelBound, bound
 from cvxpriv_models.privacy_funnel.column_constraints import ColumnConstraints
@@ -27,6 +28,12 @@ ROUNDING = 1e-8
 
 PLAIN_SHARE = 0.3
 """Share of the time for the bound without constraints, which the certificate is of."""
+
+BARRED = 1e6
+"""Cost of an output that a column may not be."""
+
+SAME_DIGITS = 3
+"""Posteriors that agree to so many digits are one output: what that loses, the polish finds again."""
 
 ROOM = 1e-10
 """How far above the rate the master is solved: a mechanism loses so little when its rows are made to sum to 1."""
@@ -169,7 +176,24 @@ def _mechanism(problem: Problem, pricing: ConstrainedPricing, found: Generated) 
     outputs = pricing.asked.outputs
     if not outputs:
         return mechanism_of(posteriors, found.weights, problem.p_x)
-    joint = np.zeros((len(problem.p_x), problem.size_y))
     named = np.array(outputs)[found.columns[0].astype(int)]
+    if len(outputs) == problem.size_y and pricing.asked.rows.shape[1] == 1:
+        named = _each_its_own(pricing, found, named)
+    joint = np.zeros((len(problem.p_x), problem.size_y))
     np.add.at(joint.T, named, (posteriors * found.weights).T)
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def _each_its_own(pricing: ConstrainedPricing, found: Generated, named: IntArray) -> IntArray:
+    """An output of its own for each posterior, at the least distortion; `named` as it is where that is too much."""
+    _, where = np.unique(np.round(found.columns[1:], SAME_DIGITS), axis=1, return_inverse=True)
+    one = np.zeros((len(named), where.max() + 1))
+    one[np.arange(len(named)), where.ravel()] = found.weights
+    if one.shape[1] > len(pricing.asked.outputs):
+        return named
+    weights = found.columns[1:] @ one
+    cost = (pricing.asked.rows[:, 0] @ weights).T
+    cost += BARRED * ((~pricing.asked.allowed).astype(float) @ weights).T
+    columns, output = linear_sum_assignment(cost)
+    enough = cost[columns, output].sum() <= pricing.asked.upper[0] + ROUNDING
+    return np.asarray(output[where.ravel()]) if enough else named
