@@ -158,7 +158,9 @@ def answers() -> CrossCheck:
         {"solver": "SCS", "status": "optimal", "verdict": "WRONG", "gap": 0.1, "reason": "a false optimum " * 9},
     ]
     more = {"case": "u", "objective": 1.0, "primal": 1e-12, "cone": 0.0, "seconds": 0.01, **figures}
-    return CrossCheck(pd.DataFrame([{**more, **row} for row in rows]), {"u": "closed form"})
+    return CrossCheck(
+        pd.DataFrame([{"known_by": "small residuals", **more, **row} for row in rows]), {"u": "closed form"}
+    )
 
 
 def test_the_worst_verdict_stands_first_with_its_reason_below() -> None:

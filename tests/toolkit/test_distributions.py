@@ -277,7 +277,7 @@ def test_the_spellings_of_missing_values_can_be_chosen(tmp_path):
         ("p.csv", b"s,x\n\xff\xfe,1\n", "is no table"),
         ("p.csv", b"s,x,x\n0,1,2\n", "2 columns of that name"),
         ("p.csv", b"s,x\n", "no records"),
-        ("p.csv.gz", b"s,x\n0,1\n", "cannot be read"),
+        ("p.csv.gz", b"s,x\n0,1\n", "is damaged"),
         ("p.xlsx", b"s,x\n0,1\n", "ends in neither of .csv, .tsv, .tab"),
     ],
 )
@@ -308,8 +308,8 @@ def test_a_file_that_is_not_there_is_refused_by_name(tmp_path):
         ([0.5, 0.5], r"shape \(2,\)"),
         (np.empty((0, 3)), r"shape \(0, 3\)"),
         (np.empty((3, 0)), r"shape \(3, 0\)"),
-        ([["a", "b"]], "no array of numbers"),
-        ([[0.5], [0.25, 0.25]], "no array of numbers"),
+        ([["a", "b"]], "does not hold numbers"),
+        ([[0.5], [0.25, 0.25]], "does not hold numbers"),
     ],
 )
 def test_a_bad_table_is_refused(array, message):

@@ -59,7 +59,8 @@ def test_a_terminal_shows_what_it_is_about_the_facts_and_the_brief_sections() ->
         "   1.000     -  no\n"
         "  - Mind it.\n"
         "\n"
-        "Nothing about a single person."
+        "What this promises, and what it does not\n"
+        "  - Nothing about a single person."
     )
 
 

@@ -138,6 +138,9 @@ def _constraints(
     program: Any, size: int, rows: int, zero: int, width: int
 ) -> tuple[sp.csr_array, Pattern, sp.csr_array]:
     """A and b with the solver's signs; cvxpy keeps both in one tensor, b as the last column."""
+    if program.reduced_A.problem_data_index is None:  # no row at all
+        nothing = np.zeros(0, dtype=int)
+        return sp.csr_array((0, width)), _pattern(nothing, nothing, (rows, size)), sp.csr_array((rows, width))
     tensor = sp.csr_array(program.reduced_A.reduced_mat)
     indices, pointers, _ = program.reduced_A.problem_data_index
     columns = np.repeat(np.arange(size + 1), np.diff(pointers))
