@@ -18,9 +18,10 @@ from collections.abc import Callable
 import numpy as np
 
 from cvxpriv_models.privacy_funnel import closed_form, interior, measures
-from cvxpriv_models.privacy_funnel.closed_form import FLOOR, Array, State
-from cvxpriv_models.privacy_funnel.light_columns import settle_light_columns
-from cvxpriv_models.privacy_funnel.line_search import LineSearch, feasible_rows, is_feasible
+
+from .closed_form import FLOOR, Array, State
+from .light_columns import settle_light_columns
+from .line_search import LineSearch, feasible_rows, is_feasible
 
 Body = Callable[[State], State]
 Accelerator = Callable[[Body, State, int], State]

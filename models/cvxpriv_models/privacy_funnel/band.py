@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.joint import JointTable
-from cvxpriv_models.privacy_funnel.bound import FunnelBound, Prover
-from cvxpriv_models.privacy_funnel.problem import Problem
+
+from .bound import FunnelBound, Prover
+from .problem import Problem
 
 __all__ = ["Band", "band"]
 

@@ -22,10 +22,11 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
-from cvxpriv_models.privacy_funnel.column_mechanism import mechanism_of, mixed_to_rate, utility
-from cvxpriv_models.privacy_funnel.merging import merged_groups
-from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
-from cvxpriv_models.privacy_funnel.problem import Problem
+
+from .column_mechanism import mechanism_of, mixed_to_rate, utility
+from .merging import merged_groups
+from .pricing import FunnelPricing
+from .problem import Problem
 
 __all__ = ["FunnelBound", "Prover", "bound", "bound_of"]
 

@@ -22,7 +22,8 @@ from __future__ import annotations
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
-from cvxpriv_models.privacy_funnel.multiplier import FLOOR, TiltedRows, rows_at_root
+
+from .multiplier import FLOOR, TiltedRows, rows_at_root
 
 __all__ = [
     "FLOOR",

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.numerics.arrays import Array
-from cvxpriv_models.privacy_funnel.problem import Problem
+
+from .problem import Problem
 
 __all__ = ["ColumnConstraints"]
 

@@ -14,12 +14,13 @@ from cvxpriv.bounds.columns import Generated, Generation
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.information import mutual_information
-from cvxpriv_models.privacy_funnel.bound import FunnelBound, bound
-from cvxpriv_models.privacy_funnel.column_constraints import ColumnConstraints
-from cvxpriv_models.privacy_funnel.column_mechanism import mechanism_of
-from cvxpriv_models.privacy_funnel.constrained_pricing import ConstrainedPricing
-from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
-from cvxpriv_models.privacy_funnel.problem import Problem
+
+from .bound import FunnelBound, bound
+from .column_constraints import ColumnConstraints
+from .column_mechanism import mechanism_of
+from .constrained_pricing import ConstrainedPricing
+from .pricing import FunnelPricing
+from .problem import Problem
 
 __all__ = ["ConstrainedBound", "bound_under", "constrained_bound", "fitted"]
 

@@ -19,9 +19,10 @@ from cvxpriv.bounds.master import Master
 from cvxpriv.bounds.pricing import Clock, Priced, Verified
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy
-from cvxpriv_models.privacy_funnel.column_constraints import ColumnConstraints
-from cvxpriv_models.privacy_funnel.pricing import APART, LARGEST_S, MOST_ADDED, MOST_FACES, FunnelPricing
-from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum, rounding
+
+from .column_constraints import ColumnConstraints
+from .pricing import APART, LARGEST_S, MOST_ADDED, MOST_FACES, FunnelPricing
+from .pricing_faces import face_minimum, rounding
 
 __all__ = ["ConstrainedPricing"]
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cvxpriv_models.privacy_funnel.closed_form import FLOOR, Array
+from .closed_form import FLOOR, Array
 
 LIGHT = 1e-6
 """A column below this mass moves with almost no damping: what it does is not felt yet, and it may have to return."""

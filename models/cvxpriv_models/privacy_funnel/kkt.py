@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxpriv_models.privacy_funnel import closed_form
-from cvxpriv_models.privacy_funnel.closed_form import Array, State
+
+from .closed_form import Array, State
 
 _TINY = float(np.finfo(np.float64).tiny)
 _SEARCHES = 80

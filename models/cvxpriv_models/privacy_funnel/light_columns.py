@@ -10,7 +10,8 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv_models.privacy_funnel import interior
-from cvxpriv_models.privacy_funnel.line_search import RISE, SHORTFALL, feasible_rows, is_feasible, rate_of, value_of
+
+from .line_search import RISE, SHORTFALL, feasible_rows, is_feasible, rate_of, value_of
 
 _AKIN = 1e-2
 _TINY = float(np.finfo(np.float64).tiny)

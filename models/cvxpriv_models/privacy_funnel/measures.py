@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cvxpriv_models.privacy_funnel.closed_form import Array, State
+from .closed_form import Array, State
 
 _TINY = float(np.finfo(np.float64).tiny)
 

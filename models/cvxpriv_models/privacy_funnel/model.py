@@ -232,7 +232,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             done += optimum.polished(self.problem, proved, tol, who, work, POLISH_SHARE * limit_of_bound)
         elif usually and self.constraints and who.name == "closed_form" and init is None:
             proved, under = bound_under(self.problem, self.constraints, gap, limit_of_bound)
-            done += constrained_start(self.problem, under, work)
+            done += constrained_start(self.problem, self.constraints, under, work)
         origins = [COLUMNS] * len(done)
         exact = who.name == "closed_form" and not self.constraints and blocks == "aem"
         best = bool(done) and (under is None or under.fits(self.problem.size_y))

@@ -24,7 +24,8 @@ from cvxpriv.bounds.master import Master, MasterPoint
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
-from cvxpriv_models.privacy_funnel.column_mechanism import mechanism_of, utility
+
+from .column_mechanism import mechanism_of, utility
 
 __all__ = ["PerfectPrivacy", "perfect_privacy"]
 

@@ -26,8 +26,9 @@ from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
-from cvxpriv_models.privacy_funnel.bound import Prover
-from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
+
+from .bound import Prover
+from .pricing import FunnelPricing
 
 __all__ = ["Population", "population_interval", "total_variation"]
 

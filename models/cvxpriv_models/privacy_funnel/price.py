@@ -20,9 +20,10 @@ from scipy.optimize import minimize_scalar
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv_models.privacy_funnel.column_mechanism import utility
-from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
-from cvxpriv_models.privacy_funnel.problem import Problem
+
+from .column_mechanism import utility
+from .pricing import FunnelPricing
+from .problem import Problem
 
 __all__ = ["Price", "price"]
 

@@ -26,10 +26,11 @@ from cvxpriv.bounds.pricing import OUT_OF_TIME, Clock, Priced, Verified
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy
-from cvxpriv_models.privacy_funnel.pricing_edges import edge_minima
-from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum, rounding
-from cvxpriv_models.privacy_funnel.pricing_search import FaceFunction, descend, newton
-from cvxpriv_models.privacy_funnel.pricing_wide import wide_search
+
+from .pricing_edges import edge_minima
+from .pricing_faces import face_minimum, rounding
+from .pricing_search import FaceFunction, descend, newton
+from .pricing_wide import wide_search
 
 __all__ = ["FunnelPricing"]
 

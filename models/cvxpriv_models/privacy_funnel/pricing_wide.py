@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.numerics.arrays import Array
-from cvxpriv_models.privacy_funnel.pricing_search import TINY, FaceFunction, descend, newton
+
+from .pricing_search import TINY, FaceFunction, descend, newton
 
 __all__ = ["wide_search"]
 

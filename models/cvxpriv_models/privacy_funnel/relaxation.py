@@ -13,7 +13,8 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.bounds.master_block import master_block
 from cvxpriv.numerics.arrays import Array
-from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
+
+from .pricing import FunnelPricing
 
 __all__ = ["columns_block"]
 

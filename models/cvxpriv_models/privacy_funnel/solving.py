@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine
-from cvxpriv.constraints.gate import brought_inside
+from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arguments import numbers
@@ -140,8 +140,8 @@ def best_run(
         chosen = state["log_u"][start]
         gain = optimum.free_symbol(problem, optimum.rows_of(chosen), None if bound is None else bound.lower)
         starts.loc[start, "kkt"] = max(float(starts["kkt"].iloc[start]), gain)
-        gap = np.inf if bound is None else float(starts["leakage"].iloc[start]) - bound.lower
-        starts.loc[start, "converged"] = bool(min(float(starts["kkt"].iloc[start]), gap) <= settings.tol)
+    gap = np.inf if bound is None else float(starts["leakage"].iloc[start]) - bound.lower
+    starts.loc[start, "converged"] = bool(min(float(starts["kkt"].iloc[start]), gap) <= settings.tol)
     log = History()
     for offset, (_, context) in zip(np.cumsum([0, *[r.iterations.size for r in reports]])[:-1], pieces, strict=True):
         log.extend(context.history, shift=int(offset))
@@ -178,15 +178,28 @@ def _required(problem: Problem, init: Array) -> Array:
 
 
 def constrained_start(
-    problem: Problem, under: ConstrainedBound | None, work: Callable[[Array], tuple[Values, Context]]
+    problem: Problem,
+    constraints: Constraints,
+    under: ConstrainedBound | None,
+    work: Callable[[Array], tuple[Values, Context]],
 ) -> list[tuple[Values, Context]]:
-    """Run the algorithm from the mechanism of a constrained bound; nothing where that fails."""
+    """Run the algorithm from the mechanism of a constrained bound; nothing where that fails.
+
+    Where that mechanism satisfies the constraints and the passes only raised its leakage, it is the end itself.
+    """
     if under is None:
         return []
+    begin = fitted(problem, under.mechanism)
+    log_u = algorithm.log_joint(problem, begin[None])
     try:
-        return [work(algorithm.log_joint(problem, fitted(problem, under.mechanism)[None]))]
+        state, context = work(log_u)
     except (ModelError, SolverFailure):  # a start among others: they say what is wrong
         return []
+    inside = not under.ignored and not missed(begin, constraints, Known.of_table(problem.table))
+    lower = problem.leakage(begin) < problem.leakage(optimum.rows_of(state["log_u"][0]))
+    if inside and lower and problem.utility(begin) >= problem.rate - FEASIBLE:
+        state = {**state, "log_u": log_u}
+    return [(state, context)]
 
 
 def refused(failure: ModelError, problem: Problem, under: ConstrainedBound | None) -> ModelError:

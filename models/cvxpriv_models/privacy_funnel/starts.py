@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.errors import ModelError
-from cvxpriv_models.privacy_funnel.closed_form import FLOOR, Array
+
+from .closed_form import FLOOR, Array
 
 Labels = npt.NDArray[np.int64]
 
