@@ -46,6 +46,7 @@ def test_a_prototyped_constraint_holds_and_the_one_too_many_is_named(
     assert "'local privacy' and 'symbol 0 means score 0' cannot hold together" in told
 
 
+@pytest.mark.slow
 def test_blocks_of_three_problems_are_found_and_alternated(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

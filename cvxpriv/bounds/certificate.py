@@ -149,6 +149,8 @@ class Certificate:
             groups = tuple(held["groups"]) if held.get("groups") is not None else None
             nu, mechanism = (np.array(held[key], dtype=np.float64) for key in ("nu", "mechanism"))
             rate, lam, bound = (float(held[key]) for key in ("rate", "lam", "bound"))
+            if not all(np.isfinite(part).all() for part in (nu, mechanism, rate, lam, bound)) or rate < 0.0:
+                raise DataError(f"{path} is no certificate: its numbers have to be finite, and its rate >= 0")
             return cls(table, str(held["table_sha256"]), rate, nu, lam, bound, mechanism, groups)
         except (KeyError, TypeError, ValueError) as problem:
             if isinstance(problem, DataError):

@@ -2,7 +2,7 @@
 
 A solver's answer is feasible to its tolerance. A promise about every cell is not: 1e-12 beside 0 is an infinite ratio.
 An answer that misses a constraint is moved: outputs of nearly no mass are merged into another, and what still misses is
-mixed with the mechanism that tells nothing, by as little as does it. Both keep what is said of any constraint that
+mixed with a mechanism that tells nothing, by as little as does it. Both keep what is said of any constraint that
 processing cannot break.
 """
 
@@ -51,15 +51,23 @@ def brought_inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint
     """
     if not missed(mechanism, constraints, known):
         return mechanism
-    found = [one for mass in NO_MASS if (one := _mixed(_merged(mechanism, mass), constraints, known)) is not None]
+    own, even = known.prior @ mechanism, np.full(mechanism.shape[1], 1.0 / mechanism.shape[1])
+    found = [
+        one
+        for mass in NO_MASS
+        for outputs in (own, even)
+        if (one := _mixed(_merged(mechanism, mass), outputs, constraints, known)) is not None
+    ]
     return min(found, key=lambda one: float(np.abs(one - mechanism).max()), default=mechanism)
 
 
-def _mixed(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array | None:
-    """Return the mechanism with the least share of what tells nothing that brings it inside; None beyond `MOST`."""
-    telling_nothing, share = np.broadcast_to(known.prior @ mechanism, mechanism.shape), 0.0
+def _mixed(
+    mechanism: Array, outputs: Array, constraints: Sequence[tuple[str, Constraint]], known: Known
+) -> Array | None:
+    """Return the mechanism with the least share of one that draws `outputs` whatever the input; None beyond `MOST`."""
+    share = 0.0
     while share <= MOST:
-        moved = (1.0 - share) * mechanism + share * telling_nothing
+        moved = (1.0 - share) * mechanism + share * outputs
         moved = np.asarray(moved / moved.sum(axis=1, keepdims=True))
         if not missed(moved, constraints, known):
             return moved

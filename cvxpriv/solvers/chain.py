@@ -29,7 +29,7 @@ FARTHEST = 1e-3
 _SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
 
 
-class Unusable(CvxprivError):
+class Unusable(SolverFailure):
     """What a solver calls its answer is none: no numbers, or a point far outside of the constraints."""
 
 

@@ -126,7 +126,7 @@ print("done")
     ("blocked", "left"),
     [
         (["ecos"], {"CLARABEL", "SCS"}),
-        (["ecos", "scs", "osqp"], {"CLARABEL"}),
+        pytest.param(["ecos", "scs", "osqp"], {"CLARABEL"}, marks=pytest.mark.slow),
         pytest.param(["ecos", "clarabel", "osqp"], {"SCS"}, marks=pytest.mark.slow),
     ],
 )

@@ -166,8 +166,13 @@ def bound_of(certificate: Certificate, table: Array) -> FunnelBound:
             return FunnelBound(claim, upper, certificate.mechanism, certificate, rate, clock.seconds, "")
         duals = np.append(certificate.nu, -certificate.lam)
         room = pricing.bound(duals, 0.0) - claim
-        least = pricing.verify(duals, -max(room, 0.0), clock.over).least
-        if room < 0.0 or pricing.bound(duals, least) < claim:
+        if room < 0.0:
+            raise DataError(
+                f"the certificate does not prove its bound of {claim:.9g}: its multipliers give at most "
+                f"{pricing.bound(duals, 0.0):.9g}"
+            )
+        least = pricing.verify(duals, -room, clock.over).least
+        if pricing.bound(duals, least) < claim:
             raise DataError(
                 f"the certificate does not prove its bound of {claim:.9g}: its multipliers give "
                 f"{pricing.bound(duals, min(least, 0.0)):.9g}"

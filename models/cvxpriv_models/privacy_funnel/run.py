@@ -11,6 +11,7 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.bounds.certificate import Certificate
+from cvxpriv.errors import DataError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
 from cvxpriv.numerics.arrays import Array
@@ -27,6 +28,10 @@ from .problem import Problem
 from .relaxation import columns_block
 
 __all__ = ["FunnelRun", "Settings"]
+
+
+SAME_RATE = 1e-12
+"""By how much the rate of a certificate may differ from the run's, nats."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +132,11 @@ class FunnelRun(MechanismRun[Problem, Settings]):
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> FunnelRun:
-        """See `Run`; a certificate that proves nothing is refused by a DataError."""
+        """See `Run`; a certificate that proves nothing, or of another rate, is refused by a DataError."""
         problem = Problem(table_of(document), document["rate"], document["size_y"])
         proof = document.get("certificate")
+        if proof is not None and abs(Certificate.of_document(proof).rate - problem.rate) > SAME_RATE:
+            raise DataError(f"the certificate is of rate={proof['rate']!r}, the run of {problem.rate!r}: solve again")
         return cls(
             problem=problem,
             bound=None if proof is None else bound_of(Certificate.of_document(proof), problem.table.probabilities),
