@@ -8,7 +8,7 @@ from scipy.special import rel_entr
 
 import cvxpriv as cpv
 from cvxpriv.blocks.distributions import distribution_block
-from cvxpriv.runs.alternating import AlternatingModel
+from cvxpriv.runs.alternating_model import AlternatingModel
 from cvxpriv.runs.options import Option, declared
 
 Price = Annotated[float, Option("Price of an error, Y other than X.", unit="nats", above=0.0)]
