@@ -11,7 +11,7 @@ from cvxpriv.errors import DataError, suggest
 __all__ = ["FORMAT", "VERSION", "Fields", "dump", "parse"]
 
 FORMAT = "cvxpriv-mechanism"
-VERSION = 1
+VERSION = 2
 """The version of the format; it changes when an older cvxpriv would misread a newer file."""
 
 
@@ -26,6 +26,7 @@ class Fields(NamedTuple):
     matrix: list[list[float]]
     figures: dict[str, float]
     origin: dict[str, str | int | float | bool | None]
+    constraints: tuple[dict[str, Any], ...]
 
 
 def dump(fields: Fields) -> str:
@@ -160,6 +161,10 @@ def _object(key: str, value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else _wrong(key, value, "an object")
 
 
+def _objects(key: str, value: object) -> tuple[dict[str, Any], ...]:
+    return tuple(_object(f"{key}[{i}]", item) for i, item in enumerate(_list(key, value, "a list of objects")))
+
+
 _READERS: dict[str, Callable[[str, object], Any]] = {
     "model": _text,
     "columns": _texts,
@@ -169,4 +174,5 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "matrix": _matrix,
     "figures": _figures,
     "origin": _origin,
+    "constraints": _objects,
 }

@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.errors import DataError
+from cvxpriv.constraints.documents import from_document
+from cvxpriv.errors import DataError, ModelError
 from cvxpriv.mechanisms.file import Fields, dump, parse
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
 from cvxpriv.numerics.arrays import Array
@@ -88,11 +89,15 @@ class Mechanism:
         Names only: the columns that `release` must never keep.
     origin : mapping of str to str, number, bool or None
         Versions, engine, seed, starts: see `provenance`.
+    constraints : sequence of mapping
+        What it promises: ready constraints as `cvxpriv.constraints.documents.to_document` writes them.
 
     Raises
     ------
     DataError
-        Not a row-stochastic matrix, a wrong shape, labels that are empty or double, a figure that is not finite.
+        Not a row-stochastic matrix, a wrong shape, labels that are empty or double, a figure that is not finite; or the
+        matrix, as it stands in doubles, misses one of its constraints. Those that speak of the table cannot be judged
+        without it.
 
     Examples
     --------
@@ -108,6 +113,7 @@ class Mechanism:
     figures: Mapping[str, float] = field(default_factory=dict)
     private_columns: Sequence[str] = ()
     origin: Mapping[str, Fact] = field(default_factory=dict)
+    constraints: Sequence[Mapping[str, Any]] = ()
 
     def __post_init__(self) -> None:
         matrix = stochastic_matrix(self.matrix, "matrix")
@@ -122,6 +128,8 @@ class Mechanism:
         object.__setattr__(self, "private_columns", _names(self.private_columns, "private_columns"))
         object.__setattr__(self, "figures", MappingProxyType(_figures(self.figures)))
         object.__setattr__(self, "origin", MappingProxyType(dict(self.origin)))
+        object.__setattr__(self, "constraints", tuple(dict(one) for one in self.constraints))
+        _require_kept(matrix, self.constraints)
 
     @property
     def array(self) -> Array:
@@ -173,6 +181,7 @@ class Mechanism:
             matrix=self.array.tolist(),
             figures=dict(self.figures),
             origin=dict(self.origin),
+            constraints=tuple(dict(one) for one in self.constraints),
         )
         return write_text(path, dump(fields))
 
@@ -198,13 +207,27 @@ class Mechanism:
                 fields.figures,
                 fields.private_columns,
                 fields.origin,
+                fields.constraints,
             )
-        except DataError as error:
+        except (DataError, ModelError) as error:
             raise DataError(f"path={str(path)!r} holds no usable mechanism: {error}") from error
 
     def __repr__(self) -> str:
         what = f"{self.shape[0]} symbols of {', '.join(self.inputs.columns)} to {self.shape[1]} outputs"
         return f"<Mechanism: {what}{f', by {self.model}' if self.model else ''}>"
+
+
+def _require_kept(matrix: Array, constraints: Sequence[Mapping[str, Any]]) -> None:
+    for document in constraints:
+        constraint = from_document(document)
+        if constraint is None:
+            continue
+        try:
+            missed = constraint.excess(matrix, None)
+        except ModelError:  # it speaks of the table, which no mechanism's file holds
+            continue
+        if not missed <= 0.0:
+            raise DataError(f"the mechanism misses {constraint.name} by {missed:.1e}: design it again")
 
 
 def _names(names: Sequence[str], argument: str) -> tuple[str, ...]:

@@ -108,6 +108,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
             figures={**self.figures, "kkt": self.residual},
             private_columns=table.private.columns,
             origin=provenance(**asdict(self.settings)),
+            constraints=self.kept,
         )
 
     def saved(self) -> dict[str, Any]:

@@ -152,6 +152,11 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         """Whether the best start's KKT residual is within the tolerance, and ready constraints hold to the bit."""
         return bool(self.starts["converged"].iloc[self.start]) and not self.missed
 
+    @property
+    def kept(self) -> list[dict[str, Any]]:
+        """The ready constraints that the mechanism satisfies, as its file holds them."""
+        return [{"name": name, **to_document(one)} for name, one in self.constraints if name not in self.missed]
+
     @cached_property
     def missed(self) -> dict[str, float]:
         """By how much the mechanism, as it stands in doubles, misses each ready constraint that it misses."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import cvxpriv as cpv
 from cvxpriv import constraints, datasets
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.gate import brought_inside, missed
+from cvxpriv.errors import DataError
 from cvxpriv.models import InferenceAsService, PrivacyFunnel
 from cvxpriv.numerics.arrays import Array
 
@@ -73,3 +76,15 @@ def test_a_run_outside_of_its_constraints_has_not_converged_and_says_so() -> Non
     assert not claimed.converged
     assert claimed.missed["ldp"] > 0.0
     assert "MISSES its constraints: ldp" in " ".join(claimed.facts.messages)
+
+
+def test_a_mechanism_s_file_keeps_its_promises_or_is_refused(tmp_path: Path) -> None:
+    service = InferenceAsService(death(), 0.03).constrain("ldp", constraints.local_differential_privacy(1.0))
+    path = service.solve().as_mechanism().save(tmp_path / "m.json")
+    assert [one["constraint"] for one in cpv.Mechanism.load(path).constraints] == ["local_differential_privacy"]
+    document = json.loads(path.read_text())
+    row = document["matrix"][0]
+    row[0], row[1] = row[0] * 1e-3, row[1] + row[0] * (1.0 - 1e-3)
+    path.write_text(json.dumps(document))
+    with pytest.raises(DataError, match=r"misses local_differential_privacy\(epsilon=1\)"):
+        cpv.Mechanism.load(path)

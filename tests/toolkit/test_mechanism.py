@@ -65,7 +65,9 @@ def test_any_random_matrix_survives_the_text_exactly(seed: int, rows: int, colum
     from cvxpriv.mechanisms.file import Fields, dump, parse
 
     matrix = np.random.default_rng(seed).dirichlet(np.full(columns, 0.1), size=rows)
-    fields = Fields("m", ("X",), tuple((str(i),) for i in range(rows)), ("y",) * columns, (), matrix.tolist(), {}, {})
+    fields = Fields(
+        "m", ("X",), tuple((str(i),) for i in range(rows)), ("y",) * columns, (), matrix.tolist(), {}, {}, ()
+    )
     assert np.array_equal(np.array(parse(dump(fields)).matrix), matrix)
 
 
@@ -81,6 +83,7 @@ def test_the_file_holds_names_of_private_columns_but_no_symbol_or_number_of_the_
     document = json.loads(made.save(tmp_path / "m.json").read_text())
     assert set(document) == {
         "format", "version", "model", "columns", "symbols", "outputs", "private_columns", "matrix", "figures", "origin",
+        "constraints",
     }  # fmt: skip
     text = json.dumps(document)
     assert "secret" not in text
@@ -104,7 +107,7 @@ def broken(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, An
 BAD = {
     "another format": (broken(lambda d: d.update(format="recipe")), "format='recipe', expected 'cvxpriv-mechanism'"),
     "no format": (broken(lambda d: d.pop("format")), "format=None"),
-    "a later version": (broken(lambda d: d.update(version=2)), "version=2 of the format, this cvxpriv reads 1"),
+    "a later version": (broken(lambda d: d.update(version=3)), "version=3 of the format, this cvxpriv reads 2"),
     "a truth value for a version": (broken(lambda d: d.update(version=True)), "version=True"),
     "not JSON": (lambda d: "{", "not JSON"),
     "too deep": (lambda d: "[" * 100_000, "not JSON"),

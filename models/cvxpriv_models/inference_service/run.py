@@ -186,6 +186,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
                 constraints=", ".join(name for name, _ in self.constraints),
                 **facts,
             ),
+            constraints=self.kept,
         )
 
     def described(self, beside: Beside) -> Facts:

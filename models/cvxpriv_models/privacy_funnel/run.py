@@ -123,6 +123,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
             },
             private_columns=table.private.columns,
             origin=provenance(**asdict(self.settings)),
+            constraints=self.kept,
         )
 
     def saved(self) -> dict[str, Any]:
