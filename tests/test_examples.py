@@ -32,6 +32,7 @@ def test_a_divergence_of_your_own_is_verified_designed_for_and_certified(
     assert "adaptive tangents" in told
 
 
+@pytest.mark.slow
 def test_a_prototyped_constraint_holds_and_the_one_too_many_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -147,6 +147,7 @@ def test_a_lying_solver_is_caught_and_the_exit_code_says_so(
     assert set(require_whole("o")) == {"crosscheck.csv", "crosscheck.html"}
 
 
+@pytest.mark.slow
 def test_all_means_every_block_of_every_model(run: Run) -> None:
     result = run("crosscheck", "--all", "--solvers", "CLARABEL", "--json")
     assert result.exit_code == 0, result.stderr

@@ -66,6 +66,7 @@ def test_the_report_has_every_part_and_loads_nothing(run: Run) -> None:
     assert "95% low" in text
 
 
+@pytest.mark.slow
 def test_the_demo_speaks_json(run: Run) -> None:
     result = run("demo", "--json")
     document = json.loads(result.stdout)

@@ -37,6 +37,7 @@ def test_theorem_1_noise_tells_two_data_sets_apart_with_certainty() -> None:
     assert found.epsilon > 4.0  # the claim is 1; with 300 runs no more can be shown
 
 
+@pytest.mark.slow
 def test_isotropic_noise_passes_the_audit_that_catches_the_printed_one() -> None:
     found = audit(
         lambda part: released(part, "gaussian"), ONE, OTHER, delta=1e-5, runs=300, event=lies_in_the_range_of_one
@@ -55,6 +56,7 @@ def test_the_printed_noise_warns_why_and_has_no_guarantee() -> None:
         _ = run.accounting.epsilon
 
 
+@pytest.mark.slow
 def test_the_printed_noise_has_the_covariance_of_a_projector_of_deficient_columns_too() -> None:
     from cvxpriv_models.admm_sharing.factor import Factor
     from cvxpriv_models.admm_sharing.mechanism import _in_range

@@ -65,6 +65,7 @@ def surrogate(problem: Problem, mechanism: Array, posterior: Array) -> float:
 class TestMultiplier:
     """(16), (19): the multiplier's sign."""
 
+    @pytest.mark.slow
     def test_the_printed_sign_climbs_without_end_and_the_other_one_meets_the_constraint(self) -> None:
         problem = g10()
         delta = {}
@@ -155,6 +156,7 @@ class TestJointProblem:
             ends = surrogate(problem, one, posterior) + surrogate(problem, two, posterior)
             assert surrogate(problem, 0.5 * (one + two), posterior) >= 0.5 * ends - 1e-12
 
+    @pytest.mark.slow
     def test_twenty_iterations_leave_an_error_that_thousands_remove(self) -> None:
         problem = g10("jensen-shannon", 0.3)
         state = random_state(problem)
@@ -173,6 +175,7 @@ class TestJointProblem:
             values.append(problem.objective(mechanism[0]))
         assert all(after >= before - 1e-11 for before, after in pairwise(values))
 
+    @pytest.mark.slow
     def test_one_pass_a_step_often_ends_higher_than_exact_steps(self) -> None:
         inference = InferenceAsService(g10().table, 0.3, divergence="le-cam", size_u=11, floor=1e-3)
         init = np.concatenate([random_state(inference.problem, seed)["mechanism"] for seed in range(8)])

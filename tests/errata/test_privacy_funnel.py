@@ -191,6 +191,7 @@ def test_an_empty_output_makes_the_ordinary_residual_say_nothing() -> None:
     assert PrivacyFunnel(table, rate=0.9).bound().upper < best.leakage - 4e-3
 
 
+@pytest.mark.slow
 def test_the_optimum_of_the_first_real_table_is_proved() -> None:
     heart = datasets.heart_failure()
     found = PrivacyFunnel(heart, rate=0.8).bound()

@@ -207,6 +207,7 @@ class TestPublicSteps:
             Public(leaking, private.RELEASED)
 
 
+@pytest.mark.slow
 def test_an_audit_of_one_round_stays_below_its_epsilon_and_catches_noise_ten_times_too_small() -> None:
     x = np.array([[1.0], [1.0]])
     network = nx.path_graph(2)

@@ -116,6 +116,7 @@ def test_looking_ahead_converges_where_plain_joint_steps_crawl() -> None:
     assert ahead.objective >= plain.objective - 1e-9
 
 
+@pytest.mark.slow
 def test_gradient_ascent_climbs_by_line_search_and_by_a_small_step() -> None:
     inference = small()
     for step in (None, 0.05):
@@ -207,6 +208,7 @@ def test_every_block_is_certified_at_the_answer() -> None:
     assert {verdict.verdict for verdict in report.verdicts.values()} == {"agrees"}
 
 
+@pytest.mark.slow
 def test_the_curve_trades_accuracy_for_leakage() -> None:
     curve = small(floor=0.0).curve([0.05, 0.2, 0.5, 3.0], starts=4)
     assert (curve["accuracy"].diff().dropna() <= 1e-7).all()

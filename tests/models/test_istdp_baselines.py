@@ -213,6 +213,7 @@ def test_what_the_analysis_does_not_cover_is_refused(
         model(**options).solve_private(epsilon=EPSILON, delta=DELTA, method=algorithm)
 
 
+@pytest.mark.slow
 def test_an_inexact_solve_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tilted, "STEPS", 1)
     with pytest.raises(PrivacyError, match="J was not solved exactly enough"):

@@ -190,6 +190,7 @@ def test_a_row_over_all_parties_costs_the_root_of_their_number_times_the_mu_of_o
     assert same_noise.epsilon > 1.0 >= one.accounting.epsilon
 
 
+@pytest.mark.slow
 def test_an_audit_cannot_refute_the_guarantee_but_does_refute_a_fifth_of_it() -> None:
     """A row that moves its release by most of the bound; all else is fixed, and only the release is looked at."""
     release = mechanism.ShareRelease(gaussian_mu(1.0, 1e-3), "replace-one", (1.0,), (0.1,), shrink=False)

@@ -17,7 +17,10 @@ from tests.models.istdp_cases import correlated
 
 pytest.importorskip("skglm", reason="skglm cannot be imported: pip install skglm")
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"),
+]
 
 
 def theirs(model: ISTDP) -> Array:

@@ -352,6 +352,7 @@ def crashing_ecos() -> Declaration:
     return case_of_problem("entropy", entropy()).declare()
 
 
+@pytest.mark.slow
 def test_a_crash_or_a_hang_inside_one_solver_never_loses_the_others_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     import ecos
     import scs
@@ -434,6 +435,7 @@ def test_each_other_ending_of_an_isolated_call_is_told() -> None:
     assert isolated(killed).error == "its process was killed by SIGKILL"
 
 
+@pytest.mark.slow
 def test_an_answer_an_ending_without_one_and_a_late_one_are_told() -> None:
     assert isolated(max, 1, 2).value == 2
     assert isolated(ended).error == "its process ended with exit code 0"  # and no answer: that is no success
