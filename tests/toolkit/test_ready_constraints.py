@@ -78,8 +78,12 @@ def by_values(constraint: ReadyConstraint, reached: Array) -> float:
             ],
             options={"maxiter": 400, "ftol": 1e-12},
         )
-        if excess(found.x) <= 1e-7 and np.abs(found.x.reshape(3, 3).sum(axis=1) - 1.0).max() <= 1e-9:
-            best = min(best, float(weight @ found.x))
+        rows = np.maximum(found.x.reshape(3, 3), 0.0)
+        rows /= rows.sum(axis=1, keepdims=True)
+        inside = [
+            x for x in ((1.0 - t) * rows + t * uniform for t in (0.0, *np.logspace(-9, 0, 400))) if excess(x) <= 0.0
+        ]
+        best = min([best, *(float(weight @ x.ravel()) for x in inside[:1])])  # the first: nearest to where it ended
     return best
 
 
