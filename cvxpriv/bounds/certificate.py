@@ -6,18 +6,17 @@ report. It derives the claim again in exact arithmetic.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.check_certificate import KIND, SCHEMA, SHORT, VERSION, check, table_hash
+from cvxpriv.bounds.stored_proof import StoredProof
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.reports.files import PathLike, read_text, write_text
 
 __all__ = ["Certificate", "Checked"]
 
@@ -41,37 +40,27 @@ class Checked:
     utility: float
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Certificate(StoredProof):
     """The claim that every mechanism with I(X;Y) >= rate has I(S;Y) >= bound, with its proof.
 
     Attributes
     ----------
-    table : array, ``(|S|, |X|)``, or None
-        P(S, X). None: the file holds only its hash, and whoever checks brings the table.
-    sha256 : str
-        The table's hash.
     rate : float
         Nats.
     nu : array, ``(|X|,)``
     lam : float
         The multipliers of P(X) and of the rate.
-    bound : float
-        Nats.
-    mechanism : array, ``(|X|, |Y|)``
-        One that comes close.
-    groups : tuple of int, optional
-        Which private symbols are merged in the proof: Y tells no more of groups than of S.
+    table, sha256, bound, mechanism, groups
+        See `StoredProof`; the table is P(S, X), ``(|S|, |X|)``, the mechanism P(Y|X), ``(|X|, |Y|)``. Y tells no more
+        of groups than of S.
     """
 
-    table: Array | None
-    sha256: str
     rate: float
     nu: Array
     lam: float
-    bound: float
-    mechanism: Array
-    groups: tuple[int, ...] | None = None
+
+    header: ClassVar[tuple[str, int, str]] = (SCHEMA, VERSION, KIND)
 
     @classmethod
     def of(
@@ -85,77 +74,28 @@ class Certificate:
         groups: tuple[int, ...] | None = None,
     ) -> Certificate:
         """A certificate of a table; the multipliers are rounded as the checker rounds them."""
-        short_nu, short_lam = np.round(nu * SHORT) / SHORT, round(lam * SHORT) / SHORT
-        return cls(table, table_hash(table.tolist()), rate, short_nu, short_lam, bound, mechanism, groups)
+        return cls(
+            table=table,
+            sha256=table_hash(table.tolist()),
+            bound=bound,
+            mechanism=mechanism,
+            groups=groups,
+            rate=rate,
+            nu=np.round(nu * SHORT) / SHORT,
+            lam=round(lam * SHORT) / SHORT,
+        )
 
-    def without_table(self) -> Certificate:
-        """The same certificate with the table's hash alone."""
-        return replace(self, table=None)
-
-    def document(self) -> dict[str, Any]:
-        """The certificate as JSON's types."""
-        document: dict[str, Any] = {
-            "schema": SCHEMA,
-            "version": VERSION,
-            "kind": KIND,
-            "rate": float(self.rate),
-            "bound": float(self.bound),
-            "lam": float(self.lam),
-            "nu": self.nu.tolist(),
-            "table_sha256": self.sha256,
-            "mechanism": self.mechanism.tolist(),
-        }
-        if self.table is not None:
-            document["table"] = self.table.tolist()
-        if self.groups is not None:
-            document["groups"] = list(self.groups)
-        return document
-
-    def save(self, path: PathLike) -> Path:
-        """Write the certificate as JSON, whole or not at all; for its owner alone if it holds the table."""
-        return write_text(path, json.dumps(self.document(), indent=1) + "\n", private=self.table is not None)
+    def own(self) -> dict[str, Any]:
+        """See `StoredProof`."""
+        return {"rate": float(self.rate), "lam": float(self.lam), "nu": self.nu.tolist()}
 
     @classmethod
-    def load(cls, path: PathLike) -> Certificate:
-        """Read a certificate; it is not checked yet.
-
-        Raises
-        ------
-        DataError
-            The file is no certificate of this version.
-        """
-        try:
-            return cls.of_document(json.loads(read_text(path)), str(path))
-        except ValueError as problem:
-            if isinstance(problem, DataError):
-                raise
-            raise DataError(f"{path} is no certificate ({problem}): pass a file that Certificate.save wrote") from None
-
-    @classmethod
-    def of_document(cls, held: Any, path: str = "the document") -> Certificate:
-        """Read what `document` wrote; it is not checked yet.
-
-        Raises
-        ------
-        DataError
-            It is no certificate of this version.
-        """
-        try:
-            if (held["schema"], held["version"], held["kind"]) != (SCHEMA, VERSION, KIND):
-                raise DataError(
-                    f"{path} has schema {held['schema']!r}, version {held['version']!r}: expected {VERSION}"
-                )
-            table = np.array(held["table"], dtype=np.float64) if "table" in held else None
-            groups = tuple(held["groups"]) if held.get("groups") is not None else None
-            nu, mechanism = (np.array(held[key], dtype=np.float64) for key in ("nu", "mechanism"))
-            rate, lam, bound = (float(held[key]) for key in ("rate", "lam", "bound"))
-            if not all(np.isfinite(part).all() for part in (nu, mechanism, rate, lam, bound)) or rate < 0.0:
-                raise DataError(f"{path} is no certificate: its numbers have to be finite, and its rate >= 0")
-            return cls(table, str(held["table_sha256"]), rate, nu, lam, bound, mechanism, groups)
-        except (KeyError, TypeError, ValueError) as problem:
-            if isinstance(problem, DataError):
-                raise
-            raise DataError(f"{path} is no certificate ({problem}): pass a file that Certificate.save wrote") from None
+    def own_of(cls, held: Mapping[str, Any]) -> dict[str, Any]:
+        """See `StoredProof`."""
+        rate, lam = float(held["rate"]), float(held["lam"])
+        if rate < 0.0:
+            raise DataError(f"the certificate has rate={rate!r}: expected nats >= 0")
+        return {"rate": rate, "lam": lam, "nu": np.array(held["nu"], dtype=np.float64)}
 
     def verify(self, table: ArrayLike | None = None) -> Checked:
         """Derive the claim again, without a solver.
@@ -170,9 +110,5 @@ class Certificate:
         DataError
             The certificate does not prove its claim; the message says why.
         """
-        given = None if table is None else np.asarray(table, dtype=np.float64).tolist()
-        try:
-            found = check(self.document(), given)
-        except ValueError as problem:
-            raise DataError(f"the certificate does not prove its bound of {self.bound:.9g}: {problem}") from None
+        found = self.derived(check, table)
         return Checked(found["bound"], found["leakage"], found["utility"])

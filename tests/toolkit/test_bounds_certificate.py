@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import random
@@ -20,9 +19,12 @@ from cvxpriv.bounds import check_certificate
 from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.errors import DataError
 
+from .mutated_certificates import mutated
+
 TABLE = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
 THREE = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]]) / 3  # PF, section V-A
 CHECKER = Path(check_certificate.__file__)
+FIELDS = ("nu", "lam", "bound", "bound", "rate", "mechanism")
 CELLS = 3000  # enough for the true certificates of these tables
 
 
@@ -115,34 +117,6 @@ def test_entropies_enclose_the_exact_ones() -> None:
         assert low <= exact * (1 << 64) <= high
 
 
-def mutated(document: dict[str, object], rng: random.Random) -> dict[str, object]:
-    """A copy with one to three of its numbers changed: a little, a lot, in sign, or swapped."""
-    copied = copy.deepcopy(document)
-    for _ in range(rng.randint(1, 3)):
-        field = rng.choice(["nu", "lam", "bound", "bound", "rate", "mechanism"])
-        change = rng.choice(
-            [
-                lambda v: v * (1.0 + 10.0 ** rng.uniform(-9, 0)),
-                lambda v: v * (1.0 - 10.0 ** rng.uniform(-9, 0)),
-                lambda v: v + 10.0 ** rng.uniform(-9, 1),
-                lambda v: -v,
-                lambda v: 0.0,
-                lambda v: v * 2.0 ** rng.randint(-40, 40),
-            ]
-        )
-        held = copied[field]
-        if field == "nu":
-            place = rng.randrange(len(held))
-            held[place] = change(held[place])
-        elif field == "mechanism":
-            row = rng.choice(held)
-            place = rng.randrange(len(row))
-            row[place] = change(row[place])
-        else:
-            copied[field] = change(held)
-    return copied
-
-
 class Truth:
     """An upper bound of the least leakage at any rate: the certified curve, linear between its points."""
 
@@ -168,7 +142,7 @@ def truths() -> dict[int, Truth]:
 def check_mutations(certificate: Certificate, truth: Truth, count: int, seed: int) -> tuple[int, int]:
     rng, document, proved = random.Random(seed), certificate.document(), 0
     for _ in range(count):
-        copied = mutated(document, rng)
+        copied = mutated(document, rng, FIELDS)
         try:
             found = check_certificate.check(copied, most_cells=CELLS)
         except ValueError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import random
@@ -23,9 +22,12 @@ from cvxpriv.bounds.service_certificate import KNOWN, ServiceCertificate
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError
 
+from .mutated_certificates import mutated
+
 TWO = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
 THREE = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]]) / 3
 CHECKER = Path(checker.__file__)
+FIELDS = ("alpha", "beta", "bound", "bound", "mechanism", "groups")
 CELLS = 3000  # enough for the true certificates of these tables
 
 
@@ -54,6 +56,17 @@ def test_a_saved_certificate_is_proved_by_the_copied_checker(certificate: Servic
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert f"worth more than {certificate.bound:.12g}" in done.stdout
+
+
+def test_a_certificate_with_its_table_is_for_its_owner_alone_and_one_that_is_not_finite_is_none(
+    certificate: ServiceCertificate, tmp_path: Path
+) -> None:
+    assert certificate.save(tmp_path / "c.json").stat().st_mode & 0o777 == 0o600
+    for field in ("beta", "bound", "alpha"):
+        document = certificate.document()
+        document[field] = [math.nan] * len(document["alpha"]) if field == "alpha" else math.inf
+        with pytest.raises(DataError, match="finite"):
+            ServiceCertificate.of_document(document)
 
 
 @pytest.mark.parametrize("name", KNOWN)
@@ -186,36 +199,6 @@ def test_informations_enclose_the_exact_ones() -> None:
         assert low <= truth * (1 << 64) <= high
 
 
-def mutated(document: dict[str, object], rng: random.Random) -> dict[str, object]:
-    """A copy with one to three of its numbers changed: a little, a lot, in sign, or swapped."""
-    copied = copy.deepcopy(document)
-    for _ in range(rng.randint(1, 3)):
-        field = rng.choice(["alpha", "beta", "bound", "bound", "mechanism", "groups"])
-        change = rng.choice(
-            [
-                lambda v: v * (1.0 + 10.0 ** rng.uniform(-9, 0)),
-                lambda v: v * (1.0 - 10.0 ** rng.uniform(-9, 0)),
-                lambda v: v + 10.0 ** rng.uniform(-9, 1),
-                lambda v: -v,
-                lambda v: 0.0,
-                lambda v: v * 2.0 ** rng.randint(-40, 40),
-            ]
-        )
-        held = copied.get(field)
-        if field == "alpha":
-            place = rng.randrange(len(held))
-            held[place] = change(held[place])
-        elif field == "mechanism":
-            row = rng.choice(held)
-            place = rng.randrange(len(row))
-            row[place] = change(row[place])
-        elif field == "groups":
-            copied[field] = [rng.randrange(3) for _ in copied["table"]]
-        else:
-            copied[field] = change(held)
-    return copied
-
-
 class Truth:
     """What some mechanism reaches at any beta: no true bound is below it."""
 
@@ -235,7 +218,7 @@ def check_mutations(certificate: ServiceCertificate, count: int, seed: int) -> t
     truth = Truth(certificate.table)
     rng, document, proved = random.Random(seed), certificate.document(), 0
     for _ in range(count):
-        copied = mutated(document, rng)
+        copied = mutated(document, rng, FIELDS)
         try:
             found = checker.check(copied, most_cells=150)
         except ValueError:

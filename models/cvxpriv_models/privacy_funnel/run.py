@@ -135,12 +135,13 @@ class FunnelRun(MechanismRun[Problem, Settings]):
     def of_document(cls, document: Mapping[str, Any]) -> FunnelRun:
         """See `Run`; a certificate that proves nothing, or of another rate, is refused by a DataError."""
         problem = Problem(table_of(document), document["rate"], document["size_y"])
-        proof = document.get("certificate")
-        if proof is not None and abs(Certificate.of_document(proof).rate - problem.rate) > SAME_RATE:
-            raise DataError(f"the certificate is of rate={proof['rate']!r}, the run of {problem.rate!r}: solve again")
+        held = document.get("certificate")
+        proof = None if held is None else Certificate.of_document(held)
+        if proof is not None and abs(proof.rate - problem.rate) > SAME_RATE:
+            raise DataError(f"the certificate is of rate={proof.rate!r}, the run of {problem.rate!r}: solve again")
         return cls(
             problem=problem,
-            bound=None if proof is None else bound_of(Certificate.of_document(proof), problem.table.probabilities),
+            bound=None if proof is None else bound_of(proof, problem.table.probabilities),
             settings=decoded(Settings, document["settings"]),
             **restored(document),
         )
