@@ -30,7 +30,6 @@ from cvxpriv.runs.alternating_facts import alternating_facts
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.runs.saved import read_run
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, Sides
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.independent_runs import pieces, run_each
@@ -116,15 +115,17 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
         return {"options": dict(self.problem.options)}
 
     @classmethod
-    def of_document(cls, document: Mapping[str, Any]) -> AlternatingRun:
-        """See `Run`; the model that the file names has to be registered."""
-        kind: type[AlternatingModel] = getattr(models, document["model"])
-        return kind.run_of(document)
+    def of_document(cls, document: Mapping[str, Any], kind: type[AlternatingModel] | None = None) -> AlternatingRun:
+        """See `Run`; where the kind of model is not given, the one that the file names has to be registered."""
+        fields = restored(document)
+        model = (kind or getattr(models, document["model"]))(table_of(document), **document["options"])
+        model.constraints = fields["constraints"]
+        return cls(problem=model, settings=Settings(**document["settings"]), **fields)
 
     @classmethod
     def load(cls, path: PathLike) -> AlternatingRun:
         """See `Run`: of any model of this kind."""
-        return cls.of_document(read_run(path))
+        return cls.opened(path, None)
 
 
 class AlternatingModel(MechanismModel[AlternatingRun]):
@@ -241,15 +242,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
     @classmethod
     def load_run(cls, path: PathLike) -> AlternatingRun:
         """See `MechanismModel`."""
-        return cls.run_of(read_run(path, cls.__name__))
-
-    @classmethod
-    def run_of(cls, document: Mapping[str, Any]) -> AlternatingRun:
-        """Return the run whose `document` a file holds."""
-        fields = restored(document)
-        model = cls(table_of(document), **document["options"])
-        model.constraints = fields["constraints"]
-        return AlternatingRun(problem=model, settings=Settings(**document["settings"]), **fields)
+        return AlternatingRun.opened(path, cls.__name__, kind=cls)
 
     def _require_declarable(self) -> None:
         for block in self.blocks().values():

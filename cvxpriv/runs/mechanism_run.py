@@ -17,7 +17,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.constraints.documents import from_document, to_document
 from cvxpriv.constraints.gate import missed
-from cvxpriv.errors import DataError, NoGuaranteeWarning
+from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism, stochastic_matrix
 from cvxpriv.numerics.arrays import Array, Values
@@ -215,25 +215,31 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         figure = plot_mechanism(self.mechanism, self.problem.table.public, ax=ax)
         return figure.axes[0] if ax is None else ax
 
-    def require_consistent(self) -> None:
-        """Compare what a file claims with what its own mechanism gives.
+    @property
+    def figures(self) -> dict[str, float]:
+        """What the mechanism gives, in nats, under the names that the columns of `starts` have."""
+        named = ("leakage", "utility", "accuracy", "objective")
+        return {name: float(getattr(self, name)) for name in named if hasattr(self, name)}
+
+    def contradiction(self) -> str:
+        """See `Run`: a figure that is not the mechanism's, or a run that claims to have converged and has not.
 
         Raises
         ------
         DataError
-            The mechanism is none, a figure is not the mechanism's, or a run that claims to have converged has not.
+            The mechanism is none.
         """
         stochastic_matrix(self.mechanism, "the mechanism of the run")
         claimed = self.starts.iloc[self.start]
-        for name in set(claimed.index) & {"leakage", "utility", "accuracy", "objective"}:
-            found = getattr(self, name)
+        for name, found in self.figures.items():
+            if name not in claimed.index:
+                continue
             if not abs(float(claimed[name]) - found) <= FIGURE_TOLERANCE * (1.0 + abs(found)):
-                raise DataError(f"the run claims {name}={claimed[name]!r}, its mechanism has {found!r}: solve again")
+                return f"the run claims {name}={claimed[name]!r}, its mechanism has {found!r}"
         residual = self.kkt.largest
         if self.converged and not residual <= max(10.0 * self.tol, LOOSEST_RESIDUAL):
-            raise DataError(
-                f"the run claims to have converged, and the residual of its mechanism is {residual:.1e}: solve again"
-            )
+            return f"the run claims to have converged, and the residual of its mechanism is {residual:.1e}"
+        return ""
 
     def document(self) -> dict[str, Any]:
         """See `Run`.

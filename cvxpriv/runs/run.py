@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.check import CrossCheck, crosscheck
+from cvxpriv.errors import DataError
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.text import facts_text
-from cvxpriv.runs.saved import read_run, write_run
+from cvxpriv.runs.saved import damage_told, read_run, write_run
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
 if TYPE_CHECKING:
@@ -89,4 +90,32 @@ class Run(ABC):
         DataError
             No such file, not a saved run of this kind, or of another version.
         """
-        return cls.of_document(read_run(path, cls.model))
+        return cls.opened(path, cls.model)
+
+    @classmethod
+    def opened(cls, path: PathLike, model: str | None, **more: Any) -> Self:
+        """Return the run that a file of a model holds, once what it claims was compared with what it is.
+
+        Parameters
+        ----------
+        path : path
+        model : str, optional
+            None: of any model.
+        **more
+            What `of_document` takes beside the document.
+
+        Raises
+        ------
+        DataError
+            As for `load`; or the run claims what its own figures do not give.
+        """
+        document = read_run(path, model)
+        with damage_told(path):
+            run = cls.of_document(document, **more)
+            if found := run.contradiction():
+                raise DataError(f"path={str(path)!r}: {found}: solve again")
+        return run
+
+    def contradiction(self) -> str:
+        """Say what a file claims that the run itself does not give; "" where there is nothing, or no claim."""
+        return ""

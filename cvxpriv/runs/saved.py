@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from cvxpriv.errors import DataError
 from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.reports.provenance import versions
 
-__all__ = ["FORMAT", "VERSION", "load", "read_run", "write_run"]
+__all__ = ["FORMAT", "VERSION", "damage_told", "load", "read_run", "write_run"]
 
 FORMAT = "cvxpriv run"
 VERSION = 2
@@ -34,11 +35,13 @@ def load(path: PathLike) -> Any:
         raise DataError(
             f"path={str(path)!r} is a run of {name!r}, which is not installed: install the package it is in"
         )
-    return opened(path, known[name].load().load_run)
+    with damage_told(path):
+        return known[name].load().load_run(path)
 
 
-def opened(path: PathLike, reader: Callable[[PathLike], Any]) -> Any:
-    """Read a run by its model's reader; whatever is wrong with the file is a `DataError`.
+@contextmanager
+def damage_told(path: PathLike) -> Iterator[None]:
+    """Turn whatever a damaged file makes of a reader into an error that names it.
 
     Raises
     ------
@@ -46,9 +49,7 @@ def opened(path: PathLike, reader: Callable[[PathLike], Any]) -> Any:
         A value is missing, of another kind, of another size than the others, or outside of its range.
     """
     try:
-        run = reader(path)
-        getattr(run, "require_consistent", _nothing)()
-        return run
+        yield
     except DataError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -56,10 +57,6 @@ def opened(path: PathLike, reader: Callable[[PathLike], Any]) -> Any:
             f"path={str(path)!r} is damaged ({type(error).__name__}: {error}): solve again, or take the file that save "
             "wrote"
         ) from error
-
-
-def _nothing() -> None:
-    """A run that claims nothing beside its own figures."""
 
 
 def write_run(path: PathLike, model: str, data: dict[str, Any]) -> Path:

@@ -123,3 +123,12 @@ def test_a_whole_file_comes_back_as_it_was(tmp_path: Path) -> None:
     for model in MODELS:
         (tmp_path / "run.json").write_text(text(model))
         assert cpv.load(tmp_path / "run.json").converged
+
+
+def test_a_forged_figure_is_refused_by_whichever_way_the_run_is_read(tmp_path: Path) -> None:
+    document = json.loads(text("funnel"))
+    document["starts"]["columns"]["leakage"][0] += 1e-3
+    (tmp_path / "run.json").write_text(resealed(document))
+    for read in (cpv.load, PrivacyFunnel.load_run, type(solved("funnel")).load):
+        with pytest.raises(DataError, match="the run claims leakage="):
+            read(tmp_path / "run.json")
