@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from cvxpriv.cli.outputs import Outputs
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import NotConverged
 from cvxpriv.reports.document import document_of
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.layout import paragraph
 from cvxpriv.reports.page import render
+from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.reports.text import text_of
 
@@ -52,17 +52,20 @@ def write(terminal: Terminal, facts: Facts, folder: Path | None, command: str, r
 
     Everything is made ready before the first file is written.
     """
-    outputs = Outputs(folder or Path())
-    if folder is not None:
-        if report:
-            outputs.contents["report.html"] = render(facts)
-            outputs.contents |= {one.file: one.image("png") for one in facts.pictures if one.file}
-        outputs.contents |= {f"{name}.csv": csv_text(frame) for name, frame in facts.tables.items()}
-        outputs.contents |= facts.files
-    files = outputs.write()
+    files = [] if folder is None else write_set(folder, _contents(facts, report))
     if terminal.json:
         terminal.result(document_of(facts, command, files))
     terminal.say(text_of(facts))
     if files:
         names = f"Written to {folder}/: {', '.join(file.name for file in files)}"
         terminal.say("\n" + paragraph(names, indent="", hanging="  "))
+
+
+def _contents(facts: Facts, report: bool) -> dict[str, Content]:
+    """Return the files of facts by name; saved runs and certificates write themselves, for their owner alone."""
+    contents: dict[str, Content] = {}
+    if report:
+        contents["report.html"] = render(facts)
+        contents |= {one.file: one.image("png") for one in facts.pictures if one.file}
+    contents |= {f"{name}.csv": csv_text(frame) for name, frame in facts.tables.items()}
+    return contents | facts.files

@@ -1,45 +1,17 @@
-"""A command's files: made ready first, then written as one set."""
+"""What a command's files need, checked before any work."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.files import PathLike
-from cvxpriv.reports.sets import Content, write_set
 
-__all__ = ["Outputs", "require_report_packages", "require_writable"]
-
-
-@dataclass
-class Outputs:
-    """The files that a command will write into one folder, where the set of an earlier command stands or nothing.
-
-    Attributes
-    ----------
-    folder : Path
-    contents : dict of str to content
-        By file name: a text, bytes, or what writes itself whole to a path. Saved runs and certificates hold private
-        tables: they write themselves, for their owner alone.
-    """
-
-    folder: Path
-    contents: dict[str, Content] = field(default_factory=dict)
-
-    def write(self) -> list[Path]:
-        """Write all files, and return their paths.
-
-        Raises
-        ------
-        DataError
-            One cannot be written.
-        """
-        return write_set(self.folder, self.contents) if self.contents else []
+__all__ = ["require_report_packages", "require_writable"]
 
 
 def require_writable(folder: PathLike, option: str = "--out") -> Path:

@@ -17,7 +17,7 @@ from cvxpriv.certify.check import CrossCheck
 from cvxpriv.certify.sections import crosscheck_facts, refused
 from cvxpriv.cli.interrupts import watched
 from cvxpriv.cli.options import NAMES
-from cvxpriv.cli.outputs import Outputs, require_report_packages, require_writable
+from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.document import document_of, plain_data
@@ -80,15 +80,6 @@ def test_names_are_parted_by_commas_and_may_be_quoted() -> None:
 def test_an_empty_name_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="empty name"):
         NAMES.convert(text, None, None)
-
-
-def test_outputs_write_texts_bytes_and_what_writes_itself(tmp_path: Path) -> None:
-    def itself(path: Path) -> Path:
-        path.write_text("self")
-        return path
-
-    written = Outputs(tmp_path / "new" / "folder", {"a.txt": "text", "b.png": b"\x89", "c.json": itself}).write()
-    assert [path.read_bytes() for path in written] == [b"text", b"\x89", b"self"]
 
 
 def test_a_folder_that_need_not_exist_is_writable_and_left_alone(tmp_path: Path) -> None:

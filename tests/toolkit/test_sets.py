@@ -81,6 +81,15 @@ def test_two_writers_leave_one_whole_set(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_set_takes_texts_bytes_and_what_writes_itself(tmp_path: Path) -> None:
+    def itself(path: Path) -> Path:
+        path.write_text("self")
+        return path
+
+    written = write_set(tmp_path / "new" / "folder", {"a.txt": "text", "b.png": b"\x89", "c.json": itself})
+    assert [path.read_bytes() for path in written] == [b"text", b"\x89", b"self"]
+
+
 def test_files_of_the_old_set_go_and_other_files_stay(tmp_path: Path) -> None:
     write_set(tmp_path / "out", {"report.txt": "old", "curve.csv": "old"})
     (tmp_path / "out" / "mine.txt").write_text("mine")
