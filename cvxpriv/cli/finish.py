@@ -68,4 +68,4 @@ def _contents(facts: Facts, report: bool) -> dict[str, Content]:
         contents["report.html"] = render(facts)
         contents |= {one.file: one.image("png") for one in facts.pictures if one.file}
     contents |= {f"{name}.csv": csv_text(frame) for name, frame in facts.tables.items()}
-    return contents | facts.files
+    return {**contents, **facts.files}

@@ -29,10 +29,7 @@ def kept(make: Callable[Arguments, ReadyConstraint]) -> Callable[Arguments, Read
 
     @wraps(make)
     def made(*arguments: Arguments.args, **named: Arguments.kwargs) -> ReadyConstraint:
-        constraint = make(*arguments, **named)
-        bound = signature.bind(*arguments, **named)
-        bound.apply_defaults()
-        return replace(constraint, kind=kind, parameters={name: _plain(one) for name, one in bound.arguments.items()})
+        return _remembering(make(*arguments, **named), kind, signature.bind(*arguments, **named))
 
     _MAKERS[kind] = made
     return made
@@ -109,11 +106,15 @@ def _checked(kind: str, make: Callable[..., object]) -> Callable[..., ReadyConst
             raise ModelError(
                 f"constraint {kind!r} made a {type(constraint).__name__}: it must return a ReadyConstraint"
             )
-        bound = inspect.signature(make).bind(*arguments, **named)
-        bound.apply_defaults()
-        return replace(constraint, kind=kind, parameters={name: _plain(one) for name, one in bound.arguments.items()})
+        return _remembering(constraint, kind, inspect.signature(make).bind(*arguments, **named))
 
     return made
+
+
+def _remembering(constraint: ReadyConstraint, kind: str, bound: inspect.BoundArguments) -> ReadyConstraint:
+    """Return a constraint that knows which function made it, and of what."""
+    bound.apply_defaults()
+    return replace(constraint, kind=kind, parameters={name: _plain(one) for name, one in bound.arguments.items()})
 
 
 def _plain(value: Any) -> Any:

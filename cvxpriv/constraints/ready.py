@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import real_numbers
+from cvxpriv.numerics.reading import finite_double, real_numbers
 
 __all__ = [
     "ReadyConstraint",
@@ -92,8 +92,8 @@ def number(argument: str, value: object, low: float, high: float, remedy: str) -
     ModelError
         It is not.
     """
-    given = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
-    if not np.isfinite(given) or not low <= given <= high:
+    given = finite_double(value) if isinstance(value, Real) else np.nan
+    if not low <= given <= high:
         wanted = f" from {low:g} to {high:g}" if np.isfinite(high) else f" >= {low:g}" if np.isfinite(low) else ""
         raise ModelError(f"{argument}={value!r}: expected a finite number{wanted}; {remedy}")
     return given

@@ -12,7 +12,7 @@ import numpy as np
 from cvxpriv.errors import CvxprivError, DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["is_missing", "real_number", "real_numbers"]
+__all__ = ["finite_double", "is_missing", "real_number", "real_numbers"]
 
 EXACT = 2**53
 """Whole numbers beyond it are not all doubles."""
@@ -85,18 +85,28 @@ def real_number(value: object, argument: str, expected: str, error: type[Cvxpriv
     Traceback (most recent call last):
     cvxpriv.errors.ModelError: rate='1' is not a finite number: pass a fraction of H(X)
     """
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
-    if isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, (bool, np.timedelta64)):
-        try:
-            number = float(value)
-        except (OverflowError, ValueError):
-            number = np.inf
-        if np.isfinite(number):
-            return number
+    if not np.isnan(number := finite_double(value)):
+        return number
     huge = isinstance(value, int) and not isinstance(value, bool)
     shown = "a whole number beyond the doubles" if huge else repr(value)
     raise error(f"{argument}={shown} is not a finite number: pass {expected}")
+
+
+def finite_double(value: object) -> float:
+    """Return a number as a double; NaN where it is none, not real, or beyond the doubles.
+
+    >>> finite_double(2), finite_double(10**400), finite_double(True)
+    (2.0, nan, nan)
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if not isinstance(value, (numbers.Real, Decimal)) or isinstance(value, (bool, np.timedelta64)):
+        return float("nan")
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):
+        return float("nan")
+    return number if np.isfinite(number) else float("nan")
 
 
 def is_missing(value: object) -> bool:

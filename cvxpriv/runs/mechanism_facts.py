@@ -21,6 +21,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable
@@ -318,7 +319,7 @@ def files_of(run: Run) -> dict[str, Callable[[Path], Path]]:
     """Return the files that a run is written to beside its page: every start's history, and the mechanism."""
 
     def history(path: Path) -> Path:
-        return write_text(path, run.log.frame().to_csv(index=False, lineterminator="\n"))
+        return write_text(path, csv_text(run.log.frame()))
 
     return {"history.csv": history, "mechanism.json": run.as_mechanism().save}
 

@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cvxpriv.errors import LONGEST_MESSAGE, LONGEST_QUOTE, CvxprivError, DataError
+from cvxpriv.constraints import local_differential_privacy
+from cvxpriv.errors import LONGEST_MESSAGE, LONGEST_QUOTE, CvxprivError, DataError, ModelError
 from cvxpriv.tables import unpacking
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import read_table
@@ -276,3 +277,8 @@ def packed(text: bytes, suffix: str) -> bytes:
     if suffix == ".zst":
         return b"\x28\xb5\x2f\xfd" + text  # damaged in any case: the package that packs may be missing
     return {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}[suffix](text)
+
+
+def test_a_parameter_beyond_the_doubles_is_refused_by_name() -> None:
+    with pytest.raises(ModelError, match="epsilon="):
+        local_differential_privacy(10**400)
