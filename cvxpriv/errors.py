@@ -1,4 +1,4 @@
-"""One tree of errors.
+"""The tree of errors that cvxpriv raises.
 
 Every message names the argument, the value that came, what was expected, and the remedy.
 """
@@ -11,32 +11,32 @@ from collections.abc import Iterable
 from itertools import islice
 
 LONGEST_QUOTE = 200
-"""The most characters of an input that a message quotes."""
+"""Largest number of characters of an input that a message quotes."""
 LONGEST_MESSAGE = 2000
-"""The most characters of a message."""
+"""Largest number of characters of a message."""
 MOST_NAMES = 40
-"""The most known names that a message lists."""
+"""Largest number of known names that a message lists."""
 _QUOTES = re.compile(rf"[^\s]{{{LONGEST_QUOTE + 1},}}|'[^']{{{LONGEST_QUOTE + 1},}}'|\"[^\"]{{{LONGEST_QUOTE + 1},}}\"")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class CvxprivError(Exception):
-    """Whatever cvxpriv raises on purpose; its message is made safe to show by `printable`."""
+    """The base of every error that cvxpriv raises on purpose; `printable` makes its message safe to show."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(printable(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class DataError(CvxprivError, ValueError):
-    """A table, a file or an array is not what it has to be."""
+    """A table, a file or an array is malformed or out of range."""
 
 
 class ModelError(CvxprivError, ValueError):
-    """A model, a block or an option is not what it has to be."""
+    """A model, a block or an option is malformed or does not fit."""
 
 
 class NoSolverTakes(ModelError):
-    """No solver that was asked takes the problem's cones."""
+    """None of the solvers that were asked accepts the problem's cones."""
 
 
 class SolverFailure(CvxprivError, RuntimeError):
@@ -45,14 +45,14 @@ class SolverFailure(CvxprivError, RuntimeError):
     Attributes
     ----------
     statuses : tuple of str
-        What each solver said, in the order of the chain.
+        The status of each solver, in the order of the chain.
     """
 
     statuses: tuple[str, ...] = ()
 
     @property
     def infeasible(self) -> bool:
-        """Whether a solver found the problem infeasible, and the others nothing else."""
+        """True where a solver found the problem infeasible and no other solver found anything else."""
         said = {status.removesuffix("_inaccurate") for status in self.statuses} - {"solver_error"}
         return said == {"infeasible"}
 
@@ -62,19 +62,19 @@ class Disagreement(CvxprivError, RuntimeError):
 
 
 class NotConverged(CvxprivError, RuntimeError):
-    """A loop ended before its stopping rule held, and the caller asked for that to be an error."""
+    """A loop ended before its stopping rule held, and the caller asked for an error in that case."""
 
 
 class PrivacyError(CvxprivError, RuntimeError):
-    """Something would be released, or claimed, that the privacy analysis does not cover."""
+    """The privacy analysis does not cover a release or a claim."""
 
 
 class NoGuaranteeWarning(UserWarning):
-    """An algorithm runs outside of what its convergence proof covers."""
+    """An algorithm runs outside the conditions of its convergence proof."""
 
 
 def inert(text: str) -> str:
-    """Return a text with its control characters as their codes; line ends and tabs stay.
+    """Return a text with its control characters replaced by their codes; line ends and tabs stay.
 
     >>> inert("\\x1b[2Jdone")
     '\\\\x1b[2Jdone'
@@ -83,7 +83,7 @@ def inert(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text that a terminal shows and does not obey, with long pieces of an input cut in their middle.
+    """Return a text that is safe to print on a terminal, with long quotations shortened in the middle.
 
     Control characters (escape sequences of a terminal, changes of the writing direction) become their codes. A word or
     a quotation of more than `LONGEST_QUOTE` characters, and a text of more than `LONGEST_MESSAGE`, lose their middle.

@@ -21,7 +21,7 @@ __all__ = ["fixed", "floor", "forbidden"]
 #: An input, by number from 0 or by name, and an output by number.
 Cell: TypeAlias = tuple[int | str, int]
 
-#: How far above 1 a row of floors or fixed values may sum: the rounding of a sum.
+#: Amount above 1 that a row of floors or fixed values may sum to: the rounding of a sum.
 ROUNDING = 1e-12
 
 
@@ -32,13 +32,13 @@ def floor(value: float | ArrayLike) -> ReadyConstraint:
     Parameters
     ----------
     value : float, or array (|inputs|, |outputs|)
-        From 0 to 1.
+        Lower bound of each probability, from 0 to 1.
 
     Raises
     ------
     DataError, ModelError
-        `value` is no number from 0 to 1, no matrix of such; when applied, the shapes differ, or a row's floors sum to
-        more than 1.
+        `value` is no number from 0 to 1 and no matrix of such numbers; when applied, the shapes differ, or a row's
+        floors sum to more than 1.
 
     Examples
     --------
@@ -80,7 +80,8 @@ def forbidden(cells: Iterable[Cell]) -> ReadyConstraint:
     Parameters
     ----------
     cells : iterable of (int or str, int), or array of bool (|inputs|, |outputs|)
-        Input, by number from 0 or by its label ("smoker, old" or "smoker|old"), and output by number; or a mask.
+        Pairs of an input, by number from 0 or by label ("smoker, old" or "smoker|old"), and an output, by number; or a
+        mask.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def fixed(values: Mapping[Cell, float] | Iterable[tuple[int | str, int, float]])
     Parameters
     ----------
     values : mapping of (int or str, int) to float, or iterable of (int or str, int, float)
-        Input (by number from 0 or by its label) and output (by number), to a probability.
+        Maps an input (by number from 0 or by label) and an output (by number) to a probability.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Whether a constraint ties rows of a mechanism together, read off its cone form.
+"""A test, on the cone form, of whether a constraint ties rows of a mechanism together.
 
 Blocks that change one row at a time stall short of the optimum under a constraint that couples rows: each row alone is
 at its bound. Such a constraint asks for a block that changes all rows at once.
@@ -21,7 +21,7 @@ __all__ = ["couples_rows"]
 def couples_rows(
     constraint: Constraint, shape: tuple[int, int], known: Known | None = None, name: str = "constraint"
 ) -> bool:
-    """Whether a constraint's cone form connects entries of two rows of a mechanism.
+    """Return whether a constraint's cone form connects entries of two rows of a mechanism.
 
     The constraint is compiled on a free variable. Cones connect the variables in them, also through auxiliary
     variables; a constraint couples rows if a connected part holds entries of two. The form decides, not the meaning:
@@ -31,10 +31,10 @@ def couples_rows(
     ----------
     constraint : callable
     shape : (int, int)
-        Of the mechanism, (|inputs|, |outputs|).
+        Shape of the mechanism, (|inputs|, |outputs|).
     known : Known, optional
     name : str
-        How messages call the constraint.
+        Name of the constraint in messages.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Constraints as a file keeps them: by the function that made them and its arguments; and those of other packages."""
+"""Constraints as a file keeps them: the name of the function that made them, and its arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAKERS: dict[str, Callable[..., ReadyConstraint]] = {}
 
 
 def kept(make: Callable[Arguments, ReadyConstraint]) -> Callable[Arguments, ReadyConstraint]:
-    """Return a function whose constraints remember how they were made; its name is what files hold."""
+    """Return a function whose constraints remember how they were made; files hold its name."""
     signature, kind = inspect.signature(make), getattr(make, "__name__", "")
 
     @wraps(make)
@@ -36,7 +36,7 @@ def kept(make: Callable[Arguments, ReadyConstraint]) -> Callable[Arguments, Read
 
 
 def to_document(constraint: object) -> dict[str, Any]:
-    """Return what a file keeps of a constraint; of a function of the user's own nothing can be kept.
+    """Return a constraint as plain data for a file; a function of the user's own leaves only its name.
 
     Examples
     --------
@@ -112,13 +112,13 @@ def _checked(kind: str, make: Callable[..., object]) -> Callable[..., ReadyConst
 
 
 def _remembering(constraint: ReadyConstraint, kind: str, bound: inspect.BoundArguments) -> ReadyConstraint:
-    """Return a constraint that knows which function made it, and of what."""
+    """Return a constraint that knows the function that made it, and the arguments."""
     bound.apply_defaults()
     return replace(constraint, kind=kind, parameters={name: _plain(one) for name, one in bound.arguments.items()})
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON holds it: arrays as lists, a mask as its cells, cells with values as triples."""
+    """Return a value as JSON holds it: arrays as lists, a mask as its cells, cells with values as triples."""
     if isinstance(value, np.ndarray) and value.dtype == bool:
         return np.argwhere(value).tolist()
     if isinstance(value, np.ndarray | np.generic):

@@ -1,4 +1,4 @@
-"""The gate of a result: ready constraints hold at the mechanism as it stands in doubles, or it is said by how much not.
+"""The gate of a result: each ready constraint holds at the mechanism in doubles, or the excess is reported.
 
 A solver's answer is feasible to its tolerance. A promise about every cell is not: 1e-12 beside 0 is an infinite ratio.
 An answer that misses a constraint is moved: outputs of nearly no mass are merged into another, and what still misses is
@@ -19,13 +19,13 @@ from cvxpriv.numerics.arrays import Array
 __all__ = ["brought_inside", "missed"]
 
 NO_MASS = (0.0, 1e-6, 1e-5, 1e-4)
-"""The largest cell of an output that is merged into another: what moves the mechanism least is taken."""
+"""Largest cell of an output that is merged into another; the choice that moves the mechanism least is taken."""
 LEAST, MOST = 2.0**-52, 2.0**-5
-"""How much of the mechanism that tells nothing is mixed in."""
+"""Least and largest share of the uninformative mechanism that is mixed in."""
 
 
 def missed(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> dict[str, float]:
-    """Return by how much a mechanism, (|inputs|, |outputs|), misses each ready constraint that it misses.
+    """Return the excess of each ready constraint that a mechanism, (|inputs|, |outputs|), misses.
 
     Examples
     --------
@@ -39,14 +39,14 @@ def missed(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], know
 
 
 def brought_inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
-    """Return the mechanism, moved as little as makes every ready constraint hold in doubles; as it is where none does.
+    """Return the mechanism, moved as little as makes every ready constraint hold in doubles.
 
     Parameters
     ----------
     mechanism : array, (|inputs|, |outputs|)
         Rows sum to 1.
     constraints : sequence of (str, Constraint)
-        Functions of a user's own are not looked at: what they allow is only known of expressions.
+        The constraints. Functions of a user's own are passed over: they can only be evaluated on expressions.
     known : Known
     """
     if not missed(mechanism, constraints, known):
@@ -76,7 +76,7 @@ def _mixed(
 
 
 def _merged(mechanism: Array, mass: float) -> Array:
-    """Return the mechanism with outputs of nearly no mass merged into the one of most."""
+    """Return the mechanism with outputs of nearly no mass merged into the output of most mass."""
     rare, most = mechanism.max(axis=0) <= mass, int(np.argmax(mechanism.min(axis=0)))
     rare[most] = False
     result = np.where(rare, 0.0, mechanism)

@@ -1,6 +1,6 @@
-"""Constraints on what outputs tell about the input, or about what is private: in ratios, in guesses, in information.
+"""Constraints on inference from outputs about the input or about the private data: ratios, guesses, information.
 
-Each takes `of`: "private" asks it of P(U|S), "input" of the mechanism itself.
+Each takes `of`: "private" constrains P(U|S), and "input" the mechanism itself.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ OF = ("input", "private")
 def local_information_privacy(epsilon: float, of: Of = "private") -> ReadyConstraint:
     """Return the constraint exp(-epsilon) p(u) <= p(u|w) <= exp(epsilon) p(u) for all u and w.
 
-    Its violation is the most that a probability p(u|w) is beyond its bound.
+    Its violation is the largest excess of a probability p(u|w) over its bound.
 
     Parameters
     ----------
     epsilon : float
-        In nats, >= 0.
+        Bound of the log ratio in nats, >= 0.
     of : {"private", "input"}
         What w is.
 
@@ -57,7 +57,7 @@ def local_information_privacy(epsilon: float, of: Of = "private") -> ReadyConstr
 def pointwise_leakage(epsilon: float, of: Of = "private") -> ReadyConstraint:
     """Return the constraint max_w p(u|w) <= exp(epsilon) p(u) for all u: pointwise maximal leakage, in nats.
 
-    Source: Saeidian and others (2023). Its violation is the most that a probability p(u|w) is above its bound.
+    Source: Saeidian and others (2023). Its violation is the largest excess of a probability p(u|w) over its bound.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def pointwise_leakage(epsilon: float, of: Of = "private") -> ReadyConstraint:
 
 
 def _given(of: str, mechanism: cp.Expression, known: Known | None, name: str) -> tuple[cp.Expression, Array]:
-    """P(u|w), (|W|, |U|), and P(w); P(u) = P(w) @ P(u|w)."""
+    """Return P(u|w), (|W|, |U|), and P(w); P(u) = P(w) @ P(u|w)."""
     channel, weights = channel_of(of, known, name, mechanism.shape[0])
     return (mechanism if channel is None else channel @ mechanism), weights
 
@@ -112,15 +112,15 @@ def _ratio_excess(epsilon: float, of: str, both: bool, mechanism: Array, known: 
 def bayes_vulnerability(bound: float, gain: ArrayLike | None = None, of: Of = "private") -> ReadyConstraint:
     """Return the constraint sum_u max_a sum_w p(w) p(u|w) gain(a, w) <= bound: the posterior g-vulnerability.
 
-    It is what an adversary gains on average who sees u and takes the best action a. Without `gain` an action is a
-    guess of w, and the bound one on the probability of a right guess. Source: Alvim and others (2020). Its violation
-    is in the unit of `gain`.
+    It is the average gain of an adversary who sees u and takes the best action a. Without `gain` an action is a guess
+    of w, and the bound is on the probability of a right guess. Source: Alvim and others (2020). Its violation is in the
+    unit of `gain`.
 
     Parameters
     ----------
     bound : float
     gain : array, (actions, |W|), optional
-        None is the identity.
+        Gain of each action for each w. None is the identity.
     of : {"private", "input"}
         What w is.
 
@@ -174,11 +174,11 @@ def f_information(f: FDivergence | str, bound: float, of: Of = "private") -> Rea
     Parameters
     ----------
     f : FDivergence or str
-        A name, a line of text in t, or an object; with a DCP form.
+        A name, a line of text in t, or an object; it needs a DCP form.
     bound : float
-        >= 0.
+        The bound, >= 0.
     of : {"private", "input"}
-        What w is.
+        Meaning of w: a private symbol, or an input of the mechanism.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def group_fairness(bound: float, groups: ArrayLike | None = None) -> ReadyConstr
     Parameters
     ----------
     bound : float
-        From 0 to 1.
+        Largest total variation between two groups, from 0 to 1.
     groups : array of int, (|inputs|,), optional
         The group of each input, from 0. None: the groups are the private symbols.
 
@@ -250,7 +250,7 @@ def group_fairness(bound: float, groups: ArrayLike | None = None) -> ReadyConstr
 
 
 def _by_group(members: Array | None, known: Known | None, inputs: int) -> Array:
-    """P(y|g), (groups, |inputs|)."""
+    """Return P(y|g), (groups, |inputs|)."""
     if members is None:
         channel, _ = channel_of("private", known, "group_fairness", inputs)
         assert channel is not None

@@ -1,4 +1,4 @@
-"""Constraints on every pair of inputs: metric differential privacy, and Renyi's divergence of any order."""
+"""Constraints on every pair of inputs: metric differential privacy, and Renyi differential privacy of any order."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def metric_differential_privacy(epsilon: float, distance: ArrayLike) -> ReadyCon
     Parameters
     ----------
     epsilon : float
-        In nats a unit of distance, > 0.
+        Privacy loss in nats per unit of distance, > 0.
     distance : array, (|inputs|, |inputs|)
-        d >= 0, 0 on the diagonal; inf between inputs that need not be alike.
+        Distances d >= 0, with 0 on the diagonal, and inf between inputs that need not be alike.
 
     Raises
     ------
@@ -75,9 +75,9 @@ def renyi_differential_privacy(order: float, epsilon: float) -> ReadyConstraint:
     Parameters
     ----------
     order : float
-        > 0.
+        Order of Renyi's divergence, > 0.
     epsilon : float
-        >= 0.
+        Bound of the divergence in nats, >= 0.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Constraints on what a mechanism tells in the worst case."""
+"""Constraints on the worst-case leakage of a mechanism."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ def local_differential_privacy(epsilon: float, delta: float = 0.0) -> ReadyConst
     """Return the constraint sum_u (p(u|y) - exp(epsilon) p(u|y'))_+ <= delta for all inputs y, y'.
 
     With delta = 0 it is p(u|y) <= exp(epsilon) p(u|y'), written as exp(-epsilon) max_y p(u|y) <= min_y p(u|y), which
-    takes 2 |inputs| |outputs| rows instead of the square of |inputs|. Its violation is what delta is too small by.
+    takes 2 |inputs| |outputs| rows instead of the square of |inputs|. Its violation is the amount by which delta is too
+    small.
 
     Parameters
     ----------
     epsilon : float
-        In nats, >= 0. At 0 the output tells nothing but with probability delta.
+        Privacy loss in nats, >= 0. At 0 the output reveals nothing except with probability delta.
     delta : float
         From 0 to 1.
 
@@ -81,7 +82,7 @@ def total_variation_to_prior(bound: float, average: bool = False) -> ReadyConstr
     Parameters
     ----------
     bound : float
-        From 0 to 1.
+        A probability, from 0 to 1.
     average : bool
         Bound the average over inputs instead of the largest.
 
@@ -126,7 +127,7 @@ def maximal_leakage(bound: float) -> ReadyConstraint:
     Parameters
     ----------
     bound : float
-        In nats, >= 0. At 0 the output tells nothing; at log |inputs| the constraint says nothing.
+        Bound in nats, >= 0. At 0 the output reveals nothing; from log |inputs| on, every mechanism satisfies it.
 
     Raises
     ------

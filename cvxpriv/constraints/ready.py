@@ -1,4 +1,4 @@
-"""What a ready constraint is: its cvxpy form, the same property of an array, and a name for messages."""
+"""The contract of a ready constraint: its cvxpy form, the same property of an array, and a name for messages."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class ReadyConstraint:
     name : str
         The call that made it.
     form : callable
-        (mechanism as a cvxpy expression, `Known` or None) to a list of cvxpy constraints.
+        Maps (mechanism as a cvxpy expression, `Known` or None) to a list of cvxpy constraints.
     excess : callable
-        (mechanism as an array, `Known` or None) to the amount by which the constraint is missed; not above 0 where
+        Maps (mechanism as an array, `Known` or None) to the amount by which the constraint is missed; not above 0 where
         it holds.
     kind, parameters : str, mapping
-        Which function made it, and of what: what a file keeps (`cvxpriv.constraints.documents`).
+        The function that made it, by name, and its arguments: a file keeps these (`cvxpriv.constraints.documents`).
     """
 
     name: str
@@ -67,9 +67,9 @@ class ReadyConstraint:
         return self.form(mechanism, known)
 
     def violation(self, mechanism: ArrayLike, known: Known | None = None) -> float:
-        """Return by how much a mechanism, (|inputs|, |outputs|), misses the constraint; 0 where it holds.
+        """Return the amount by which a mechanism, (|inputs|, |outputs|), misses the constraint; 0 where it holds.
 
-        The unit is said by the function that makes the constraint.
+        The function that makes the constraint states the unit.
 
         Raises
         ------
@@ -132,7 +132,7 @@ def require_shape(argument: str, shape: tuple[int, ...], mechanism: cp.Expressio
 
 
 def prior_of(known: Known | None, constraint: str, inputs: int) -> Array:
-    """Return P of the mechanism's inputs, (|inputs|,).
+    """Return the distribution of the mechanism's inputs, (|inputs|,).
 
     Raises
     ------
@@ -147,7 +147,7 @@ def prior_of(known: Known | None, constraint: str, inputs: int) -> Array:
 
 
 def known_of(known: Known | None, constraint: str) -> Known:
-    """Return what is known, for a constraint that needs it.
+    """Return the known quantities, for a constraint that needs them.
 
     Raises
     ------
@@ -160,12 +160,12 @@ def known_of(known: Known | None, constraint: str) -> Known:
 
 
 def channel_of(of: str, known: Known | None, constraint: str, inputs: int) -> tuple[Array | None, Array]:
-    """Return the P(y|w) with which P(u|w) = sum_y P(y|w) p(u|y), (|W|, |inputs|), and P(w); None where W is the input.
+    """Return P(y|w), (|W|, |inputs|), with P(u|w) = sum_y P(y|w) p(u|y), and P(w); None where W is the input.
 
     Parameters
     ----------
     of : {"input", "private"}
-        Whether W is the mechanism's input, or what is private.
+        Whether W is the mechanism's input or the private symbol.
 
     Raises
     ------

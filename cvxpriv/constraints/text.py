@@ -28,7 +28,7 @@ __all__ = ["FORMS", "parse"]
 
 
 def parse(text: str) -> ReadyConstraint:
-    """Return the constraint that a text names; `FORMS` lists the forms.
+    """Return the constraint that a text describes; `FORMS` lists the forms.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def parse(text: str) -> ReadyConstraint:
 
 
 class _Malformed(Exception):
-    """A value that does not have the form asked for."""
+    """The text of a value does not have the required form."""
 
 
 def _number(value: str) -> float:
@@ -76,7 +76,7 @@ def _numbers(value: str) -> list[float]:
 
 
 def _with_of(value: str) -> tuple[list[str], Literal["input", "private"]]:
-    """The parts of a value, and what it is asked of: the last part where that is a word for it."""
+    """Return the parts of a value, and its `of`: the last part, where that is a word for it."""
     parts = [part.strip() for part in value.split(":")]
     if parts[-1] in ("input", "private"):
         return parts[:-1], "input" if parts[-1] == "input" else "private"
@@ -90,7 +90,7 @@ def _whole(value: str) -> int:
 
 
 def _matrix(path: str) -> list[list[float]]:
-    """Return a matrix from a file: a row a line, numbers apart by commas, semicolons, tabs or blanks."""
+    """Return a matrix from a file: one row a line, numbers separated by commas, semicolons, tabs or blanks."""
     lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), start=1) if line.strip()]
     matrix: list[list[float]] = []
     for number, line in lines:
@@ -133,7 +133,7 @@ def _parts(value: str, count: int) -> list[list[str]]:
 
 
 def _input(value: str) -> int | str:
-    """The number of an input, or its label."""
+    """Return an input by its number, or its label."""
     text = value.strip()
     if not text:
         raise _Malformed
@@ -233,5 +233,5 @@ _MAKERS: Mapping[str, tuple[str, Callable[[str], ReadyConstraint]]] = {
     "monotone": ("monotone or monotone=decreasing", _monotone),
 }
 
-#: Every name with the form of its text.
+#: The names of all constraints with the form of their text.
 FORMS: Mapping[str, str] = {name: form for name, (form, _) in _MAKERS.items()}

@@ -1,4 +1,4 @@
-"""Constraints on what a mechanism keeps, and on how often it gives each output."""
+"""Constraints on the utility of a mechanism, and on how often it gives each output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def expected_distortion(distortion: ArrayLike, bound: float) -> ReadyConstraint:
     Parameters
     ----------
     distortion : array, (|inputs|, |outputs|)
-        d(y, u), finite.
+        The distortion d(y, u), finite.
     bound : float
 
     Raises
@@ -67,7 +67,7 @@ def output_marginal(marginal: ArrayLike) -> ReadyConstraint:
     Parameters
     ----------
     marginal : array, (|outputs|,)
-        A distribution.
+        A distribution over the outputs.
 
     Raises
     ------

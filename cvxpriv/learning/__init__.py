@@ -1,1 +1,1 @@
-"""Learning for people: encodings with public bounds, labels, linear fits, scores, and the base of the estimators."""
+"""Learning from rows: encodings with public bounds, labels, linear fits, scores, and the base of the estimators."""

@@ -1,4 +1,4 @@
-"""Columns of a table as numbers: what an `Encoding` is made of."""
+"""Columns of a table as numbers: the parts of an `Encoding`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cvxpriv.tables.frames import in_order, symbol
 __all__ = ["Category", "Column", "Number", "column_of", "missing_cells"]
 
 
-#: A category read off the data has at most so many values: more of them are names or codes of single rows.
+#: Largest number of values of a category read off the data: a column with more holds names or codes of single rows.
 MOST_VALUES = 1000
 #: Text with a leading zero is a code, not a number, as for `cvxpriv.tables.frames.symbol`.
 _CODE = re.compile(r"[+-]?0[0-9]")
@@ -25,14 +25,14 @@ _CODE = re.compile(r"[+-]?0[0-9]")
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers: low becomes 0, high becomes 1.
+    """A column of numbers, scaled so that `low` becomes 0 and `high` becomes 1.
 
     Attributes
     ----------
     name : str
     low, high : float
     given : bool
-        Whether the user gave the range; else it was read off the data.
+        Whether the user gave the range; otherwise it was read off the data.
     """
 
     name: str
@@ -67,9 +67,9 @@ class Category:
     ----------
     name : str
     values : tuple of str
-        As `cvxpriv.tables.frames.symbol` writes them.
+        The values, as `cvxpriv.tables.frames.symbol` writes them.
     given : bool
-        Whether the user gave the values; else they were read off the data.
+        Whether the user gave the values; otherwise they were read off the data.
     """
 
     name: str
@@ -108,7 +108,7 @@ def column_of(
     ranges: Mapping[str, tuple[float, float]],
     categories: Mapping[str, Sequence[object] | None],
 ) -> Column:
-    """Return how a column is encoded; see `Encoding.of` for the arguments and the errors."""
+    """Return the encoding of a column; `Encoding.of` describes the arguments and the errors."""
     if name in ranges:
         low, high = _range(name, ranges[name])
         return Number(name, low, high)
@@ -146,7 +146,7 @@ def _range(name: str, given: object) -> tuple[float, float]:
 
 
 def missing_cells(values: pd.Series[Any]) -> Flags:
-    """Return which cells of a column are missing or blank, (n,)."""
+    """Return a mask of the missing or blank cells of a column, (n,)."""
     blank = values.map(lambda value: isinstance(value, str) and not value.strip())
     return np.asarray(values.isna() | blank.astype(bool), dtype=bool)
 
@@ -161,7 +161,7 @@ def _reads_as_numbers(values: pd.Series[Any]) -> bool:
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> Array:
-    """Return a column's numbers, none of which is missing."""
+    """Return the numbers of a column without missing cells."""
     values = frame[name]
     missing = missing_cells(values)
     if missing.any():

@@ -1,4 +1,4 @@
-"""Columns of a table as numbers with public bounds: what a private model's sensitivity may rest on.
+"""Columns of a table as numbers with public bounds, on which a private model's sensitivity may rest.
 
 A column of numbers is moved and scaled from its range to [0, 1]; a category becomes one column of 0 and 1 for each of
 its values. Each of k columns adds at most 1 to the squared norm of a row, so that **by construction** no row's norm
@@ -36,7 +36,7 @@ class Encoding:
     ----------
     columns : tuple of Number or Category
     scaled : bool
-        Divide by sqrt(number of columns), so that no row's norm exceeds 1.
+        Divide by the square root of the number of columns, so that no row's norm exceeds 1.
 
     Examples
     --------
@@ -68,19 +68,19 @@ class Encoding:
         frame : DataFrame
             The training rows.
         columns : sequence of str, optional
-            None is all of them.
+            Names of the columns. None is all of them.
         ranges : mapping of str to (float, float), optional
-            Of columns of numbers. Others whose cells all read as numbers have the range of the rows.
+            Ranges of columns of numbers. Any other column whose cells all read as numbers takes the range of the rows.
         categories : mapping of str to sequence, optional
-            The values of a category; None, as the values of any other column that does not read as numbers, is those
-            of the rows.
+            Values of columns of categories. None takes the values of the rows, as does any other column that does not
+            read as numbers.
         scaled : bool
 
         Raises
         ------
         DataError
-            A column that is unknown, doubled or named both ways; a range that is none; a column read off the rows
-            whose numbers are all the same, or that has more than a thousand values.
+            A column that is unknown, doubled or named both ways; a range that is not low < high; a column read off the
+            rows whose numbers are all the same, or that has more than a thousand values.
         """
         names = list(map(str, frame.columns)) if columns is None else list(columns)
         require_columns(frame, names, "columns")
@@ -94,26 +94,26 @@ class Encoding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the table."""
+        """Names of the table's columns."""
         return tuple(column.name for column in self.columns)
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The encoded columns: `age`, or `job=clerk`."""
+        """Names of the encoded columns, such as `age` or `job=clerk`."""
         return tuple(feature for column in self.columns for feature in column.features)
 
     @property
     def read_off(self) -> tuple[str, ...]:
-        """The columns whose range or values were read off the data."""
+        """Names of the columns whose range or values were read off the data."""
         return tuple(column.name for column in self.columns if not column.given)
 
     @property
     def divisor(self) -> float:
-        """What rows are divided by: sqrt(number of columns) where they are scaled, else 1."""
+        """Divisor of the rows: sqrt(number of columns) where they are scaled, else 1."""
         return float(np.sqrt(len(self.columns))) if self.scaled else 1.0
 
     def positions(self, names: Sequence[str]) -> npt.NDArray[np.intp]:
-        """Return where the encoded columns of some of the table's columns stand, in the order of `names`."""
+        """Return the places of the encoded columns of some of the table's columns, in the order of `names`."""
         starts = np.cumsum([0, *(len(column.features) for column in self.columns)])
         places = {column.name: np.arange(starts[i], starts[i + 1]) for i, column in enumerate(self.columns)}
         return np.concatenate([places[name] for name in names])
@@ -130,14 +130,15 @@ class Encoding:
         ----------
         frame : DataFrame
         beyond : {"refuse", "move"}
-            What is done with values outside of what was **given**. "move": a number to the end of its range, an
-            unknown value of a category to none. Values outside of what was read off other rows are always moved. That
-            a row was refused is a fact about the data: move, where even this is private.
+            Treatment of values outside the **given** range or values. "move" takes a number to the end of its range,
+            and an unknown value of a category to none. Values outside of a range or values read off other rows are
+            always moved. The refusal of a row is a fact about the data: use "move" where even this is private.
 
         Raises
         ------
         DataError
-            A column is not there, a number is missing or is none, or a value lies beyond what was given.
+            A column is not there, a number is missing or cannot be read, or a value lies beyond the given range or
+            values.
         """
         if beyond not in BEYOND:
             raise DataError(f"beyond={beyond!r} is not known: {suggest(str(beyond), BEYOND)}")
@@ -151,7 +152,7 @@ class Encoding:
         Raises
         ------
         PrivacyError
-            Naming the columns.
+            A bound was read off the data; the message names the columns.
         """
         if not self.read_off:
             return
@@ -179,7 +180,7 @@ class Encoding:
 
     @classmethod
     def load(cls, path: PathLike) -> Encoding:
-        """Return the encoding that a command wrote beside its model, into ``model.json``.
+        """Return the encoding that a command wrote beside its model, in ``model.json``.
 
         Raises
         ------
@@ -193,7 +194,7 @@ class Encoding:
 
 
 def complete_rows(frame: pd.DataFrame, encoding: Encoding) -> npt.NDArray[np.bool_]:
-    """Return which rows have every number that an encoding needs, (n,)."""
+    """Return a mask of the rows that have every number that an encoding needs, (n,)."""
     complete = np.ones(len(frame), dtype=bool)
     for column in encoding.columns:
         if isinstance(column, Number):

@@ -1,4 +1,4 @@
-"""What scikit-learn's face of a model is made of: a linear classifier of two classes.
+"""The base of the scikit-learn estimators: a linear classifier of two classes.
 
 It needs scikit-learn, which comes with ``pip install "cvxpriv[learn]"``; nothing else in cvxpriv imports this module.
 """
@@ -28,7 +28,7 @@ __all__ = ["BinaryLogisticClassifier", "ConvergenceWarning"]
 
 
 class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A logistic model of two classes, fitted by `_fit`; everything else is here.
+    """A logistic model of two classes; a subclass brings `_fit`.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     intercept_ : ndarray, (1,)
     n_features_in_ : int
     feature_names_in_ : ndarray, (d,)
-        Where X was a data frame.
+        Names of the columns, where X was a data frame.
     """
 
     classes_: npt.NDArray[np.generic]
@@ -46,7 +46,7 @@ class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
     @abstractmethod
     def _fit(self, rows: Any, labels: Array) -> LinearFit:
-        """Fit to valid rows, dense or sparse by rows, and labels of -1 and 1; set what the model adds."""
+        """Fit to valid rows, dense or sparse, and labels of -1 and 1; set the attributes that the model adds."""
 
     @property
     @abstractmethod
@@ -60,14 +60,14 @@ class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         ----------
         X : array, DataFrame or sparse array, (n, d)
         y : array, (n,)
-            Two classes, of any type.
+            Labels of two classes, of any type.
 
         Raises
         ------
         ValueError
-            X or y is not what it has to be: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
+            X or y is malformed: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
         PrivacyError
-            The guarantee that was asked for cannot be given.
+            The requested guarantee cannot be given.
         """
         rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(labels)
@@ -83,7 +83,7 @@ class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Return the log odds of `classes_[1]`, one a row."""
+        """Return the log odds of `classes_[1]`, one per row."""
         check_is_fitted(self)
         rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(rows @ self.coef_[0] + self.intercept_[0])

@@ -1,4 +1,4 @@
-"""A model fitted to encoded rows: how it is posed, what it is compared with, and what is said of it beside its run."""
+"""A model fitted to encoded rows: how it is posed, its comparisons, and the facts beside its run."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ Columns = Annotated[
 
 @dataclass(frozen=True)
 class Scored:
-    """A fitted linear model, and how it scores on the rows held out.
+    """A fitted linear model with its scores on the held-out rows.
 
     Attributes
     ----------
     name : str
-        For people: "all parties together".
+        A name for readers, such as "all parties together".
     linear : LinearFit
-        Over the encoded columns; 0 where the model does not see one.
+        The model over the encoded columns; 0 where it does not see one.
     margin : ndarray, (held out,)
-        Its predictions there.
+        Its predictions on the held-out rows.
     scores : Scores, optional
-        None where no rows are held out.
+        Its scores; None where no rows are held out.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Scored:
 
 @dataclass(kw_only=True, eq=False)
 class Fit(ABC):
-    """A model fitted to rows. A subclass belongs to one model, and declares its layout: parties, a graph.
+    """A model fitted to rows. A subclass belongs to one model and declares its layout, such as parties or a graph.
 
     Attributes
     ----------
@@ -66,24 +66,24 @@ class Fit(ABC):
     model : object
         The posed model.
     solving : mapping of str to object
-        The options of its `solve` or `solve_private` that were given.
+        The given options of its `solve` or `solve_private`.
     run : object
-        What its `solve` or `solve_private` returned.
+        The result of its `solve` or `solve_private`.
     scored : list of Scored
-        The run first, then what it is compared with: fits without privacy, so none beside a private one.
+        The run first, then the fits to compare it with. These are without privacy, so a private run has none.
     check : CrossCheck, optional
     interrupted : bool
     """
 
     #: Whether rows are divided by the square root of the number of columns.
     scaled: ClassVar[bool] = True
-    #: Options of `solve_private` of which one asks for privacy.
+    #: Options of `solve_private`; giving one of them asks for privacy.
     budgets: ClassVar[tuple[str, ...]] = ("epsilon",)
-    #: What stands for an option that is not given, in words, where it is not the model's own default.
+    #: Texts that stand for options that are not given, where these differ from the model's own defaults.
     usual: ClassVar[Mapping[str, str]] = {}
-    #: Options that the rows decide.
+    #: Options that the rows determine.
     decided: ClassVar[frozenset[str]] = frozenset({"row_bound"})
-    #: What is fitted: the title of its page, and what its coefficients are.
+    #: The title of the page, which also names the coefficients.
     title: ClassVar[str]
     coefficients_text: ClassVar[str] = (
         "What a column adds to the prediction, the log odds of a logistic loss, where it goes from the lower end of "
@@ -102,7 +102,7 @@ class Fit(ABC):
 
     @classmethod
     def reads(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return which columns are read: to learn from, `columns`, and `beside` these. It is asked before any row is.
+        """Return the columns to read, `columns` to learn from and `beside`, before any row is read.
 
         Raises
         ------
@@ -121,51 +121,51 @@ class Fit(ABC):
 
     @abstractmethod
     def linear(self, run: Any) -> LinearFit:
-        """Return a run's coefficients in the order of the encoded columns."""
+        """Return options of `solve_private` that follow from the encoding or are usual; `solving` overrides them."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the run's model is called beside others."""
+        """Name of the run's model among others."""
 
     @abstractmethod
     def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
-        """Return other models of the same rows; fitted without privacy."""
+        """Return other models of the same rows, fitted without privacy."""
 
     @property
     @abstractmethod
     def summary(self) -> str:
-        """What was fitted, up to "predicts": "A linear model of 3 nodes"."""
+        """Description of the fit, up to "predicts", such as "A linear model of 3 nodes"."""
 
     @property
     @abstractmethod
     def layout(self) -> list[Fact]:
-        """Who holds what, and what poses the problem."""
+        """The layout in words: which party or node holds which data, and the options that pose the problem."""
 
     def own_facts(self) -> list[Fact]:
-        """Return what is known of the run beside other models."""
+        """Return the facts of the run beside other models."""
         return []
 
     def layout_sections(self) -> list[Section]:
-        """Return who holds what, as sections."""
+        """Return the layout as sections: which party or node holds which data."""
         return []
 
     def own_sections(self) -> list[Section]:
-        """Return what else the model has to say."""
+        """Return further sections of the model."""
         return []
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """Return what else a program may want."""
+        """Return further tables for programs."""
         return {}
 
     @property
     def crosschecked(self) -> str:
-        """What a cross-check solved again."""
+        """Description of the problem that a cross-check solved again."""
         return "Each convex block of the method, at the answer,"
 
     @property
     def released(self) -> str:
-        """What a private fit released, in a sentence."""
+        """The release of a private fit, in a sentence."""
         found = self.run.accounting
         return f"{found.releases} releases with Gaussian noise, at delta = {found.claims[0].delta:g}."
 
@@ -176,31 +176,31 @@ class Fit(ABC):
 
     @property
     def more_promises(self) -> Sequence[str]:
-        """What is guaranteed and what is not beside what the run says."""
+        """Sentences on which guarantees hold and which do not, beyond those of the run."""
         return ()
 
     def document(self) -> dict[str, Any]:
-        """Return what a file holds of the run, as plain data."""
+        """Return the file's record of the run, as plain data."""
         found: dict[str, Any] = self.run.document()
         return found
 
     @property
     def coefficients(self) -> pd.DataFrame:
-        """One row an encoded column, and the intercept last: feature, coefficient.
+        """One row per encoded column, and the intercept last: feature, coefficient.
 
-        Of columns from 0 to 1: the run's own are larger where the rows are scaled (`Encoding.scaled`).
+        They belong to columns from 0 to 1: the run's own are larger where the rows are scaled (`Encoding.scaled`).
         """
         names, linear = [*self.rows.encoding.features, "(intercept)"], self.scored[0].linear
         own = linear.coefficients / self.rows.encoding.divisor
         return pd.DataFrame({"feature": names, "coefficient": [*own, linear.intercept]})
 
     def score(self, name: str, linear: LinearFit) -> Scored:
-        """Return a model with its scores on the rows held out."""
+        """Return a model with its scores on the held-out rows."""
         margin, labels = linear.margin(self.rows.test_x), self.rows.test_y
         log_odds = self.model.problem.loss.name == "logistic"
         return Scored(name, linear, margin, scores_of(labels, margin, log_odds=log_odds) if labels.size else None)
 
     def found(self, run: Any) -> None:
-        """Take a run for what was fitted."""
+        """Take a run as the result of the fit."""
         self.run = run
         self.scored = [self.score(self.name, self.linear(run))]

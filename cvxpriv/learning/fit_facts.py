@@ -1,4 +1,4 @@
-"""The facts of a model fitted to rows: those of its run, scores, accounting, coefficients, and what the rows are."""
+"""The facts of a model fitted to rows: those of its run, its scores, accounting, coefficients, and rows."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from cvxpriv.runs.saved import write_run
 
 __all__ = ["fit_facts"]
 
-#: How many of the largest coefficients a terminal shows.
+#: Number of the largest coefficients that a terminal shows.
 LARGEST = 10
-#: A history of fewer passes is no picture.
+#: Number of passes below which the history has no picture.
 FEW_PASSES = 10
 
 
 def fit_facts(fit: Fit) -> Facts:
-    """Return the facts; those of a private fit hold nothing that was not released but scores of held-out rows."""
+    """Return the facts; those of a private fit hold only released numbers, and scores of held-out rows."""
     rows, said = fit.rows, fit.run.facts
     against = f"predicts {rows.label} = {rows.classes[1]} (against {rows.classes[0]}) from {rows.y.size:,} rows."
     return Facts(
@@ -167,7 +167,7 @@ def _coefficients(fit: Fit) -> list[Section]:
 
 
 def _history(fit: Fit) -> list[Section]:
-    """Return objective and residual by pass; nothing for few of them, or for a private fit, which has neither."""
+    """Return objective and residual by pass; none for few passes, or for a private fit, which has neither."""
     if fit.private or fit.run.history["objective"].notna().sum() < FEW_PASSES:
         return []
     draw = partial(plot_history, fit.run.history)
@@ -175,7 +175,7 @@ def _history(fit: Fit) -> list[Section]:
 
 
 def _about_rows(fit: Fit) -> list[str]:
-    """Return what a private fit has to say of bounds that were read off its rows, of rows left out, and of scores."""
+    """Return the remarks of a private fit on bounds that were read off its rows, on rows left out, and on scores."""
     if not fit.private:
         return []
     said, read_off = [], fit.rows.encoding.read_off
@@ -205,5 +205,5 @@ def _write_history(fit: Fit, path: Path) -> Path:
 
 
 def _write_model(fit: Fit, path: Path) -> Path:
-    """Write the run as its model saves it, with how its rows were encoded beside it."""
+    """Write the run as its model saves it, with the encoding of its rows beside it."""
     return write_run(path, fit.run.model, {**fit.document(), "rows": fit.rows.document()})

@@ -1,4 +1,4 @@
-"""Labels as models want them, and predictions as their user spelled the labels."""
+"""Labels in a model's form, and predictions in the user's spelling of the labels."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from cvxpriv.penalties.losses import Loss
 
 __all__ = ["class_probabilities", "predicted", "signed_labels"]
 
-#: Labels shown in a message.
+#: Number of labels shown in a message.
 SHOWN = 5
 
 
 def signed_labels(
     y: ArrayLike, rows: int, loss: Loss, *, one_class: bool = False
 ) -> tuple[Array, npt.NDArray[np.generic] | None]:
-    """Return y as -1 and 1 for a margin loss, as numbers for a residual loss, and what the two classes were called.
+    """Return y as -1 and 1 for a margin loss, or as numbers for a residual loss, and the user's names of the classes.
 
     Parameters
     ----------
     y : array, (n,)
-        For a margin loss two classes, of any type: the smaller one becomes -1.
+        Labels. A margin loss takes two classes of any type, and the smaller one becomes -1.
     rows : int
-        n.
+        Number of rows, n.
     loss : Loss
     one_class : bool
-        Take labels of one class too where the other one is known: 0 and 1, or -1 and 1. Whether both occur is a fact
-        about the data, which a private model should not tell by an error.
+        Accept labels of one class where the other one is known: 0 and 1, or -1 and 1. Whether both occur is a fact
+        about the data, which a private model should not reveal by an error.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The face of a model that learns from rows: what the command line and `cvxpriv.load` ask of each."""
+"""The face of a model that learns from rows, as the command line and `cvxpriv.load` use it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class LearningModel(ABC):
     made from them.
     """
 
-    #: What kind of command the model has, and its name.
+    #: The kind of command that the model has, and its name.
     task: ClassVar[str] = "learning"
     command: ClassVar[str]
-    #: The model on encoded rows.
+    #: The class of fits of the model to encoded rows.
     on_rows: ClassVar[type[Fit]]
-    #: What `solve` and `solve_private` return.
+    #: The classes of runs that `solve` and `solve_private` return.
     runs: ClassVar[tuple[type[LearningRun], type[PrivateLearningRun]]]
 
     @abstractmethod
@@ -40,10 +40,10 @@ class LearningModel(ABC):
     @staticmethod
     @abstractmethod
     def example_cases() -> list[Case]:
-        """Return blocks at answers: what `cvxpriv crosscheck --all` checks."""
+        """Return blocks at answers, which `cvxpriv crosscheck --all` checks."""
 
     @classmethod
     def load_run(cls, path: PathLike) -> LearningRun | PrivateLearningRun:
-        """Read a saved run, private or not: what `cvxpriv.load` calls."""
+        """Read a saved run, private or not; `cvxpriv.load` calls it."""
         clear, private = cls.runs
         return private.load(path) if read_run(path).get("private") else clear.load(path)

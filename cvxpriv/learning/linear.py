@@ -1,4 +1,4 @@
-"""A linear model as everything that reports it takes it: one coefficient a feature, and an intercept."""
+"""A linear model in the form of every report: one coefficient per feature, and an intercept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LinearFit:
     Attributes
     ----------
     coefficients : ndarray, (d,)
-        In the order of the features.
+        One coefficient per feature, in the order of the features.
     intercept : float
     """
 
@@ -26,5 +26,5 @@ class LinearFit:
     intercept: float = 0.0
 
     def margin(self, rows: Array) -> Array:
-        """Return the predictions, one a row of (n, d)."""
+        """Return the predictions, one per row of (n, d)."""
         return np.asarray(rows @ self.coefficients + self.intercept)

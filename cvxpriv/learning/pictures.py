@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 __all__ = ["SHOWN", "plot_coefficients", "plot_operating_characteristic"]
 
-#: How many coefficients the picture shows.
+#: Number of coefficients that the picture shows.
 SHOWN = 25
-#: Points of a curve that are drawn; more of them cannot be told apart.
+#: Number of points of a curve that are drawn; more of them cannot be told apart.
 POINTS = 400
 
 
 @styled
 def plot_operating_characteristic(margins: Mapping[str, Array], labels: Array) -> Figure:
-    """Share of class 1 found against share of class -1 taken for it, over all thresholds, one line a model.
+    """Draw the share of class 1 found against the share of class -1 mistaken for it, one line per model.
 
     Parameters
     ----------
     margins : mapping of str to ndarray, (n,)
         The predictions of each model, by its name and the area under its curve.
     labels : ndarray, (n,)
-        -1 and 1.
+        Labels of -1 and 1.
     """
     figure = blank(5.6, 4.6)
     axes = figure.add_subplot()
@@ -49,12 +49,12 @@ def plot_operating_characteristic(margins: Mapping[str, Array], labels: Array) -
 
 @styled
 def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
-    """The largest coefficients as bars, those of one party in one colour.
+    """Draw the largest coefficients as bars, those of one party in one colour.
 
     Parameters
     ----------
     coefficients : DataFrame
-        feature, coefficient, and party, a text, if there are several.
+        Columns feature, coefficient, and party, a text, if there are several parties.
     """
     from matplotlib.patches import Patch
 
@@ -77,7 +77,7 @@ def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
 
 
 def _curve(labels: Array, margin: Array) -> tuple[Array, Array]:
-    """False and true positive rates from the strictest threshold to the laxest; ties are one step."""
+    """Return false and true positive rates from the strictest threshold to the laxest; ties are one step."""
     order = np.argsort(-margin, kind="stable")
     positive = labels[order] > 0.0
     last = np.append(np.diff(margin[order]) != 0.0, True)

@@ -1,4 +1,4 @@
-"""Encoded rows to learn from, and rows held out: what a model on rows gets, and what is said of them."""
+"""Encoded rows to learn from, and held-out rows: the data of a model on rows, and its description."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cvxpriv.reports.formatting import format_number
 
 __all__ = ["Rows"]
 
-#: Values of a category that the table of columns names.
+#: Number of values of a category that the table of columns names.
 NAMED_VALUES = 6
 
 
@@ -26,23 +26,23 @@ class Rows:
     Attributes
     ----------
     title : str
-        Of the source, for people.
+        Name of the source for readers.
     label : str
-        The column that is predicted.
+        Name of the predicted column.
     classes : (str, str)
-        Its values of -1 and of 1; the first is `not <value>` where several stand for -1.
+        Its values that become -1 and 1; the first is `not <value>` where several become -1.
     encoding : Encoding
     x : ndarray, (n, d)
     y : ndarray, (n,)
-        -1 and 1.
+        Labels of -1 and 1.
     test_x, test_y : ndarray
-        The same of the rows held out.
+        The same of the held-out rows.
     dropped : int
-        Rows left out for a missing number or label.
+        Number of rows left out for a missing number or label.
     seed : int
-        Of the split.
+        Seed of the split.
     beside : tuple of str
-        A column of the rows to learn from that is not learned from, as texts; empty where none was asked for.
+        A column, as texts, that accompanies the rows and is not learned from; empty where none was asked for.
     """
 
     title: str
@@ -59,11 +59,11 @@ class Rows:
 
     @property
     def share_held_out(self) -> float:
-        """The part of the rows that is held out."""
+        """Share of the rows that is held out."""
         return self.test_y.size / (self.y.size + self.test_y.size)
 
     def document(self) -> dict[str, Any]:
-        """Return what a file says of the rows: no row, and no count of a label."""
+        """Return a file's description of the rows: no row, and no count of a label."""
         return {
             "source": self.title,
             "label": self.label,
@@ -77,7 +77,7 @@ class Rows:
         }
 
     def facts(self) -> list[Fact]:
-        """Return what the rows are, without a row and without a count of a label."""
+        """Return the facts of the rows, without a row and without a count of a label."""
         held = f"{self.test_y.size:,} held out, seed {self.seed}" if self.test_y.size else "none held out"
         columns = f"encoded as {len(self.encoding.features)}"
         lacking = "rows that lack a number or the label"

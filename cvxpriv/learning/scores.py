@@ -1,4 +1,4 @@
-"""How well predictions of two classes hold on rows that they were not fitted to."""
+"""Scores of predictions of two classes on rows that they were not fitted to."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Scores:
     Attributes
     ----------
     accuracy : float
-        Share of rows whose class is named right.
+        Share of rows whose class is predicted correctly.
     log_loss : float, optional
-        In nats a row; None where the predictions are no log odds.
+        Mean log loss in nats; None where the predictions are not log odds.
     auc : float, optional
         Area under the receiver operating characteristic; None where the rows have one class only.
     rows : int
@@ -41,11 +41,11 @@ def scores_of(labels: ArrayLike, margin: ArrayLike, *, log_odds: bool = True) ->
     Parameters
     ----------
     labels : array, (n,)
-        -1 and 1.
+        Labels of -1 and 1.
     margin : array, (n,)
         Predictions: above 0 for class 1.
     log_odds : bool
-        Whether they are log odds, as those of a logistic model.
+        Whether the predictions are log odds, as those of a logistic model.
 
     Raises
     ------
@@ -77,12 +77,12 @@ def log_loss(labels: Array, margin: Array) -> float:
 def area_under_curve(labels: Array, margin: Array) -> float:
     """Return the chance that a row of class 1 has a larger margin than one of class -1; ties count one half.
 
-    By the sum of ranks (Mann and Whitney): (sum of ranks of class 1 - p (p + 1)/2) / (p q).
+    It is the statistic of Mann and Whitney, by ranks: (sum of ranks of class 1 - p (p + 1)/2) / (p q).
 
     Raises
     ------
     DataError
-        One class only.
+        The labels are of one class only.
     """
     positive = labels > 0.0
     p = float(positive.sum())

@@ -1,4 +1,4 @@
-"""Several starts of one problem: where they are, and which run is returned."""
+"""Several starts of one problem: their initial points, and the choice among their runs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SPREAD = 3.0
 
 
 class Largest(Protocol):
-    """Residuals of a run."""
+    """The residuals of a run."""
 
     @property
     def largest(self) -> float: ...
 
 
 class Solved(Protocol):
-    """A run from one start."""
+    """A run from one start, with its objective and residuals."""
 
     @property
     def objective(self) -> float: ...
@@ -46,17 +46,17 @@ Run = TypeVar("Run", bound=Solved)
 
 
 def initial_points(init: object, shape: tuple[int, ...], starts: int | None, seed: int, scale: float) -> list[Array]:
-    """Return where each start begins: the first at `init`, the others at random.
+    """Return the initial point of each start: the first at `init`, the others at random.
 
     Parameters
     ----------
     init : array, optional
-        Of this shape, or one that broadcasts to it. None is 0.
+        The first point, of this shape or one that broadcasts to it. None is 0.
     shape : tuple of int
     starts : int, optional
-        None is 1.
+        Number of starts. None is 1.
     seed : int
-        Start k is the same whatever their number is.
+        Seed of the random points. Start k is the same whatever the number of starts.
     scale : float
         Standard deviation of the entries of a random start.
 
@@ -75,7 +75,7 @@ def initial_points(init: object, shape: tuple[int, ...], starts: int | None, see
 
 
 def random_scale(squares: float, rows: int) -> float:
-    """Return the standard deviation of random coefficients, with which predictions spread by about `SPREAD`.
+    """Return the standard deviation of random coefficients with which predictions spread by about `SPREAD`.
 
     Parameters
     ----------
@@ -89,14 +89,14 @@ def random_scale(squares: float, rows: int) -> float:
 def best_start(
     solve: Callable[[Array], Run], points: list[Array], *, n_jobs: int = 1, progress: bool = False
 ) -> tuple[Run, pd.DataFrame]:
-    """Solve from every point; return the best run, and what came of each start.
+    """Solve from every point; return the best run, and a summary of each start.
 
-    The best is the one of least objective among those that converged, or among all where none did.
+    The best run has the least objective among those that converged, or among all where none did.
 
     Returns
     -------
     run, starts
-        `starts` has one row a start: objective, kkt, iterations, converged, best.
+        `starts` has one row per start: objective, kkt, iterations, converged, best.
     """
     runs = run_each(
         solve, points, n_jobs=n_jobs, progress=progress, description="starts", last=lambda run: run.interrupted

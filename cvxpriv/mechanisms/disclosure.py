@@ -1,4 +1,4 @@
-"""What a release discloses, with intervals: information and an adversary's best guess, from a table of records.
+"""Disclosure of a release, with intervals: information, and an adversary's best guess, from a table of records.
 
 The measures are read off the joint table of (S, X) and the mechanism P(Y|X). A table of a few hundred records is
 itself uncertain, and information computed from it is biased: chance differences between cells look like information,
@@ -30,7 +30,7 @@ STATEMENT = (
     "describes, to somebody who knows that table; they promise nothing about a single person, about other "
     "attributes, about two releases of the same rows, or about columns released beside Y."
 )
-"""What goes with every report of a mechanism."""
+"""The statement that accompanies every report of a mechanism."""
 
 MEASURES = {
     "leakage": ("I(S;Y)", "nats"),
@@ -40,29 +40,29 @@ MEASURES = {
     "accuracy_y": ("best accuracy for S from Y", "probability"),
     "accuracy_x": ("best accuracy for S from X", "probability"),
 }
-"""The measures by name: how a reader calls them, and their unit."""
+"""The measures by name: a description for readers, and the unit."""
 OF_Y = ("leakage", "utility", "accuracy_y")
 UNSEEN_SHARE = 0.01
-"""From which estimated share of the population in unseen cells on the notes warn."""
+"""Estimated share of the population in unseen cells from which the notes warn."""
 
 
 @dataclass(frozen=True, eq=False)
 class Disclosure:
-    """What `disclosure` found.
+    """The measures that `disclosure` computes, with their intervals.
 
     Parameters
     ----------
     frame : DataFrame
-        One row per measure (see `MEASURES`). ``value`` is of the table as it stands, smoothing included; ``low`` and
-        ``high`` are of the population that the records come from; ``empirical`` is of the bare counts; ``bias`` is
-        the bootstrap's estimate of how far ``empirical`` lies above the truth. The last four are NaN without bootstrap.
+        One row per measure (see `MEASURES`). ``value`` belongs to the table as it stands, smoothing included; ``low``
+        and ``high`` to the population that the records come from; ``empirical`` to the bare counts; ``bias`` is the
+        bootstrap's estimate of how far ``empirical`` lies above the truth. The last four are NaN without bootstrap.
     records : int or None
     bootstrap : int
     level : float
     same_records : bool
     seed : int
     notes : tuple of str
-        What a reader must know to read the numbers right.
+        Cautions that a reader needs to read the numbers right.
     """
 
     frame: pd.DataFrame
@@ -75,7 +75,7 @@ class Disclosure:
     statement: str = STATEMENT
 
     def value(self, name: str) -> float:
-        """The value of a measure of `MEASURES`.
+        """Return the value of a measure of `MEASURES`.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class Disclosure:
         return self._cell(name, "value")
 
     def interval(self, name: str) -> tuple[float, float] | None:
-        """The interval of a measure of `MEASURES`; None without bootstrap.
+        """Return the interval of a measure of `MEASURES`; None without bootstrap.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Disclosure:
 
 
 def bayes_accuracy(joint: Array) -> Array:
-    """The best chance to guess A from B: ``sum_b max_a p(a, b)``.
+    """Return the best chance to guess A from B: ``sum_b max_a p(a, b)``.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def bayes_accuracy(joint: Array) -> Array:
 
 
 def measure(joint: Array, mechanism: Array) -> Array:
-    """All measures of tables under one mechanism, in the order of `MEASURES`.
+    """Return all measures of tables under one mechanism, in the order of `MEASURES`.
 
     Parameters
     ----------
@@ -156,23 +156,24 @@ def disclosure(
     level: float = 0.95,
     same_records: bool = True,
 ) -> Disclosure:
-    """What releasing Y discloses of S, and what it keeps of X, each with an interval.
+    """Measure how much a release of Y discloses of S and how much it keeps of X, each with an interval.
 
     Parameters
     ----------
     table : JointTable
-        With counts, unless ``bootstrap=0``. For intervals without the doubt of the design, count records that the
-        mechanism was not designed on.
+        The table, with counts unless ``bootstrap=0``. For intervals that are free of the design's bias, count records
+        that the mechanism was not designed on.
     mechanism : array, ``(|X|, |Y|)``
-        P(Y|X), row-stochastic; kept fixed.
+        P(Y|X), row-stochastic; it stays fixed.
     bootstrap : int
         Replicates: multinomial samples of as many records as the table has. 0 gives values only.
     seed : int
-        Of the replicates; it decides nothing that is released.
+        Seed of the replicates; it decides nothing that is released.
     level : float
         The intended coverage of each interval by itself.
     same_records : bool
-        Whether the mechanism was designed on the records of this table. If in doubt, True: intervals are then wider.
+        Whether the mechanism was designed on the records of this table. If in doubt, say True: intervals are then
+        wider.
 
     Returns
     -------
@@ -225,7 +226,7 @@ def _check(bootstrap: int, seed: int, level: float) -> None:
 
 
 def _intervals(counts: IntArray, matrix: Array, bootstrap: int, seed: int, level: float, same_records: bool) -> Array:
-    """low, high, value and bias of each measure, ``(4, 6)``."""
+    """Return low, high, value and bias of each measure, ``(4, 6)``."""
 
     def replicates(population: Array) -> Array:
         drawn = resampled_tables(counts, bootstrap, seed, population)
@@ -245,7 +246,7 @@ def _intervals(counts: IntArray, matrix: Array, bootstrap: int, seed: int, level
 
 
 def _range(private: int, public: int) -> Array:
-    """The least and the largest possible value of each measure, ``(2, 6)``."""
+    """Return the least and the largest possible value of each measure, ``(2, 6)``."""
     log_s, log_x = np.log(private), np.log(public)
     guess = 1 / private
     return np.array([[0, 0, 0, guess, guess, guess], [min(log_s, log_x), log_x, min(log_s, log_x), 1, 1, 1]])

@@ -1,4 +1,4 @@
-"""The JSON form of a mechanism: what stands in the file, and how strictly it is read."""
+"""The JSON form of a mechanism: its contents, and how strictly a file is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSION = 2
 
 
 class Fields(NamedTuple):
-    """What a mechanism file holds besides its format and version."""
+    """The contents of a mechanism file besides its format and version."""
 
     model: str
     columns: tuple[str, ...]
@@ -30,7 +30,7 @@ class Fields(NamedTuple):
 
 
 def dump(fields: Fields) -> str:
-    """The text of a mechanism file. Floats are written by their shortest exact form, so they come back as they were.
+    """Return the text of a mechanism file. Floats take their shortest exact form, so reading gives the same numbers.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def dump(fields: Fields) -> str:
 
 
 def _value(key: str, value: object) -> str:
-    """One row or symbol to a line: an indented dump would give every number a line of its own."""
+    """Return the text of a value with one row or symbol a line: an indented dump would give every number its own."""
     if key in ("matrix", "symbols") and isinstance(value, (list, tuple)):
         return "[\n" + ",\n".join(" " + _json(row) for row in value) + "\n]"
     return _json(value)
@@ -56,7 +56,7 @@ def _json(value: object) -> str:
 
 
 def parse(text: str) -> Fields:
-    """Read the text of a mechanism file; kinds of values are checked, their meaning is not.
+    """Read the text of a mechanism file. The kinds of its values are checked, their meaning is not.
 
     Raises
     ------

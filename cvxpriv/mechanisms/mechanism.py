@@ -1,4 +1,4 @@
-"""A mechanism P(Y|X) as a thing to keep: its matrix, its alphabets, its figures, and where it comes from.
+"""A mechanism P(Y|X) with its alphabets, its figures, and its provenance, to save and apply.
 
 It never holds the private table, nor a marginal of it, nor counts: what is saved may be handed on with the released
 data. Its figures and the mechanism itself were still computed from private data: see
@@ -31,11 +31,11 @@ from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix, read_only
 __all__ = ["Fact", "Mechanism", "provenance", "stochastic_matrix"]
 
 Fact: TypeAlias = "str | int | float | bool | None"
-"""What a line of provenance may hold."""
+"""The type of a line of provenance."""
 
 
 def stochastic_matrix(values: ArrayLike, argument: str) -> Array:
-    """A read-only copy as a row-stochastic matrix, to the last digit as given.
+    """Return a read-only copy as a row-stochastic matrix, with every digit as given.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def stochastic_matrix(values: ArrayLike, argument: str) -> Array:
 
 
 def provenance(**facts: Fact) -> dict[str, Fact]:
-    """Where a result comes from: the versions of cvxpriv, Python, numpy and cvxpy, and what the caller adds.
+    """Return where a result comes from: versions of cvxpriv, Python, numpy and cvxpy, and the caller's additions.
 
     Examples
     --------
@@ -84,13 +84,13 @@ class Mechanism:
     model : str
         The name of the model that designed it.
     figures : mapping of str to float
-        What the model says of it: leakage and utility in nats, rate, residuals.
+        The model's figures for it: leakage and utility in nats, rate, residuals.
     private_columns : sequence of str
-        Names only: the columns that `release` must never keep.
+        Names of the columns that `release` must never keep.
     origin : mapping of str to str, number, bool or None
-        Versions, engine, seed, starts: see `provenance`.
+        Versions, engine, seed and starts: see `provenance`.
     constraints : sequence of mapping
-        What it promises: ready constraints as `cvxpriv.constraints.documents.to_document` writes them.
+        The constraints that it promises: ready ones, as `cvxpriv.constraints.documents.to_document` writes them.
 
     Raises
     ------
@@ -153,7 +153,7 @@ class Mechanism:
         unseen: Unseen = "error",
         name: str = RELEASED,
     ) -> pd.DataFrame:
-        """Apply the mechanism to rows: `cvxpriv.mechanisms.release` says what goes in, comes out and may go wrong.
+        """Apply the mechanism to rows; `cvxpriv.mechanisms.release` describes arguments, result and errors.
 
         Examples
         --------
@@ -165,7 +165,7 @@ class Mechanism:
         return release(self, frame, seed=seed, keep=keep, unseen=unseen, name=name)
 
     def save(self, path: PathLike) -> Path:
-        """Write the mechanism to a JSON file, whole or not at all. Numbers come back to the last digit.
+        """Write the mechanism to a JSON file, whole or not at all, with every digit of its numbers.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class Mechanism:
 
     @classmethod
     def load(cls, path: PathLike) -> Mechanism:
-        """Read what `save` wrote.
+        """Read a mechanism that `save` wrote.
 
         Raises
         ------

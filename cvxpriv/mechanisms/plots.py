@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["plot_curve", "plot_history", "plot_mechanism"]
 
 USED = 5e-3
-"""An output that every input gives less often than this is left out of the heatmap."""
+"""Probability below which an output, for every input, is left out of the heatmap."""
 LABELLED = 40
-"""Up to how many rows or columns of a heatmap carry labels."""
+"""Largest number of rows or columns of a heatmap that carry labels."""
 ANNOTATED = 320
-"""Up to how many cells of a heatmap carry their value."""
+"""Largest number of cells of a heatmap that carry their value."""
 
 
 @styled
@@ -45,24 +45,24 @@ def plot_curve(
     leakage: str = "leakage",
     title: str = "",
 ) -> Figure:
-    """Privacy-utility curves on the information plane: I(X;Y) across, I(S;Y) up, both in nats.
+    """Draw privacy-utility curves on the information plane: I(X;Y) across, I(S;Y) up, both in nats.
 
     Parameters
     ----------
     curves : DataFrame, or mapping of a name to a DataFrame
         The points of each curve, in any order.
     entropy_x : float, optional
-        H(X): a dotted line, and a second axis with the fraction of it.
+        H(X), drawn as a dotted line, with a second axis that shows the fraction of it.
     information : float, optional
-        I(S;X), what is leaked when X itself is released: a dotted line.
+        I(S;X), the leakage when X itself is released, drawn as a dotted line.
     bound : DataFrame, optional
-        Points of a lower bound, drawn dashed from the origin.
+        Points of a lower bound, drawn as a dashed line from the origin.
     lower : str, optional
-        The column of a certified lower bound at each ``rate``: the band between it and the leakage is filled.
+        The column of a certified lower bound at each ``rate``. The band between it and the leakage is filled.
     chosen : pair of floats, optional
-        Utility and leakage of one mechanism to point out.
+        Utility and leakage of one mechanism to highlight.
     utility, leakage : str
-        The columns of the frames.
+        Names of the columns of the frames.
     title : str
 
     Returns
@@ -133,7 +133,7 @@ def plot_mechanism(
     symbols: tuple[str, str] = ("X", "Y"),
     ax: Axes | None = None,
 ) -> Figure:
-    """A mechanism P(Y|X) as a heatmap: one row per public symbol, one column per output.
+    """Draw a mechanism P(Y|X) as a heatmap: one row per public symbol, one column per output.
 
     Outputs that are hardly ever given (below `USED` for every input) are left out, and the picture says so. The
     others stand in the order of the inputs they come from, so that what is merged is seen as a column.
@@ -143,12 +143,12 @@ def plot_mechanism(
     matrix : array, ``(|X|, |Y|)``
     inputs : Alphabet
     outputs : sequence of str
-        By default ``y0, y1, ...``.
+        The labels of the columns. By default ``y0, y1, ...``.
     title : str
     symbols : pair of str
-        How inputs and outputs are called.
+        Names of an input and of an output.
     ax : matplotlib Axes, optional
-        Where to draw; None: a figure of its own.
+        The axes to draw on. By default a new figure.
 
     Returns
     -------
@@ -222,18 +222,17 @@ def _annotate(axes: Axes, values: np.ndarray[Any, np.dtype[np.float64]]) -> None
 def plot_history(
     frame: pd.DataFrame, objective: str = "objective", residual: str = "kkt", best: int | None = None, title: str = ""
 ) -> Figure:
-    """A run's objective and its KKT residual by iteration, one line per start; the residual on a logarithmic axis.
+    """Draw a run's objective and KKT residual by iteration, one line per start; the residual's axis is logarithmic.
 
     Parameters
     ----------
     frame : DataFrame
-        As `cvxpriv.schedules.history.History.frame` gives it: ``iteration``, the two figures, and ``start`` if there
-        are several.
-        Rows without a figure (those of single blocks) are passed over.
+        The frame of `cvxpriv.schedules.history.History.frame`: ``iteration``, the two figures, and ``start`` if there
+        are several. Rows without a figure (those of single blocks) are passed over.
     objective, residual : str
-        The columns of the two figures.
+        Names of the columns of the two figures.
     best : int, optional
-        The start to bring out. By default the one with the lowest last objective.
+        The start to highlight. By default the one with the lowest last objective.
     title : str
 
     Returns

@@ -24,18 +24,18 @@ from cvxpriv.tables.frames import require_columns, symbol
 __all__ = ["RELEASED", "Channel", "SeededNoiseWarning", "Unseen", "draw", "release", "uniforms"]
 
 RELEASED = "released"
-"""The column that a release makes, unless it is given another name."""
+"""The name of the column that a release makes, unless another one is given."""
 Unseen: TypeAlias = Literal["error", "drop"]
 SHOWN = 3
-"""How many unseen cells an error message shows."""
+"""Number of unseen cells that an error message shows."""
 
 
 class SeededNoiseWarning(UserWarning):
-    """The noise of a release comes from a seed: who knows or guesses the seed can undo the release."""
+    """The noise of a release comes from a seed: anyone who knows or guesses the seed can undo the release."""
 
 
 class Channel(Protocol):
-    """What a release needs of a mechanism: P(Y|X), its symbols, and the columns that must never come out."""
+    """The parts of a mechanism that a release needs: P(Y|X), its symbols, and the columns that must never come out."""
 
     @property
     def array(self) -> Array: ...
@@ -70,16 +70,16 @@ def release(
     Parameters
     ----------
     mechanism : Channel
-        A `Mechanism`, or anything that holds the same four.
+        A `Mechanism`, or any object with the same four attributes.
     frame : DataFrame
         One record per row. Values are matched by `cvxpriv.tables.frames.symbol`: 1, 1.0 and "1" are one symbol.
     seed : int, optional
-        By default the noise comes from the operating system's secure random source. A seed makes the same draw again
-        and again, warns (`SeededNoiseWarning`), and must be kept secret.
+        Seed of the noise. By default the noise comes from the operating system's secure random source. A seed makes the
+        same draw again and again, warns (`SeededNoiseWarning`), and must be kept secret.
     keep : sequence of str
-        Columns to pass on as they are.
+        Columns to pass on unchanged.
     unseen : {"error", "drop"}
-        What to do with rows whose X the mechanism does not know.
+        "error" refuses rows whose X the mechanism does not know; "drop" leaves them out.
     name : str
         The name of the new column.
 
@@ -112,7 +112,7 @@ def release(
 
 
 def uniforms(size: int, seed: int | None = None) -> Array:
-    """Uniform numbers in [0, 1), multiples of 2^-53: from the operating system's secure source, or from a seed.
+    """Return uniform numbers in [0, 1), multiples of 2^-53, from the operating system's secure source or from a seed.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def draw(matrix: Array, codes: NDArray[np.int64], uniform: Array) -> NDArray[np.
     Parameters
     ----------
     matrix : array, ``(|X|, |Y|)``
-        Row-stochastic.
+        P(Y|X), row-stochastic.
     codes : array of int, ``(rows,)``
         The symbol of each row.
     uniform : array, ``(rows,)``

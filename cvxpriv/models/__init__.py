@@ -1,4 +1,4 @@
-"""The registry of models: whatever the entry-point group `cvxpriv.models` names.
+"""The registry of models: those that the entry-point group `cvxpriv.models` names.
 
 `from cvxpriv.models import PrivacyFunnel` imports the package that brings that model, and only then. Another
 distribution brings its own models by declaring entry points in the same group; the command line finds them there too.
@@ -16,7 +16,7 @@ GROUP = "cvxpriv.models"
 
 
 def available() -> dict[str, EntryPoint]:
-    """Return the entry points by model name, none of them imported.
+    """Return the entry points by model name, without importing any of them.
 
     >>> "PrivacyFunnel" in available()
     True

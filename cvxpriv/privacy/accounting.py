@@ -1,8 +1,8 @@
-"""What a sequence of releases guarantees together, by every rule in use, side by side.
+"""The guarantee of a sequence of releases together, by every rule in use, side by side.
 
-The exact composition is the guarantee (`composition`). The others are what people compare with: each is a valid bound
-and none is below the exact one. Releases that are all of a pure epsilon have another guarantee besides, without a
-delta: their sum. A paper's own formula may stand beside them, marked with whether it holds.
+The exact composition is the guarantee (`composition`). The other rules serve for comparison: each is a valid bound, and
+none is below the exact one. Releases that are all of a pure epsilon have another guarantee besides, without a delta:
+their sum. A paper's own formula may stand beside them, marked with whether it holds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BASIC = "basic composition"
 
 @dataclass(frozen=True)
 class Claim:
-    """What one rule says of all releases together.
+    """The statement of one rule about all releases together.
 
     Attributes
     ----------
@@ -57,15 +57,15 @@ class Accounting:
     Attributes
     ----------
     claims : tuple of Claim
-        The exact composition first, then looser rules, then what a paper prints.
+        The exact composition first, then looser rules, then the paper's own formula.
     mu : float
-        Of all Gaussian releases together; 0 when there was none.
+        The mu of all Gaussian releases together; 0 when there was none.
     releases : int
     neighbours : str
-        What one person's change may be: the neighbouring relation, in words.
+        The neighbour relation in words: the change of one person's data that is covered.
     secure : bool
-        Whether the noise came from the operating system's secure randomness. From a seed, the guarantee needs the
-        seed to stay secret.
+        Whether the noise came from the operating system's secure randomness. If it came from a seed, the guarantee
+        needs the seed to stay secret.
 
     Notes
     -----
@@ -94,12 +94,12 @@ class Accounting:
 
     @property
     def delta(self) -> float:
-        """Of the guarantee."""
+        """Epsilon of the guarantee."""
         return self.guarantee.delta
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a rule: rule, epsilon, delta, holds, note."""
+        """One row per rule: rule, epsilon, delta, holds, note."""
         return pd.DataFrame([vars(claim) for claim in self.claims])
 
     def __str__(self) -> str:
@@ -115,16 +115,16 @@ class Accounting:
 
 
 def composition_claims(mus: Array, epsilons: Array, delta: float | None) -> tuple[Claim, ...]:
-    """Return what each rule says of Gaussian releases and pure ones together, the exact rule first.
+    """Return the statement of each rule about Gaussian and pure releases together, the exact rule first.
 
     Parameters
     ----------
     mus : ndarray
-        One sensitivity / standard deviation per Gaussian release.
+        One ratio of sensitivity to standard deviation per Gaussian release.
     epsilons : ndarray
-        One a pure release.
+        One epsilon per pure release.
     delta : float, optional
-        At which every epsilon is stated; None, without Gaussian releases, leaves out the rules that need one.
+        The delta at which every epsilon is stated. None, without Gaussian releases, leaves out the rules that need one.
 
     Raises
     ------
@@ -166,18 +166,18 @@ def account(
     printed: Sequence[Claim] = (),
     secure: bool = True,
 ) -> Accounting:
-    """Return what Gaussian releases guarantee together.
+    """Return the guarantee of Gaussian releases together.
 
     Parameters
     ----------
     mus : array
-        One sensitivity / standard deviation per release.
+        One ratio of sensitivity to standard deviation per release.
     delta : float
-        At which every epsilon is stated.
+        The delta at which every epsilon is stated.
     neighbours : str
-        The neighbouring relation under which the sensitivities hold.
+        The neighbour relation under which the sensitivities hold.
     printed : sequence of Claim
-        What a paper states of the same releases.
+        Claims of a paper about the same releases.
     secure : bool
         See `Accounting`.
 
@@ -208,14 +208,14 @@ def account_pure(
     printed: Sequence[Claim] = (),
     secure: bool = True,
 ) -> Accounting:
-    """Return what adaptive releases of a pure epsilon each guarantee together.
+    """Return the guarantee of adaptive releases together that are each of a pure epsilon.
 
     Parameters
     ----------
     epsilons : array
-        One a release, each with delta = 0.
+        One epsilon per release, each with delta = 0.
     delta : float, optional
-        At which the rules that need one are stated; None leaves them out.
+        The delta at which the rules that need one are stated. None leaves them out.
     neighbours, printed, secure
         As in `account`.
 
@@ -239,7 +239,7 @@ def account_pure(
 
 
 def _each_alone(mus: Array, delta: float) -> Array:
-    """The epsilon of every Gaussian release by itself; equal ones are worked out once."""
+    """Return the epsilon of every Gaussian release by itself; equal ones are computed once."""
     distinct, places = np.unique(mus, return_inverse=True)
     return np.array([gaussian_epsilon(delta, mu) for mu in distinct])[places]
 

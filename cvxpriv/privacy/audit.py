@@ -1,4 +1,4 @@
-"""Empirical lower bounds on epsilon: what a mechanism gives away on two neighbouring data sets.
+"""Empirical lower bounds on epsilon, from runs of a mechanism on two neighbouring data sets.
 
 A mechanism that is (epsilon, delta)-private satisfies P(M(D) in E) <= exp(epsilon) P(M(D') in E) + delta for every
 event E. Many runs on both data sets bound both probabilities (Clopper and Pearson 1934), and so epsilon from below. An
@@ -20,24 +20,25 @@ from cvxpriv.numerics.arrays import Array, Flags
 __all__ = ["Audit", "audit"]
 
 
-#: Cut points that are tried on the first half of the runs.
+#: Number of cut points that are tried on the first half of the runs.
 CUTS = 200
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes
     ----------
     epsilon : float
-        The mechanism has at least this epsilon at `delta`, with probability `confidence`; 0 when nothing shows.
+        With probability `confidence`, the mechanism's epsilon at `delta` is at least this; 0 when the runs show
+        nothing.
     delta, confidence : float
     hits, hits_neighbour : int
-        How often the event happened on either data set, among `runs` each, on the half that judges.
+        Number of times the event happened on either data set, among `runs` each, in the half that judges.
     runs : int
     event : str
-        In words.
+        The event in words.
     """
 
     epsilon: float
@@ -49,7 +50,7 @@ class Audit:
     event: str
 
     def refutes(self, epsilon: float) -> bool:
-        """Whether the audit contradicts a claim of (epsilon, delta)-privacy."""
+        """Return whether the audit contradicts a claim of (epsilon, delta)-privacy."""
         return self.epsilon > epsilon
 
     def __str__(self) -> str:
@@ -74,18 +75,18 @@ def audit(
     Parameters
     ----------
     mechanism : callable
-        A data set to what is released: a number or an array of one shape. It must draw fresh noise at each call.
+        Maps a data set to a release: a number or an array of one shape. It must draw fresh noise at each call.
     data, neighbour : object
         Two data sets that differ by one neighbour's change.
     delta : float
-        At which epsilon is bounded.
+        The delta at which epsilon is bounded.
     runs : int
-        On each data set.
+        Number of runs on each data set.
     confidence : float
-        Of the bound, for both probabilities together.
+        Probability that the bound holds, for both probabilities together.
     event : callable, optional
-        What an adversary looks for in a release. None: a half-space, chosen on half of the runs and judged on the
-        other half.
+        Whether an adversary's event happens in a release. None chooses a half-space on half of the runs and judges it
+        on the other half.
 
     Raises
     ------
@@ -120,7 +121,7 @@ def audit(
 
 
 def _direction(first: Array, second: Array) -> Array:
-    """The difference of the means, each coordinate by its own spread: constant coordinates that differ decide alone."""
+    """Return the difference of the means by each coordinate's spread; constant coordinates that differ decide alone."""
     shift = first.mean(axis=0) - second.mean(axis=0)
     spread = np.sqrt((first.var(axis=0) + second.var(axis=0)) / 2.0)
     floor = 1e-12 * max(1.0, float(np.abs(shift).max(initial=0.0)))
@@ -128,7 +129,7 @@ def _direction(first: Array, second: Array) -> Array:
 
 
 def _best_cut(first: Array, second: Array, delta: float) -> tuple[float, float]:
-    """The cut, and the side of it, that promise the largest epsilon on these runs, smoothed by one half count."""
+    """Return the cut, and its side, that promise the largest epsilon on these runs, smoothed by one half count."""
     pooled = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0.0, 1.0, CUTS)))
     best, choice = -np.inf, (float(pooled[0]), 1.0)
     for cut in (pooled[:-1] + pooled[1:]) / 2.0:
@@ -144,7 +145,7 @@ def _best_cut(first: Array, second: Array, delta: float) -> tuple[float, float]:
 
 
 def _judge(first: Flags, second: Flags, delta: float, confidence: float, event: str) -> Audit:
-    """The bound from both sides of one event, each of the four limits at a quarter of the risk."""
+    """Return the bound from both sides of one event, each of the four limits at a quarter of the risk."""
     risk = (1.0 - confidence) / 4.0
     runs = first.size
     hits, hits_neighbour = int(first.sum()), int(second.sum())
@@ -161,12 +162,12 @@ def _judge(first: Flags, second: Flags, delta: float, confidence: float, event: 
 
 
 def _limits(hits: int, runs: int, risk: float) -> tuple[float, float]:
-    """Clopper-Pearson limits of a probability, each exceeded with probability at most `risk`."""
+    """Return Clopper-Pearson limits of a probability, each exceeded with probability at most `risk`."""
     low = 0.0 if hits == 0 else float(beta.ppf(risk, hits, runs - hits + 1))
     high = 1.0 if hits == runs else float(beta.ppf(1.0 - risk, hits + 1, runs - hits))
     return low, high
 
 
 def _log_ratio(p: float, q: float, delta: float) -> float:
-    """log((p - delta) / q), the epsilon that these two probabilities show; -inf when they show none."""
+    """Return log((p - delta) / q), the epsilon that these two probabilities show; -inf when they show none."""
     return float(np.log((p - delta) / q)) if p > delta and q > 0.0 else -np.inf

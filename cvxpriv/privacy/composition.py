@@ -1,7 +1,7 @@
-"""What releases guarantee together: the exact rule, and the looser rules that people compare with.
+"""The guarantee of releases together: the exact rule, and the looser rules for comparison.
 
-A release of pure epsilon is dominated by randomised response of that epsilon: whatever may be said of it and of what
-follows is said of one biased coin, whose privacy loss is epsilon or -epsilon (Kairouz, Oh and Viswanath, "The
+A release of pure epsilon is dominated by randomised response of that epsilon: any statement about it and its
+consequences follows from one biased coin, whose privacy loss is epsilon or -epsilon (Kairouz, Oh and Viswanath, "The
 composition theorem for differential privacy", 2015). Gaussian releases together are one Gaussian release. So a ledger
 of both kinds is dominated by coins and one Gaussian number, and the delta of these is a finite sum: no distribution of
 losses has to be discretised.
@@ -19,11 +19,12 @@ from cvxpriv.privacy.gaussian import gaussian_deltas, gaussian_epsilon, gaussian
 
 __all__ = ["advanced_composition", "coin_losses", "mu_beside", "optimal_delta", "optimal_epsilon", "zcdp_epsilon"]
 
-#: Most steps of the grid on which unequal epsilons are rounded up: of coins alone, and beside a Gaussian release.
+#: Largest number of steps of the grid on which unequal epsilons are rounded up: for coins alone, and beside a Gaussian
+#: release.
 CELLS, CELLS_BESIDE = 2**18, 2**14
-#: Most additions in composing them.
+#: Largest number of additions in composing them.
 ADDITIONS = 2**27
-#: By how much, relatively, a delta that was asked for is lowered: the sums are right to 1e-12.
+#: Relative amount by which a requested delta is lowered: the sums are right to 1e-12.
 MARGIN = 1e-10
 
 
@@ -53,7 +54,7 @@ def coin_losses(epsilons: Array, cells: int = CELLS) -> tuple[Array, Array]:
 def optimal_delta(epsilon: float, epsilons: ArrayLike, mu: float = 0.0) -> float:
     """Return the least delta of releases of pure `epsilons` and a Gaussian one of `mu` together.
 
-    The sum over the coins' losses l, of probability p, of p times the Gaussian delta at epsilon - l.
+    It is the sum over the coins' losses l, of probability p, of p times the Gaussian delta at epsilon - l.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def optimal_delta(epsilon: float, epsilons: ArrayLike, mu: float = 0.0) -> float
 
 
 def optimal_epsilon(delta: float, epsilons: ArrayLike, mu: float = 0.0) -> float:
-    """Return the least epsilon >= 0 of the same at `delta`.
+    """Return the least epsilon >= 0 of the same releases at `delta`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The Gaussian mechanism, exactly: what one number, mu = sensitivity / scale, says about (epsilon, delta).
+"""The exact Gaussian mechanism: one number, mu = sensitivity / scale, determines every (epsilon, delta).
 
 T adaptive releases of sensitivity D_t with noise of standard deviation s_t compose to one mechanism of
 mu = sqrt(sum (D_t / s_t)^2), with no loss (Dong, Roth and Su, "Gaussian differential privacy", 2022). Its delta at a
@@ -33,20 +33,20 @@ __all__ = [
 #: Roots are found for a delta smaller by this part, times 1 + mu, so that rounding never flatters a guarantee:
 #: `gaussian_delta` is right to 1e-11 of itself, but for large mu, where epsilon/mu and mu/2 cancel.
 MARGIN = 1e-10
-#: Noise beyond which there is no privacy to speak of, and below which no utility: where roots are looked for.
+#: The range of mu in which roots are searched: beyond it there is no utility, or no privacy worth the name.
 LEAST_MU, MOST_MU = 1e-15, 1e6
-#: Up to this mu, delta is a short integral: as a difference of two tails it would be mostly rounding.
+#: Largest mu for which delta is computed as a short integral: as a difference of two tails it would be mostly rounding.
 NARROW = 1.0
-#: So far below, in standard deviations, a tail is 1 but for 1e-270.
+#: Distance in standard deviations at which a tail is 1 up to 1e-270.
 FAR = 35.0
-#: In place of what rounding leaves of a tail's integrand at 1e8 standard deviations, where delta is 0 in doubles.
+#: Replacement for the rounding of a tail's integrand at 1e8 standard deviations, where delta is 0 in doubles.
 LEAST = 1e-300
 #: Nodes and weights of [-1, 1]: sixteen integrate a tail over a width of 1 to rounding.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def require_budget(epsilon: float, delta: float) -> None:
-    """Refuse a budget that is no (epsilon, delta) pair.
+    """Refuse a budget that is not a valid (epsilon, delta) pair.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """Return the largest mu that is (epsilon, delta)-private.
+    """Return the largest mu of a Gaussian release that is (epsilon, delta)-private.
 
     Raises
     ------
@@ -116,15 +116,15 @@ def noise_scale(sensitivity: float, epsilon: float, delta: float, releases: int 
     Parameters
     ----------
     sensitivity : float
-        The most, in Euclidean norm, by which one neighbour moves one release.
+        Largest Euclidean norm by which one neighbour's change moves one release.
     epsilon, delta : float
-        For all releases together.
+        The budget of all releases together.
     releases : int
 
     Raises
     ------
     PrivacyError
-        The budget is none, or the sensitivity is not finite and positive: noise cannot hide what is unbounded.
+        The budget is not valid, or the sensitivity is not finite and positive: noise cannot hide an unbounded change.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def _root_mu(epsilon: float, delta: float) -> float:
 
 
 def _log_delta(ratio: float, mu: float) -> float:
-    """The logarithm of delta at epsilon = ratio mu."""
+    """Return the logarithm of delta at epsilon = ratio mu."""
     with np.errstate(divide="ignore"):
         return float(_log_deltas(np.array([ratio]), mu)[0])
 

@@ -1,4 +1,4 @@
-"""Releases on a public grid: what is guaranteed on paper holds for the bits that are released.
+"""Releases on a public grid: the guarantee on paper holds for the released bits.
 
 A query q, of d doubles, is rounded to whole multiples k of a step g, a power of two that follows from public numbers.
 Released is g (k + n), where n is a real random vector rounded to whole numbers, drawn exactly (`sampling`).
@@ -30,18 +30,18 @@ from cvxpriv.privacy.noise import Noise
 
 __all__ = ["BallNoise", "GaussianNoise", "grid_step", "on_grid"]
 
-#: g sqrt(d) is at most this part of the noise's standard deviation, and at most that part of the sensitivity...
+#: Bounds of g sqrt(d): at most this part of the noise's standard deviation, and at most that part of the sensitivity...
 OF_NOISE, OF_SENSITIVITY = 2.0**-20, 2.0**-12
-#: ...unless that were so fine that doubles cannot hold the noise as whole numbers.
+#: ...unless the grid were so fine that doubles cannot hold the noise as whole numbers.
 FINEST = 2.0**-40
-#: Entries of k are cut off here, which moves no two apart; no query of use is so far out.
+#: Entries of k are clipped at this size, which moves no two of them apart; no useful query is so far out.
 MOST = 2.0**61
-#: Steps below this are near the end of the doubles.
+#: Least step: smaller ones are near the end of the doubles.
 LEAST_STEP = 2.0**-900
 
 
 def grid_step(deviation: float, sensitivity: float, size: int) -> float:
-    """Return the step of the grid for noise of a standard deviation, an entry, in `size` entries: a power of two.
+    """Return the grid's step, a power of two, for noise of one standard deviation per entry in `size` entries.
 
     >>> grid_step(1.0, 1.0, 1) == 2.0**-20, grid_step(1.0, 2.0**-10, 4) == 2.0**-23
     (True, True)
@@ -76,16 +76,17 @@ class GaussianNoise:
     Attributes
     ----------
     sensitivity : float
-        The most, in Euclidean norm, by which one neighbour moves the query as it is computed. Public, as all of these.
+        Largest Euclidean norm by which one neighbour's change moves the query as it is computed. Like all of these, it
+        is public.
     mu : float
-        Of the release: the grid is accounted for.
+        The mu of the release, with the grid accounted for.
     size : int
-        Entries of the query.
+        Number of entries of the query.
 
     Raises
     ------
     PrivacyError
-        The sensitivity is no bound, or mu is not positive.
+        The sensitivity is not a finite bound, or mu is not positive.
 
     Examples
     --------
@@ -106,7 +107,7 @@ class GaussianNoise:
 
     @property
     def step(self) -> float:
-        """Of the grid."""
+        """Step of the grid."""
         return grid_step(self.sensitivity / self.mu, self.sensitivity, self.size)
 
     @property
@@ -134,7 +135,7 @@ class BallNoise:
     Raises
     ------
     PrivacyError
-        The sensitivity is no bound, or the rate is not positive.
+        The sensitivity is not a finite bound, or the rate is not positive.
 
     Examples
     --------
@@ -150,7 +151,7 @@ class BallNoise:
 
     @classmethod
     def of_rate(cls, sensitivity: float, rate: float, size: int) -> BallNoise:
-        """Return the noise of a rate."""
+        """Return the noise of a given rate."""
         _require_bound(sensitivity)
         if not (np.isfinite(rate) and rate > 0.0):
             raise PrivacyError(f"rate={rate!r} is no noise rate: pass a finite number > 0")
@@ -165,7 +166,7 @@ class BallNoise:
 
     @property
     def epsilon(self) -> float:
-        """What the release costs: rate (sensitivity + step sqrt(size))."""
+        """Privacy loss of the release: rate (sensitivity + step sqrt(size))."""
         return float(self.rate * (self.sensitivity + self.step * np.sqrt(self.size)))
 
     def release(self, query: Array, noise: Noise) -> Array:

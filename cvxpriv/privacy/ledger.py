@@ -1,8 +1,8 @@
 """The privacy ledger: every release of a run as plain data, and the one function that accounts for it.
 
-An entry says what was released, what that costs, who released it and whose records it touches. A neighbour's change is
-in one group of records, so that it is touched by the releases of that group and by those that touch everyone: the
-guarantee is that of the group that is touched most, by each rule (parallel composition).
+An entry names the release, its cost, its source, and the records that it touches. A neighbour's change is in one group
+of records, so that it is touched by the releases of that group and by those that touch everyone: the guarantee is that
+of the group that is touched most, by each rule (parallel composition).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cvxpriv.privacy.gaussian import composed
 
 __all__ = ["EVERYONE", "Release", "account_ledger", "ledger_document", "ledger_of", "touching"]
 
-#: The group of all records: whoever a neighbour's change is about, such a release touches them.
+#: The group of all records: such a release touches every neighbour's change.
 EVERYONE = "everyone"
 
 
@@ -30,26 +30,26 @@ class Release:
     Attributes
     ----------
     mu : float
-        Sensitivity / standard deviation of a Gaussian release, the grid that it is rounded to included.
+        Ratio of sensitivity to standard deviation of a Gaussian release, including the rounding to the grid.
     epsilon : float
-        Pure loss of any other release.
+        Pure privacy loss of any other release.
     step : str
-        The `Draw` that released; filled in when it runs.
+        Name of the `Draw` that released; filled in when it runs.
     iteration : int
-        Of the loop around it; filled in when it runs.
+        Iteration of the surrounding loop; filled in when the step runs.
     source : str
-        Who released: a party, a node.
+        The releasing party or node.
     touches : str
-        Whose records it reads: a group of records, or everyone's.
+        The group of records that it reads, or everyone's.
     note : str
-        What a reader should know of it; it stands beside the first rule of the accounting.
+        A remark for readers, which stands beside the first rule of the accounting.
     flaw : str
-        Why nothing is guaranteed, for a release as a paper prints it; empty for all others.
+        The reason why nothing is guaranteed, for a release as a paper prints it; empty for all others.
 
     Raises
     ------
     PrivacyError
-        Both or neither of mu and epsilon, or one that is no finite number >= 0.
+        Both or neither of mu and epsilon are given, or one is not a finite number >= 0.
     """
 
     mu: float | None = None
@@ -69,7 +69,7 @@ class Release:
             raise PrivacyError(f"{cost!r} is no privacy loss of a release: it must be a finite number >= 0")
 
     def at(self, step: str, iteration: int) -> Release:
-        """Return the entry of a step that released it in an iteration."""
+        """Return the entry with the step that released it and the iteration."""
         return replace(self, step=step, iteration=iteration)
 
 
@@ -81,18 +81,18 @@ def account_ledger(
     printed: Sequence[Claim] = (),
     secure: bool = True,
 ) -> Accounting:
-    """Return what the releases of a ledger guarantee together: the accounting of every private run.
+    """Return the guarantee of all releases of a ledger together: the accounting of every private run.
 
     Parameters
     ----------
     ledger : iterable of Release
-        Of any kinds, mixed as they come.
+        Releases of any kinds, in any order.
     delta : float, optional
-        At which every epsilon is stated; None where all releases are pure, and only their sum is wanted.
+        The delta at which every epsilon is stated. None, where all releases are pure, states only their sum.
     neighbours : str
-        The neighbouring relation under which the costs hold, in words.
+        The neighbour relation under which the costs hold, in words.
     printed : sequence of Claim
-        What a paper states of the same releases.
+        Claims of a paper about the same releases.
     secure : bool
         See `Accounting`.
 
@@ -161,7 +161,7 @@ def _groups(entries: tuple[Release, ...]) -> list[tuple[Release, ...]]:
 def _accounted(
     entries: tuple[Release, ...], delta: float | None, gaussian: bool
 ) -> tuple[tuple[Claim, ...], float, int]:
-    """The claims of one group; `gaussian` says whether any group has a Gaussian release: all have the same rules."""
+    """Return the claims of one group; `gaussian`, whether any group has a Gaussian release, fixes the rules."""
     mus = np.array([entry.mu for entry in entries if entry.mu is not None])
     epsilons = np.array([entry.epsilon for entry in entries if entry.epsilon is not None])
     if gaussian and mus.size == 0:

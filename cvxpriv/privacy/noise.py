@@ -1,12 +1,12 @@
-"""Noise for privacy: random bits from the operating system's secure source, unless a test asks for a seed.
+"""Noise for privacy: random bits from the operating system's secure source, unless a test gives a seed.
 
-What is released goes through `grid`: there a query is rounded to a public grid first, and the noise is an exactly
-drawn multiple of the grid's step. Doubles of Gaussian or Laplace noise have gaps between their values, and the pattern
-tells what they were added to (Mironov 2012); on a grid every value is reachable from every query. OpenDP and
-diffprivlib guard against the same: OpenDP by discrete noise on a grid, diffprivlib by adding up several numbers.
+A release goes through `grid`: there a query is rounded to a public grid first, and the noise is an exactly drawn
+multiple of the grid's step. Doubles of Gaussian or Laplace noise have gaps between their values, and their pattern
+reveals the query (Mironov 2012); on a grid every value is reachable from every query. OpenDP and diffprivlib guard
+against the same: OpenDP by discrete noise on a grid, diffprivlib by adding up several numbers.
 
-`normal` and `gamma_ball` draw plain doubles. They are for noise that is not released by itself, as inside an objective,
-and for mechanisms as papers print them.
+`normal` and `gamma_ball` draw plain doubles. They serve noise that is not released by itself, as inside an objective,
+and mechanisms as papers print them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Shape = int | tuple[int, ...]
 
 
 class PrivacyWarning(UserWarning):
-    """A privacy guarantee rests on something that the library cannot see."""
+    """A privacy guarantee rests on a condition that the library cannot check."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Noise:
     Attributes
     ----------
     generator : numpy.random.Generator, optional
-        None: each draw reads the operating system's secure randomness.
+        Source of seeded noise. None: each draw reads the operating system's secure randomness.
     """
 
     generator: np.random.Generator | None = field(default=None)
@@ -55,7 +55,7 @@ class Noise:
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
     def rounded_normals(self, sigma: float, count: int) -> npt.NDArray[np.int64]:
-        """Return numbers of N(0, sigma^2) rounded to whole numbers, (count,), exactly: `sampling.rounded_normals`."""
+        """Return exactly rounded numbers of N(0, sigma^2), (count,): see `sampling.rounded_normals`."""
         return rounded_normals(self.words, sigma, count)
 
     def rounded_ball(self, scale: float, dimension: int) -> npt.NDArray[np.int64]:
@@ -67,7 +67,7 @@ class Noise:
         return exact_coins(self.words, epsilon, count)
 
     def normal(self, scale: float, shape: Shape) -> Array:
-        """Return independent N(0, scale^2) doubles; every entry has its own. They are not for a release."""
+        """Return independent N(0, scale^2) doubles, one scale per entry. They are not for a release."""
         if not (np.isfinite(scale) and scale >= 0.0):
             raise PrivacyError(f"scale={scale!r} is no standard deviation: pass a finite number >= 0")
         size, sign, _ = half_normals(self.words(int(np.prod(shape))))
@@ -90,8 +90,8 @@ def noise_source(noise_seed: int | None = None) -> Noise:
     Parameters
     ----------
     noise_seed : int, optional
-        None, the only right choice for real data: secure randomness. A seed makes the noise repeatable and warns that
-        whoever knows or guesses the seed can take the noise off again.
+        None, the only right choice for real data, reads secure randomness. A seed makes the noise repeatable and warns:
+        anyone who knows or guesses the seed can remove the noise.
 
     Raises
     ------

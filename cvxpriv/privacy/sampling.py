@@ -1,4 +1,4 @@
-"""Exact draws of whole numbers: a Gaussian number, a vector and a coin, each rounded as if it were known in full.
+"""Exact draws of rounded numbers: a Gaussian number, a vector and a coin, as if known to infinite precision.
 
 A random real number is a stream of bits. Its first 64 decide nearly always what it is rounded to: a double is computed
 from them with a bound of its error, and where that bound leaves a doubt, more bits are read and the same number is
@@ -23,17 +23,17 @@ from cvxpriv.numerics.arrays import Array
 
 __all__ = ["BALL_ERROR", "Words", "balls", "exact_coins", "half_normals", "rounded_balls", "rounded_normals"]
 
-#: (how many) to as many random 64-bit words.
+#: Maps a number n to n random 64-bit words.
 Words = Callable[[int], npt.NDArray[np.uint64]]
 Integers = npt.NDArray[np.int64]
 
 #: Bits of a word, and of the tail of a half-normal that is drawn from it.
 BITS, TAIL = 64, 63
-#: What doubles may be off, relative to 1 + |z| of a Gaussian number, and relative to the norm of a vector.
+#: Error bounds of doubles: of a Gaussian number z relative to 1 + |z|, and of a vector relative to its norm.
 NORMAL_ERROR, BALL_ERROR = 2.0**-44, 2.0**-42
-#: A word below this has too few leading bits for a double: more are read.
+#: Least word with enough leading bits for a double: below it more bits are read.
 LEAST = 2**46
-#: A whole number that is cut off here moves no two apart, and leaves room for sums.
+#: Whole numbers are clipped here: this moves no two apart, and leaves room for sums.
 MOST = 2**61
 
 
@@ -74,7 +74,7 @@ def rounded_balls(words: Words, scale: float, count: int, dimension: int) -> Int
     ----------
     words : callable
     scale : float
-        > 0; as this double stands for.
+        Scale of the noise, > 0; the exact value of this double.
     count, dimension : int
 
     Returns
@@ -90,7 +90,7 @@ def rounded_balls(words: Words, scale: float, count: int, dimension: int) -> Int
 
 
 def balls(words: Words, scale: float, count: int, dimension: int) -> Array:
-    """Return such vectors as doubles, (count, dimension), each within `BALL_ERROR` of its norm of the real one."""
+    """Return such vectors as doubles, (count, dimension); `BALL_ERROR` bounds their error relative to the norm."""
     drawn, vectors, _, doubt = _balls(words, scale, count, dimension)
     for place in np.flatnonzero(doubt):
         vectors[place] = _settled_ball(words, drawn[:, place], scale, rounded=False)
@@ -117,7 +117,7 @@ def exact_coins(words: Words, epsilon: float, count: int) -> npt.NDArray[np.bool
 
 
 def half_normals(drawn: npt.NDArray[np.uint64]) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
-    """Return |z| and the sign of Gaussian numbers from words, and where |z| is not right to 2^-44 of itself."""
+    """Return |z| and the sign of Gaussian numbers from words, and a mask where |z| is not right to 2^-44 of itself."""
     tails = drawn >> np.uint64(1)
     inner = np.uint64(2**TAIL - 1) - tails
     centre = erfinv((inner.astype(np.float64) + 0.5) * 2.0**-TAIL) * np.sqrt(2.0)
@@ -129,7 +129,7 @@ def half_normals(drawn: npt.NDArray[np.uint64]) -> tuple[Array, Array, npt.NDArr
 def _balls(
     words: Words, scale: float, count: int, dimension: int
 ) -> tuple[npt.NDArray[np.uint64], Array, Array, npt.NDArray[np.bool_]]:
-    """The words, the vectors as doubles, what these may be off, and in which vectors the words are too few."""
+    """Return the words, the vectors as doubles, their error bounds, and the vectors whose words are too few."""
     drawn = words(2 * count * dimension).reshape(2, count, dimension)
     normals, signs, doubt = half_normals(drawn[0])
     exponentials, short = _exponentials(drawn[1])
@@ -139,7 +139,7 @@ def _balls(
 
 
 def _exponentials(drawn: npt.NDArray[np.uint64]) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """-log of a uniform number from words, and where it is not right to 2^-44 of itself."""
+    """Return -log of a uniform number from words, and a mask where it is not right to 2^-44 of itself."""
     inner = np.uint64(2**BITS - 1) - drawn
     low = -np.log((drawn.astype(np.float64) + 0.5) * 2.0**-BITS)
     high = -np.log1p(-np.minimum((inner.astype(np.float64) + 0.5) * 2.0**-BITS, 0.75))
@@ -151,7 +151,7 @@ def _signs(drawn: npt.NDArray[np.uint64]) -> Array:
 
 
 def _settled_normal(words: Words, tail: int, sigma: float) -> float:
-    """The rounded size of the Gaussian number whose tail probability begins with these bits."""
+    """Return the rounded size of the Gaussian number whose tail probability begins with these bits."""
     bits = BITS
     while True:
         if tail >= LEAST:
@@ -173,7 +173,7 @@ def _settled_normal(words: Words, tail: int, sigma: float) -> float:
 
 
 def _beyond(tail: int, bits: int, sigma: float, whole: int) -> bool | None:
-    """Whether the size is above whole + 1/2; None where the bits of its tail probability do not say."""
+    """Return whether the size is above whole + 1/2; None where the bits of its tail probability leave it open."""
     with mpmath.workprec(bits + 100):
         edge = mpmath.erfc((mpmath.mpf(whole) + 0.5) / mpmath.mpf(sigma) / mpmath.sqrt(2)) * mpmath.mpf(2) ** (bits - 1)
         slack = edge * mpmath.mpf(2) ** -(bits + 60)
@@ -182,7 +182,7 @@ def _beyond(tail: int, bits: int, sigma: float, whole: int) -> bool | None:
 
 
 def _settled_ball(words: Words, drawn: npt.NDArray[np.uint64], scale: float, *, rounded: bool) -> Array:
-    """The vector whose Gaussian numbers and uniform numbers begin with these words, (2, dimension), rounded or not."""
+    """Return the vector, rounded or not, whose Gaussian and uniform numbers begin with these words, (2, dimension)."""
     signs = _signs(drawn[0])
     normals, uniforms = [word >> 1 for word in drawn[0].tolist()], drawn[1].tolist()
     bits = BITS
@@ -209,12 +209,12 @@ def _together(words: list[int]) -> int:
 
 
 def _known(word: int, bits: int) -> bool:
-    """Whether a probability of so many bits, and what it lacks to 1, are known to 150 leading bits."""
+    """Return whether a probability of so many bits, and its complement, are known to 150 leading bits."""
     return int(min(word, 2**bits - 1 - word)).bit_length() >= 150
 
 
 def _precise_normal(tail: int, bits: int) -> Any:
-    """The size of a Gaussian number of this tail probability to some 160 bits: Newton's method from a double."""
+    """Return the size of a Gaussian number of this tail probability to some 160 bits, by Newton's method."""
     chance = (mpmath.mpf(tail) + 0.5) / mpmath.mpf(2) ** bits
     inner = mpmath.mpf(1) - 2 * chance
     start = float(erfinv(float(inner))) * np.sqrt(2.0) if chance > 0.25 else -float(ndtri(float(chance)))

@@ -1,1 +1,1 @@
-"""What a joint table is made of: alphabets, checked arrays, and data frames read by one rule."""
+"""Joint tables and their parts: alphabets, checked arrays, and data frames read by one rule."""

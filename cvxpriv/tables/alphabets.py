@@ -61,7 +61,7 @@ class Alphabet:
 
     @classmethod
     def numbered(cls, column: str, size: int) -> Alphabet:
-        """The symbols ``0`` to ``size - 1`` of one column.
+        """Return the symbols ``0`` to ``size - 1`` of one column.
 
         Examples
         --------
@@ -78,15 +78,15 @@ class Alphabet:
         occurs: NDArray[np.bool_] | None = None,
         keep_unseen: bool = False,
     ) -> tuple[Alphabet, NDArray[np.int64]]:
-        """The product alphabet of some columns, and each row's place in it.
+        """Return the product alphabet of some columns, and the place of each row in it.
 
         Parameters
         ----------
         frame : DataFrame
         columns : sequence of str
-            The first column varies slowest.
+            Names of the columns; the first one varies slowest.
         occurs : array of bool, ``(rows,)``, optional
-            Which rows count as seen; a count table may hold rows of count zero. By default all.
+            Rows that count as seen, since a count table may hold rows of count zero. By default all of them.
         keep_unseen : bool
             Keep the full product of the columns' values, not only the cells that occur.
 
@@ -123,12 +123,12 @@ class Alphabet:
         return len(self.symbols)
 
     def label(self, i: int) -> str:
-        """The symbol ``i`` as one text, for example ``17-25, Female, 9``."""
+        """Return symbol number ``i`` as one text, for example ``17-25, Female, 9``."""
         return ", ".join(self.symbols[i])
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """All symbols as texts, in order."""
+        """Return all symbols as texts, in order."""
         return tuple(self.label(i) for i in range(len(self)))
 
     @cached_property
@@ -136,7 +136,7 @@ class Alphabet:
         return {row: i for i, row in enumerate(self.symbols)}
 
     def index(self, row: Sequence[object]) -> int:
-        """The place of a row of values, one per column.
+        """Return the place of a row of values, one per column.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class Alphabet:
         return self._places[cells]
 
     def codes(self, frame: pd.DataFrame) -> NDArray[np.int64]:
-        """The place of each row of a frame; -1 where the alphabet does not hold the row's cell.
+        """Return the place of each row of a frame; -1 where the alphabet does not hold the row's cell.
 
         Raises
         ------
@@ -167,18 +167,18 @@ class Alphabet:
         return places[inverse]
 
     def take(self, indices: Sequence[int] | NDArray[np.int64]) -> Alphabet:
-        """The alphabet of some of the symbols, in the order given."""
+        """Return the alphabet of some of the symbols, in the order given."""
         return Alphabet(self.columns, tuple(self.symbols[int(i)] for i in indices))
 
     def to_pandas(self) -> pd.Index:
-        """The symbols as a pandas index: with one level per column where there are several."""
+        """Return the symbols as a pandas index, with one level per column where there are several."""
         if len(self.columns) == 1:
             return pd.Index([row[0] for row in self.symbols], name=self.columns[0])
         return pd.MultiIndex.from_tuples(self.symbols, names=self.columns)
 
 
 def _distinct_rows(columns: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct rows of some columns of codes >= 0, in lexicographic order, and the place of each row among them.
+    """Return the distinct rows of columns of codes >= 0, in lexicographic order, and the place of each row among them.
 
     The codes become the digits of one number: numpy sorts numbers ten times as fast as rows.
     """

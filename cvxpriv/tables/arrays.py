@@ -1,4 +1,4 @@
-"""Arrays at the door: tables of probabilities or counts, checked, smoothed and named."""
+"""Tables of probabilities or counts as arrays: checked, smoothed and named."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Labels: TypeAlias = Alphabet | Sequence[object]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 SUM_TOLERANCE = 1e-9
-"""How far from 1 the sum of a table of probabilities may be."""
+"""Largest distance from 1 of the sum of a table of probabilities."""
 SMOOTHING_ON = ("counts", "probabilities")
-"""What smoothing may be added to."""
+"""The two quantities that smoothing can be added to."""
 
 
 def nonnegative_matrix(values: ArrayLike, argument: str) -> Array:
-    """A copy as a matrix of finite numbers >= 0, neither side empty.
+    """Return a copy as a matrix of finite numbers >= 0 with neither side empty.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def nonnegative_matrix(values: ArrayLike, argument: str) -> Array:
 
 
 def probability_matrix(values: ArrayLike, argument: str) -> Array:
-    """A copy as a table of joint probabilities, normalised to rounding.
+    """Return a copy as a table of joint probabilities, normalised to rounding.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def probability_matrix(values: ArrayLike, argument: str) -> Array:
 
 
 def count_matrix(values: ArrayLike, argument: str) -> IntArray:
-    """A copy as a table of counts, not all zero.
+    """Return a copy as a table of counts that are not all zero.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def count_matrix(values: ArrayLike, argument: str) -> IntArray:
 
 
 def require_total(counts: Array | IntArray, argument: str) -> None:
-    """Raise `DataError` if counts sum to more than doubles hold exactly: frequencies would no longer be theirs."""
+    """Raise `DataError` if counts sum to more than doubles hold exactly: their frequencies would be wrong."""
     total = sum(map(int, counts.ravel())) if float(counts.max(initial=0)) * counts.size > MAX_COUNT else 0
     if total > MAX_COUNT:
         raise DataError(
@@ -93,7 +93,7 @@ def require_total(counts: Array | IntArray, argument: str) -> None:
 
 
 def smoothed(counts: IntArray, smoothing: float, smoothing_on: str) -> tuple[Array, str]:
-    """Joint probabilities from counts, and in words what was added.
+    """Return joint probabilities from counts, and a description of the smoothing.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def smoothed(counts: IntArray, smoothing: float, smoothing_on: str) -> tuple[Arr
 
 
 def named(shape: tuple[int, ...], private: Labels | None, public: Labels | None) -> tuple[Alphabet, Alphabet]:
-    """The alphabets of a table's rows and columns from labels: column S or X, ``0, 1, ...`` without labels."""
+    """Return the alphabets of a table's rows and columns from labels: column S or X, ``0, 1, ...`` without labels."""
     rows, columns = _alphabet("S", shape[0], private), _alphabet("X", shape[1], public)
     require_match(shape, rows, columns)
     return rows, columns
@@ -142,7 +142,7 @@ def require_match(shape: tuple[int, ...], private: Alphabet, public: Alphabet) -
 
 
 def require_mass(probabilities: Array, public: Alphabet) -> None:
-    """Raise `DataError` if a public symbol has probability zero: nothing can be conditioned on it."""
+    """Raise `DataError` if a public symbol has probability zero: no conditional distribution given it exists."""
     empty = np.flatnonzero(probabilities.sum(axis=0) == 0)
     if empty.size:
         names = "; ".join(public.label(int(x)) for x in empty[:3]) + ("; ..." if empty.size > 3 else "")
@@ -155,13 +155,13 @@ def require_mass(probabilities: Array, public: Alphabet) -> None:
 def without_empty(
     table: NDArray[Scalar], private: Alphabet, public: Alphabet
 ) -> tuple[NDArray[Scalar], Alphabet, Alphabet]:
-    """A table and its alphabets without the rows and columns that are all zero."""
+    """Return a table and its alphabets without the rows and columns that are all zero."""
     rows, columns = np.flatnonzero(table.any(axis=1)), np.flatnonzero(table.any(axis=0))
     return table[np.ix_(rows, columns)], private.take(rows), public.take(columns)
 
 
 def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """The same array, closed to writing."""
+    """Return the same array, closed to writing."""
     array.setflags(write=False)
     return array
 

@@ -1,4 +1,4 @@
-"""A joint table as plain data and back: what a saved run holds of it."""
+"""A joint table as plain data, and back: the part of a saved run that holds the table."""
 
 from __future__ import annotations
 

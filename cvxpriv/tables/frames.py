@@ -1,4 +1,4 @@
-"""Data frames and files at the door: symbols, columns, counts.
+"""Symbols, columns and counts read from data frames and files.
 
 **One rule for symbols.** Tables come from files, frames and arrays, and the same value may arrive as ``1``, ``1.0`` or
 ``"1"``. Every value becomes text, by `symbol`, so that a mechanism designed on one can be applied to the other.
@@ -37,7 +37,7 @@ MAX_COLUMNS = 10_000
 
 
 def symbol(value: object) -> str:
-    """The canonical text of a cell's value.
+    """Return the canonical text of a cell's value.
 
     - A number: the shortest text that gives it back; a whole one has no decimal point. ``1``, ``1.0`` -> ``"1"``.
     - Text loses the blanks around it. Text that is a plain decimal number is read as that number: ``"1.0"`` -> ``"1"``.
@@ -73,7 +73,7 @@ def symbol(value: object) -> str:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the names in a text, parted by commas; quotes, as in a CSV file, hold a name that has one.
+    """Return the names in a text, separated by commas; quotes hold a name that contains one, as in a CSV file.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def text_of(value: object, argument: str) -> str:
 
 
 def listed(values: Any, argument: str) -> list[Any]:
-    """Return the items of what should be a list of symbols or columns.
+    """Return the items of a list of symbols or columns, and refuse anything that is no such list.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def listed(values: Any, argument: str) -> list[Any]:
 
 
 def in_order(symbols: Iterable[str]) -> tuple[str, ...]:
-    """Sort distinct symbols the way a reader would: numbers by value, digits inside text too.
+    """Sort distinct symbols in a reader's order: numbers by value, and digits inside text by value too.
 
     Examples
     --------
@@ -144,14 +144,14 @@ def in_order(symbols: Iterable[str]) -> tuple[str, ...]:
 
 
 def _natural(text: str) -> tuple[list[tuple[bool, int, str]], str]:
-    """Runs of digits before other text, compared by value: by length without leading zeros, then as text."""
+    """Return a sort key that compares runs of digits by value, before other text."""
     runs = re.findall(r"([0-9]+)|([^0-9]+)", text)
     keys = [(not digits, len(digits.lstrip("0")), digits.lstrip("0") or other) for digits, other in runs]
     return keys, text
 
 
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], argument: str) -> None:
-    """Check that a frame has each of the columns once.
+    """Check that a frame has each of the columns exactly once.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def require_roles(
 
 
 def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """A column as numbers into its levels.
+    """Return a column as numbers into its levels.
 
     Levels are the column's symbols in order: for a categorical column all its categories in their own order, for any
     other `in_order`.
@@ -249,7 +249,7 @@ def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], 
 
 
 def count_column(frame: pd.DataFrame, column: str | None) -> NDArray[np.int64]:
-    """How many records each row stands for: the column's whole numbers, or one each.
+    """Return the number of records that each row stands for: the column's whole numbers, or one each.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def count_column(frame: pd.DataFrame, column: str | None) -> NDArray[np.int64]:
 def read_table(
     path: str | os.PathLike[str], separator: str | None = None, missing: Sequence[str] | None = None
 ) -> pd.DataFrame:
-    """Read a CSV or TSV file with a header line; every cell as text, so that nothing is guessed from the other rows.
+    """Read a CSV or TSV file with a header line. Every cell stays text, so nothing is guessed from other rows.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def read_table(
 
 
 def _require_width(text: bytes, separator: str, path: object) -> None:
-    """Refuse a header of more columns than a table can have: each costs memory before anything is known of it."""
+    """Refuse a header with more columns than a table can have: each costs memory before its content is known."""
     end = text.find(b"\n")
     columns = 1 + text[: len(text) if end < 0 else end].count(separator.encode("utf-8", "replace"))
     if columns > MAX_COLUMNS:
@@ -330,7 +330,7 @@ def _require_width(text: bytes, separator: str, path: object) -> None:
 
 
 def _text_options(separator: str, missing: Sequence[str] | None) -> dict[str, Any]:
-    """Options of ``pandas.read_csv``. The header is read as a row: pandas would rename a doubled column silently."""
+    """Return options of ``pandas.read_csv``. It reads the header as a row, or it would rename doubled columns."""
     return {
         "sep": separator,
         "header": None,

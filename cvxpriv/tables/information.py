@@ -20,7 +20,7 @@ def entropy(p: Array, axis: None = None) -> float: ...
 @overload
 def entropy(p: Array, axis: Axis) -> Array: ...
 def entropy(p: Array, axis: Axis | None = None) -> float | Array:
-    """Entropy ``-sum p log p``.
+    """Return the entropy ``-sum p log p`` in nats.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def kl_divergence(p: Array, q: Array, axis: None = None) -> float: ...
 @overload
 def kl_divergence(p: Array, q: Array, axis: Axis) -> Array: ...
 def kl_divergence(p: Array, q: Array, axis: Axis | None = None) -> float | Array:
-    """Kullback-Leibler divergence ``sum p log(p/q)``, infinite where ``p > 0 = q``.
+    """Return the Kullback-Leibler divergence ``sum p log(p/q)`` in nats, infinite where ``p > 0 = q``.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def mutual_information(joint: Array, axis: None = None) -> float: ...
 @overload
 def mutual_information(joint: Array, axis: tuple[int, int]) -> Array: ...
 def mutual_information(joint: Array, axis: tuple[int, int] | None = None) -> float | Array:
-    """Mutual information ``I(A;B)`` of a joint table, never negative.
+    """Return the mutual information ``I(A;B)`` of a joint table in nats, never negative.
 
     It is the mean over ``b`` of ``KL(P_{A|b} || P_A)``. The product of the marginals is not formed: it underflows to
     zero where both marginals are tiny, and the divergence would come out infinite.
@@ -117,7 +117,7 @@ def conditional_entropy(joint: Array, axis: None = None) -> float: ...
 @overload
 def conditional_entropy(joint: Array, axis: tuple[int, int]) -> Array: ...
 def conditional_entropy(joint: Array, axis: tuple[int, int] | None = None) -> float | Array:
-    """Conditional entropy ``H(A|B)`` of a joint table.
+    """Return the conditional entropy ``H(A|B)`` of a joint table in nats.
 
     Parameters
     ----------
@@ -145,5 +145,5 @@ def conditional_entropy(joint: Array, axis: tuple[int, int] | None = None) -> fl
 
 
 def _conditional(joint: Array, marginal: Array) -> Array:
-    """``joint / marginal``, with zero where the marginal is zero."""
+    """Return ``joint / marginal``, with zero where the marginal is zero."""
     return np.divide(joint, marginal, out=np.zeros_like(joint, dtype=np.float64), where=marginal > 0)

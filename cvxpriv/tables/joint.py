@@ -1,4 +1,4 @@
-"""Joint tables of what is private and what may be released, with named alphabets."""
+"""Joint tables of a private S and a public X, with named alphabets."""
 
 from __future__ import annotations
 
@@ -46,13 +46,14 @@ class JointTable:
     Parameters
     ----------
     probabilities : array, ``(|S|, |X|)``
-        They sum to 1 within `SUM_TOLERANCE`; what is left of the difference is divided out. Read-only afterwards.
+        Joint probabilities, which sum to 1 within `SUM_TOLERANCE` and are then divided by their sum. Read-only
+        afterwards.
     private, public : Alphabet
         The symbols of the rows and of the columns.
     counts : array of int, ``(|S|, |X|)``, optional
         The counts of records that the probabilities come from.
     smoothing : str
-        What was added to the counts or to the empirical probabilities.
+        Description of the smoothing of the counts or of the empirical probabilities.
 
     Raises
     ------
@@ -103,7 +104,7 @@ class JointTable:
         public_labels: Labels | None = None,
         drop_empty: bool = False,
     ) -> JointTable:
-        """A table from joint probabilities.
+        """Return a table from joint probabilities.
 
         Parameters
         ----------
@@ -139,7 +140,7 @@ class JointTable:
         smoothing_on: str = "counts",
         drop_empty: bool = False,
     ) -> JointTable:
-        """A table from counts of records.
+        """Return a table from counts of records.
 
         Parameters
         ----------
@@ -147,10 +148,10 @@ class JointTable:
         private_labels, public_labels : Alphabet or sequence, optional
             As for `from_array`.
         smoothing : float
-            Added to each entry before the table is normalised.
+            Number that is added to each entry before the table is normalised.
         smoothing_on : {"counts", "probabilities"}
-            Whether it is added to the counts or to the empirical probabilities. Added to probabilities it weighs
-            ``|S| |X| smoothing`` against 1: 1e-3 on a 10 x 160 table, 1.6 against 1.
+            Whether it is added to the counts or to the empirical probabilities. Added to probabilities, it weighs ``|S|
+            |X| smoothing`` against 1: 1e-3 on a 10 x 160 table weighs 1.6 against 1.
         drop_empty : bool
             Leave out rows and columns without records, before smoothing.
 
@@ -184,7 +185,7 @@ class JointTable:
         keep_unseen: bool = False,
         allow_overlap: bool = False,
     ) -> JointTable:
-        """A table from a data frame of records, or of counts.
+        """Return a table from a data frame of records, or of counts.
 
         Several columns make a product alphabet: the first varies slowest, and the values of each are sorted (numbers by
         value; a categorical column keeps its own order). Values become text by `cvxpriv.tables.frames.symbol`: 1,
@@ -193,17 +194,17 @@ class JointTable:
         Parameters
         ----------
         frame : DataFrame
-            One record per row, or with ``count`` one cell per row; equal cells are added up.
+            One record per row, or one cell per row if ``count`` is given; equal cells are added up.
         private, public : sequence of str
-            The columns of S and of X.
+            Names of the columns of S and of X.
         count : str, optional
-            The column with the number of records.
+            Name of the column with the number of records.
         smoothing, smoothing_on
             As for `from_counts`.
         keep_unseen : bool
             Keep the full product of the columns' values. By default only the cells of S and of X that occur are kept.
         allow_overlap : bool
-            Let a column be private and public. What is public then tells something of S outright.
+            Let a column be private and public. The public part then reveals some of S outright.
 
         Raises
         ------
@@ -249,9 +250,9 @@ class JointTable:
         separator: str | None = None,
         missing: Sequence[str] | None = None,
     ) -> JointTable:
-        """A table from a CSV or TSV file of records, or of counts.
+        """Return a table from a CSV or TSV file of records, or of counts.
 
-        `cvxpriv.tables.frames.read_table` says what ``path``, ``separator`` and ``missing`` may be; `from_frame` the
+        `cvxpriv.tables.frames.read_table` describes ``path``, ``separator`` and ``missing``; `from_frame` describes the
         rest.
 
         Raises
@@ -269,7 +270,7 @@ class JointTable:
 
     @property
     def records(self) -> int | None:
-        """How many records the table was counted from; None if it came as probabilities."""
+        """Number of records that the table was counted from; None if it came as probabilities."""
         return None if self.counts is None else int(self.counts.sum())
 
     @cached_property
@@ -294,17 +295,17 @@ class JointTable:
 
     @cached_property
     def entropy_x(self) -> float:
-        """H(X) in nats, never negative: a probability of 1 + 2e-16 would have it so."""
+        """H(X) in nats, never negative: rounding alone would make it so at a probability of 1 + 2e-16."""
         return max(0.0, entropy(self.p_x))
 
     @cached_property
     def information(self) -> float:
-        """I(S;X) in nats: what is leaked when X is released as it is."""
+        """I(S;X) in nats: the leakage when X is released unchanged."""
         return mutual_information(self.probabilities)
 
     @property
     def description(self) -> str:
-        """One line: columns, sizes, records and smoothing."""
+        """One line with columns, sizes, records and smoothing."""
         sides = [
             f"{name} = {', '.join(side.columns)} ({len(side)} symbols)"
             for name, side in (("S", self.private), ("X", self.public))
@@ -313,7 +314,7 @@ class JointTable:
         return f"{sides[0]}, {sides[1]}, {source}, smoothing: {self.smoothing}"
 
     def to_frame(self) -> pd.DataFrame:
-        """The probabilities as a data frame: private symbols down, public symbols across."""
+        """Return the probabilities as a data frame: private symbols down, public symbols across."""
         return pd.DataFrame(self.probabilities, index=self.private.to_pandas(), columns=self.public.to_pandas())
 
     def __repr__(self) -> str:

@@ -36,11 +36,11 @@ from cvxpriv.numerics.arrays import Array, IntArray
 __all__ = ["corrected_interval", "percentile_interval", "resampled_tables", "with_unseen_cells"]
 
 CHUNK = 4_000_000
-"""How many cells of replicates are held at once (32 MB)."""
+"""Number of cells of replicates that are held at once (32 MB)."""
 
 
 def with_unseen_cells(counts: IntArray) -> Array:
-    """A population that fits the records and in which cells without a record occur.
+    """Return a population that fits the records and in which cells without a record occur.
 
     Their share is that of the records in cells seen once; it is spread over them in proportion to the product of the
     row's and the column's records, half a record added to each.
@@ -70,7 +70,7 @@ def with_unseen_cells(counts: IntArray) -> Array:
 
 
 def resampled_tables(counts: IntArray, replicates: int, seed: int, population: Array | None = None) -> Iterator[Array]:
-    """Empirical tables of records drawn again from a table of counts, as many records each.
+    """Yield empirical tables of records drawn again from a table of counts, as many records each.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def resampled_tables(counts: IntArray, replicates: int, seed: int, population: A
     replicates : int
     seed : int
     population : array, ``(|S|, |X|)``, optional
-        What to draw from; None is the records' own shares.
+        The population to draw from; None is the records' own shares.
 
     Yields
     ------
@@ -97,7 +97,7 @@ def resampled_tables(counts: IntArray, replicates: int, seed: int, population: A
 
 
 def percentile_interval(replicates: Array, level: float) -> Array:
-    """The middle share ``level`` of the replicates of each measure.
+    """Return the middle share ``level`` of the replicates of each measure.
 
     Parameters
     ----------
@@ -112,16 +112,16 @@ def percentile_interval(replicates: Array, level: float) -> Array:
 
 
 def corrected_interval(value: Array, replicates: Array, level: float, drawn_from: Array | None = None) -> Array:
-    """The hull of the basic and of the shifted interval, both around the value less its bias.
+    """Return the hull of the basic and the shifted interval, both around the value minus its bias.
 
     Parameters
     ----------
     value : array, ``(measures,)``
-        Of the bare counts.
+        The measures of the bare counts.
     replicates : array, ``(replicates, measures)``
     level : float
     drawn_from : array, ``(measures,)``, optional
-        Of the population that the replicates are from; None is `value`.
+        The measures of the population that the replicates come from; None is `value`.
 
     Returns
     -------

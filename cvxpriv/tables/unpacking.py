@@ -1,4 +1,4 @@
-"""The bytes of a table's file, unpacked if they are compressed, within bounds that no file can exceed.
+"""The bytes of a table's file, unpacked if it is compressed, within bounds that no file can exceed.
 
 A small archive can hold terabytes, a damaged one can end anywhere. Unpacking reads piece by piece and stops at a limit.
 """
@@ -21,12 +21,12 @@ from cvxpriv.errors import DataError
 __all__ = ["COMPRESSIONS", "MAX_BYTES", "file_bytes"]
 
 MAX_BYTES = 2**30
-"""The most bytes of text that a table's file may hold (1 GiB)."""
+"""Largest number of bytes of text that a table's file may hold (1 GiB)."""
 _PIECE = 2**20
 
 
 def file_bytes(path: Path) -> bytes:
-    """Return what a file holds, unpacked by its last suffix: ``.gz``, ``.bz2``, ``.xz``, ``.zip``, ``.zst``.
+    """Return the contents of a file, unpacked by its last suffix: ``.gz``, ``.bz2``, ``.xz``, ``.zip``, ``.zst``.
 
     Raises
     ------
