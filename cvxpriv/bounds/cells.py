@@ -22,7 +22,7 @@ IntArray: TypeAlias = NDArray[np.intp]
 
 
 def unit_cells(size: int, count: int) -> Array:
-    """`count` copies of the unit simplex with `size` vertices, (size, size, count).
+    """Return `count` copies of the unit simplex with `size` vertices, (size, size, count).
 
     >>> unit_cells(2, 3).shape
     (2, 2, 3)
@@ -32,7 +32,7 @@ def unit_cells(size: int, count: int) -> Array:
 
 @cache
 def edge_pairs(size: int) -> tuple[IntArray, IntArray]:
-    """First and second vertex of every edge of a simplex with `size` vertices.
+    """Return the first and second vertex of every edge of a simplex with `size` vertices.
 
     >>> edge_pairs(3)[1]
     array([1, 2, 2])
@@ -42,7 +42,7 @@ def edge_pairs(size: int) -> tuple[IntArray, IntArray]:
 
 
 def longest_edges(vertices: Array) -> tuple[IntArray, IntArray]:
-    """The two vertices of each cell's longest edge, (n,) each; of ties the first.
+    """Return the two vertices of each cell's longest edge, (n,) each; of ties the first.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def bisect(vertices: Array) -> tuple[Array, Array]:
     Returns
     -------
     halves : array, ``(vertices, coordinates, 2 n)``
-        The first halves of all cells, then the second halves: halves n and n + k of cell n stand k cells apart.
+        The first halves of all cells, then the second halves: the halves of cell n of k are n and n + k.
     middle : array, ``(coordinates, n)``
         The only new vertex of each cell.
 

@@ -1,4 +1,4 @@
-"""A certificate is data: a table, multipliers, a mechanism and a claim, which anybody can check without a solver.
+"""A certificate as data: a table, multipliers, a mechanism and a claim, which anyone can check without a solver.
 
 The checker is `cvxpriv.bounds.check_certificate`: one file of the standard library, which can be copied out beside a
 report. It derives the claim again in exact arithmetic.
@@ -23,16 +23,16 @@ __all__ = ["Certificate", "Checked"]
 
 @dataclass(frozen=True)
 class Checked:
-    """What the checker found, in nats.
+    """The figures that the checker derived, in nats.
 
     Attributes
     ----------
     bound : float
         Every mechanism with I(X;Y) >= rate leaks at least this.
     leakage : float
-        An upper end of what the certificate's mechanism leaks.
+        Upper bound of the leakage of the certificate's mechanism.
     utility : float
-        A lower end of its I(X;Y).
+        Lower bound of its I(X;Y).
     """
 
     bound: float
@@ -47,12 +47,12 @@ class Certificate(StoredProof):
     Attributes
     ----------
     rate : float
-        Nats.
+        Required utility in nats.
     nu : array, ``(|X|,)``
     lam : float
-        The multipliers of P(X) and of the rate.
+        The multipliers of P(X), nu, and of the rate, lam.
     table, sha256, bound, mechanism, groups
-        See `StoredProof`; the table is P(S, X), ``(|S|, |X|)``, the mechanism P(Y|X), ``(|X|, |Y|)``. Y tells no more
+        See `StoredProof`; the table is P(S, X), ``(|S|, |X|)``, the mechanism P(Y|X), ``(|X|, |Y|)``. Y reveals no more
         of groups than of S.
     """
 
@@ -73,7 +73,7 @@ class Certificate(StoredProof):
         mechanism: Array,
         groups: tuple[int, ...] | None = None,
     ) -> Certificate:
-        """A certificate of a table; the multipliers are rounded as the checker rounds them."""
+        """Return a certificate of a table; the multipliers are rounded as the checker rounds them."""
         return cls(
             table=table,
             sha256=table_hash(table.tolist()),

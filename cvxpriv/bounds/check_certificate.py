@@ -29,7 +29,7 @@ Matrix = list[list[Fraction]]
 Corner = tuple[list[int], list[int], int, list[float], list[float], float]  # pi, A pi, lam H - nu.pi; as floats
 
 def check(document: Any, table: Any = None, most_cells: int = MOST_CELLS) -> dict[str, float]:
-    """Re-derive a certificate's bound; return it with what its mechanism leaks and tells, or raise ValueError."""
+    """Return a certificate's bound, and its mechanism's leakage and utility, derived again; or raise ValueError."""
     need(isinstance(document, dict), "this is no certificate")
     head = [document.get(key) for key in ("schema", "version", "kind")]
     need(head == [SCHEMA, VERSION, KIND], f"it is of {head}, and {[SCHEMA, VERSION, KIND]} is known")
@@ -93,7 +93,7 @@ def units(values: list[Fraction]) -> list[int]:
     return [(v.numerator << BITS) // v.denominator for v in values]
 
 def entropy(probabilities: list[int]) -> tuple[int, int]:
-    """Lower and upper end of an entropy in units; its arguments may be off by three units."""
+    """Return lower and upper bounds of an entropy in units; its arguments may be off by three units."""
     total, slack = -sum([(x * log(x)) >> BITS for x in probabilities if x]), len(probabilities) * (LOG_ERROR + 200)
     return total - slack, total + slack
 
@@ -173,7 +173,7 @@ def bends_down(corners: list[Corner], on_face: list[tuple[int, int, list[int]]],
     return any(rise < falls[i] + falls[j] for rise, (i, j, _) in zip(rises, on_face))
 
 def measures(joint: Matrix, p_x: list[Fraction], mechanism: Matrix) -> tuple[float, float]:
-    """An upper end of I(S;Y) and a lower end of I(X;Y), in nats, of the mechanism with its rows scaled to 1."""
+    """Return an upper bound of I(S;Y) and a lower bound of I(X;Y), in nats, with the mechanism's rows scaled to 1."""
     outputs = list(zip(*[units([v / total for v in row]) for row, total in zip(mechanism, map(sum, mechanism))]))
     private = [[sum([x * y for x, y in zip(units(row), w)]) >> BITS for w in outputs] for row in joint]
     public = [[(x * y) >> BITS for x, y in zip(units(p_x), w)] for w in outputs]

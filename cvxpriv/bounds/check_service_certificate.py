@@ -26,7 +26,7 @@ LOG_ERROR, ERROR = 128, 1000  # units by which log may be off, and a slope or a 
 GRID, MOST_CELLS, LEAST = 1 << 24, 20_000_000, 256  # corners of the first cell; r below LEAST units counts as LEAST
 Matrix = list[list[Fraction]]
 def check(document: Any, table: Any = None, most_cells: int = MOST_CELLS) -> dict[str, Any]:
-    """Re-derive a certificate's bound; return it with what its mechanism is worth, or raise ValueError."""
+    """Return a certificate's bound, and the value of its mechanism, derived again; or raise ValueError."""
     need(isinstance(document, dict), "this is no certificate")
     head, rows = [document.get(key) for key in ("schema", "version", "kind")], document.get("table", table)
     need(head == [SCHEMA, VERSION, KIND], f"it is of {head}, and {[SCHEMA, VERSION, KIND]} is known")
@@ -83,7 +83,7 @@ def units(values: Any) -> list[int]:
     return [(v.numerator << BITS) // v.denominator for v in values]
 
 def information(joint: Matrix) -> tuple[int, int]:
-    """Lower and upper end of I(rows; columns) in units: x log x is off by 200 units and by the error of log."""
+    """Return bounds of I(rows; columns) in units: x log x is off by 200 units and by the error of log."""
     every = [units(p) for p in (sums(joint), sums(zip(*joint)), [x for row in joint for x in row])]
     rows, columns, cells = [-sum([(x * log(x)) >> BITS for x in p if x]) for p in every]
     slack = sum(map(len, every)) * (LOG_ERROR + 200)
@@ -172,7 +172,7 @@ def prove(joint: Matrix, p_y: Any, alpha: list[Fraction], beta: Fraction, star: 
             stack.append((new, tops, halves, n))
 
 def worth(joint: Matrix, p_y: list[Fraction], mechanism: Matrix, beta: Fraction, form: Any) -> float:
-    """A lower end of what the mechanism is worth, its rows scaled to 1."""
+    """Return a lower bound of the mechanism's value, with its rows scaled to 1."""
     need(len(mechanism) == len(p_y) and all(map(any, mechanism)), "mechanism has to have a row for each symbol of Y")
     outputs = [w for w in zip(*[[v / sum(row) for v in row] for row in mechanism]) if any(w)]
     leaked, posterior = 0, [[sum([x * v for x, v in zip(row, w)]) for w in outputs] for row in joint]

@@ -1,6 +1,7 @@
-"""Column generation: solve the master, price locally until nothing is found, and verify only then.
+"""Column generation: solve the master, price locally until nothing is found, and only then verify.
 
-Verification is dear at immature multipliers and cheap at good ones. What it finds goes back into the master.
+Verification is expensive at immature multipliers and cheap at good ones. The columns that it finds go back into the
+master.
 """
 
 from __future__ import annotations
@@ -23,38 +24,37 @@ VERIFIED_SHARE = 0.85
 """Share of the gap that verification may leave; the rest is for the mechanism and for rounding."""
 
 MOST_COLUMNS, PER_ROW = 1000, 4
-"""Columns beyond which the master drops those that are far from paying, and how many more for each row.
-
-A large pool makes each solve slow: at |X| = 160, 7000 columns take four times as long as 1600.
-"""
+"""Number of columns beyond which the master drops those that are far from paying, and the further ones for each row. A
+large pool makes each solve slow: at |X| = 160, 7000 columns take four times as long as 1600."""
 
 IDLE_SHARE = 1e-3
-"""A pass that lowers the master by less than this share of the gap is idle, where nobody says."""
+"""Default share of the gap: a pass that lowers the master by less is idle."""
 
 MOST_IDLE = 5
-"""Idle passes in a row after which local pricing gives way to verification; ten times that, and rounding has won."""
+"""Number of idle passes in a row after which local pricing gives way to verification; ten times as many mean that
+rounding has won."""
 
 IN_USE = 1e-12
-"""A column with less weight is not in use."""
+"""Weight below which a column is not in use."""
 
 
 @dataclass(frozen=True)
 class Generated:
-    """Where column generation ended.
+    """The result of column generation.
 
     Attributes
     ----------
     value : float
-        The master's value, without the model's constant.
+        Value of the master, without the model's constant.
     bound : float
-        The model's bound from the best multipliers; it holds whatever else happened.
+        The model's bound from the best multipliers; it holds however the generation ended.
     duals : array, ``(rows,)``
         The multipliers of `bound`.
     columns : array, ``(symbols, k)``
         The columns in use.
     weights : array, ``(k,)``
     reason : str
-        "" if the wanted gap was proved, else why not.
+        "" if the wanted gap was proved, otherwise the reason why not.
     """
 
     value: float
@@ -72,7 +72,7 @@ class Generation:
     ----------
     pricing : Pricing
     master : Master
-        Without columns.
+        A master without columns.
     columns : array, ``(symbols, n)``
         The first columns; the master has to be feasible with them.
     """
@@ -98,18 +98,18 @@ class Generation:
     ) -> Generated:
         """Generate columns until the master's value is within `gap` of a proved bound.
 
-        A keyboard interrupt ends it as the time does: what is proved so far is returned.
+        A keyboard interrupt ends it as a time limit does, and returns what is proved so far.
 
         Parameters
         ----------
         gap : float
-            In the objective's unit.
+            The wanted gap, in the objective's unit.
         out_of_time : callable
-            When it turns True the best bound so far is returned.
+            Returns True once the time is over; the best bound so far is then returned.
         floor : float
-            A bound that is known anyway: there is nothing to prove once the objective is within `gap` of it.
+            A bound that is known already: there is nothing to prove once the objective is within `gap` of it.
         constant : float
-            What the objective is above the master's value.
+            Difference of the objective and the master's value.
         idle_below : float, optional
             A pass that lowers the master by less than this is idle; `IDLE_SHARE` of the gap by default.
         """
@@ -149,7 +149,7 @@ class Generation:
         return Generated(point.value, best, best_duals, self.columns[:, used], point.weights[used], reason)
 
     def _solved_again(self) -> MasterPoint:
-        """The master's solution over the columns that are known, wherever an interrupt fell."""
+        """Return the master's solution over the known columns, wherever an interrupt fell."""
         self.master.drop(np.arange(self.master.size) >= self.columns.shape[1])
         self.columns = self.columns[:, : self.master.size]
         return self.master.solve()

@@ -2,8 +2,8 @@
 
     minimise  c . w   subject to   lower <= M w <= upper,  w >= 0
 
-Its duals are only proposals: whoever uses them derives a bound that holds for any numbers. So a looser tolerance costs
-quality and never truth.
+Its duals are only proposals: the bounds derived from them hold for any numbers. So a looser tolerance costs quality and
+never truth.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COST_SCALE = 1024.0
 """Costs are scaled by this inside HiGHS, whose tolerance on reduced costs would else end the search at 1e-10."""
 
 SMALLEST_ENTRY = 1e-12
-"""HiGHS drops entries below this (its own default is 1e-9, which is too much for posteriors)."""
+"""Entries below this are dropped by HiGHS (its own default is 1e-9, which is too much for posteriors)."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class MasterPoint:
     Attributes
     ----------
     weights : array, ``(columns,)``
-        Not negative.
+        Weights of the columns, not negative.
     duals : array, ``(rows,)``
         Multipliers y with ``c - M' y >= 0``; not positive for a row that only has an upper end.
     value : float
-        ``c . w``.
+        The objective ``c . w``.
     """
 
     weights: Array
@@ -78,7 +78,7 @@ class Master:
 
     @property
     def size(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return int(self._solver.getNumCol())
 
     def add(self, costs: Array, matrix: Array) -> None:

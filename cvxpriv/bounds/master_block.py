@@ -25,7 +25,7 @@ def master_block(costs: Array, rows: Mapping[str, tuple[Array, Array, bool]], co
     ----------
     costs : array, (columns,)
     rows : mapping of str to (array (k, columns), array (k,), bool)
-        Matrix, right side, and whether ``M w`` equals it or is at most that.
+        Matrix, right side, and whether ``M w`` equals the right side or is at most that.
     constant : float
 
     Examples

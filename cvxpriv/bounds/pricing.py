@@ -1,4 +1,4 @@
-"""What a model's pricing has to offer to column generation: the small interface between the two.
+"""The interface between column generation and a model's pricing.
 
 The master program sees a column only through its cost c and its rows m. With multipliers y its reduced cost is
 ``c - y.m``; a column below zero would improve the master. For any y, and any number `least` that no column's reduced
@@ -17,14 +17,14 @@ __all__ = ["INTERRUPTED", "OUT_OF_TIME", "Clock", "Priced", "Pricing", "Verified
 
 
 Clock: TypeAlias = Callable[[], bool]
-"""Whether the time is up."""
+"""A clock that returns True once the time is over."""
 
 OUT_OF_TIME, INTERRUPTED = "the time limit was reached", "the keyboard ended the search"
 
 
 @dataclass(frozen=True)
 class Priced:
-    """Columns that local pricing found.
+    """The columns that local pricing found.
 
     Attributes
     ----------
@@ -39,16 +39,16 @@ class Priced:
 
 @dataclass(frozen=True)
 class Verified:
-    """What verification has shown at one vector of multipliers.
+    """The result of verification at one vector of multipliers.
 
     Attributes
     ----------
     least : float
-        No column's reduced cost is below this, rounding included.
+        Lower bound of every column's reduced cost, rounding included.
     columns : array, ``(symbols, n)``
-        Columns found below the level asked for; they go back into the master.
+        Columns found below the requested level; they go back into the master.
     reason : str
-        "" if the search was complete, else why it was not.
+        "" if the search was complete, otherwise the reason why not.
     """
 
     least: float
@@ -57,23 +57,23 @@ class Verified:
 
 
 class Pricing(Protocol):
-    """A model's columns, priced."""
+    """The pricing of a model's columns."""
 
     def rows(self, columns: Array) -> tuple[Array, Array]:
-        """Costs (n,) and rows (rows, n) of columns (symbols, n)."""
+        """Return costs (n,) and rows (rows, n) of columns (symbols, n)."""
         ...
 
     def search(self, duals: Array, active: Array, level: float) -> Priced:
-        """Columns with a reduced cost below `level` < 0, the most negative first, found locally.
+        """Return columns, found locally, whose reduced cost is below `level` < 0, the most negative first.
 
         `active` are the columns in use, (symbols, k): a good place to start from.
         """
         ...
 
     def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
-        """Show that no column is below `level` < 0, or find some."""
+        """Show that no column's reduced cost is below `level` < 0, or find some."""
         ...
 
     def bound(self, duals: Array, least: float) -> float:
-        """A bound on the whole problem from multipliers and `least`, rounding included."""
+        """Return a bound on the whole problem from multipliers and `least`, rounding included."""
         ...

@@ -19,20 +19,20 @@ from cvxpriv.numerics.arrays import Array
 
 __all__ = ["KNOWN", "ServiceCertificate", "ServiceChecked"]
 
-#: The divergences whose f the checker knows; of others a certificate brings points of the conjugate.
+#: The divergences whose f the checker knows; for others a certificate brings points of the conjugate.
 KNOWN = tuple(FORMS)
 
 
 @dataclass(frozen=True)
 class ServiceChecked:
-    """What the checker found.
+    """The figures that the checker derived.
 
     Attributes
     ----------
     bound : float
-        No mechanism is worth more, nats.
+        Upper bound of the value of every mechanism, in nats.
     value : float
-        A lower end of what the certificate's mechanism is worth, nats. NaN where f is known by points alone.
+        Lower bound of the value of the certificate's mechanism, in nats. NaN where only points of f are known.
     """
 
     bound: float
@@ -47,17 +47,17 @@ class ServiceCertificate(StoredProof):
     ----------
     beta : float
     divergence : str
-        Its name; one of `KNOWN`, or a user's own.
+        Name of the divergence: one of `KNOWN`, or a user's own.
     formula : str
-        f, for people.
+        The formula of f, for readers.
     alpha : array, (|Y|,)
         The multipliers of P(Y).
     conjugate : array, (k, 2), optional
-        Of an f that the checker does not know: points t, h with max over 0 <= r <= 1/min p(y) of t r - r f(1/r) <= h,
-        up to a multiple of r - 1 under f's sum. What is proved holds for every f that these points bound.
+        For an f that the checker does not know: points t, h with max over 0 <= r <= 1/min p(y) of t r - r f(1/r) <= h,
+        up to a multiple of r - 1 under f's sum. The proof holds for every f that these points bound.
     table, sha256, bound, mechanism, groups
-        See `StoredProof`; the table is P(S, Y), (|S|, |Y|), the mechanism P(U|Y), (|Y|, |U|). What the merging of
-        groups loses is added.
+        See `StoredProof`; the table is P(S, Y), (|S|, |Y|), the mechanism P(U|Y), (|Y|, |U|). The loss from merging
+        groups is added.
     """
 
     beta: float
@@ -80,7 +80,7 @@ class ServiceCertificate(StoredProof):
         groups: tuple[int, ...] | None = None,
         conjugate: Array | None = None,
     ) -> ServiceCertificate:
-        """A certificate of a table; the multipliers are rounded as the checker rounds them."""
+        """Return a certificate of a table; the multipliers are rounded as the checker rounds them."""
         name, formula = divergence
         return cls(
             table=table,

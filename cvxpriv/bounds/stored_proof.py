@@ -1,4 +1,4 @@
-"""What certificates of both kinds share: a claim about a table and its proof, as data that a checker derives again."""
+"""The base of certificates: a claim about a table and its proof, as data that a checker derives again."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ __all__ = ["StoredProof"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StoredProof(ABC):
-    """A bound of one table, and what proves it.
+    """A bound for one table, and its proof.
 
     Attributes
     ----------
     table : array, or None
-        The joint probabilities. None: the file holds only their hash, and whoever checks brings the table.
+        The joint probabilities. None: the file holds only their hash, and the table is given to the check.
     sha256 : str
         The table's hash.
     bound : float
-        The claim, nats.
+        The claimed bound in nats.
     mechanism : array
-        One that comes close.
+        A mechanism that comes close to the bound.
     groups : tuple of int, optional
-        Which private symbols are merged in the proof.
+        Group of each private symbol, where the proof merges some of them.
     """
 
     table: Array | None
@@ -43,12 +43,12 @@ class StoredProof(ABC):
     mechanism: Array
     groups: tuple[int, ...] | None = None
 
-    #: Schema, version and kind: what a file of this sort says of itself.
+    #: Schema, version and kind, which a file of this sort states.
     header: ClassVar[tuple[str, int, str]]
 
     @abstractmethod
     def own(self) -> dict[str, Any]:
-        """Return what a file holds of this kind alone, as JSON's types."""
+        """Return this kind's own part of a file, as JSON's types."""
 
     @classmethod
     @abstractmethod
@@ -56,11 +56,11 @@ class StoredProof(ABC):
         """Return the fields that `own` wrote."""
 
     def without_table(self) -> Self:
-        """The same certificate with the table's hash alone."""
+        """Return the same certificate with only the table's hash."""
         return replace(self, table=None)
 
     def document(self) -> dict[str, Any]:
-        """The certificate as JSON's types."""
+        """Return the certificate as JSON's types."""
         schema, version, kind = self.header
         return {
             "schema": schema,
@@ -80,12 +80,12 @@ class StoredProof(ABC):
 
     @classmethod
     def load(cls, path: PathLike) -> Self:
-        """Read a certificate; it is not checked yet.
+        """Read a certificate without checking its proof.
 
         Raises
         ------
         DataError
-            The file is no certificate of this kind and version.
+            The file is not a certificate of this kind and version.
         """
         text = read_text(path)
         try:
@@ -96,12 +96,12 @@ class StoredProof(ABC):
 
     @classmethod
     def of_document(cls, held: Any, path: str = "the document") -> Self:
-        """Read what `document` wrote; it is not checked yet.
+        """Return the certificate that `document` wrote, without checking its proof.
 
         Raises
         ------
         DataError
-            It is no certificate of this kind and version, or holds a number that is not finite.
+            It is not a certificate of this kind and version, or holds a number that is not finite.
         """
         try:
             found = tuple(held[key] for key in ("schema", "version", "kind"))
@@ -125,7 +125,7 @@ class StoredProof(ABC):
             raise DataError(f"{path} is no certificate ({problem}): pass a file that save wrote") from None
 
     def derived(self, check: Callable[[Any, Any], dict[str, Any]], table: ArrayLike | None) -> dict[str, Any]:
-        """Return what a checker derives of the claim.
+        """Return the figures that a checker derives for the claim.
 
         Raises
         ------

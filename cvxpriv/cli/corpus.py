@@ -1,4 +1,4 @@
-"""`cvxpriv corpus run`: the judge judged, on problems whose answers are known and on anybody's files."""
+"""`cvxpriv corpus run`: judge the judge, on problems with known answers and on a user's own files."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ def corpus() -> None:
 
 
 @corpus.command(short_help="Every problem of the corpus by every solver.", epilog="Exit code 3 for a false verdict.")
-@click.option("--sources", type=NAMES, help="Among cvxpy, adversarial, liars.  [default: all]")
-@click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="Adversarial problems.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the adversarial problems.")
-@click.option("--folder", metavar="DIR", help="Files besides: .mps, .qps, .lp, or .mat with P, q, r, A, l, u.")
+@click.option("--sources", type=NAMES, help="Names among cvxpy, adversarial, liars.  [default: all]")
+@click.option("--count", type=click.IntRange(1), default=100, show_default=True, help="Number of adversarial problems.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the adversarial problems.")
+@click.option("--folder", metavar="DIR", help="Further problems: .mps, .qps, .lp, or .mat with P, q, r, A, l, u.")
 @click.option(
-    "--largest", type=click.IntRange(1), default=400, show_default=True, help="Most variables or rows of a file."
+    "--largest",
+    type=click.IntRange(1),
+    default=400,
+    show_default=True,
+    help="Largest number of variables or rows of a file.",
 )
-@click.option("--solvers", type=NAMES, help="Who solves.  [default: every installed solver]")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="For each solve, in a process of its own.")
-@click.option("--out", metavar="FOLDER", help="Write report.html and the tables as CSV there.")
+@click.option("--solvers", type=NAMES, help="Solvers.  [default: every installed solver]")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Seconds for each solve, in a process of its own.")
+@click.option("--out", metavar="FOLDER", help="Folder for report.html and the tables as CSV.")
 @output_options
 @click.pass_obj
 def run(
@@ -48,8 +52,8 @@ def run(
     adversarial  problems that mislead, with known answers
     liars        false answers that solvers once gave
 
-    A verdict is false where it contradicts what is known: a right answer is called WRONG, or a wrong one agrees. Of a
-    file's problem nothing is known but that answers which agree must not contradict each other.
+    A verdict is false where it contradicts a known answer: a right answer is called WRONG, or a wrong one agrees. For a
+    problem from a file, no answer is known: there, answers that agree must not contradict each other.
     """
     from cvxpriv.certify.corpus.items import SOURCES, items
     from cvxpriv.certify.corpus.running import run_corpus

@@ -1,4 +1,4 @@
-"""`cvxpriv crosscheck`: any problem, or every block of a model, by every solver, and how the verdicts are shown."""
+"""`cvxpriv crosscheck`: solve any problem, or every block of a model, by every solver, and show the verdicts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Crosschecks(PluginGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """See `click.Group`; what is neither a model nor a place of a function is told what it could have been."""
+        """See `click.Group`. An unknown name gets a message that lists the possible ones."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -48,13 +48,17 @@ class Crosschecks(PluginGroup):
 
 
 def check_options(command: Command) -> Command:
-    """Give a command the options of a cross-check that is not a model's."""
+    """Give a command the options of a cross-check of a user's own problem."""
     for option in (
-        click.option("--out", metavar="FOLDER", help="Write crosscheck.csv and crosscheck.html there."),
-        click.option("--time-limit", type=float, metavar="SECONDS", help="For each solve, with --isolate."),
-        click.option("--isolate", is_flag=True, help="Each solve in a process of its own: a crash loses no other row."),
-        click.option("--tolerance", type=float, help="What every solver is asked for.  [default: each solver's own]"),
-        click.option("--solvers", type=NAMES, help="Who cross-checks.  [default: every installed solver]"),
+        click.option("--out", metavar="FOLDER", help="Folder for crosscheck.csv and crosscheck.html."),
+        click.option("--time-limit", type=float, metavar="SECONDS", help="Seconds for each solve, with --isolate."),
+        click.option(
+            "--isolate", is_flag=True, help="Run each solve in a process of its own: a crash loses no other row."
+        ),
+        click.option(
+            "--tolerance", type=float, help="Tolerance requested of every solver.  [default: each solver's own]"
+        ),
+        click.option("--solvers", type=NAMES, help="Solvers that cross-check.  [default: every installed solver]"),
     ):
         command = option(command)
     return command
@@ -69,7 +73,7 @@ def check_options(command: Command) -> Command:
     short_help="Solve a problem, or every block of a model, by every solver, and judge the answers.",
     epilog="Exit code 3 when a verdict is WRONG or failed; agrees and loose are fine.",
 )
-@click.option("everything", "--all", is_flag=True, help="Every block of every installed model.")
+@click.option("everything", "--all", is_flag=True, help="Check every block of every installed model.")
 @check_options
 @output_options
 @click.pass_context

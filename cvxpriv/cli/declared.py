@@ -1,4 +1,4 @@
-"""Command-line options made from the declared parameters of a model: no name, default or help is written twice."""
+"""Command-line options made from the declared parameters of a model, so that each help text is written once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Read(click.ParamType[Any]):
         self.read = read
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.ParamType`; what is no text has been read already.
+        """See `click.ParamType`. A value that is not a text has been read already.
 
         >>> Read(float).convert("0.5", None, None)
         0.5
@@ -117,7 +117,7 @@ def click_option(parameter: Parameter) -> Callable[[Command], Command]:
 
 
 def _help(parameter: Parameter) -> str:
-    """Return the help of an option: its sentence, its unit, and what stands for a default that is None."""
+    """Return the help of an option: its sentence, its unit, and the meaning of a default that is None."""
     option = parameter.option
     unit = f", in {option.unit}" if option.unit else ""
     usual = f"  [default: {option.usual}]" if option.usual else ""

@@ -20,7 +20,7 @@ MODEL = "PrivacyFunnel"
 
 @dataclass(frozen=True)
 class Effort:
-    """What a table's size allows in a minute on two cores; rates are fractions of H(X)."""
+    """The effort that a table's size allows in a minute on two cores; rates are fractions of H(X)."""
 
     starts: int | None
     curve: int | tuple[float, ...]
@@ -47,9 +47,9 @@ EFFORTS = {
     type=click.Choice(sorted(EFFORTS, reverse=True)),
     default="heart-failure",
     show_default=True,
-    help="The embedded table.",
+    help="Name of the embedded table.",
 )
-@click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Where the files go.")
+@click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Folder for the files.")
 @output_options
 @click.pass_obj
 def demo(terminal: Terminal, table: str, out: str) -> None:

@@ -1,4 +1,4 @@
-"""Exit codes: what a script can tell from how a command ended."""
+"""Exit codes: the information that a script gets on how a command ended."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_SOLVED", "UNEXPECTED", "exit
 
 DONE = 0
 UNEXPECTED = 1
-"""An error that is no fault of the input: a bug."""
+"""An unexpected error, which is a bug and no fault of the input."""
 BAD_INPUT = 2
 NOT_SOLVED = 3
-"""Not converged, no solver answered, or two answers disagree."""
+"""A run did not converge, no solver answered, or two answers disagree."""
 INTERRUPTED = 130
-"""By the keyboard; 128 + SIGINT, as shells count."""
+"""The keyboard interrupted; the code is 128 + SIGINT, as in shells."""
 
 _CODES: dict[type[CvxprivError], int] = {
     DataError: BAD_INPUT,

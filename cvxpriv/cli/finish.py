@@ -1,4 +1,4 @@
-"""How a command ends that found something: its files, its text or JSON, its exit."""
+"""The end of a command that found something: its files, its text or JSON, its exit."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, report:
     facts : Facts
     folder : path
     command : str
-        What made them.
+        The command that made them.
     report : bool
         Whether to write the page and the pictures.
 
     Raises
     ------
     NotConverged
-        After the files are written.
+        A run did not converge; the files are written first.
     click.Abort
-        The work was interrupted; the files hold what there was.
+        The work was interrupted; the files hold its results so far.
     """
     write(terminal, facts, folder, command, report)
     if facts.interrupted:
@@ -50,7 +50,7 @@ def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, report:
 def write(terminal: Terminal, facts: Facts, folder: Path | None, command: str, report: bool = False) -> None:
     """Write the files of facts into a folder, if there is one, and show the facts.
 
-    Everything is made ready before the first file is written.
+    All contents are prepared before the first file is written.
     """
     files = [] if folder is None else write_set(folder, _contents(facts, report))
     if terminal.json:

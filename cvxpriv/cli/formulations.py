@@ -20,8 +20,8 @@ __all__ = ["formulations"]
 @click.command(short_help="Compare equivalent ways of writing a divergence.")
 @click.argument("divergence", metavar=DIVERGENCE)
 @click.option("--size", type=int, default=6, show_default=True, help="Points of each distribution, 3 to 100.")
-@click.option("--solvers", type=NAMES, help="Who solves.  [default: every installed solver]")
-@click.option("--tolerance", type=float, help="What every solver is asked for.  [default: each solver's own]")
+@click.option("--solvers", type=NAMES, help="Solvers.  [default: every installed solver]")
+@click.option("--tolerance", type=float, help="Tolerance requested of every solver.  [default: each solver's own]")
 @output_options
 @click.pass_obj
 def formulations(

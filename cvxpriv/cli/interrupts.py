@@ -1,4 +1,4 @@
-"""Ctrl-C: a solve swallows it and returns its best so far, so somebody has to remember that it was pressed."""
+"""Ctrl-C: a solve ends early with its best so far, and the interrupt is remembered here."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Interrupt", "watched"]
 
 @dataclass
 class Interrupt:
-    """Whether the keyboard interrupted."""
+    """Record of whether the keyboard interrupted."""
 
     pressed: bool = False
 
 
 @contextmanager
 def watched() -> Iterator[Interrupt]:
-    """Note each keyboard interrupt while the body runs, and raise it as ever.
+    """Note each keyboard interrupt while the body runs, and raise it as usual.
 
     >>> with watched() as interrupt:
     ...     interrupt.pressed

@@ -39,7 +39,7 @@ _ABOUT = (
 
 
 def learning_command(kind: Kind) -> click.Command:
-    """Return ``cvxpriv NAME ROWS``: it fits a model and writes what is known of it."""
+    """Return ``cvxpriv NAME ROWS``: it fits a model and writes the facts of the fit."""
     fit = kind.on_rows
     reading, layout = _by_name(RowOptions), _by_name(fit)
     posing = {name: _usual(fit, one) for name, one in _by_name(kind.__init__).items() if name not in layout}
@@ -94,7 +94,7 @@ def _by_name(function: Any) -> Options:
 
 
 def _merged(fit: type[Fit], clear: Parameter | None, private: Parameter | None) -> Parameter:
-    """Return one option for both kinds of solve: it is passed on where it was given, and says both defaults."""
+    """Return one option for both kinds of solve: a given value is passed on, and the help states both defaults."""
     if clear is None or private is None:
         one = clear or private
         assert one is not None
@@ -109,7 +109,7 @@ def _merged(fit: type[Fit], clear: Parameter | None, private: Parameter | None) 
 
 
 def _usual(fit: type[Fit], one: Parameter) -> Parameter:
-    """Return an option with what stands for it on rows."""
+    """Return an option with its usual value on rows."""
     usual = {**dict.fromkeys(fit.budgets, "not private"), **fit.usual}
     if one.name not in usual:
         return one
@@ -117,7 +117,7 @@ def _usual(fit: type[Fit], one: Parameter) -> Parameter:
 
 
 def _asked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given, and not left to their defaults."""
+    """Return the options that were given rather than left to their defaults."""
     context = click.get_current_context()
     usual = (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
     return {name: value for name, value in given.items() if context.get_parameter_source(name) not in usual}
@@ -143,14 +143,14 @@ def _work(
     options: Mapping[str, Any],
     solvers: tuple[str, ...],
 ) -> None:
-    """Fit, then what is asked for: other models to compare with, and the cross-check.
+    """Fit, then do the requested extras: other models to compare with, and the cross-check.
 
-    A keyboard interrupt ends the work and leaves what there is.
+    A keyboard interrupt ends the work and keeps the results so far.
 
     Raises
     ------
     KeyboardInterrupt
-        Before there was any fit.
+        The interrupt came before there was any fit.
     """
     with watched() as interrupt:
         fit.found(_solved(terminal, fit, interrupt))

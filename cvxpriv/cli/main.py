@@ -77,7 +77,7 @@ def _run(command: Callable[[], Any], terminal: Terminal) -> int:
 
 
 def _failed(terminal: Terminal, error: Exception, code: int, text: str) -> int:
-    """Say what went wrong, as a line and, where JSON is asked for and there is none yet, as a document."""
+    """Show an error as a line, and as a document where JSON is asked for and none was written yet."""
     terminal.error(text)
     terminal.result(error_document(error, code, text))
     return code

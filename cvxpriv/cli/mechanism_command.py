@@ -48,7 +48,7 @@ from cvxpriv.tables.joint import JointTable
 __all__ = ["CROSSCHECKED", "Asked", "crosscheck_command", "design", "design_command"]
 
 CROSSCHECKED = 2_000
-"""Mechanisms with more cells are cross-checked only on demand: SCS needs minutes for 160 x 161."""
+"""Number of cells of a mechanism above which it is cross-checked only on demand: SCS needs minutes for 160 x 161."""
 REPLICATES = 200
 
 Model: TypeAlias = MechanismModel[MechanismRun[Any, Any]]
@@ -65,20 +65,20 @@ _WRITES = (
 
 @dataclass(frozen=True)
 class Asked:
-    """What is computed of a model, and beside its mechanism.
+    """The requested results of a model, beside its mechanism.
 
     Attributes
     ----------
     solving : mapping of str to object
         The options of the model's `solve`.
     curve : int or tuple of float, optional
-        How many points, or which; None for no curve.
+        Number of points, or the points; None for no curve.
     crosscheck : bool, optional
-        None is up to `CROSSCHECKED` cells of the mechanism.
+        Whether to cross-check. None does for up to `CROSSCHECKED` cells of the mechanism.
     solvers : tuple of str
-        Who cross-checks.
+        Solvers that cross-check.
     bootstrap : int
-        Replicates for intervals; 0 for none.
+        Number of replicates for intervals; 0 for none.
     """
 
     solving: Mapping[str, Any]
@@ -89,7 +89,7 @@ class Asked:
 
 
 def design_command(kind: Kind) -> click.Command:
-    """Return ``cvxpriv NAME TABLE``: it designs a mechanism and writes what is known of it."""
+    """Return ``cvxpriv NAME TABLE``: it designs a mechanism and writes its facts."""
     posed, solved = _parameters(kind)
     points = options_of(kind.curve)[0]
     points = replace(points, default=None, option=replace(points.option, usual="no curve"))
@@ -120,7 +120,7 @@ def design_command(kind: Kind) -> click.Command:
             default=REPLICATES,
             show_default=True,
             callback=lambda context, parameter, value: _replicates(value),
-            help="Replicates for the intervals; 0 for none.",
+            help="Number of replicates for the intervals; 0 for none.",
         ),
         *endings(),
     ]
@@ -152,14 +152,18 @@ def crosscheck_command(kind: Kind) -> click.Command:
 
     options = [
         click.option(
-            "--table", "source", required=True, metavar="TABLE", help="A CSV or TSV file, or an embedded one."
+            "--table",
+            "source",
+            required=True,
+            metavar="TABLE",
+            help="A CSV or TSV file, or the name of an embedded table.",
         ),
         table_options(kind.sides),
         lambda wrapped: with_options(wrapped, posed),
         _constraint_option,
         lambda wrapped: with_options(wrapped, solved),
         solvers_option,
-        click.option("--out", metavar="FOLDER", help="Write crosscheck.csv there.  [default: write nothing]"),
+        click.option("--out", metavar="FOLDER", help="Folder for crosscheck.csv.  [default: write nothing]"),
         output_options,
         click.pass_obj,
     ]
@@ -171,16 +175,16 @@ def crosscheck_command(kind: Kind) -> click.Command:
 
 
 def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts:
-    """Design the mechanism, then what is asked for, in this order: curve, cross-check, disclosure.
+    """Design the mechanism, then compute the requested extras in this order: curve, cross-check, disclosure.
 
-    A keyboard interrupt ends the work and leaves what there is.
+    A keyboard interrupt ends the work and keeps the results so far.
 
     Raises
     ------
     ModelError, SolverFailure, Disagreement
-        From the model.
+        The model raised it.
     KeyboardInterrupt
-        Before there was any mechanism.
+        The interrupt came before there was any mechanism.
     """
     solvers = tuple(solver_spec(name).name for name in asked.solvers)
     curve: pd.DataFrame | None = None
@@ -205,7 +209,7 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
 
 
 def _parameters(kind: Kind) -> tuple[list[Parameter], list[Parameter]]:
-    """Return what poses the problem, and what solves it."""
+    """Return the parameters that pose the problem, and those that solve it."""
     return on_the_command_line(kind.__init__), on_the_command_line(kind.solve)
 
 
@@ -235,7 +239,7 @@ def _solved(
 
 
 def _curve(terminal: Terminal, model: Model, asked: Asked, interrupt: Interrupt) -> pd.DataFrame | None:
-    """Return the curve; after an interrupt only the points that were finished."""
+    """Return the curve; after an interrupt, only its finished points."""
     watching: dict[str, Any] = {"progress": terminal.progress}
     if asked.solving["n_jobs"] == 1:
         watching["callback"] = lambda *_: interrupt.pressed
@@ -250,7 +254,7 @@ def _checked(terminal: Terminal, run: MechanismRun[Any, Any], solvers: tuple[str
 
 
 def _of_crosscheck(title: str, run: MechanismRun[Any, Any], check: CrossCheck) -> Facts:
-    """Return the facts of a cross-check and of the run that it is of."""
+    """Return the facts of a cross-check, and of its run."""
     known = run.facts
     shown = [known[name] for name in ("kkt", "start", "iterations")]
     return crosscheck_facts(

@@ -36,10 +36,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 DIVERGENCE = "NAME | FORMULA | FILE.py:NAME"
-"""How a divergence is named: see `cvxpriv.divergences.places`."""
+"""The forms of a divergence's name: see `cvxpriv.divergences.places`."""
 NAMES = Read(names_in)
 SOLVERS = DEFAULT_CHAIN
-"""Who cross-checks unless others are named."""
+"""The solvers that cross-check unless others are named."""
 
 
 def output_options(command: Command) -> Command:
@@ -66,23 +66,25 @@ def crosscheck_option(usual: str) -> Callable[[Command], Command]:
     Parameters
     ----------
     usual : str
-        What None stands for.
+        The meaning of None.
     """
     text = f"Solve every block again by every solver, and judge the answers.  [default: {usual}]"
     return click.option("--crosscheck/--no-crosscheck", default=None, help=text)
 
 
 def solvers_option(command: Command) -> Command:
-    """Give a command ``--solvers``: who cross-checks."""
+    """Give a command ``--solvers``: the solvers that cross-check."""
     names = ",".join(SOLVERS)
-    return click.option("--solvers", type=NAMES, default=names, show_default=True, help="Who cross-checks.")(command)
+    return click.option("--solvers", type=NAMES, default=names, show_default=True, help="Solvers that cross-check.")(
+        command
+    )
 
 
 def endings() -> list[Any]:
-    """Return the options that say where results go, and how they are shown; the last of a command."""
+    """Return the last options of a command: the folder of its results, and how they are shown."""
     return [
         click.option("--report/--no-report", default=True, show_default=True, help="Write report.html and pictures."),
-        click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Where the files go."),
+        click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Folder for the files."),
         output_options,
         click.pass_obj,
     ]
@@ -90,7 +92,7 @@ def endings() -> list[Any]:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Which table, and how it is read."""
+    """The table's columns and how it is read."""
 
     sides: Sides
     private: tuple[str, ...]
@@ -167,38 +169,43 @@ class TableOptions:
 
 
 def is_embedded(source: str) -> bool:
-    """Whether a table's name is that of an embedded one, and of no file."""
+    """Return whether a name is that of an embedded table, and of no file."""
     return source in SOURCES and not Path(source).exists()
 
 
 def title_of(source: str) -> str:
-    """Return a table's name for people."""
+    """Return a table's name for readers."""
     return SOURCES[source].title if is_embedded(source) else Path(source).name
 
 
 def table_options(sides: Sides) -> Callable[[Command], Command]:
-    """Give a command the options that say how a table is read; it gets them as one `TableOptions`, ``columns``."""
+    """Give a command the options for reading a table; it gets them as one `TableOptions`, ``columns``."""
     options = [
         click.option(sides.private.flag, "private", type=NAMES, default=(), help=sides.private.help),
         click.option(sides.public.flag, "public", type=NAMES, default=(), help=sides.public.help),
-        click.option("--count", metavar="COLUMN", help="Column with the number of records; none: one a row."),
         click.option(
-            "--smoothing", type=float, metavar="NUMBER", help="Added to each cell.  [default: 0; embedded tables 1e-3]"
+            "--count", metavar="COLUMN", help="Column with the number of records; without it a row is one record."
+        ),
+        click.option(
+            "--smoothing",
+            type=float,
+            metavar="NUMBER",
+            help="Number added to each cell.  [default: 0; embedded tables 1e-3]",
         ),
         click.option(
             "--smoothing-on",
             metavar="[counts|probabilities]",
             default="counts",
             show_default=True,
-            help="To what smoothing is added.",
+            help="Quantity that smoothing is added to.",
         ),
         click.option(
             "--keep-unseen",
             is_flag=True,
             help=f"Keep cells of {sides.public.flag} that do not occur (wants --smoothing).",
         ),
-        click.option("--allow-overlap", is_flag=True, help="Let a column stand on both sides."),
-        click.option("--separator", metavar="TEXT", help="Between cells.  [default: , for .csv; a tab for .tsv]"),
+        click.option("--allow-overlap", is_flag=True, help="Allow a column on both sides."),
+        click.option("--separator", metavar="TEXT", help="Separator of cells.  [default: , for .csv; a tab for .tsv]"),
         click.option("--missing", type=NAMES, help="Spellings of a missing value.  [default: those of pandas]"),
     ]
     names = [field.name for field in fields(TableOptions) if field.name != "sides"]

@@ -1,4 +1,4 @@
-"""What a command's files need, checked before any work."""
+"""The needs of a command's files, checked before any work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["require_report_packages", "require_writable"]
 
 
 def require_writable(folder: PathLike, option: str = "--out") -> Path:
-    """Check, before any work, that files can be made in a folder which need not exist yet.
+    """Check, before any work, that files can be made in a folder, which need not exist yet.
 
     Raises
     ------
@@ -41,12 +41,12 @@ def require_writable(folder: PathLike, option: str = "--out") -> Path:
 
 
 def require_report_packages(remedy: str) -> None:
-    """Check, before any work, that what pages and pictures need is installed.
+    """Check, before any work, that the packages for pages and pictures are installed.
 
     Raises
     ------
     ModelError
-        Naming what is missing.
+        A package is missing; the message names it.
     """
     missing = [package for package in ("jinja2", "matplotlib") if find_spec(package) is None]
     if missing:

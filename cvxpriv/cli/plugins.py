@@ -21,7 +21,7 @@ CROSSCHECKS = "cvxpriv.crosschecks"
 
 
 def design(model: type[Any]) -> click.Command | None:
-    """Return the command ``cvxpriv NAME`` of a model, by its task; None for a task that has none here."""
+    """Return the command ``cvxpriv NAME`` of a model, by its task; None for a task without one."""
     if model.task == "mechanism":
         from cvxpriv.cli.mechanism_command import design_command
 
@@ -34,7 +34,7 @@ def design(model: type[Any]) -> click.Command | None:
 
 
 def crosscheck_of(model: type[Any]) -> click.Command | None:
-    """Return the command ``cvxpriv crosscheck NAME`` of a model, by its task; None for a task that has none here."""
+    """Return the command ``cvxpriv crosscheck NAME`` of a model, by its task; None for a task without one."""
     if model.task == "mechanism":
         from cvxpriv.cli.mechanism_command import crosscheck_command
 
@@ -52,7 +52,7 @@ class PluginGroup(click.Group):
     plugins : str
         The entry-point group of click commands.
     making : callable, optional
-        Makes the command of a model; None: models have none in this group.
+        Makes the command of a model. None: models have none in this group.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class PluginGroup(click.Group):
         return sorted({*super().list_commands(ctx), *extensions(self.plugins), *(name for name, _ in self._made(""))})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """See `click.Group`; a command that cannot be loaded says so when it is run, and hides no other."""
+        """See `click.Group`. A command that cannot be loaded reports this when it is run, and hides no other."""
         own = super().get_command(ctx, cmd_name)
         point = extensions(self.plugins).get(cmd_name)
         if own is not None:
@@ -85,7 +85,7 @@ class PluginGroup(click.Group):
         return loaded if isinstance(loaded, click.Command) else _broken(point, "it is no click command")
 
     def _made(self, wanted: str) -> Iterator[tuple[str, click.Command]]:
-        """Yield the commands of models by name, each model loaded when it is reached.
+        """Yield the commands of models by name; each model is loaded when it is reached.
 
         Those whose place holds the name that is wanted come first: `funnel` is in `cvxpriv_models.privacy_funnel`.
         """

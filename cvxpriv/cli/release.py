@@ -25,20 +25,20 @@ __all__ = ["release"]
 @click.command(short_help="Apply a mechanism to rows; private columns stay behind.")
 @click.argument("mechanism", metavar="MECHANISM.json")
 @click.argument("rows", metavar="ROWS.csv")
-@click.option("--out", default="released.csv", show_default=True, help="The file to write: .csv, or .tsv for tabs.")
+@click.option("--out", default="released.csv", show_default=True, help="File to write: .csv, or .tsv for tabs.")
 @click.option("--seed", type=int, help="Make the same draw again; keep it secret.  [default: the system's randomness]")
 @click.option(
     "--unseen",
     metavar="[error|drop]",
     default="error",
     show_default=True,
-    help="Rows whose cell the mechanism does not know.",
+    help="Treatment of rows whose cell the mechanism does not know.",
 )
 @click.option(
     "--keep", type=NAMES, default=(), help="Columns to pass on beside the output; the figures do not cover them."
 )
-@click.option("--name", default=RELEASED, show_default=True, help="The new column.")
-@click.option("--separator", metavar="TEXT", help="Between cells.  [default: , for .csv; a tab for .tsv]")
+@click.option("--name", default=RELEASED, show_default=True, help="Name of the new column.")
+@click.option("--separator", metavar="TEXT", help="Separator of cells.  [default: , for .csv; a tab for .tsv]")
 @click.option("--missing", type=NAMES, help="Spellings of a missing value.  [default: those of pandas]")
 @output_options
 @click.pass_obj
@@ -57,7 +57,7 @@ def release(
     """Draw an output for each row of ROWS.csv by the mechanism in MECHANISM.json.
 
     The columns that the mechanism reads, and private ones, never come out; any other only if --keep names it. Rows need
-    the columns that it reads and no others. Each call draws anew: release the same rows once.
+    only the columns that it reads. Each call draws anew: release the same rows once.
     """
     _require_own_file(out, mechanism, rows)
     require_writable(Path(out).absolute().parent)

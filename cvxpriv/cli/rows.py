@@ -1,4 +1,4 @@
-"""Rows of people for a command that learns: which column is predicted, from which others, and which rows are kept out.
+"""Rows of people for a command that learns: the predicted column, the others, and the held-out rows.
 
 The fields of `RowOptions` are the command's options. The columns become numbers with public bounds
 (`cvxpriv.learning.encoding`); the rows are split by a seed.
@@ -51,7 +51,7 @@ def category_in(text: str) -> tuple[str, tuple[str, ...] | None]:
 
 @dataclass(frozen=True)
 class RowOptions:
-    """How rows are read, encoded and split."""
+    """The options that say how rows are read, encoded and split."""
 
     label: Annotated[str | None, Option("The column to predict.", metavar="COLUMN")] = None
     positive: Annotated[
@@ -98,18 +98,18 @@ class RowOptions:
         ----------
         source : str
         columns : sequence of str, optional
-            None: those of a named set, or of a file all but the label.
+            Names of the columns. None: those of a named set, or all of a file except the label.
         scaled : bool
             Divide rows by the square root of the number of columns.
         private : bool
             Refuse bounds that were read off the rows, unless `bounds_from_data`.
         beside : str, optional
-            A column to keep beside the rows, and not to learn from.
+            A column that accompanies the rows and is not learned from.
 
         Raises
         ------
         DataError
-            The source, a column or a value is not what it has to be.
+            The source, a column or a value is malformed.
         PrivacyError
             Bounds would be read off private rows.
         """
@@ -169,7 +169,7 @@ class RowOptions:
     def _labels(
         self, column: pd.Series[Any], usual: str | None
     ) -> tuple[Array, tuple[str, str], np.ndarray[Any, np.dtype[np.bool_]]]:
-        """Return -1 and 1, what they are called, and which rows have a label."""
+        """Return -1 and 1, the names of the two classes, and a mask of the rows that have a label."""
         texts = _texts(column)
         found = in_order({str(text) for text in texts} - {""})
         positive = symbol(self.positive) if self.positive is not None else (usual if usual in found else None)

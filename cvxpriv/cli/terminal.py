@@ -1,4 +1,4 @@
-"""What a command says, and where: results on standard output, everything else on standard error.
+"""The texts of a command and where they go: results to standard output, everything else to standard error.
 
 ==========  ==============================  ==================================
             standard output                 standard error
@@ -33,16 +33,16 @@ Callback = Callable[[str, int, Mapping[str, Any]], "bool | None"]
 
 @dataclass
 class Terminal:
-    """Where a command writes to; the options ``--json``, ``--quiet`` and ``--debug`` set it.
+    """The output of a command; the options ``--json``, ``--quiet`` and ``--debug`` set it.
 
     Attributes
     ----------
     json : bool
-        One JSON document on standard output and no other text there.
+        Write one JSON document to standard output and no other text.
     quiet : bool
-        Errors only.
+        Write only errors.
     debug : bool
-        Errors with their traceback, and the warnings of other packages.
+        Write errors with their traceback, and the warnings of other packages.
     answered : bool
         Whether the document was written.
     """
@@ -63,7 +63,7 @@ class Terminal:
             click.echo(inert(text))
 
     def result(self, document: Mapping[str, Any]) -> None:
-        """Write the machine-readable result, if that is what was asked for; the first one is the only one."""
+        """Write the machine-readable result, if it was asked for; only the first one is written."""
         if self.json and not self.quiet and not self.answered:
             self.answered = True
             whole = {"schema_version": SCHEMA_VERSION, **document}
@@ -80,7 +80,7 @@ class Terminal:
 
     @contextmanager
     def phase(self, description: str) -> Iterator[None]:
-        """Say what is being done while it is, on a terminal."""
+        """Show on a terminal what is being done while it is done."""
         if not self.progress:
             yield
             return
@@ -89,9 +89,9 @@ class Terminal:
 
     @contextmanager
     def iterations(self, description: str, limit: int | None, figure: str) -> Iterator[Callback]:
-        """Yield a callback of a solve that moves a bar; the largest of a measured figure stands beside it.
+        """Yield a callback of a solve that moves a bar, with the largest of a measured figure beside it.
 
-        Without a limit the bar shows that there is work, and not how much is left.
+        Without a limit the bar shows only that the work goes on.
         """
         if not self.progress:
             yield lambda loop, iteration, measured: None

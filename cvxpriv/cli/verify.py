@@ -1,4 +1,4 @@
-"""`cvxpriv verify`: is a divergence what the models take it for? A table of verdicts with the worst points."""
+"""`cvxpriv verify`: check the assumptions of the models on a divergence, with the worst points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["REFUTED", "verify"]
 
 REFUTED = 1
-"""The exit code when a check fails; bad input is 2."""
+"""Exit code when a check fails; bad input is 2."""
 
 
 @click.command(
@@ -32,14 +32,14 @@ REFUTED = 1
     metavar="NUMBER",
     default=1e-3,
     show_default=True,
-    help="Checked are ratios t = q/p from the floor to 1/floor.",
+    help="The checked ratios t = q/p lie from the floor to 1/floor.",
 )
-@click.option("--solvers", type=NAMES, help="Who solves the block.  [default: every installed solver]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random points.")
+@click.option("--solvers", type=NAMES, help="Solvers of the block.  [default: every installed solver]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random points.")
 @output_options
 @click.pass_obj
 def verify(terminal: Terminal, divergence: str, floor: float, solvers: tuple[str, ...] | None, seed: int) -> int:
-    """Check that a divergence is what the models take it for.
+    """Check that a divergence satisfies the assumptions that the models make about it.
 
     \b
     verify jensen-shannon         a name, such as le-cam or alpha:2

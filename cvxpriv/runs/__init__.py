@@ -1,1 +1,1 @@
-"""Runs: what a model returns, and how it is saved and read again."""
+"""Runs: the results of models, and how they are saved and read again."""

@@ -1,4 +1,4 @@
-"""The facts of an alternating model's run: its figures, its mechanism, its curve, and what all mechanisms have."""
+"""The facts of an alternating model's run: its figures, its mechanism, its curve, and the facts of all mechanisms."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def alternating_facts(
     run : MechanismRun
     beside : Beside
     sides : Sides
-        Of the model.
+        The model's names for the sides of its table.
     figures : mapping of str to float
-        What the model says of its mechanism, in nats; the first is what it minimises.
+        The model's figures for its mechanism, in nats; the first one is minimised.
     options : mapping of str to object
-        What poses the problem.
+        The options that pose the problem.
     """
     purpose = (inspect.getdoc(type(run.problem)) or run.model).partition("\n")[0]
     missed = f"a KKT residual of {format_number(run.residual, 2)} nats"

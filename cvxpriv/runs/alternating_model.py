@@ -1,4 +1,4 @@
-"""A mechanism model made of blocks that are alternated: a subclass says its blocks, its starts and its figures.
+"""The base of mechanism models that alternate blocks: a subclass declares its blocks, starts and figures.
 
 Command line, page, files, starts, curve, certification and cross-check follow from these.
 """
@@ -42,9 +42,9 @@ __all__ = ["AlternatingModel", "AlternatingRun", "Settings"]
 
 LOOP = "passes"
 STARTS, MAX_ITER = 10, 1000
-#: A pass that moves no entry of the state by more than this part of the tolerance may be the last.
+#: A pass that moves every entry of the state by at most this part of the tolerance may be the last.
 HARDLY = 0.1
-#: Of starts whose objectives differ by less, in nats, the one of least residual is the best.
+#: Among starts whose objectives differ by less than this, in nats, the one of least residual is the best.
 SAME = 1e-9
 EXAMPLE = ((0.30, 0.03, 0.13), (0.01, 0.27, 0.02), (0.03, 0.03, 0.18))
 
@@ -65,7 +65,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
-    """The best of a model's starts: see `MechanismRun`; the model's figures among the columns of `starts`."""
+    """The best of a model's starts: see `MechanismRun`. The model's figures are among the columns of `starts`."""
 
     @property
     def model(self) -> str:  # type: ignore[override]
@@ -74,7 +74,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
 
     @property
     def figures(self) -> dict[str, float]:
-        """What the model says of the mechanism, in nats; the first is what it minimises."""
+        """The model's figures for the mechanism, in nats; the first one is minimised."""
         return {name: float(value) for name, value in self.problem.figures(self.state).items()}
 
     @property
@@ -85,7 +85,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
 
     @property
     def kkt(self) -> Residuals:
-        """Those of the block that is farthest from its optimum; no constraint joins two blocks, so these are all."""
+        """Residuals of the block farthest from its optimum. No constraint joins two blocks, so these are all."""
         found = [block.residual(self.state, self.state) for block in self.blocks().values()]
         return max(found, key=lambda residuals: residuals.largest)
 
@@ -116,7 +116,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any], kind: type[AlternatingModel] | None = None) -> AlternatingRun:
-        """See `Run`; where the kind of model is not given, the one that the file names has to be registered."""
+        """See `Run`. Where the kind of model is not given, the file names one, which has to be registered."""
         fields = restored(document)
         model = (kind or getattr(models, document["model"]))(table_of(document), **document["options"])
         model.constraints = fields["constraints"]
@@ -124,7 +124,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
 
     @classmethod
     def load(cls, path: PathLike) -> AlternatingRun:
-        """See `Run`: of any model of this kind."""
+        """See `Run`. The run may belong to any model of this kind."""
         return cls.opened(path, None)
 
 
@@ -138,11 +138,11 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
     ----------
     table : JointTable
     options : mapping of str to object
-        What poses the problem: numbers and texts, which a saved run holds.
+        The options that pose the problem: numbers and texts, which a saved run holds.
     """
 
     sides: ClassVar[Sides] = PRIVATE_AND_PUBLIC
-    #: The number that a curve varies.
+    #: The option that a curve varies, a number.
     curve_option: ClassVar[str]
 
     def __init__(self, table: JointTable | npt.ArrayLike, **options: Any) -> None:
@@ -151,15 +151,15 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
 
     @abstractmethod
     def steps(self) -> Sequence[Block]:
-        """Return the blocks of one pass, in their order. One of them writes the entry "mechanism", rows P(Y|x)."""
+        """Return the blocks of one pass, in their order. One of them writes the entry "mechanism", with rows P(Y|x)."""
 
     @abstractmethod
     def start(self, rng: np.random.Generator) -> Values:
-        """Return the state that one start begins from, every entry of it."""
+        """Return the full initial state of one start."""
 
     @abstractmethod
     def figures(self, state: Values) -> Mapping[str, float]:
-        """Return what is said of one state, in nats: first what is minimised."""
+        """Return the figures of one state, in nats; the first one is minimised."""
 
     @property
     def problem(self) -> Self:  # type: ignore[override]
@@ -191,7 +191,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         ModelError
             An option is out of range.
         SolverFailure, Disagreement
-            From the engine.
+            The engine raised it.
         """
         begun = time.perf_counter()
         shared.require_callback(callback, n_jobs)
@@ -221,7 +221,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         )
 
     def along(self, points: Iterable[float] | int) -> list[Self]:
-        """See `MechanismModel`; a number n stands for 1/n, 2/n, ..., 1 of the model's own value."""
+        """See `MechanismModel`. A number n stands for 1/n, 2/n, ..., 1 of the model's own value."""
         return [self._at(point) for point in self._points(points)]
 
     def curve(self, points: CurvePoints = 20, **options: Any) -> pd.DataFrame:
@@ -235,7 +235,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
 
     @classmethod
     def example_cases(cls) -> list[Case]:
-        """See `MechanismModel`: the blocks at an answer for a small table, the options as they are."""
+        """See `MechanismModel`. The blocks belong to an answer for a small table, with the options unchanged."""
         found = cls(np.array(EXAMPLE)).solve(starts=2)
         return [case_of_block(block, found.state) for block in found.blocks().values()]
 
@@ -254,7 +254,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         return block
 
     def _measured(self, state: Values) -> dict[str, Array]:
-        """The figures of every start."""
+        """Return the figures of every start."""
         figures = [self.figures(single(state, start)) for start in range(starts_in(state))]
         named = {name: np.array([one[name] for one in figures]) for name in figures[0]}
         return {**named, "objective": next(iter(named.values()))}
@@ -270,7 +270,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
 
 @dataclass(frozen=True)
 class _Settled:
-    """Stop a start whose blocks are all optimal to a tolerance; that is asked once a pass hardly moves it."""
+    """Stop a start whose blocks are all optimal to a tolerance, checked once a pass hardly moves it."""
 
     blocks: Sequence[Block]
     tol: float
@@ -287,7 +287,7 @@ class _Settled:
 
 
 def _residuals(blocks: Sequence[Block], state: Values) -> Array:
-    """Of every start: the residual of the block that is farthest from its optimum, the others fixed."""
+    """Return, for every start, the residual of the block farthest from its optimum while the others are fixed."""
     views = [single(state, start) for start in range(starts_in(state))]
     return np.array([max(block.residual(view, view).largest for block in blocks) for view in views])
 
@@ -300,7 +300,7 @@ def _passes(
 
 
 def _starts(measured: Mapping[str, Array], contexts: Sequence[Context], tol: float) -> tuple[pd.DataFrame, History]:
-    """The table of all starts, and their histories as one."""
+    """Return the table of all starts, and their histories as one."""
     iterations = [context.reports[LOOP].iterations for context in contexts]
     table = pd.DataFrame({"origin": "random", **measured})
     table["iterations"], table["converged"] = np.concatenate(iterations), measured["kkt"] <= tol

@@ -35,12 +35,12 @@ from cvxpriv.schedules.stopping import Below
 __all__ = ["AlternationRun", "alternate"]
 
 KIND = "alternation"
-#: Two objectives that differ by less, relative, are one.
+#: Relative difference below which two objectives count as equal.
 SAME = 1e-9
 
 Groups = Sequence[Sequence[cp.Variable]]
 Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
-#: The values of the variables that are held to those of a block.
+#: Maps the values of the fixed variables to the values of a block's variables.
 Exact = Callable[[Values], Mapping[str, ArrayLike]]
 
 
@@ -51,17 +51,17 @@ class AlternationRun:
     Attributes
     ----------
     problem : cvxpy.Problem
-        Its variables hold the best values.
+        The problem; its variables hold the best values.
     groups : tuple of tuples of cvxpy.Variable
         The blocks, in the order of a pass.
     values : mapping of str to ndarray
-        Every variable's value by name.
+        The value of every variable by name.
     starts : DataFrame
         One row per start: origin, objective, kkt, iterations, converged.
     start : int
-        Which start is the best: of those that converged, if any did, the one of the best objective.
+        Number of the best start: among those that converged, if any did, it has the best objective.
     tol : float
-        The residual asked for.
+        The requested residual.
     seconds : float
     log : History
     interrupted : bool
@@ -100,12 +100,12 @@ class AlternationRun:
 
     @property
     def converged(self) -> bool:
-        """Whether that is within the tolerance."""
+        """Whether the residual is within the tolerance."""
         return bool(self.starts["converged"].iloc[self.start])
 
     @property
     def history(self) -> pd.DataFrame:
-        """The best start, step by step: iteration, block, objective, kkt, seconds, engine, solver, status."""
+        """The steps of the best start: iteration, block, objective, kkt, seconds, engine, solver, status."""
         return self.log.frame(self.start)
 
     def blocks(self) -> dict[str, Block]:
@@ -133,12 +133,12 @@ class AlternationRun:
 
     @classmethod
     def load(cls, path: PathLike, problem: cp.Problem) -> AlternationRun:
-        """Read what `save` wrote of a problem, and check that the residual is what the file says.
+        """Read a run of a problem that `save` wrote, and check that its residual is as the file states.
 
         Raises
         ------
         DataError
-            No such file, not a saved alternation, or of another problem.
+            There is no such file, it is not a saved alternation, or it belongs to another problem.
         """
         document, names = read_run(path, KIND), named(problem)
         values = {name: np.array(value, dtype=float) for name, value in document["values"].items()}
@@ -175,34 +175,34 @@ def alternate(
     progress: bool = False,
     callback: Watch | None = None,
 ) -> AlternationRun:
-    """Alternate over the blocks of a problem that is convex in each of them, the others held; return the best start.
+    """Alternate over blocks in each of which a problem is convex while the others are fixed; return the best start.
 
-    Each block is checked to be convex and compiled once; what the other variables make of an expression is one
-    Parameter of it. A start has converged where the exact residual of the whole problem is within `tol`, not where the
-    blocks no longer move.
+    Each block is checked to be convex and compiled once; each expression of the other variables becomes one Parameter.
+    A start has converged where the exact residual of the whole problem is within `tol`, not where the blocks no longer
+    move.
 
     Parameters
     ----------
     problem : cvxpy.Problem
-        It need not be DCP. Its variables receive the best values.
+        The problem, which need not be DCP. Its variables receive the best values.
     blocks : sequence of sequences of cvxpy.Variable, optional
-        In the order of a pass; a variable may stand in several. None: each variable joins the first block that stays
-        convex with it.
+        Blocks in the order of a pass; a variable may stand in several. None: each variable joins the first block that
+        stays convex with it.
     starts : int
-        Where all variables have values, these are the first start; the others are random, within the constraints on
-        single variables.
+        Number of starts. Where all variables have values, these are the first start. The others are random, within the
+        constraints on single variables.
     seed : int
     init : mapping of variable's name to array, or several, optional
-        Starts in place of these. The first block's own values are not used.
+        Starts that replace these. The first block's own values are not used.
     updates : mapping of block's name to callable, optional
-        Exact updates of single blocks, called by their variables' names ("W", or "W, b"): the values of the variables
-        that are held to those of the block. The other blocks are solved.
+        Exact updates of single blocks, called by their variables' names ("W", or "W, b"). Each maps the values of the
+        fixed variables to the values of the block. The other blocks are solved.
     engine : {"closed_form", "dcp", "checked"}
-        Whether exact updates are used, are not, or are compared with a solver's answer at each step.
+        Whether exact updates are used, not used, or compared with a solver's answer at each step.
     tol : float
-        The residual asked for, in the units of the variables.
+        The requested residual, in the units of the variables.
     max_iter : int
-        Most passes of a start.
+        Largest number of passes of a start.
     solver, tolerance
         See `cvxpriv.solvers.chain.solve`.
     n_jobs : int
@@ -213,7 +213,7 @@ def alternate(
     Raises
     ------
     ModelError
-        A block is not convex (the reason is given), an argument is out of range, or a start cannot meet the
+        A block is not convex (the message gives the reason), an argument is out of range, or a start cannot meet the
         constraints.
     SolverFailure
         No solver of the chain solves a block.
@@ -262,7 +262,7 @@ def _starts(
     seed: int,
     init: Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike] | None,
 ) -> tuple[list[dict[str, Array]], list[str]]:
-    """Every start's values by name, and where each comes from."""
+    """Return every start's values by name, and the origin of each."""
     names = named(problem)
     if init is not None:
         several = [init] if isinstance(init, Mapping) else list(init)
@@ -302,7 +302,7 @@ def _from_starts(
     callback: Watch | None,
     starts: Sequence[Mapping[str, Array]],
 ) -> tuple[Values, Context]:
-    """Alternate from some starts; the problem is made anew, since one that solvers have touched cannot be sent."""
+    """Alternate from some starts, on a new copy of the problem: one that solvers have touched cannot be sent."""
     parts: list[Part] = parts_of_problem(cp.Problem(objective, list(constraints)), groups)
     blocks = [_with_update(part.block(), updates.get(part.name)) for part in parts]
     context = Context(engine, History(), callback, starts=np.arange(len(starts)))
@@ -339,7 +339,7 @@ def _with_update(block: Block, update: Exact | None) -> Block:
 
 
 def _best(table: pd.DataFrame, maximise: bool) -> int:
-    """The start of the best objective among those that converged, or among all; of equals the one of least residual."""
+    """Return the best start by objective among the converged ones, or among all; of equals, by residual."""
     candidates = table[table["converged"]] if table["converged"].any() else table
     cost = -candidates["objective"] if maximise else candidates["objective"]
     near = candidates[cost <= cost.min() + SAME * max(1.0, abs(float(cost.min())))]

@@ -1,4 +1,4 @@
-"""Dataclasses as plain data and back, by the types of their fields: what a saved run is made of."""
+"""Dataclasses as plain data, and back, by the types of their fields: the content of a saved run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cvxpriv.penalties.named import penalty_of, penalty_record
 __all__ = ["UNSAVED", "decoded", "encoded", "fields_of"]
 
 UNSAVED = {"saved": False}
-"""Metadata of a field that a file does not hold; it needs a default, which a run from a file has."""
+"""Metadata of a field that is not saved; it needs a default, which a run from a file takes."""
 
 
 def fields_of(value: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def fields_of(value: Any) -> dict[str, Any]:
     Raises
     ------
     ModelError
-        A field holds code: a loss or a penalty of a user's own, or a label that is neither a text nor a whole number.
+        A field holds code, such as a user's own loss or penalty, or a label that is neither a text nor a whole number.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def encoded(kind: Any, value: Any) -> Any:
 
 
 def decoded(kind: Any, plain: Any) -> Any:
-    """Return the value of a declared type that `encoded` made plain."""
+    """Return the value of a declared type from the plain data that `encoded` returned."""
     if plain is None:
         return float("inf") if kind is float else None
     kind = _present(kind)

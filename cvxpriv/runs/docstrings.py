@@ -1,4 +1,4 @@
-"""Docstrings in numpydoc's form: the section of parameters, completed by those that are described elsewhere."""
+"""Docstrings in numpydoc's form: a section of parameters, completed by parameters that are described elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 __all__ = ["with_parameters"]
 
-#: The longest line of an entry, its four blanks included.
+#: Longest line of an entry, including its four leading blanks.
 WIDTH = 100
 HEADING = ("Parameters", "----------")
 
@@ -22,17 +22,17 @@ def with_parameters(doc: str, entries: Mapping[str, tuple[str, str]]) -> str:
     ----------
     doc : str
     entries : mapping of str to (str, str)
-        By name: the type, and what the parameter does.
+        Type and description of each parameter by name.
 
     Examples
     --------
-    >>> print(with_parameters("Solve.", {"tol": ("float", "Where it stops.")}))
+    >>> print(with_parameters("Solve.", {"tol": ("float", "Residual at which it stops.")}))
     Solve.
     <BLANKLINE>
     Parameters
     ----------
     tol : float
-        Where it stops.
+        Residual at which it stops.
     """
     lines = inspect.cleandoc(doc).splitlines()
     starts = [row for row in range(1, len(lines)) if _is_rule(lines[row])]

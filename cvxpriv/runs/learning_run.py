@@ -1,4 +1,4 @@
-"""What the runs of models that learn have in common: facts said once, a file of their fields, a picture."""
+"""The base of the runs of models that learn: common facts, a file of their fields, a picture."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["SEEDED", "LearningRun", "PrivateLearningRun", "history_of_loop"]
 
 SEEDED = "The noise can be drawn again by whoever knows its seed: the guarantee holds only while that is secret."
 
-#: Columns of a history that nothing public is in.
+#: Columns of a history that hold nothing public.
 _HIDDEN = ["block", "seconds", "engine", "solver", "status"]
 
 
@@ -35,9 +35,9 @@ class _Learned(Run):
     A subclass is a dataclass with `history`, `settings` and `interrupted`.
     """
 
-    #: Whether what it holds was released with a guarantee.
+    #: Whether the run holds only numbers that were released with a guarantee.
     private: ClassVar[bool]
-    #: The column of its history that is drawn, and what it is.
+    #: The column of its history that is drawn, and its meaning.
     drawn: ClassVar[tuple[str, str]]
 
     history: Any
@@ -63,12 +63,12 @@ class _Learned(Run):
         return run
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw what the run was stopped by, or what it released, pass by pass.
+        """Draw the residuals that stopped the run, or the releases of a private one, pass by pass.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; None: a figure of its own.
+            The axes to draw on. By default a new figure.
 
         Raises
         ------
@@ -104,9 +104,9 @@ class LearningRun(_Learned):
 
     private = False
     drawn = ("kkt", "KKT residual")
-    #: What may help a run that did not converge.
+    #: Remedies for a run that did not converge.
     remedies: ClassVar[str] = "raise --max-iter, or allow a larger --tol"
-    #: What tells of the rows.
+    #: The parts of the run that reveal the rows.
     open: ClassVar[str]
 
     converged: Any
@@ -122,7 +122,7 @@ class LearningRun(_Learned):
 
     @property
     def facts(self) -> Facts:
-        """What is known of the run: numbers with a sentence each, the options, and what it promises."""
+        """The facts of the run: numbers with a sentence each, the options, and its promises."""
         state, tol = "converged" if self.converged else "NOT converged", format_number(self.settings.tol, 1)
         bound = "the objective is above its optimum by at most this"
         gap = [Fact("gap", max(self.gap, 0.0), "", "Certified bound.", "", bound, digits=2, main=True)]
@@ -149,28 +149,28 @@ class LearningRun(_Learned):
 
 
 class PrivateLearningRun(_Learned):
-    """A private run: its facts are what it guarantees, and nothing that was not released.
+    """A private run: its facts are its guarantees, and only released numbers.
 
     A subclass is a dataclass with `accounting`, `history`, `settings` and `interrupted`.
     """
 
     private = True
-    #: What is guaranteed: "the coefficients are".
+    #: Subject and verb of the guarantee, such as "the coefficients are".
     covered: ClassVar[str]
 
     accounting: Accounting
 
     def own_facts(self) -> Sequence[Fact]:
-        """Return what this model's run says beside what every run does."""
+        """Return the facts of this model's run beside the common ones."""
         return ()
 
     @abstractmethod
     def own_promises(self) -> Sequence[str]:
-        """Return what else is guaranteed, and what is not."""
+        """Return further guarantees, and limits of the guarantees."""
 
     @property
     def facts(self) -> Facts:
-        """What the run guarantees: the budget that was spent, the releases, the neighbour relation, the options."""
+        """The guarantees of the run: the budget that was spent, the releases, the neighbour relation, the options."""
         found = self.accounting
         valid = any(claim.holds for claim in found.claims)
         epsilon, delta = (found.epsilon, found.delta) if valid else (None, None)
@@ -199,7 +199,7 @@ class PrivateLearningRun(_Learned):
 
 
 def history_of_loop(log: History, loop: str) -> pd.DataFrame:
-    """Return what a loop measured, one row an iteration, without who solved what and in which time."""
+    """Return the measured figures of a loop, one row per iteration, without solvers and times."""
     if not log.records:
         return pd.DataFrame()
     table = log.frame(0)

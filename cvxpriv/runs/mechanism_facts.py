@@ -1,4 +1,4 @@
-"""Facts that every model of mechanisms has: about its table, its effort, its constraints, and what a release tells."""
+"""Facts of every mechanism: its table, its effort, its constraints, and the disclosure of a release."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 SHOWN_POINTS = 10
-"""How many points of a longer curve a terminal shows."""
+"""Number of points of a longer curve that a terminal shows."""
 BLOCKS = (
     "Each convex block of the method was solved again at the answer, by each solver and by its exact update. A verdict "
     "rests on residuals computed from the problem itself, not on what a solver says of its answer."
@@ -78,7 +78,7 @@ def interval(disclosure: Disclosure | None, measure: str) -> dict[str, Any]:
 
 
 def about_table(table: JointTable, sides: Sides, outputs: int) -> list[Fact]:
-    """Return what a table is: its sides, its records, what either side is worth; and how many outputs there may be."""
+    """Return the facts of a table: its sides, its records, the entropy of either side; and the number of outputs."""
     s, x = sides.private.symbol, sides.public.symbol
     counted = "given as probabilities" if table.records is None else table.records
     return [
@@ -97,7 +97,7 @@ def _side(name: str, label: str, columns: Sequence[str], size: int) -> Fact:
 
 
 def residual(run: Run, name: str = "kkt", label: str = "KKT residual", value: float | None = None) -> Fact:
-    """Return what was asked to be small, by default the KKT residual, and whether it is."""
+    """Return the residual that should be small, by default the KKT residual, and whether it is."""
     state = "converged" if run.converged else "NOT converged"
     detail = f"{state}; {format_number(run.tol, 1)} asked for"
     sentence = "Distance of the mechanism from the optimality conditions, which hold at a residual of 0."
@@ -106,7 +106,7 @@ def residual(run: Run, name: str = "kkt", label: str = "KKT residual", value: fl
 
 
 def effort(run: Run) -> list[Fact]:
-    """Return which start was best, and what all of them took."""
+    """Return the number of the best start, and the effort of all starts."""
     count = len(run.starts)
     origin = str(run.starts["origin"].iloc[run.start])
     return [
@@ -119,7 +119,7 @@ def effort(run: Run) -> list[Fact]:
 
 
 def guess(disclosure: Disclosure | None, sides: Sides) -> list[Fact]:
-    """Return the chance that an adversary names S right; nothing where no disclosure was computed."""
+    """Return an adversary's chance of guessing S; None where no disclosure was computed."""
     if disclosure is None:
         return []
     nothing, y, x = (disclosure.value(f"accuracy_{name}") for name in ("nothing", "y", "x"))
@@ -140,19 +140,19 @@ def guess(disclosure: Disclosure | None, sides: Sides) -> list[Fact]:
 
 
 def best_of(run: Run) -> str:
-    """Return how many starts there were, in words."""
+    """Return the number of starts in words."""
     count = len(run.starts)
     return f"the best of {count} starts" if count > 1 else "the only start"
 
 
 def not_converged(run: Run, missed: str) -> list[str]:
-    """Return the message that a run did not converge; nothing if it did.
+    """Return the message that a run did not converge; an empty text if it did.
 
     Parameters
     ----------
     run : MechanismRun
     missed : str
-        What is above the tolerance: "a KKT residual of 1e-5 nats".
+        The figure above the tolerance, such as "a KKT residual of 1e-5 nats".
     """
     if run.converged:
         return []
@@ -166,7 +166,7 @@ def not_converged(run: Run, missed: str) -> list[str]:
 
 
 def unmet(run: Run, missed: str, curve: pd.DataFrame | None) -> str:
-    """Return what missed its tolerance, the run or points of its curve; empty where nothing did."""
+    """Return the parts that missed their tolerance: the run, or points of its curve."""
     if not run.converged:
         return (
             f"{best_of(run)} has {missed} after {run.iterations} passes, above tol={run.tol:g}: raise --max-iter or "
@@ -181,7 +181,7 @@ def unmet(run: Run, missed: str, curve: pd.DataFrame | None) -> str:
 
 
 def disclosure_section(disclosure: Disclosure | None, sides: Sides, title: str, text: str) -> list[Section]:
-    """Return the measures of a release, in the symbols of the model; nothing where there are none."""
+    """Return the measures of a release, in the symbols of the model; empty where there are none."""
     if disclosure is None:
         return []
     frame, level = disclosure.frame, f"{disclosure.level:.0%}"
@@ -241,9 +241,9 @@ def heatmap(
 
 
 def violations(run: Run) -> dict[str, float]:
-    """Return by how much a run's mechanism misses each of the user's constraints; 0 where it holds.
+    """Return the amount by which a run's mechanism misses each of the user's constraints; 0 where it holds.
 
-    A ready constraint has its own measure. Of any other one it is the largest violation of its cvxpy constraints.
+    A ready constraint has its own measure. Any other one is measured by the largest violation of its cvxpy constraints.
     """
     known = Known.of_table(run.problem.table)
     found = {}
@@ -258,7 +258,7 @@ def violations(run: Run) -> dict[str, float]:
 
 
 def constraints_section(run: Run) -> list[Section]:
-    """Return by how much each of the user's constraints is missed, and its price; nothing where there are none."""
+    """Return the violation and price of each of the user's constraints; empty where there are none."""
     if not run.constraints:
         return []
     missed = violations(run)
@@ -278,7 +278,7 @@ def constraints_section(run: Run) -> list[Section]:
 
 
 def _prices(run: Run) -> tuple[pd.DataFrame, list[str]]:
-    """The prices of a run's constraints; none, and why, where no solver has multipliers."""
+    """Return the prices of a run's constraints, or none and the reason, where no solver has multipliers."""
     try:
         return run.shadow_prices, []
     except SolverFailure as failure:
@@ -286,14 +286,14 @@ def _prices(run: Run) -> tuple[pd.DataFrame, list[str]]:
 
 
 def brief_curve(title: str, curve: pd.DataFrame, columns: Mapping[str, str]) -> Section:
-    """Return a curve as a terminal shows it: at most `SHOWN_POINTS` rows, evenly taken, its ends among them.
+    """Return a curve as a terminal shows it: at most `SHOWN_POINTS` rows, evenly spaced, including its ends.
 
     Parameters
     ----------
     title : str
     curve : DataFrame
     columns : mapping of str to str
-        Which columns, and their headings; `kkt` is added, and `converged` where some point did not.
+        The columns to show, with their headings; `kkt` is added, and `converged` where some point did not converge.
     """
     count = len(curve)
     rows = curve.iloc[np.unique(np.linspace(0, count - 1, min(count, SHOWN_POINTS)).round().astype(int))]
@@ -306,12 +306,12 @@ def brief_curve(title: str, curve: pd.DataFrame, columns: Mapping[str, str]) -> 
 
 
 def unconverged(curve: pd.DataFrame) -> int:
-    """Return how many points of a curve have a residual above the tolerance."""
+    """Return the number of points of a curve whose residual is above the tolerance."""
     return int((~curve["converged"].astype(bool)).sum())
 
 
 def settings_of(run: Run, *posed: Fact) -> list[Fact]:
-    """Return what posed the problem, and the options that decided the run."""
+    """Return the options that posed the problem, and those that decided the run."""
     return [*posed, *(Fact(name, value) for name, value in _flat(asdict(run.settings)).items())]
 
 

@@ -1,4 +1,4 @@
-"""The face of a model that designs a mechanism: what the command line and the tests ask of each."""
+"""The face of a model that designs a mechanism, as the command line and the tests use it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Run = TypeVar("Run", bound=MechanismRun[Any, Any])
 
 
 def points_named(text: str) -> int | tuple[float, ...]:
-    """Return what a command line says of a curve: a whole number of points, or the points themselves.
+    """Return the points of a curve from text: a whole number of points, or the points themselves.
 
     >>> points_named("20"), points_named(".3, 0.6,1"), points_named("0.5")
     (20, (0.3, 0.6, 1.0), (0.5,))
@@ -57,7 +57,7 @@ CurvePoints = Annotated[
 
 
 class MechanismModel(ABC, Generic[Run]):
-    """A model that designs a mechanism from a joint table of what is private and what the mechanism reads.
+    """The base of models that design a mechanism from a joint table of private data and the mechanism's input.
 
     A subclass declares its options in the signatures of `__init__` and `solve`; the command line is made from them.
 
@@ -67,10 +67,10 @@ class MechanismModel(ABC, Generic[Run]):
         The constraints added so far.
     """
 
-    #: What kind of command the model has, and its name.
+    #: The kind of command that the model has, and its name.
     task: ClassVar[str] = "mechanism"
     command: ClassVar[str]
-    #: How the model calls the sides of its table.
+    #: The model's names for the sides of its table.
     sides: ClassVar[Sides]
 
     problem: OnTable
@@ -105,16 +105,16 @@ class MechanismModel(ABC, Generic[Run]):
     @staticmethod
     @abstractmethod
     def example_cases() -> list[Case]:
-        """Return blocks at answers: what `cvxpriv crosscheck --all` checks."""
+        """Return blocks at answers, which `cvxpriv crosscheck --all` checks."""
 
     @staticmethod
     @abstractmethod
     def load_run(path: PathLike) -> MechanismRun[Any, Any]:
-        """Read a saved run: what `cvxpriv.load` calls."""
+        """Read a saved run; `cvxpriv.load` calls it."""
 
     @abstractmethod
     def _require_declarable(self) -> None:
-        """Raise where the constraints cannot be declared: one is no constraint, or is not DCP."""
+        """Raise an error where the constraints cannot be declared: one is not a constraint, or is not DCP."""
 
     def constrain(self, name: str, constraint: Constraint) -> Self:
         """Return this model with one more constraint on the whole mechanism.
@@ -123,14 +123,14 @@ class MechanismModel(ABC, Generic[Run]):
         ----------
         name : str
         constraint : callable
-            The mechanism, a cvxpy expression with one row an input and one column an output, to a cvxpy constraint or
-            an iterable of them. A second argument receives what is `cvxpriv.Known` of the inputs.
-            `cvxpriv.constraints` has ready ones.
+            Maps the mechanism, a cvxpy expression with one row per input and one column per output, to a cvxpy
+            constraint or an iterable of them. A second argument receives the known quantities of the inputs, a
+            `cvxpriv.Known`. `cvxpriv.constraints` has ready ones.
 
         Raises
         ------
         ModelError
-            The name is taken, or what the function returns is no constraint, or is not DCP.
+            The name is taken, or the function returns something that is not a constraint, or is not DCP.
 
         Examples
         --------
@@ -208,15 +208,15 @@ def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[floa
 
 
 def runs_of(models: Sequence[MechanismModel[Run]], solving: Mapping[str, Any], description: str) -> list[Run]:
-    """Return a run of each model, in order; a keyboard interrupt ends them, and the one that it cut is left out.
+    """Return a run of each model, in order. A keyboard interrupt ends them and drops the run that it cut.
 
     Parameters
     ----------
     models : sequence of MechanismModel
     solving : mapping
-        The options of `solve`, and the processes and the bar of all runs together.
+        The options of `solve`, with the processes and the bar of all runs together.
     description : str
-        Of the bar.
+        Text beside the bar.
     """
     options = {name: value for name, value in solving.items() if name not in ("n_jobs", "progress")}
     work: Callable[[MechanismModel[Run]], Run] = partial(_solved, options)

@@ -36,7 +36,7 @@ __all__ = ["Beside", "MechanismRun", "OnTable", "restored"]
 
 
 class OnTable(Protocol):
-    """The data of a model: among them the joint table of what is private and what the mechanism sees."""
+    """The data of a model: the joint table of private data and the mechanism's input, among others."""
 
     @property
     def table(self) -> JointTable: ...
@@ -56,25 +56,25 @@ Settings = TypeVar("Settings", bound=Solved)
 
 
 FIGURE_TOLERANCE = 1e-9
-"""By how much, relatively, a figure in a file may differ from that of its mechanism: rounding by another processor."""
+"""Relative amount by which a figure in a file may differ from that of its mechanism: another processor's rounding."""
 LOOSEST_RESIDUAL = 1e-3
-"""The largest residual of a run that counts as converged: the root of the value to which a solver is right."""
+"""Largest residual of a run that counts as converged: the square root of a solver's accuracy in the value."""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """What was computed beside a run; None where it was not asked for.
+    """The results that were computed beside a run; None for those that were not asked for.
 
     Attributes
     ----------
     source : str
-        The table's name, for people.
+        The table's name for readers.
     curve : DataFrame, optional
-        As the model's `curve` returns it.
+        The curve, as the model's `curve` returns it.
     check : CrossCheck, optional
     disclosure : Disclosure, optional
     interrupted : bool
-        Whether the keyboard ended it.
+        Whether a keyboard interrupt ended it.
     """
 
     source: str = ""
@@ -94,9 +94,9 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     state : mapping of str to ndarray
         The final state of the best start, without a leading axis.
     starts : DataFrame
-        One row per start; among the columns origin, kkt, iterations, converged, and the model's figures in nats.
+        One row per start, with the columns origin, kkt, iterations, converged, and the model's figures in nats.
     start : int
-        Which start is the best.
+        Number of the best start.
     settings : Settings
     seconds : float
         Wall time of the whole solve.
@@ -104,10 +104,10 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     constraints : tuple of (str, Constraint)
         The user's constraints.
     interrupted : bool
-        Whether the keyboard or a callback ended the solve.
+        Whether a keyboard interrupt or a callback ended the solve.
     """
 
-    #: The block that designs the whole mechanism: a point is stationary where it would stay.
+    #: Name of the block that designs the whole mechanism: a point is stationary where this block would stay.
     whole: ClassVar[str]
 
     problem: Problem
@@ -123,7 +123,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     @property
     @abstractmethod
     def mechanism(self) -> Array:
-        """The channel, one row an input, rows sum to 1."""
+        """The mechanism, with one row per input; rows sum to 1."""
 
     @property
     @abstractmethod
@@ -140,16 +140,16 @@ class MechanismRun(Run, Generic[Problem, Settings]):
 
     @abstractmethod
     def described(self, beside: Beside) -> Facts:
-        """Return the facts of the run, and of what was computed beside it."""
+        """Return the facts of the run, and of the results that were computed beside it."""
 
     @property
     def facts(self) -> Facts:
-        """What is known of the run: numbers with unit and sentence, tables, pictures, promises."""
+        """The facts of the run: numbers with unit and sentence, tables, pictures, promises."""
         return self.described(Beside())
 
     @property
     def converged(self) -> bool:
-        """Whether the best start's KKT residual is within the tolerance, and ready constraints hold to the bit."""
+        """Whether the best start's KKT residual is within the tolerance, and ready constraints hold in doubles."""
         return bool(self.starts["converged"].iloc[self.start]) and not self.missed
 
     @property
@@ -159,35 +159,36 @@ class MechanismRun(Run, Generic[Problem, Settings]):
 
     @cached_property
     def missed(self) -> dict[str, float]:
-        """By how much the mechanism, as it stands in doubles, misses each ready constraint that it misses."""
+        """The amount by which the mechanism, as it stands in doubles, misses each ready constraint that it misses."""
         return missed(self.mechanism, self.constraints, Known.of_table(self.problem.table))
 
     @property
     def iterations(self) -> int:
-        """Passes of the best start."""
+        """Number of passes of the best start."""
         return int(self.starts["iterations"].iloc[self.start])
 
     @property
     def residual(self) -> float:
-        """The KKT residual of the best start that `tol` was asked of, in nats."""
+        """The best start's KKT residual, to which `tol` applies, in nats."""
         return float(self.starts["kkt"].to_numpy()[self.start])
 
     @property
     def tol(self) -> float:
-        """The KKT residual asked for, in nats."""
+        """The requested KKT residual, in nats."""
         return float(self.settings.tol)
 
     @property
     def history(self) -> pd.DataFrame:
-        """The best start, step by step: iteration, block, the model's figures, kkt, seconds, engine, solver, status."""
+        """The steps of the best start: iteration, block, the model's figures, kkt, seconds, engine, solver, status."""
         return self.log.frame(self.start)
 
     @cached_property
     def shadow_prices(self) -> pd.DataFrame:
-        """What a unit of each constraint costs: columns constraint, per, price.
+        """Return the cost of a unit of each constraint: columns constraint, per, price.
 
-        The price says by how many nats the objective gets better for each unit by which the constraint's parameter, or
-        a slack in all its inequalities, grows (`cvxpriv.runs.shadow_prices`). It holds at a converged run.
+        The price is the number of nats by which the objective improves for each unit by which the constraint's
+        parameter, or a slack in all its inequalities, grows (`cvxpriv.runs.shadow_prices`). It holds at a converged
+        run.
 
         Raises
         ------
@@ -203,12 +204,12 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         return [case_of_block(block, self.state) for block in self.blocks().values()]
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the mechanism as a heatmap: one row an input, one column an output.
+        """Draw the mechanism as a heatmap: one row per input, one column per output.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; None: a figure of its own.
+            The axes to draw on. By default a new figure.
         """
         from cvxpriv.mechanisms.plots import plot_mechanism
 
@@ -217,17 +218,17 @@ class MechanismRun(Run, Generic[Problem, Settings]):
 
     @property
     def figures(self) -> dict[str, float]:
-        """What the mechanism gives, in nats, under the names that the columns of `starts` have."""
+        """The figures of the mechanism, in nats, under the names of the columns of `starts`."""
         named = ("leakage", "utility", "accuracy", "objective")
         return {name: float(getattr(self, name)) for name in named if hasattr(self, name)}
 
     def contradiction(self) -> str:
-        """See `Run`: a figure that is not the mechanism's, or a run that claims to have converged and has not.
+        """See `Run`. A contradiction is a figure that is not the mechanism's, or a false claim of convergence.
 
         Raises
         ------
         DataError
-            The mechanism is none.
+            The matrix is not a mechanism.
         """
         stochastic_matrix(self.mechanism, "the mechanism of the run")
         claimed = self.starts.iloc[self.start]
@@ -245,7 +246,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         """See `Run`.
 
         The file holds the private table, unlike that of `as_mechanism`: keep it where the table is kept. Ready
-        constraints are kept with their parameters; of a function of the user's own the name alone is kept.
+        constraints are kept with their parameters; of a user's own function only the name is kept.
         """
         return {
             **table_document(self.problem.table),
@@ -260,11 +261,11 @@ class MechanismRun(Run, Generic[Problem, Settings]):
 
     @abstractmethod
     def saved(self) -> dict[str, Any]:
-        """Return what a file of the run holds beside the table, the state and the starts: the problem's numbers."""
+        """Return the rest of a run's file beside the table, the state and the starts: the problem's numbers."""
 
 
 def restored(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a run that `MechanismRun.document` holds, but for the problem and the settings."""
+    """Return the fields of a run that `MechanismRun.document` holds, except the problem and the settings."""
     starts, constraints = decoded(pd.DataFrame, document["starts"]), tuple(_constraints(document))
     missing = sorted({one["name"] for one in document["constraints"]} - {name for name, _ in constraints})
     if missing:
@@ -285,7 +286,7 @@ def restored(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _constraints(document: Mapping[str, Any]) -> Iterator[tuple[str, Constraint]]:
-    """The ready constraints of a run's file by name."""
+    """Return the ready constraints of a run's file by name."""
     for one in document["constraints"]:
         made = from_document(one)
         if made is not None:

@@ -41,37 +41,37 @@ REQUIRED = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class Option:
-    """What is declared of a parameter beside its name, type and default.
+    """The declaration of a parameter, beside its name, type and default.
 
     A second `Option` on an annotation completes the first: ``Annotated[Starts, Option(usual="30")]``.
 
     Attributes
     ----------
     help : str
-        One sentence that says what the parameter does.
+        One sentence on the effect of the parameter.
     unit : str
     kind : str
-        The type in words, where that of the annotation is long: "array".
+        The type in words, where that of the annotation is long, such as "array".
     low, high : float, optional
         The least and the greatest value.
     above, below : float, optional
-        Bounds that the value itself must not reach.
+        Bounds that the value must not reach.
     choices : tuple of str
-        The texts that are allowed, where the value is a text.
+        The allowed texts, where the value is a text.
     usual : str
-        What None stands for.
+        The meaning of None.
     private : bool
-        A wrong value is refused by a `PrivacyError`.
+        A `PrivacyError` refuses a wrong value.
     flag : str
-        The name on the command line, where it is not that of the parameter: ``--jobs``.
+        The name on the command line, where it differs from the parameter's, such as ``--jobs``.
     metavar : str
-        What stands for the value in the command line's help.
+        The placeholder for the value in the command line's help.
     read : callable, optional
         Makes the value from a text of the command line.
     many : bool
-        May be given several times on the command line, for a tuple of values.
+        The option may be repeated on the command line, for a tuple of values.
     hidden : bool
-        Cannot be given on the command line.
+        The command line does not offer the option.
     """
 
     help: str = ""
@@ -91,19 +91,19 @@ class Option:
     hidden: bool = False
 
     def completed(self, other: Option) -> Option:
-        """Return this option with whatever another one sets."""
+        """Return this option completed by the fields that another one sets."""
         empty = Option()
         chosen = {field.name: getattr(other, field.name) for field in fields(Option)}
         return replace(self, **{name: value for name, value in chosen.items() if value != getattr(empty, name)})
 
     @property
     def range(self) -> str:
-        """The range in signs: ``> 0 and <= 1``; empty where there is none."""
+        """The range in signs, such as ``> 0 and <= 1``; empty where there is none."""
         bounds = ((">=", self.low), (">", self.above), ("<=", self.high), ("<", self.below))
         return " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
 
     def within(self, number: float) -> bool:
-        """Whether a number is in the range."""
+        """Return whether a number is in the range."""
         return (
             (self.low is None or number >= self.low)
             and (self.above is None or number > self.above)
@@ -121,9 +121,9 @@ class Parameter:
     name : str
     option : Option
     kinds : tuple
-        The types that the value may have, None's among them.
+        The types that the value may have, including None's.
     default : object
-        `REQUIRED` where there is none.
+        The default; `REQUIRED` where there is none.
     """
 
     name: str
@@ -138,14 +138,14 @@ class Parameter:
 
     @cached_property
     def scalar(self) -> type | None:
-        """The one of bool, int, float and str that the value has to be; None where it may be something else."""
+        """The required scalar type, one of bool, int, float and str; None where the value may be something else."""
         known = [kind for kind in (bool, int, float, str) if kind in self.kinds]
         others = [kind for kind in self.kinds if kind not in (bool, int, float, str, type(None))]
         return known[-1] if known and not others else None
 
     @property
     def described(self) -> str:
-        """The entry of a docstring: the help, the unit, the range, the choices, and what None stands for."""
+        """The entry of a docstring: the help, the unit, the range, the choices, and the meaning of None."""
         option = self.option
         parts = [option.help.rstrip(".") + (f", in {option.unit}" if option.unit else "")]
         if option.choices:
@@ -183,7 +183,7 @@ class Parameter:
             raise self._refused(f"{value!r} is not {wanted}")
 
     def _wanted(self, value: Any) -> str:
-        """What the value has to be; empty where it is that, or where there is nothing to ask of it."""
+        """Return the requirement that a value misses; an empty text where it misses none."""
         kind, option = self.scalar, self.option
         if kind is bool:
             return "" if isinstance(value, bool) else "True or False"
@@ -204,7 +204,7 @@ class Parameter:
 
 
 def options_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Return the parameters of a function, or the fields of a dataclass, that are declared by an `Option`, in order."""
+    """Return the parameters of a function, or fields of a dataclass, that an `Option` declares, in order."""
     found = []
     hints = get_type_hints(function, include_extras=True) if isinstance(function, type) else {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -215,7 +215,7 @@ def options_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 
 
 def declared(function: Declared) -> Declared:
-    """Check a function's arguments by their declarations, and complete its docstring by those it does not describe.
+    """Check a function's arguments by their declarations, and add the declared ones to its docstring.
 
     On a class: complete the docstring by the parameters of `__init__`, which is declared itself.
 

@@ -1,4 +1,4 @@
-"""What every model returns: a run, which says its facts, is certified, drawn, saved and read again."""
+"""The base of every model's result: a run has facts, and is certified, drawn, saved and read again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Run"]
 
 
 class Run(ABC):
-    """A run of a model; a subclass is a dataclass of what it found."""
+    """A run of a model; a subclass is a dataclass of its results."""
 
     #: The model's name in `cvxpriv.models`.
     model: ClassVar[str]
@@ -34,15 +34,15 @@ class Run(ABC):
     @property
     @abstractmethod
     def facts(self) -> Facts:
-        """What is known of the run: numbers with unit and sentence, tables, pictures, promises."""
+        """The facts of the run: numbers with unit and sentence, tables, pictures, promises."""
 
     @abstractmethod
     def cases(self) -> list[Case]:
-        """Return the blocks at the answer: what `certify` checks."""
+        """Return the blocks at the answer, which `certify` checks."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
-        """Return what a file of the run holds, as plain data."""
+        """Return the content of the run's file, as plain data."""
 
     @classmethod
     @abstractmethod
@@ -56,7 +56,7 @@ class Run(ABC):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; None: a figure of its own.
+            The axes to draw on. By default a new figure.
         """
 
     def certify(self, solvers: Sequence[str] | None = DEFAULT_CHAIN, **options: Any) -> CrossCheck:
@@ -65,7 +65,7 @@ class Run(ABC):
         Parameters
         ----------
         solvers : sequence of str, optional
-            None is every installed solver that takes the block's cones.
+            Names of solvers. None is every installed solver that takes the block's cones.
         **options
             Passed to `cvxpriv.certify.check.crosscheck`.
         """
@@ -83,31 +83,31 @@ class Run(ABC):
 
     @classmethod
     def load(cls, path: PathLike) -> Self:
-        """Read what `save` wrote; the history is not in it.
+        """Read a run that `save` wrote; the history is not in the file.
 
         Raises
         ------
         DataError
-            No such file, not a saved run of this kind, or of another version.
+            There is no such file, it is not a saved run of this kind, or it has another version.
         """
         return cls.opened(path, cls.model)
 
     @classmethod
     def opened(cls, path: PathLike, model: str | None, **more: Any) -> Self:
-        """Return the run that a file of a model holds, once what it claims was compared with what it is.
+        """Return the run that a model's file holds, after its claims were compared with its own figures.
 
         Parameters
         ----------
         path : path
         model : str, optional
-            None: of any model.
+            Name of the model. None accepts any model.
         **more
-            What `of_document` takes beside the document.
+            Further arguments of `of_document`, beside the document.
 
         Raises
         ------
         DataError
-            As for `load`; or the run claims what its own figures do not give.
+            As for `load`; or the run's own figures contradict its claims.
         """
         document = read_run(path, model)
         with damage_told(path):
@@ -117,5 +117,5 @@ class Run(ABC):
         return run
 
     def contradiction(self) -> str:
-        """Say what a file claims that the run itself does not give; "" where there is nothing, or no claim."""
+        """Return a claim of the file that the run itself contradicts; "" where there is none."""
         return ""

@@ -18,7 +18,7 @@ __all__ = ["FORMAT", "VERSION", "damage_told", "load", "read_run", "write_run"]
 
 FORMAT = "cvxpriv run"
 VERSION = 2
-"""2 has the hash of what the file says; a file that was edited or damaged is refused."""
+"""Version 2 has the hash of the file's content; an edited or damaged file is refused."""
 
 
 def load(path: PathLike) -> Any:
@@ -41,7 +41,7 @@ def load(path: PathLike) -> Any:
 
 @contextmanager
 def damage_told(path: PathLike) -> Iterator[None]:
-    """Turn whatever a damaged file makes of a reader into an error that names it.
+    """Turn any error of a reader on a damaged file into an error that names the file.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def write_run(path: PathLike, model: str, data: dict[str, Any]) -> Path:
 
 
 def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
-    """Return what `write_run` wrote.
+    """Return the document that `write_run` wrote.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Shadow prices: what a unit of each constraint costs at an optimum.
+"""Shadow prices: the cost of a unit of each constraint at an optimum.
 
-At an optimum the objective's derivative by anything that stands in the problem is that of the Lagrangian, taken at the
-solution x and its multipliers z: of ``1/2 x'Px + c'x + z'(Ax - b)`` of the cone program. So one solve gives the price
-of every constraint. A ready constraint is priced by its own parameter (a nat of epsilon), any other one by a slack in
-all its inequalities.
+At an optimum the objective's derivative by any number in the problem is that of the Lagrangian, taken at the solution x
+and its multipliers z: of ``1/2 x'Px + c'x + z'(Ax - b)`` of the cone program. So one solve gives the price of every
+constraint. A ready constraint is priced by its own parameter (a nat of epsilon), any other one by a slack in all its
+inequalities.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
 
 __all__ = ["SLACK", "shadow_prices"]
 
-#: What a constraint without a parameter of its own is priced by.
+#: The quantity that prices a constraint without a parameter of its own.
 SLACK = "slack"
-#: The parameters that bound something.
+#: Names of the parameters that are bounds.
 BOUNDS = ("epsilon", "delta", "bound", "value")
-#: The step of the difference by which coefficients are derived. They are smooth, so its error is of this size.
+#: Step of the difference by which coefficients are differentiated. They are smooth, so its error is of this size.
 STEP = 1e-6
 
 
@@ -45,17 +45,17 @@ def shadow_prices(block: Block, state: Values) -> pd.DataFrame:
     Parameters
     ----------
     block : Block
-        With its constraints.
+        The block with its constraints.
     state : mapping of str to ndarray
-        One start.
+        The state of one start.
 
     Returns
     -------
     DataFrame
-        constraint, per (the parameter, or ``"slack"``) and price: by how many nats the objective gets better for each
-        unit by which that grows. It is negative for what tightens as it grows, such as a floor, and NaN for cones that
-        cannot be relaxed. Where several multipliers are right the objective has a kink, and the price lies between
-        those of a little more and of a little less.
+        Columns constraint, per (the parameter, or ``"slack"``) and price: the number of nats by which the objective
+        improves for each unit by which that grows. The price is negative for a constraint that tightens as it grows,
+        such as a floor, and NaN for cones that cannot be relaxed. Where several multipliers are right the objective has
+        a kink, and the price lies between those of a little more and of a little less.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def _declared(block: Block, view: Values) -> Declaration:
 
 @dataclass(frozen=True, eq=False)
 class _Optimum:
-    """A block's cone program, solved: x and its multipliers z."""
+    """The solution of a block's cone program: x and its multipliers z."""
 
     block: Block
     view: Values
@@ -103,7 +103,7 @@ class _Optimum:
     z: Array
 
     def prices(self, name: str) -> Iterator[tuple[str, float]]:
-        """Yield by what a constraint is priced, and the price."""
+        """Yield each quantity that prices a constraint, with the price."""
         own = [(parameter, self.by_parameter(name, parameter)) for parameter in BOUNDS]
         found = [(parameter, price) for parameter, price in own if price is not None]
         yield from found or [(SLACK, self.by_slack(name))]
@@ -143,7 +143,7 @@ class _Optimum:
 
 
 def _by_slack(part: cp.Constraint, dual: Any) -> float:
-    """Return by how much the objective gets better for each unit of slack in all entries of a constraint."""
+    """Return the improvement of the objective for each unit of slack in all entries of a constraint."""
     if isinstance(part, (cp.constraints.Inequality, cp.constraints.NonNeg, cp.constraints.NonPos)):
         return float(np.sum(dual))
     if isinstance(part, (cp.constraints.Equality, cp.constraints.Zero)):

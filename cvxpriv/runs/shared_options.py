@@ -44,7 +44,7 @@ Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 
 
 def solvers_named(text: str) -> str | tuple[str, ...]:
-    """Return solvers parted by commas: one alone as a text, which stands for the first of the fallback chain.
+    """Return solvers separated by commas. A single one stays a text, which names the first of the fallback chain.
 
     >>> solvers_named("ECOS"), solvers_named("ECOS, SCS")
     ('ECOS', ('ECOS', 'SCS'))
@@ -102,7 +102,7 @@ NoiseSeed = Annotated[
 
 
 class SolveOptions(TypedDict, total=False):
-    """The shared options of `solve`, as other methods pass them on; a model adds its own."""
+    """The shared options of `solve`, in the form in which other methods pass them on; a model adds its own."""
 
     method: Method
     engine: Engine
@@ -123,7 +123,7 @@ def require_callback(callback: object, n_jobs: int) -> None:
     Raises
     ------
     ModelError
-        It is no function, or other processes would have to call it.
+        It is not a function, or other processes would have to call it.
     """
     if n_jobs == 0:
         raise ModelError("n_jobs=0 is no number of processes: pass 1, or -1 for one a core")

@@ -1,4 +1,4 @@
-"""The two sides of a joint table and the output of a mechanism, as a model calls them."""
+"""A model's names for the two sides of a joint table and for the output of its mechanism."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Side:
     Attributes
     ----------
     symbol : str
-        "S"
+        The symbol, such as "S".
     title : str
-        "private S"
+        The title, such as "private S".
     flag : str
-        The option on the command line that names its columns: ``--private``.
+        The option on the command line that names its columns, such as ``--private``.
     help : str
-        Of that option.
+        The help text of that option.
     embedded : mapping of str to tuple of str
-        The columns of the embedded tables, where none are named.
+        The columns of the embedded tables that are used where none are named.
     """
 
     symbol: str
@@ -38,14 +38,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """How a model calls the sides of its table, and its output.
+    """A model's names for the sides of its table, and for its output.
 
     Attributes
     ----------
     private, public : Side
-        Of a `JointTable`: what is not released, and what the mechanism reads.
+        The sides of a `JointTable`: the private data, and the input of the mechanism.
     output : str
-        The symbol of what is released.
+        The symbol of the released output.
     """
 
     private: Side
@@ -63,7 +63,7 @@ class Sides:
         return re.sub(r"\b[SXY]\b", lambda found: symbols[found.group()], text)
 
 
-#: The sides as most models call them: Y is released in place of X, and is to tell little of S.
+#: The sides as most models name them: Y is released in place of X, and should reveal little of S.
 PRIVATE_AND_PUBLIC = Sides(
     Side(
         "S",

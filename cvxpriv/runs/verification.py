@@ -1,4 +1,4 @@
-"""`verify`: is an object what a model takes it for? Its type decides which checks it gets."""
+"""The function `verify`: it checks that an object satisfies the assumptions of a model, by its type."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from cvxpriv.penalties.contract import Penalty
 __all__ = ["FLOOR", "Options", "verification_of", "verify"]
 
 FLOOR = 1e-3
-"""The default working interval is [FLOOR, 1/FLOOR]: ratios of probabilities that are not below FLOOR."""
+"""The default working interval is [FLOOR, 1/FLOOR]: ratios of probabilities that are at least FLOOR."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `verify` was asked for, whatever the kind of object.
+    """The options of `verify`, whatever the kind of object.
 
     Attributes
     ----------
     interval : (float, float)
-        Where the object will be used.
+        The interval in which the object will be used.
     solvers : tuple of str or None
-        None is every installed one.
+        Names of solvers. None is every installed one.
     seed : int
     """
 
@@ -49,23 +49,23 @@ def verify(
     solvers: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Verification:
-    """Check that an object is what a model takes it for.
+    """Check that an object satisfies the assumptions that a model makes about it.
 
-    For a divergence: assumptions (a) and (b) of IAS, its derivatives and limits, its DCP form against p f(q/p), what
-    makes it a divergence, and the agreement of solvers on a small block. For a penalty: its value, proximal step,
-    residual, bend and DCP form are those of one P.
+    For a divergence: assumptions (a) and (b) of IAS, its derivatives and limits, its DCP form against p f(q/p), the
+    axioms of a divergence, and the agreement of solvers on a small block. For a penalty: its value, proximal step,
+    residual, bend and DCP form belong to one P.
 
     Parameters
     ----------
     target : FDivergence, str, or penalty
-        A string is a name of `cvxpriv.divergences.names`, or one line of text in t such as ``"t*log(t)"``. A package
-        may register types of its own with `verification_of`.
+        A text is a name of `cvxpriv.divergences.names`, or one line of text in t such as ``"t*log(t)"``. A package may
+        register types of its own with `verification_of`.
     interval : (float, float)
-        The ratios t = q/p that will occur, or the sizes of coefficients; 1 lies inside.
+        The ratios t = q/p, or sizes of coefficients, that will occur; it contains 1.
     solvers : sequence of str, optional
-        Who solves the block; None is every installed solver that takes its cones.
+        Solvers of the block. None is every installed solver that takes its cones.
     seed : int
-        Of the random points.
+        Seed of the random points.
 
     Returns
     -------
@@ -74,8 +74,8 @@ def verify(
     Raises
     ------
     ModelError
-        The name is not known, the text cannot be read, the interval does not hold 1, or an object of this type cannot
-        be verified.
+        The name is not known, the text cannot be read, the interval does not contain 1, or an object of this type
+        cannot be verified.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _interval(interval: tuple[float, float]) -> tuple[float, float]:
 
 
 def _from_text(text: str) -> FDivergence:
-    """The divergence of a text; of a formula that makes none the function alone, whose checks then show why."""
+    """Return the divergence of a text; if the formula makes none, the function alone, whose checks show the reason."""
     try:
         return divergence(text)
     except ModelError:
