@@ -1,6 +1,6 @@
 """Cross-checks: one convex problem, every solver, exact residuals, a verdict for each.
 
-What stands here is imported when it is first used: pytest loads `cvxpriv.certify.pytest_plugin` at each start, in every
+The names are imported when they are first used: pytest loads `cvxpriv.certify.pytest_plugin` at each start, in every
 project where cvxpriv is installed, and must not wait for cvxpy.
 """
 

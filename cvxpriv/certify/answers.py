@@ -1,6 +1,6 @@
-"""Answers: what a solver, a closed form or anybody else says the solution of a case is, and what is measured of it.
+"""Answers: the solution of a case according to a solver, a closed form or a user, with its measurements.
 
-An answer holds figures and arrays only, nothing of the solver, so that it can come from another process.
+An answer holds only figures and arrays, nothing of the solver, so that it can come from another process.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ class Answer:
     Attributes
     ----------
     solver : str
-        Or the name under which a claimed answer stands.
+        Name of the solver, or of the claim.
     status : str
-        The solver's own, ``"claimed"``, or what became of its process.
+        Status: the solver's own, ``"claimed"``, or the fate of its process.
     asked : float
-        The tolerance it was asked for.
+        Tolerance requested of it.
     values : mapping of str to ndarray, optional
         The variables' values, in the domain.
     objective : float
-        There, in the sense of the problem; NaN without values.
+        Objective there, in the sense of the problem; NaN without values.
     moved : float
         The largest move of a value into the domain.
     measures : Measures
-        Of the problem as written, at the solver's own point.
+        Measurements of the problem as written, at the solver's own point.
     cone : ConeResiduals, optional
-        Of the cone program.
+        Residuals of the cone program.
     bounded : bool
-        The solver was given bounds that cvxpy found for variables of its own.
+        Whether the solver was given bounds that cvxpy found for variables of its own.
     certificate : Certificate, optional
-        Of a claim of infeasibility or unboundedness, checked.
+        Certificate of a claim of infeasibility or unboundedness, checked.
     ray : mapping of str to ndarray, optional
         The direction of a claim of unboundedness.
     bound : float
         Certified bound on the optimum from the dual, in the sense of the problem: lower for a minimisation, upper for
         a maximisation. NaN where there is none.
     bound_reason : str
-        Where it comes from, or why there is none.
+        Source of the bound, or the reason why there is none.
     unit : float
         The largest coefficient of the cone program's objective, or 1 where that is smaller.
     reach : float
@@ -71,7 +71,7 @@ class Answer:
         Wall time with compilation, and the solver's own clock.
     iterations : int or None
     error : str
-        What was raised, or what could not be measured.
+        The error that was raised, or the quantity that could not be measured.
     """
 
     solver: str
@@ -108,12 +108,12 @@ class Answer:
 
     @property
     def infeasibility(self) -> float:
-        """How far the point is from feasible, in the cone program and as written, relative."""
+        """Distance of the point from feasibility, in the cone program and as written, relative."""
         return max(0.0 if self.cone is None else self.cone.relative["cone"], self.measures.missed[0])
 
     @property
     def quality(self) -> float:
-        """The largest exact residual of all, relative: the smaller, the better the answer."""
+        """The largest exact residual of all, relative; a smaller one means a better answer."""
         if self.status not in (*SOLVED, CLAIMED) or not np.isfinite(self.objective):
             return float("inf")
         return max(self.residual, self.measures.missed[0], float(np.nan_to_num(self.measures.displacement)))
@@ -121,21 +121,21 @@ class Answer:
 
 @dataclass(frozen=True)
 class Stored:
-    """What a solver once answered, to be judged as its own word again, on any machine.
+    """An earlier answer of a solver, to be judged again as its own word, on any machine.
 
     Attributes
     ----------
     values : mapping of variable or its name to array, optional
         None for a claim that there is no solution.
     status : str
-        As cvxpy gave it.
+        The status that cvxpy gave it.
     asked : float
         The tolerance that the solver was asked for.
     cone : (array or None, array or None), optional
         The solver's own vectors, as `cvxpriv.kkt.conic.solving.ConicSolution` has them: point and dual of the cone
         program that cvxpy makes for `solver`. With them the answer is judged as on the day it was given.
     solver, version, machine : str
-        Whose answer it is, and where it was given.
+        The solver of the answer, its version, and the machine.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Context:
-    """What an answer is held against.
+    """The standards that an answer is compared with.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class Context:
     tightest : float
         The tightest bound that any answer's dual certifies; NaN if none does.
     unit : float
-        The size of the objective's coefficients, at most 1.
+        Size of the objective's coefficients, at most 1.
     """
 
     reference: float = NAN
@@ -171,37 +171,37 @@ class Context:
     unit: float = 1.0
 
     def gap(self, answer: Answer) -> float:
-        """Distance to the reference, relative to max(1, |reference|)."""
+        """Return the distance to the reference, relative to max(1, |reference|)."""
         return abs(answer.objective - self.reference) / max(1.0, abs(self.reference))
 
     def own_gap(self, answer: Answer) -> float:
-        """Distance to the reference in the objective's own units, where its coefficients are far below 1."""
+        """Return the distance to the reference in the objective's own units, where its coefficients are far below 1."""
         return abs(answer.objective - self.reference) / max(self.unit, abs(self.reference))
 
     def far_gap(self, answer: Answer) -> float:
-        """Distance to the reference, relative to the objective's terms where these cancel."""
+        """Return the distance to the reference, relative to the objective's terms where these cancel."""
         return abs(answer.objective - self.reference) / max(1.0, abs(self.reference), answer.measures.terms)
 
     def proven_gap(self, answer: Answer) -> float:
-        """Distance to the tightest certified bound in the objective's own units; infinite if there is none."""
+        """Return the distance to the tightest certified bound in the objective's units; infinite if there is none."""
         bound = answer.bound if np.isnan(self.tightest) else self.tightest
         both = np.isfinite([answer.objective, bound]).all()
         return abs(answer.objective - bound) / max(self.unit, abs(bound)) if both else float("inf")
 
     def proven(self, answer: Answer, tolerance: float) -> bool:
-        """Whether the point is feasible and has the value of a certified bound: a proof of optimality to a tolerance.
+        """Return whether the point is feasible with a certified bound as its value: optimality proved to a tolerance.
 
-        It says of the point only that it is as good as the square root of that.
+        The point itself is then only as good as the square root of that tolerance.
         """
         return max(self.proven_gap(answer) * self.unit, answer.infeasibility) <= tolerance
 
     def certified(self, answer: Answer, tolerance: float) -> bool:
-        """The same in the objective's own units."""
+        """Return the same in the objective's own units."""
         return max(self.proven_gap(answer), answer.infeasibility) <= tolerance
 
 
 def context_of(answers: Sequence[Answer], reference: float, maximise: bool) -> Context:
-    """What the answers to one case are held against."""
+    """Return the context of the answers to one case."""
     bounds = [answer.bound for answer in answers if np.isfinite(answer.bound)]
     tightest = (min if maximise else max)(bounds, default=NAN)
     return Context(reference, tightest, min((answer.unit for answer in answers), default=1.0))

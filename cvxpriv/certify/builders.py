@@ -20,7 +20,7 @@ __all__ = ["Builder", "builder_named", "load_module"]
 
 @dataclass(frozen=True)
 class Builder:
-    """A function that takes nothing and returns a cvxpy problem, by the place where it stands.
+    """A function without arguments that returns a cvxpy problem, given by its place.
 
     It is loaded when it is called, so that it can be sent to another process whatever its module is.
 
@@ -29,7 +29,7 @@ class Builder:
     source : str
         An absolute path to a file, or the name of a module.
     name : str
-        The function's.
+        Name of the function.
     """
 
     source: str
@@ -57,9 +57,9 @@ class Builder:
         Raises
         ------
         DataError
-            No such file or module, or it raises when it is loaded.
+            There is no such file or module, or it raises an error when it is loaded.
         ModelError
-            It has no such function.
+            The file or module has no such function.
         """
         module = load_module(self.source)
         found = getattr(module, self.name, None)
@@ -71,7 +71,7 @@ class Builder:
 
 
 def builder_named(text: str) -> Builder:
-    """Return the builder that a text such as ``my_problem.py:build`` names; it is loaded once, to see that it is there.
+    """Return the builder that a text such as ``my_problem.py:build`` names; it is loaded once, as a check.
 
     A file alone, ``my_problem.py``, means its function ``build``, or the only one of its own that takes no argument.
 
@@ -80,7 +80,7 @@ def builder_named(text: str) -> Builder:
     DataError
         The text names no place, or the place cannot be loaded.
     ModelError
-        There is no such function there, or a file alone leaves it open which is meant.
+        There is no such function, or a file alone leaves open which one is meant.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def builder_named(text: str) -> Builder:
 
 
 def _only_function(path: str, module: ModuleType) -> str:
-    """The function of a file that is meant when none is named."""
+    """Return the function of a file that is meant when none is named."""
     own = {
         name: value
         for name, value in vars(module).items()
@@ -116,7 +116,7 @@ def _only_function(path: str, module: ModuleType) -> str:
 
 
 def _needed(function: FunctionType) -> list[str]:
-    """The arguments that a function cannot be called without."""
+    """Return the arguments that a function cannot be called without."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [
         name
@@ -131,7 +131,7 @@ def load_module(source: str) -> ModuleType:
     Raises
     ------
     DataError
-        There is none, or it raises when it is loaded.
+        There is no such module, or it raises an error when it is loaded.
     """
     try:
         return _from_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)

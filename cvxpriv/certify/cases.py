@@ -1,4 +1,4 @@
-"""Cases: what a cross-check solves, from a block, a user's problem, or a function that returns one."""
+"""Cases: the problems that a cross-check solves, from a block, a user's problem, or a function that returns one."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Case:
     ----------
     name : str
     declare : callable
-        Returns the declaration, Parameters set. Called once a solver: alternating solvers on one problem recompiles,
-        and a solver keeps options from one solve to the next.
+        Returns the declaration, with Parameters set. It is called once per solver: alternating solvers on one problem
+        recompiles, and a solver keeps options from one solve to the next.
     repair : callable, optional
-        Variables' values to values in the domain; the objective is evaluated there. None moves a point that is a hair
-        outside the domain into it (`cvxpriv.certify.domain`).
+        Maps the variables' values to values in the domain, where the objective is evaluated. None moves a point that is
+        slightly outside the domain into it (`cvxpriv.certify.domain`).
     exact : mapping of str to ndarray, optional
-        Variables' values from a closed form.
+        The variables' values from a closed form.
     exact_seconds : float
-        What the closed form took.
+        Seconds that the closed form took.
     """
 
     name: str
@@ -51,11 +51,11 @@ class Case:
 
     @cached_property
     def yardstick(self) -> Yardstick:
-        """What the answers are measured with."""
+        """The yardstick that measures the answers."""
         return Yardstick(self.declare())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process takes the problem apart again."""
+        """Drop the parts that another process makes again."""
         return {name: value for name, value in vars(self).items() if name != "yardstick"}
 
 
@@ -64,12 +64,12 @@ Target: TypeAlias = "_One | Block | Mapping[str, _One] | Sequence[Case | Block]"
 
 
 def cases_of(target: Target, at: Values | None = None, place: Place = HERE) -> list[Case]:
-    """The cases that a user means: see `cvxpriv.certify.check.crosscheck`.
+    """Return the cases that a target of `cvxpriv.certify.check.crosscheck` stands for.
 
     Raises
     ------
     ModelError
-        Nothing to check, two cases of one name, a block without a state, or a problem that cannot be checked.
+        There is nothing to check, two cases have one name, a block lacks a state, or a problem cannot be checked.
     """
     if isinstance(target, Mapping):
         cases = [replace(_case(one, str(name), at, place), name=str(name)) for name, one in target.items()]
@@ -131,7 +131,7 @@ def case_of_problem(name: str, problem: cp.Problem) -> Case:
 
 
 def _checkable(name: str, problem: Any) -> cp.Problem:
-    """A problem that can be checked, with all of its inner problems written out."""
+    """Return a problem that can be checked, with all of its inner problems written out."""
     whole: cp.Problem = lifted(problem) if isinstance(problem, cp.Problem) else problem
     require_checkable(name, whole)
     return whole
@@ -151,7 +151,7 @@ def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
 
 
 class _Same:
-    """A user's problem: each declaration is a new problem of the same expressions, with no solver's cache."""
+    """A user's problem: each declaration is a new problem of the same expressions, without a solver's cache."""
 
     def __init__(self, problem: cp.Problem) -> None:
         self._objective, self._constraints = problem.objective, tuple(problem.constraints)
@@ -182,7 +182,7 @@ class _Built:
         return self._same()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process calls the function again."""
+        """Drop the problem: another process calls the function again."""
         return {"_build": self._build}
 
 
@@ -192,7 +192,7 @@ def _labels(constraints: Sequence[cp.Constraint]) -> list[str]:
 
 
 def _names(leaves: Sequence[cp.Variable | cp.Parameter]) -> list[str]:
-    """Names of variables or parameters; the second of the same name is ``x#2``."""
+    """Return the names of variables or parameters; the second of the same name is ``x#2``."""
     names: list[str] = []
     for leaf in leaves:
         name, count = leaf.name(), 1
@@ -205,7 +205,7 @@ def _names(leaves: Sequence[cp.Variable | cp.Parameter]) -> list[str]:
 
 @contextmanager
 def values_kept(case: Case) -> Iterator[None]:
-    """Give a user's variables and constraints back the values that they had."""
+    """Restore the values of a user's variables and constraints afterwards."""
     declaration = case.declare()
     variables = [(variable, variable.value) for variable in declaration.variables.values()]
     duals = [

@@ -1,8 +1,8 @@
 """Cross-checks: one convex problem, every solver, exact residuals, a verdict for each.
 
-A verdict rests on what a solver returned, never on what it says of it. The residuals are those of the cone program it
-was given (`cvxpriv.kkt.conic.program`), with exact distances to each cone and its dual, and those of the problem as the
-user wrote it (`cvxpriv.kkt`); the objective is compared with a reference that is named
+A verdict rests on the answer that a solver returned, never on its claims about it. The residuals are those of the cone
+program it was given (`cvxpriv.kkt.conic.program`), with exact distances to each cone and its dual, and those of the
+problem as the user wrote it (`cvxpriv.kkt`); the objective is compared with a reference that is named
 (`cvxpriv.certify.references`).
 """
 
@@ -37,7 +37,7 @@ __all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_proble
 
 @dataclass(frozen=True)
 class CrossCheck:
-    """The evidence, solver by solver and case by case.
+    """The evidence of a cross-check, solver by solver and case by case.
 
     Attributes
     ----------
@@ -61,11 +61,11 @@ class CrossCheck:
         - seconds (wall time, compilation included), solver_seconds, iterations;
         - reason: the verdict's, in a sentence.
     references : dict of str to str
-        For each case what the reference is, and why.
+        The reference of each case, and the reason for it.
     skipped : dict of str to dict of str to str
-        For each case the solvers that do not take its cones, and why.
+        The solvers of each case that do not take its cones, and the reason.
     tolerances : Tolerances
-        Where verdicts changed.
+        The limits at which verdicts changed.
     """
 
     table: pd.DataFrame
@@ -75,7 +75,7 @@ class CrossCheck:
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
-        """The worst verdict of each solver, with the case it comes from."""
+        """The worst verdict of each solver, with its case."""
         found: dict[str, Verdict] = {}
         for solver, rows in self.table.groupby("solver", sort=False):
             verdicts = [
@@ -102,7 +102,7 @@ class CrossCheck:
         Raises
         ------
         Disagreement
-            Naming each solver and case that is not.
+            A verdict is not allowed; the message names each solver and case.
         """
         bad = self.table[~self.table["verdict"].isin(allowed)]
         if len(bad):
@@ -148,24 +148,25 @@ def crosscheck(
         A function takes nothing and returns a problem. A problem is solved as a copy, and its variables and
         constraints keep the values that they had.
     solvers : sequence of str, optional
-        None is every installed solver of the table. Those that do not take a problem's cones are skipped, and listed.
+        Names of solvers. None is every installed solver of the table. Those that do not take a problem's cones are
+        skipped, and listed.
     reference : {"best", "closed form", "accurate"} or mapping of variable to array, optional
-        What answers are compared with; None is the closed form where there is one, else the best answer. See
-        `cvxpriv.certify.references`.
+        The reference that answers are compared with. None is the closed form where there is one, otherwise the best
+        answer. See `cvxpriv.certify.references`.
     tolerances : Tolerances, optional
-        Where verdicts change.
+        The limits at which verdicts change.
     tolerance : float, optional
-        What every solver is asked for; None is each solver's own (`cvxpriv.solvers.registry`).
+        Tolerance requested of every solver. None is each solver's own (`cvxpriv.solvers.registry`).
     options : mapping of solver to options, optional
-        On top of the tolerance set.
+        Options of each solver, which override the tolerance.
     answers : mapping of name to (mapping of variable to array, or Stored), optional
-        Solutions from elsewhere, judged beside the solvers'; a `cvxpriv.certify.Stored` one is held to what its solver
-        claimed when it gave it.
+        Solutions from elsewhere, judged beside the solvers'. A `cvxpriv.certify.Stored` one is held to the claims that
+        its solver made with it.
     at : mapping of str to ndarray, optional
-        The state, one start, at which blocks are posed.
+        The state of one start at which blocks are posed.
     isolate : bool
-        Solve each by each in a process of its own. What crashes or hangs there is a row with the verdict failed. All
-        else that needs a solver (tight re-solves, proofs, the measuring of claims) is done in such processes as well.
+        Run each solve in a process of its own. A crash or a hang there is a row with the verdict failed. All other work
+        of solvers (tight re-solves, proofs, the measuring of claims) is done in such processes as well.
     time_limit : float, optional
         Seconds for each such process; None is `cvxpriv.certify.isolation.TIME_LIMIT`.
 
@@ -196,7 +197,7 @@ def crosscheck(
 
 @dataclass(frozen=True)
 class _Task:
-    """Who is asked, how, and what the answers are compared with."""
+    """The question to the solvers, and the reference for their answers."""
 
     solvers: Sequence[str] | None
     tolerance: float | None

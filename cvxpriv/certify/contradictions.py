@@ -2,7 +2,7 @@
 
 A verdict on one answer sees that answer alone. Between several answers proofs decide, none of which trusts a solver: a
 certified bound on the optimum, an exact certificate of infeasibility, a direction that was followed in the problem as
-written, a feasible point with its exact residual. What no answer brings a proof of is proven here, if it can be
+written, a feasible point with its exact residual. A proof that no answer brings is searched for here
 (`cvxpriv.certify.proofs`). A claim that there is no solution is tested like this even if nobody contradicts it.
 """
 
@@ -40,11 +40,11 @@ class _Table:
             self.verdicts[k] = verdict(self.answers[k])
 
     def claims(self, start: str) -> list[int]:
-        """Answers whose status is this one, accurate or not."""
+        """Return the answers with this status, accurate or not."""
         return [k for k, answer in enumerate(self.answers) if answer.status.removesuffix("_inaccurate") == start]
 
     def solutions(self) -> list[int]:
-        """Answers with a point that stands so far."""
+        """Return the answers with a point that stands so far."""
         return [
             k
             for k, answer in enumerate(self.answers)
@@ -53,7 +53,7 @@ class _Table:
 
     @property
     def bound(self) -> tuple[float, str]:
-        """The tightest certified bound in the sense of the problem, and whose it is; NaN if there is none."""
+        """Return the tightest certified bound in the sense of the problem, and its solver; NaN if there is none."""
         certified = [(answer.bound, answer.solver) for answer in self.answers if np.isfinite(answer.bound)]
         if not certified:
             return float("nan"), ""
@@ -68,10 +68,10 @@ def settle(
     proofs: Proofs,
     context: Context,
 ) -> list[Verdict]:
-    """Return the verdicts on the answers to one case once they have heard each other.
+    """Return the verdicts on the answers to one case after each was compared with the others.
 
-    A claim that there is no solution, which no certificate proves, is true or false all the same: `proofs` decide.
-    Where they cannot either, it is failed and not WRONG.
+    A claim that there is no solution, which no certificate proves, may still be true: `proofs` decide. Where they
+    cannot, it is failed and not WRONG.
     """
     table = _Table(answers, list(verdicts), maximise, context, tolerances, proofs)
     _beyond_bound(table)
@@ -82,7 +82,7 @@ def settle(
 
 
 def _beyond_bound(table: _Table) -> None:
-    """A value better than the optimum can be belongs to a point that is not feasible."""
+    """Refute points with a value better than the optimum can be: they are not feasible."""
     bound, whose = table.bound
     for k in table.solutions():
         answer = table.answers[k]
@@ -114,7 +114,7 @@ def _infeasible(table: _Table) -> None:
 
 
 def _refutation(table: _Table) -> Callable[[Answer], Verdict] | None:
-    """What refutes a claim of infeasibility: constraints that hold with room to spare, or to rounding at a point."""
+    """Return a refutation of a claim of infeasibility: constraints that hold with room, or to rounding at a point."""
     points = sorted(table.solutions(), key=lambda k: table.answers[k].infeasibility)
     if points and (best := table.answers[points[0]]).infeasibility <= ROUNDED:
         what = f"but {best.solver} has a point that satisfies every constraint to {max(best.infeasibility, 1e-16):.0e}"
@@ -126,7 +126,7 @@ def _refutation(table: _Table) -> Callable[[Answer], Verdict] | None:
 
 
 ROUNDED = 1e-12
-"""A violation this small, relative to its row's terms, is rounding."""
+"""Size of a violation, relative to its row's terms, that is rounding."""
 
 
 def _unbounded(table: _Table) -> None:
@@ -160,7 +160,7 @@ def _ray_verdict(answer: Answer, own: Sequence[str], ray: str) -> Verdict:
 
 
 def _either(table: _Table) -> None:
-    """A claim that there is no solution, without a word on why, is right if either reason can be proven."""
+    """Settle a claim that there is no solution, without a reason: it is right if either reason can be proven."""
     claims = table.claims(EITHER)
     if not claims:
         return
@@ -176,7 +176,7 @@ def _either(table: _Table) -> None:
 
 
 def _emptiness(table: _Table) -> str:
-    """What proves that there is no feasible point, or ``""``; a ray says nothing there."""
+    """Return a proof that there is no feasible point, or ``""``; a ray decides nothing there."""
     for k in [*table.claims("infeasible"), *table.claims(EITHER)]:
         proof = table.answers[k].certificate
         if proof is not None and proof.exact:
@@ -187,7 +187,7 @@ def _emptiness(table: _Table) -> str:
 
 
 def _ray(table: _Table, claims: Sequence[int]) -> tuple[str, list[str]] | None:
-    """What improves the objective without end, and the solvers whose own directions do; None if nothing does."""
+    """Return the proof that the objective improves without end, and the solvers whose directions show it; or None."""
     starts = [values for k in table.solutions() if (values := table.answers[k].values) is not None]
     own = [
         answer.solver
@@ -200,7 +200,7 @@ def _ray(table: _Table, claims: Sequence[int]) -> tuple[str, list[str]] | None:
 
 
 def _without_ray(table: _Table, claims: Sequence[int]) -> None:
-    """Where there is no ray, values in larger and larger boxes say whether the points that stand are best."""
+    """Decide, where there is no ray, by values in larger and larger boxes whether the points that stand are best."""
     points = table.solutions()
     growth = table.proofs.growth(max((table.answers[k].size for k in points), default=1.0))
     for k in points:
@@ -222,19 +222,19 @@ def _refuted(answer: Answer, what: str) -> Verdict:
 
 
 def _off_by_far(answer: Answer) -> str:
-    """The verdict on a value that is far off: only a claim of accuracy can be false."""
+    """Return the verdict on a value that is far off: only a claim of accuracy can be false."""
     return "failed" if answer.status == cp.OPTIMAL_INACCURATE else "WRONG"
 
 
 def _proven_elsewhere(answer: Answer, proof: str) -> Verdict:
-    """A true claim: its solver is right, and to blame only for a certificate that does not hold."""
+    """Return the verdict on a true claim: its solver is right, except for a certificate that does not hold."""
     if answer.certificate is None:
         return Verdict("agrees", f"{answer.status}: it returns no certificate, and {proof} proves it", CERTIFIED)
     return Verdict("loose", f"{answer.status}: right, as {proof} shows, not its own", CERTIFIED)
 
 
 def _undecided(answer: Answer, point: str) -> Verdict:
-    """A claim that is neither proven nor refuted; nobody can use it."""
+    """Return the verdict on a claim that is neither proven nor refuted, which nobody can use."""
     proof = answer.certificate
     own = "returns no certificate" if proof is None else f"its certificate is off by {max(proof.off, 1e-16):.1e}"
     if proof is not None and 0.0 < proof.radius < np.inf:
@@ -244,7 +244,7 @@ def _undecided(answer: Answer, point: str) -> Verdict:
 
 
 def _point(table: _Table) -> str:
-    """The best point that contradicts a claim, as the end of a sentence."""
+    """Return the best point that contradicts a claim, as the end of a sentence."""
     if not table.solutions():
         return ""
     best = min((table.answers[k] for k in table.solutions()), key=lambda answer: answer.quality)

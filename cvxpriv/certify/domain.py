@@ -1,7 +1,7 @@
-"""From a solver's point to the nearest one where the objective is a number.
+"""The move of a solver's point to the nearest one where the objective is a number.
 
-Solvers return points a hair outside the domain (x = -1e-10 under an entropy), where the objective is infinite. That
-alone says nothing against the answer: it is moved into the domain, if that takes a small step, and judged there.
+Solvers return points slightly outside the domain (x = -1e-10 under an entropy), where the objective is infinite. That
+alone is not held against the answer: it is moved into the domain, if a small step suffices, and judged there.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from cvxpriv.kkt.written import Written
 __all__ = ["MARGINS", "ROOM", "Domain", "into_domain"]
 
 ROOM = 1e-7
-"""How far a point may lie outside the domain, in the units of the variables."""
+"""Largest distance of a point outside the domain, in the units of the variables."""
 MARGINS = (0.0, 1e-15, 1e-9)
-"""How far inside to aim, the least that gives a number: a logarithm has none at the boundary itself."""
+"""Distances inside to aim for, the least that gives a number: a logarithm has none at the boundary itself."""
 SWEEPS = 100
 ROUNDING = 8.0 * float(np.finfo(float).eps)
 
@@ -39,7 +39,7 @@ class Domain:
 
     @classmethod
     def of(cls, problem: cp.Problem, written: Written) -> Domain:
-        """The domain of a problem's objective."""
+        """Return the domain of a problem's objective."""
         conditions = list(problem.objective.args[0].domain)
         for variable in problem.variables():
             conditions += variable.domain
@@ -52,7 +52,7 @@ class Domain:
         return cls(written, sp.csr_array(flat.M), flat.m)
 
     def moved(self, x: Array, room: float = ROOM) -> tuple[Array, float]:
-        """The point moved into the domain, and the largest move of an entry; as it is where that is far or no help."""
+        """Return the point moved into the domain, if it is near, and the largest move of an entry."""
         if not self.c.size:
             return x, 0.0
         values = self.J @ x + self.c
@@ -74,7 +74,7 @@ class Domain:
 def into_domain(problem: cp.Problem, room: float = ROOM) -> float:
     """Move the variables' values into the objective's domain, in place, and return the largest move of an entry.
 
-    A point that is more than `room` outside, or where nothing helps, stays as it is.
+    A point that is more than `room` outside, or where no move helps, stays as it is.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def into_domain(problem: cp.Problem, room: float = ROOM) -> float:
 
 
 def _inside(J: sp.csr_array, values: Array, start: Array, margin: float) -> Array:
-    """The point moved onto each violated half-space in turn, until none is violated."""
+    """Return the point moved onto each violated half-space in turn, until none is violated."""
     x = start.copy()
     count = np.diff(J.indptr)
     single = np.flatnonzero(count == 1)

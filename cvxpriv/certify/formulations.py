@@ -31,7 +31,7 @@ __all__ = ["Formulations", "compare_formulations"]
 
 @dataclass(frozen=True)
 class Formulations:
-    """What `compare_formulations` found.
+    """The result of `compare_formulations`.
 
     Attributes
     ----------
@@ -42,9 +42,9 @@ class Formulations:
         nonzeros (of the cone program that the solver gets), compile_seconds, solve_seconds (the solver's own clock),
         iterations, status, reason.
     reference : float
-        The value that all are compared with.
+        The value that all others are compared with.
     why : str
-        Where it comes from.
+        The source of the reference.
     """
 
     table: pd.DataFrame
@@ -52,12 +52,12 @@ class Formulations:
     why: str
 
     def best(self) -> pd.Series:
-        """The row of the smallest accuracy among those that agree; of equals to 1e-9, the fastest.
+        """The row of the smallest accuracy among those that agree; of those equal to 1e-9, the fastest.
 
         Raises
         ------
         ModelError
-            None agrees.
+            No row agrees.
         """
         agreeing = self.table[self.table["verdict"] == "agrees"]
         if agreeing.empty:
@@ -135,18 +135,18 @@ def compare_formulations(
     Parameters
     ----------
     formulations : mapping of str to cvxpy.Problem, Case or function that returns a problem
-        All with the same optimal value.
+        Formulations that all have the same optimal value.
     solvers : sequence of str, optional
-        None is every installed one. Those that do not take a formulation's cones have no row.
+        Names of solvers. None is every installed one. Those that do not take a formulation's cones have no row.
     reference : float, optional
         The optimal value, if it is known. None takes the most accurate of all: each formulation is solved again at
         tight tolerances, and the answer with the smallest exact residual wins.
     tolerances : Tolerances, optional
-        Where verdicts change.
+        The limits at which verdicts change.
     tolerance : float, optional
-        What every solver is asked for; None is each solver's own.
+        Tolerance requested of every solver. None is each solver's own.
     options : mapping of solver to options, optional
-        On top of the tolerance set.
+        Options of each solver, which override the tolerance.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def _rows(case: Case, answers: Sequence[Answer], reference: float, tolerances: T
 
 
 def _judged(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
-    """A solver's verdict; where only the value is off, the formulation is to blame and not its solver."""
+    """Return a solver's verdict; where only the value is off, the formulation is to blame and not its solver."""
     blind = judge(answer, replace(context, reference=float("nan")), tolerances)
     if blind.verdict in ("agrees", "loose") and context.gap(answer) > tolerances.wrong_objective:
         what = (
@@ -228,7 +228,7 @@ def _judged(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict
 
 
 def _size(case: Case, solver: str) -> dict[str, Any]:
-    """Cones and size of what the solver gets, and the seconds that cvxpy takes to compile it."""
+    """Return the cones and the size of the solver's program, and the seconds that cvxpy takes to compile it."""
     problem = case.declare().problem
     begun = time.perf_counter()
     program = ConeProgram.from_problem(problem, solver)

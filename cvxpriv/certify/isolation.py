@@ -1,4 +1,4 @@
-"""A call in a process of its own, with a time limit: a crash or a hang there loses nothing here.
+"""A call in a process of its own, with a time limit, so that a crash or a hang there loses nothing here.
 
 Functions and their arguments travel by cloudpickle, so that closures and problems that were never solved can; the
 child finds the same modules as its parent. What the child prints is not shown.
@@ -23,24 +23,24 @@ from cvxpriv.errors import ModelError
 __all__ = ["HERE", "TIME_LIMIT", "Ending", "Place", "isolated", "work"]
 
 TIME_LIMIT = 300.0
-"""Seconds, when the caller says nothing. Starting a process takes about two of them, which do not count."""
+"""Default time limit in seconds. The start of a process takes about two seconds, which do not count."""
 START = 60.0
-"""Seconds for the process to start."""
+"""Time limit in seconds for the start of the process."""
 _PROGRAM = "import sys; from cvxpriv.certify.isolation import work; work(*sys.argv[1:])"
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How an isolated call ended.
+    """The ending of an isolated call.
 
     Attributes
     ----------
     status : str
         ``"returned"``, ``"raised"``, ``"crashed"`` or ``"timed out"``.
     value : object
-        What was returned.
+        The returned value.
     error : str
-        What happened otherwise, in a sentence.
+        The error in a sentence, for any other ending.
     seconds : float
         Wall time of the call.
     """
@@ -53,20 +53,20 @@ class Ending:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a solver is called: here, or each time in a process of its own, by whose end nothing is lost.
+    """The place where a solver is called: this process, or a new one for each call.
 
     Attributes
     ----------
     isolate : bool
     time_limit : float, optional
-        Seconds for each call in its process; None is `TIME_LIMIT`.
+        Seconds for each call in its process. None is `TIME_LIMIT`.
     """
 
     isolate: bool = False
     time_limit: float | None = None
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Ending:
-        """Call a function; here, what it raises is raised."""
+        """Call a function at the place; in this process its errors are raised."""
         if self.isolate:
             return isolated(function, *arguments, time_limit=self.time_limit)
         begun = time.perf_counter()
@@ -83,7 +83,7 @@ def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | 
     Parameters
     ----------
     time_limit : float, optional
-        Seconds for the call, after which its process is killed; None is `TIME_LIMIT`.
+        Seconds for the call, after which its process is killed. None is `TIME_LIMIT`.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | 
 
 
 def work(request: str, begun: str, answer: str) -> None:
-    """What the child does: read the request, say that it begins, call, and write what came of it."""
+    """Do the child's part: read the request, report the start, call, and write the ending."""
     import cvxpy.lin_ops.lin_utils as identifiers
 
     count, packed = pickle.loads(Path(request).read_bytes())
@@ -161,7 +161,7 @@ def _packed(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
 
 
 def _started(child: subprocess.Popen[bytes], begun: Path) -> bool:
-    """Wait until the call begins; False if the child ended before."""
+    """Wait until the call begins; return False if the child ended before."""
     deadline = time.perf_counter() + START
     while not begun.exists():
         if child.poll() is not None:

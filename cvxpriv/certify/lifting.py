@@ -1,4 +1,4 @@
-"""Problems within problems, written out: indicators of constraints, and functions that are optimal values.
+"""Inner problems written out: indicators of constraints, and functions that are optimal values.
 
 ``indicator(C)`` is zero where the constraints C hold, so that they hold at every solution; a `partial_optimize` is the
 best value of an inner problem, whose variables are then variables of the whole. Written out, both are the same problem,
@@ -35,7 +35,7 @@ def lifted(problem: cp.Problem) -> cp.Problem:
 
 
 class _Walk:
-    """One walk over a problem, and the constraints that come to light."""
+    """One walk over a problem, with the constraints that it finds."""
 
     def __init__(self) -> None:
         self.found = False
@@ -43,13 +43,13 @@ class _Walk:
         self.seen: dict[int, Any] = {}
 
     def constraint(self, constraint: Any) -> Any:
-        """A constraint, written out."""
+        """Return a constraint, written out."""
         args = [self.rebuilt(arg) for arg in constraint.args]
         same = all(new is old for new, old in zip(args, constraint.args, strict=True))
         return constraint if same else constraint.copy(args)
 
     def rebuilt(self, node: Any) -> Any:
-        """An expression, written out."""
+        """Return an expression, written out."""
         if id(node) not in self.seen:
             self.seen[id(node)] = self._rebuilt(node)
         return self.seen[id(node)]

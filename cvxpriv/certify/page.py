@@ -1,4 +1,4 @@
-"""A cross-check as a page and as plain text: verdicts first, then what they rest on."""
+"""A cross-check as a page and as plain text: verdicts first, then their evidence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _READING = (
 
 
 class Shown(Protocol):
-    """What is shown of a cross-check (`cvxpriv.certify.check.CrossCheck`)."""
+    """The parts of a cross-check that are shown (`cvxpriv.certify.check.CrossCheck`)."""
 
     @property
     def table(self) -> pd.DataFrame:
@@ -34,11 +34,11 @@ class Shown(Protocol):
 
     @property
     def references(self) -> Mapping[str, str]:
-        """What answers are compared with, and why, by case."""
+        """The references of the answers, and the reasons, by case."""
 
     @property
     def skipped(self) -> Mapping[str, Mapping[str, str]]:
-        """Solvers that were not asked, and why, by case."""
+        """The solvers that were not asked, and the reasons, by case."""
 
     @property
     def verdicts(self) -> Mapping[str, Verdict]:
@@ -50,12 +50,12 @@ class Shown(Protocol):
 
 
 def worst_first(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows, the worst verdicts on top, else in their order."""
+    """Return the rows with the worst verdicts on top, otherwise in their order."""
     return table.sort_values("verdict", key=lambda v: -v.map(VERDICTS.index), kind="stable")
 
 
 def plain_text(check: Shown) -> str:
-    """The cross-check for a terminal or a test's message: verdicts, figures, and the reasons of those not agreeing."""
+    """Return the cross-check for a terminal or a test's message: verdicts, figures, and reasons of disagreement."""
     rows = worst_first(check.table)
     several = rows["case"].nunique() > 1
     head = ["verdict", *(["case"] if several else []), "solver", "status", "objective", "gap", "residual", "natural"]
@@ -80,14 +80,14 @@ def plain_text(check: Shown) -> str:
 
 
 def largest_residual(row: Any) -> float:
-    """The largest exact residual of the cone program in a row of the table; NaN if there is none."""
+    """Return the largest exact residual of the cone program in a row of the table; NaN if there is none."""
     known = [row[name] for name in ("cone", "dual", "dual_cone", "complementarity", "duality_gap", "certificate")]
     finite = [float(value) for value in known if not np.isnan(value)]
     return max(finite, default=float("nan"))
 
 
 def aligned(head: Sequence[str], body: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Lines of a table; the first columns to the left, the others to the right."""
+    """Return the lines of a table, with the first columns to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
     return [
         "  ".join(
@@ -99,7 +99,7 @@ def aligned(head: Sequence[str], body: Sequence[Sequence[str]], left: int) -> li
 
 
 def page(check: Shown, title: str) -> Facts:
-    """The cross-check as a report, ready to be rendered."""
+    """Return the cross-check as a report, ready to be rendered."""
     table = check.table
     counts = table["verdict"].value_counts()
     cases = table["case"].nunique()

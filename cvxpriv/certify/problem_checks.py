@@ -1,4 +1,4 @@
-"""What a problem has to be before any solver sees it."""
+"""The requirements on a problem before any solver sees it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from cvxpriv.solvers.registry import installed, solver_spec
 __all__ = ["capable", "label", "require_checkable", "require_finite", "solver_names"]
 
 ASSUMED = 1e-9
-"""A negative eigenvalue no larger than this, relative, is rounding of a matrix that is taken for semidefinite."""
+"""Relative size up to which a negative eigenvalue counts as the rounding of a semidefinite matrix."""
 SHOWN = 60
-"""A constraint without a label is called by so much of its text."""
+"""Number of characters of a constraint's text that stand for its label."""
 
 
 def label(constraint: cp.Constraint, index: int) -> str:
-    """How messages call a constraint: its own label, else its place and its text.
+    """Return the name of a constraint in messages: its own label, otherwise its place and its text.
 
     >>> label(cp.Variable(name="x") >= 0, 2)
     '[2] 0.0 <= x'
@@ -35,12 +35,12 @@ def label(constraint: cp.Constraint, index: int) -> str:
 
 
 def solver_names(solvers: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Solvers as the table spells them, each once; None stays None.
+    """Return solvers as the table spells them, each once; None stays None.
 
     Raises
     ------
     ModelError
-        An unknown solver (the nearest name is given), one that is not installed, or none at all.
+        A solver is unknown (the message names the nearest one) or not installed, or none is named.
     """
     if solvers is None:
         return None
@@ -56,9 +56,9 @@ def require_checkable(name: str, problem: cp.Problem) -> None:
     Raises
     ------
     ModelError
-        It is no problem, has no variables, is not DCP (cvxpy's reason is given), is mixed-integer or complex, has
-        Parameters without values (they are named), NaN or infinite numbers in its data (where is said), or a quadratic
-        form that is not convex.
+        It is not a problem, has no variables, is not DCP (the message gives cvxpy's reason), is mixed-integer or
+        complex, has Parameters without values (the message names them), NaN or infinite numbers in its data (the
+        message names the place), or a quadratic form that is not convex.
     """
     if not isinstance(problem, cp.Problem):
         raise ModelError(
@@ -90,7 +90,7 @@ def require_finite(name: str, problem: cp.Problem) -> None:
     Raises
     ------
     ModelError
-        Saying what, and in which constraint.
+        A number is not finite; the message names it, and the constraint.
     """
     for part, expression in _parts(problem):
         for constant in _constants(expression):
@@ -104,7 +104,7 @@ def require_finite(name: str, problem: cp.Problem) -> None:
 
 
 def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Which of some solvers (None: all installed) take this problem's cones, and why each of the others does not.
+    """Return the solvers (None: of all installed) that take this problem's cones, and the reasons against the others.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tu
 
 
 def _integral(problem: cp.Problem) -> list[str]:
-    """The variables that take whole numbers, or values of a finite set."""
+    """Return the variables that take whole numbers, or values of a finite set."""
     sets = [constraint for constraint in problem.constraints if isinstance(constraint, cp.FiniteSet)]
     finite = {variable.id for constraint in sets for variable in constraint.variables()}
     return [
@@ -152,7 +152,7 @@ def _require_dcp(name: str, problem: cp.Problem) -> None:
 
 
 def _require_semidefinite(name: str, problem: cp.Problem) -> None:
-    """Refuse a quadratic form whose matrix is not what it is said to be: psd_wrap and assume_PSD check nothing."""
+    """Refuse a quadratic form whose matrix is not as declared: psd_wrap and assume_PSD check nothing."""
     for part, expression in _parts(problem):
         for node in _quadratic_forms(expression):
             matrix = node.args[1].value
@@ -166,7 +166,7 @@ def _require_semidefinite(name: str, problem: cp.Problem) -> None:
 
 
 def _quadratic_forms(expression: Any) -> Iterator[Any]:
-    """Quadratic forms with a constant matrix that is not zero."""
+    """Return the quadratic forms with a constant matrix that is not zero."""
     for node in expression.args:
         if isinstance(node, cp.QuadForm) and node.args[1].is_constant():
             yield node
@@ -180,7 +180,7 @@ def _parts(problem: cp.Problem) -> list[tuple[str, Any]]:
 
 
 def _constants(expression: Any) -> Iterator[Any]:
-    """The largest parts of an expression that no variable stands in."""
+    """Return the largest parts of an expression without a variable."""
     for part in expression.args:
         if part.is_constant():
             yield part
@@ -189,7 +189,7 @@ def _constants(expression: Any) -> Iterator[Any]:
 
 
 def _not_finite(value: Any) -> str:
-    """The first kind of number that is not finite, or ``""``."""
+    """Return the first kind of number that is not finite, or ``""``."""
     held = value  # a name that keeps its type Any after the question below
     dense = np.asarray(held.data if sp.issparse(value) else held, dtype=float)
     if np.isnan(dense).any():

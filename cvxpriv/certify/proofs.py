@@ -1,4 +1,4 @@
-"""What can be proven of a case without any solver's certificate, worked out when a verdict needs it.
+"""Proofs about a case that need no solver's certificate, computed when a verdict needs them.
 
 A claim that there is no solution is true or false whatever its solver gives as a proof. HiGHS claims `unbounded` and
 returns no ray; maximising ``log x`` is unbounded and has none. So the questions are asked here again: is there an exact
@@ -30,15 +30,15 @@ from cvxpriv.solvers.registry import installed, solver_spec
 __all__ = ["BOXES", "Growth", "Proofs"]
 
 PROVER = "CLARABEL"
-"""It takes every cone. Its answers are checked, not believed."""
+"""The solver for proofs: it takes every cone, and its answers are checked, not believed."""
 BOXES = (10.0, 100.0, 1000.0)
-"""Bounds on the variables' entries, in multiples of the largest entry of the points that are to be beaten."""
+"""Bounds on the variables' entries, in multiples of the largest entry of the points to beat."""
 FEASIBLE = 1e-6
-"""The worst violation of a constraint, relative to its row's terms, of a point that is to beat another."""
+"""Worst violation of a constraint, relative to its row's terms, of a point that beats another."""
 NOISE = 1e-12
-"""What rounding is worth at most, relative to the objective's terms, which cancel at points with large entries."""
+"""Largest effect of rounding, relative to the objective's terms, which cancel at points with large entries."""
 STEADY = 0.5
-"""Gains from box to box that fall by less than to this fraction show no limit: those of a logarithm do not fall."""
+"""Ratio of gains from box to box down to which they show no limit: those of a logarithm do not fall."""
 ATTEMPTS = tuple(
     (name, tolerance)
     for name, tolerance in (("CLARABEL", 1e-9), ("ECOS", 1e-9), ("CLARABEL", 1e-7), ("SCS", 1e-7))
@@ -61,7 +61,7 @@ class Growth:
     values: tuple[float, ...]
 
     def endless(self, least: float) -> bool:
-        """Whether every box gains at least so much, relative, and the gains do not fall away: there is no limit."""
+        """Return whether every box gains at least so much, relative, and the gains do not fade: there is no limit."""
         gains = np.abs(np.diff(self.values))
         if gains.size < len(BOXES) - 1 or (gains <= least * max(1.0, abs(self.values[0]))).any():
             return False
@@ -73,15 +73,15 @@ class Growth:
 
 
 class Proofs:
-    """Proofs of one case; each is looked for at most once.
+    """Proofs about one case; each is searched for at most once.
 
-    Whatever solvers do while one is looked for, a crash included, it is then not found.
+    A proof counts as not found if the solvers fail while it is searched for, by a crash included.
 
     Parameters
     ----------
     case : Case
     place : Place
-        Where solvers are called.
+        The place where solvers are called.
     """
 
     def __init__(self, case: Case, place: Place = HERE) -> None:
@@ -89,21 +89,21 @@ class Proofs:
 
     @cached_property
     def infeasible(self) -> Certificate | None:
-        """An exact certificate of infeasibility, or None."""
+        """Return an exact certificate of infeasibility, or None."""
         proof: Certificate | None = self._asked(infeasibility_proof)
         return proof
 
     def endless(self, direction: Values, starts: Sequence[Values]) -> bool:
-        """Whether the problem as written improves for ever along a direction, from one of these points or any other."""
+        """Return whether the problem as written improves for ever along a direction from these points or others."""
         return bool(self._called(_endless, self._case, direction, tuple(starts)))
 
     def ray(self, starts: Sequence[Values]) -> bool:
-        """Whether a direction is found along which it does."""
+        """Return whether a direction is found along which it improves for ever."""
         return self._direction is not None and self.endless(self._direction, starts)
 
     @cached_property
     def _direction(self) -> Values | None:
-        """A direction that the compiled problem improves along without end, by variable."""
+        """Return a direction along which the compiled problem improves without end, by variable."""
         if self._whole is None or (found := self._asked(ray)) is None:
             return None
         entries = self._whole.variables(found)
@@ -112,11 +112,11 @@ class Proofs:
 
     @cached_property
     def roomy(self) -> bool:
-        """Whether there are feasible points, with room around them."""
+        """Return whether there are feasible points with room around them."""
         return bool(self._asked(roomy))
 
     def growth(self, size: float) -> Growth:
-        """Return the best values that the variables reach in boxes that are larger than a point of some size."""
+        """Return the best values of the variables in boxes that are larger than a point of some size."""
         return self._called(_growth, self._case, size) or Growth((), ())
 
     def _asked(self, question: Callable[[ConeData], Any]) -> Any:
@@ -149,7 +149,7 @@ def _endless(case: Case, direction: Values, starts: Sequence[Values]) -> bool:
 
 
 def _feasible_point(case: Case) -> Array | None:
-    """A point that satisfies all constraints and has a value, with little effort; None where none is found."""
+    """Return a point that satisfies all constraints and has a value, found with little effort, or None."""
     yardstick = case.yardstick
     declaration = yardstick.declaration
     domain = declaration.objective.args[0].domain
@@ -183,7 +183,7 @@ def _growth(case: Case, size: float) -> Growth:
 
 
 def _within(case: Case, size: float) -> float:
-    """The objective at the best point found with entries of at most `size`; NaN if none is feasible."""
+    """Return the objective at the best point found with entries of at most `size`; NaN if none is feasible."""
     declaration = case.declare()
     variables = declaration.variables.values()
     box = [bound for variable in variables for bound in (variable <= size, variable >= -size)]
@@ -205,7 +205,7 @@ def _within(case: Case, size: float) -> float:
 
 
 def _worst_case(case: Case, x: Array) -> float:
-    """The objective at a point, made worse by what rounding of its terms can be worth."""
+    """Return the objective at a point, made worse by the largest effect of rounding of its terms."""
     written = case.yardstick.written
     state = written.state(x)
     return written.objective(state) + written.sign * NOISE * written.terms(state)

@@ -8,10 +8,10 @@
 
     pytest --cvxpriv-solvers=CLARABEL,ECOS,SCS
 
-Solvers named in the call go before those of the marker, these before the option, and the option before every installed
-one. A solver that is named and does not take a problem's cones makes the test a skip that says so, once the others
-agree. pytest loads this module at its start, in every project where cvxpriv is installed: it imports nothing of weight,
-and a check imports what it needs.
+Solvers named in the call take precedence over those of the marker, these over the option, and the option over every
+installed one. A named solver that does not take a problem's cones makes the test a skip with the reason, once the
+others agree. pytest loads this module at its start, in every project where cvxpriv is installed: it imports nothing of
+weight, and a check imports what it needs.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def assert_solvers_agree(
     ----------
     problem : cvxpy.Problem, function that returns one, Case, or mapping of names to those
     solvers : sequence of str, optional
-        None is every installed solver that takes the problem's cones.
+        Names of solvers. None is every installed solver that takes the problem's cones.
     tol : float
-        Relative. For residuals and values; minimisers are held to its square root, which is what a value of that
-        accuracy says of them.
+        Relative tolerance of residuals and values. Minimisers are held to its square root, which is the accuracy that
+        such a value implies for them.
     **options
-        Of `cvxpriv.certify.check.crosscheck`; with ``tolerances`` of its own, ``tol`` has no effect.
+        Options of `cvxpriv.certify.check.crosscheck`; with ``tolerances`` of its own, ``tol`` has no effect.
 
     Raises
     ------
     Disagreement
-        With the table of all answers and the reasons.
+        An answer does not agree; the message has the table of all answers and the reasons.
 
     Examples
     --------
@@ -76,12 +76,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("cvxpriv", "cross-checks of convex problems").addoption(
         OPTION,
         metavar="NAMES",
-        help="solvers of the cvxpriv_crosscheck fixture, with commas; default: every installed one",
+        help="solvers of the cvxpriv_crosscheck fixture, separated by commas; default: every installed one",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and refuse solvers of the option that there are not, once and before any test.
+    """Register the marker, and refuse unknown solvers of the option, once and before any test.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _named_by_option(config: pytest.Config) -> list[str] | None:
-    """Names of the option; None where it is not given."""
+    """Return the names of the option; None where it is not given."""
     text = config.getoption(OPTION)
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 

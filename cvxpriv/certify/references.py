@@ -1,4 +1,4 @@
-"""The reference of a cross-check: what the answers are compared with, and why.
+"""The reference of a cross-check, which the answers are compared with, and the reason for it.
 
 ============  =======================================================================================================
 best          of the answers that a certified bound proves optimal the nearest to it; else the one with the smallest
@@ -39,34 +39,36 @@ __all__ = [
 ]
 
 CLOSED_FORM = "closed form"
-"""The name under which an exact update stands in the table."""
+"""Name of an exact update in the table."""
 PROVEN = 1e-6
-"""How near a certified bound, relative, an answer is proven optimal."""
+"""Relative distance of a certified bound within which an answer is proven optimal."""
 KINDS = ("best", CLOSED_FORM, "accurate")
 TOLERANCES = (1e-10, 1e-12, 1e-14)
-"""What an accurate reference asks for. More than a solver can do costs iterations, and the best answer is kept."""
+"""Tolerances that an accurate reference requests. A solver that cannot reach one wastes iterations, and the best answer
+is kept."""
 STEEP = 10.0
-"""From this size of the gradient on the objective is also solved scaled down."""
+"""Size of the gradient from which on the objective is also solved scaled down."""
 PRECISE = ("CLARABEL", "ECOS", "HIGHS", "OSQP")
-"""SCS, a first-order method, is asked only where these take none of the problem's cones."""
+"""Solvers of accurate references. SCS, a first-order method, is asked only where these take none of the problem's
+cones."""
 WARM = ("OSQP", "SCS")
-"""First-order methods, which go on from an answer."""
+"""First-order methods, which continue from an answer."""
 
 ReferenceLike: TypeAlias = "str | Mapping[Any, Any] | None"
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What answers are compared with.
+    """The reference that answers are compared with.
 
     Attributes
     ----------
     objective : float
-        In the sense of the problem; NaN if there is none.
+        Objective in the sense of the problem; NaN if there is none.
     values : mapping of str to ndarray
-        Empty if there is none.
+        Values of the variables; empty if there are none.
     why : str
-        What was taken, and why.
+        The choice, and the reason for it.
     """
 
     objective: float
@@ -75,12 +77,12 @@ class Reference:
 
 
 def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, place: Place = HERE) -> Reference:
-    """Choose the reference of a case; None is the closed form if there is one, else the best answer.
+    """Choose the reference of a case; None is the closed form if there is one, otherwise the best answer.
 
     Raises
     ------
     ModelError
-        No such kind, no closed form, or values that do not fit the case's variables.
+        There is no such kind, no closed form, or the values do not fit the case's variables.
     """
     if isinstance(wanted, Mapping):
         return _of(claimed_answer(case, "reference", wanted, place=place), "the caller's own values")
@@ -108,9 +110,9 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, p
 
 
 def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place = HERE) -> tuple[Answer, str]:
-    """Re-solve at tight tolerances, by several solvers, also with the objective scaled; the best answer, and of what.
+    """Solve again at tight tolerances, by several solvers, also with the objective scaled; return the best answer.
 
-    SCS and OSQP start each tighter solve from the answer before, which is where they would come by again. The others
+    SCS and OSQP start each tighter solve from the answer before, which they would pass again in any case. The others
     take no warm start: interior-point methods would only begin near the boundary, where they are slow.
     """
     names, _ = capable(case.declare().problem)
@@ -133,7 +135,7 @@ def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place =
 
 
 def _tightened(case: Case, solver: str) -> list[Answer]:
-    """Answers of one solver at tighter and tighter tolerances."""
+    """Return the answers of one solver at tighter and tighter tolerances."""
     if solver not in WARM:
         return [solver_answer(case, solver, tolerance, {}) for tolerance in TOLERANCES]
     held = replace(case, declare=_Held(case.declare()))  # the solver's last answer is kept with the problem

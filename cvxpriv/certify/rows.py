@@ -1,4 +1,4 @@
-"""The rows of a cross-check: answers to one case, judged alone and then by each other, figure by figure."""
+"""The rows of a cross-check: answers to one case, judged alone and then against each other."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = ["rows_of"]
 def rows_of(
     case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances, place: Place = HERE
 ) -> list[dict[str, Any]]:
-    """Judge all answers to a case; a row for each, with the columns of `cvxpriv.certify.check.CrossCheck`.
+    """Judge all answers to a case; return a row for each, with the columns of `cvxpriv.certify.check.CrossCheck`.
 
-    What no answer proves is looked for at `place`.
+    Proofs that no answer brings are searched for at `place`.
     """
     maximise = isinstance(case.declare().objective, cp.Maximize)
     context = context_of(answers, reference.objective, maximise)

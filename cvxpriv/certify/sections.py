@@ -15,7 +15,7 @@ from cvxpriv.reports.facts import Fact, Facts, Section, Table
 __all__ = ["answers_section", "crosscheck_facts", "crosscheck_section", "crosscheck_tables", "refused"]
 
 SHOWN_ANSWERS = 24
-"""Up to how many answers of a cross-check a terminal shows one by one."""
+"""Number of answers of a cross-check up to which a terminal shows each."""
 _LEGEND = (
     "agrees: right, and every exact residual is small. loose: right to fewer digits, or claims no accuracy. failed: "
     "returned no solution. WRONG: claims a solution that it has not.",
@@ -31,7 +31,7 @@ def crosscheck_section(check: Shown | None, text: str) -> list[Section]:
     ----------
     check : CrossCheck, optional
     text : str
-        What was solved again.
+        Description of the problem that was solved again.
     """
     if check is None:
         return []
@@ -52,7 +52,7 @@ def crosscheck_section(check: Shown | None, text: str) -> list[Section]:
 
 
 def answers_section(check: Shown, title: str) -> Section:
-    """Return every answer with its verdict, the worst first, and why those that do not agree do not."""
+    """Return every answer with its verdict, the worst first, and the reasons of those that do not agree."""
     rows = worst_first(check.table)
     why = [
         f"{row['solver']} on {row['case']}: {row['reason']}"
@@ -79,9 +79,9 @@ def crosscheck_facts(
     check : CrossCheck
     title : str
     shown, about : sequence of Fact
-        What comes before.
+        The facts that come before.
     **more
-        Passed to `Facts`.
+        Options of `Facts`.
     """
     verdicts = [Fact(name, one.verdict, "", one.reason, aside=True) for name, one in check.verdicts.items()]
     solver, found = max(check.verdicts.items(), key=lambda item: item[1].rank)
@@ -119,7 +119,7 @@ def _title(rows: pd.DataFrame) -> str:
 
 
 def _by_solver(check: Shown, title: str) -> Section:
-    """Return how often each solver had which verdict, and the worst answer of each that does not always agree."""
+    """Return the number of each verdict by solver, and the worst answer of each solver that does not always agree."""
     counts = pd.crosstab(check.table["solver"], check.table["verdict"]).loc[list(check.verdicts)]
     frame = counts[[verdict for verdict in VERDICTS if verdict in counts]].reset_index().rename_axis(columns=None)
     notes = [f"{name}: {worst.reason}" for name, worst in check.verdicts.items() if worst.verdict != "agrees"]

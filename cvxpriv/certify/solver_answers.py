@@ -1,4 +1,4 @@
-"""Asking a solver for its answer to a case, or anybody for a claim, and measuring what comes back."""
+"""The answer of a solver to a case, or a user's claim, with its measurements."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ __all__ = ["claimed_answer", "claimed_values", "measured", "said", "solver_answe
 def solver_answer(
     case: Case, solver: str, tolerance: float | None, own: Mapping[str, Any], *, warm_start: bool = False
 ) -> Answer:
-    """Solve a case by one solver and measure what it returns.
+    """Solve a case by one solver and measure its answer.
 
     Parameters
     ----------
     tolerance : float, optional
-        None is the solver's own in the table.
+        Requested tolerance. None is the solver's own in the table.
     own : mapping
-        The caller's options on top of the tolerance set.
+        The caller's options, which override the tolerance.
     warm_start : bool
-        Start from the solver's last answer, where `case` declares the same problem as then; else from a cold start.
+        Start from the solver's last answer, where `case` declares the same problem as then; otherwise from a cold
+        start.
     """
     declaration = case.declare()
     spec = solver_spec(solver)
@@ -58,7 +59,7 @@ def solver_answer(
 
 
 def _by_cvxpy(case: Case, declaration: Declaration, solver: str, asked: float, options: Mapping[str, Any]) -> Answer:
-    """The answer of a solver whose cone data cannot be read: its values and multipliers, as cvxpy gives them."""
+    """Return the answer of a solver whose cone data cannot be read: its values and multipliers, as cvxpy gives them."""
     attempt = try_solver(declaration.problem, solver, options)
     found = _of_point(case, declaration) if attempt.status in SOLVED else {}
     return Answer(
@@ -76,7 +77,7 @@ def _by_cvxpy(case: Case, declaration: Declaration, solver: str, asked: float, o
 
 
 def _of_point(case: Case, declaration: Declaration, solution: ConicSolution | None = None) -> dict[str, Any]:
-    """What is measured of the values that a declaration holds; nothing where cvxpy refused to read them."""
+    """Return the measurements of the values that a declaration holds; none where cvxpy refused to read them."""
     try:
         raw = declaration.values()
     except (TypeError, ValueError):  # the status and the error say so
@@ -89,7 +90,7 @@ def _of_point(case: Case, declaration: Declaration, solution: ConicSolution | No
 def said(
     declaration: Declaration, solver: str, asked: float, solution: ConicSolution, seconds: float
 ) -> dict[str, Any]:
-    """Return what a solver's raw solution says."""
+    """Return the answer in a solver's raw solution."""
     program = solution.program
     known: dict[str, Any] = {
         "solver": solver,
@@ -114,7 +115,7 @@ def said(
 
 
 def _ray(declaration: Declaration, solution: ConicSolution) -> Values | None:
-    """The direction of a claim of unboundedness, by variable."""
+    """Return the direction of a claim of unboundedness, by variable."""
     if solution.direction is None or not solution.status.startswith("unbounded"):
         return None
     return {
@@ -127,7 +128,7 @@ def _ray(declaration: Declaration, solution: ConicSolution) -> Values | None:
 def measured(
     case: Case, raw: Values, multipliers: Mapping[str, Any] | None, solution: ConicSolution | None = None
 ) -> dict[str, Any]:
-    """Return what is measured of a point, and where it stands in the domain."""
+    """Return the measurements of a point, and its place in the domain."""
     yardstick = case.yardstick
     x = yardstick.point(raw)
     measures = yardstick.measures(x, multipliers)
@@ -154,11 +155,11 @@ def claimed_answer(
     Parameters
     ----------
     values : mapping of str or cvxpy.Variable to array
-        One for each variable.
+        One value for each variable.
     seconds : float
-        What it took, if that is known.
+        Seconds that it took, if known.
     place : Place
-        Where the point is measured: at ties and kinks a solver is needed for that.
+        The place where the point is measured: at ties and kinks that needs a solver.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Answers that a solver once gave, on some machine: measured again as its own word, without solving."""
+"""Earlier answers of a solver on some machine, measured again as its own word, without solving."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["recalled", "stored_answer"]
 
 
 def stored_answer(case: Case, name: str, stored: Stored, *, place: Place = HERE) -> Answer:
-    """Measure an answer that a solver once gave, with what came with it.
+    """Measure an earlier answer of a solver, with the vectors that came with it.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def stored_answer(case: Case, name: str, stored: Stored, *, place: Place = HERE)
 
 
 def recalled(declaration: Declaration, name: str, stored: Stored) -> ConicSolution:
-    """Return a solver's solution as it was, of the cone program that cvxpy makes for it now.
+    """Return a solver's earlier solution, of the cone program that cvxpy makes for it now.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Verdicts: what the evidence says of a solver's claim.
+"""Verdicts: judgements of a solver's claim by the evidence.
 
 =======  ===============================================================================================
 agrees   claims a solution, and every exact residual and the distance to the reference are within tolerance
@@ -9,15 +9,15 @@ failed   returned no solution, or one that claims no accuracy and has none; or c
          neither proven nor refuted
 =======  ===============================================================================================
 
-A feasible point with the value of a certified bound is proven optimal: it is never WRONG, neither for standing far from
-stationary, nor for the multipliers that came with it, nor for what is called the reference. Where its distance from
+A feasible point with the value of a certified bound is proven optimal: it is never WRONG, neither for its distance from
+stationary, nor for the multipliers that came with it, nor for its distance from the reference. Where its distance from
 stationary cannot be measured, that proof makes it agree.
 
-A verdict says how it is known: `CERTIFIED` by a bound and feasibility or by a proof, which hold whatever anybody says,
-by `SMALL` residuals alone, or, where something is found against an answer, by its `RESIDUALS`. How many solvers agree
-never counts.
+A verdict names its evidence: `CERTIFIED` by a bound and feasibility or by a proof, which hold whatever anybody claims,
+by `SMALL` residuals alone, or, where something is found against an answer, by its `RESIDUALS`. The number of solvers
+that agree never counts.
 
-What answers say of each other is settled in `cvxpriv.certify.contradictions`.
+Contradictions between answers are settled in `cvxpriv.certify.contradictions`.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ __all__ = ["CERTIFIED", "RESIDUALS", "SMALL", "VERDICTS", "Tolerances", "Verdict
 
 CERTIFIED, SMALL, RESIDUALS = "certified", "small residuals", "residuals"
 
-#: How near a certified bound the value of a closed form must be for its point to count as proven optimal: a point may
-#: stand far from stationary in variables that hardly weigh, such as a symbol of mass 1e-12.
+#: Largest distance to a certified bound at which the value of a closed form counts as proven optimal: a point may stand
+#: far from stationary in variables that hardly weigh, such as a symbol of mass 1e-12.
 PROVEN_EXACT = 1e-8
 
-#: From best to worst.
+#: The verdicts from best to worst.
 VERDICTS = ("agrees", "loose", "failed", "WRONG")
 
 NOTICED = 1e-9
-"""A move into the domain, relative, that is worth a word."""
+"""Relative size of a move into the domain from which on the reason mentions it."""
 
 _CONDITIONS = {
     "dual": "its multipliers do not make the Lagrangian stationary",
@@ -55,23 +55,23 @@ _CONDITIONS = {
 
 @dataclass(frozen=True)
 class Tolerances:
-    """Where verdicts change. All figures are relative.
+    """The limits at which verdicts change. All figures are relative.
 
     Attributes
     ----------
     agree : float
-        Residuals and distance of the value to the reference's up to which an answer agrees.
+        Largest residual, and distance of the value to the reference's, of an answer that agrees.
     minimiser : float
-        Distance of the point from stationary up to which an answer agrees: minimisers are looser than values.
+        Largest distance of the point from stationary of an answer that agrees: minimisers are looser than values.
     overclaim : float
-        How many times the tolerance it was asked for a residual may be before `optimal` is a false claim.
+        Multiple of the requested tolerance from which on a residual makes `optimal` a false claim.
     drift : float
-        How many times the square root of that tolerance the point may be from stationary before it is one: an honest
-        minimiser is as good as the square root of its gap.
+        Multiple of the square root of the requested tolerance from which on the point's distance from stationary makes
+        it one: an honest minimiser is as good as the square root of its gap.
     wrong_objective : float
-        Distance to the reference, or violation of a constraint as written, from which `optimal` is a false claim
+        Distance to the reference, or violation of a constraint as written, from which on `optimal` is a false claim
         whatever the other residuals. From there on, in any residual of the cone program as well, an answer that claims
-        no accuracy is none.
+        no accuracy counts as none.
     """
 
     agree: float = 1e-6
@@ -83,7 +83,7 @@ class Tolerances:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One word, one sentence, and how it is known."""
+    """A verdict: one word, one sentence, and its evidence."""
 
     verdict: str
     reason: str
@@ -91,20 +91,20 @@ class Verdict:
 
     @property
     def rank(self) -> int:
-        """0 for the best verdict."""
+        """Place of the verdict in `VERDICTS`, 0 for the best one."""
         return VERDICTS.index(self.verdict)
 
 
 @dataclass(frozen=True)
 class _Limits:
-    """Above which figures something is found against an answer."""
+    """The figures above which something is found against an answer."""
 
     residual: float
     missed: float
     drift: float
     gap: float
     claimed: bool = False
-    """Figures as solvers claim them: relative to the objective's terms, but not below one."""
+    """Whether figures are as solvers claim them: relative to the objective's terms, but not below one."""
 
 
 def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
@@ -140,7 +140,7 @@ def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
 
 
 def _useless(answer: Answer, context: Context, limit: float) -> list[str]:
-    """Why an answer that claims no accuracy is no answer."""
+    """Return the reasons why an answer that claims no accuracy is useless."""
     return _findings(answer, context, _Limits(limit, limit, np.inf, limit, claimed=True))
 
 
@@ -161,7 +161,7 @@ def judge_claim(answer: Answer, context: Context, tolerances: Tolerances, *, exa
     Parameters
     ----------
     exact : bool
-        It is a closed form: one that is only near is wrong.
+        Whether it is a closed form: one that is only near is wrong.
     """
     if not np.isfinite(answer.objective):
         return Verdict("WRONG", f"its objective is {answer.objective}")
@@ -179,7 +179,7 @@ def judge_claim(answer: Answer, context: Context, tolerances: Tolerances, *, exa
 
 
 def _within(answer: Answer, context: Context, tolerances: Tolerances, residual: float) -> Verdict:
-    """The verdict where nothing is above its limit: agrees, if the point is measured or its value is proven."""
+    """Return the verdict where nothing exceeds its limit: agrees, if the point is measured or its value is proven."""
     certified = context.certified(answer, tolerances.agree)
     known_by = CERTIFIED if certified else SMALL
     reason = f"every exact residual is at most {max(residual, 1e-16):.0e}"
@@ -199,7 +199,7 @@ def _within(answer: Answer, context: Context, tolerances: Tolerances, residual: 
 
 
 def _findings(answer: Answer, context: Context, limits: _Limits) -> list[str]:
-    """What is above these limits, the most telling first."""
+    """Return the figures above these limits, the most telling first."""
     found = []
     cone, measures = answer.cone, answer.measures
     if cone is not None:
@@ -219,7 +219,7 @@ def _findings(answer: Answer, context: Context, limits: _Limits) -> list[str]:
 
 
 def _undecided(answer: Answer) -> Verdict:
-    """A claim that there is no solution, alone: nothing is known of it yet."""
+    """Return the verdict on a claim that there is no solution, before any proof."""
     if answer.certificate is None:
         return Verdict("failed", f"claims {answer.status} and returns no certificate")
     return Verdict(

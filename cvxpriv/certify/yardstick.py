@@ -1,4 +1,4 @@
-"""What the answers to a case are measured with: the problem as written, taken apart once."""
+"""The yardstick of the answers to a case: the problem as written, taken apart once."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from cvxpriv.numerics.arrays import Array, Values
 __all__ = ["Measures", "Yardstick"]
 
 NEAR = 1e-6
-"""A natural residual that needs no better multipliers than the solver's, and no proximal step."""
+"""Natural residual up to which neither better multipliers than the solver's nor a proximal step are needed."""
 TIE = 1e-6
-"""Arguments this near to a kink count as on it: what a solver leaves between two that tie."""
+"""Distance to a kink within which arguments count as on it: solvers leave as much between two that tie."""
 TELLING = 0.1
-"""A proximal move this much shorter than the natural residual shows a kink that the point stands beside."""
+"""Ratio to the natural residual below which a proximal move shows a kink beside the point."""
 HOW = Slopes(kink=TIE, domain=1e-6, floor=1e-300)
 NAN = float("nan")
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What is measured of a point of the problem as written.
+    """Measurements of a point of the problem as written.
 
     Attributes
     ----------
@@ -43,14 +43,14 @@ class Measures:
     missed : tuple of (float, str)
         The worst violation, relative to the terms of its row, and the condition.
     natural, stationarity : float
-        How far a variable moves to its own optimum, and the largest entry of the Lagrangian's gradient. At a tie or
-        kink, where derivatives mislead, those of the proximal point. NaN where neither is known.
+        Distance of a variable to its own optimum, and the largest entry of the Lagrangian's gradient. At a tie or kink,
+        where derivatives mislead, those of the proximal point. NaN where neither is known.
     displacement : float
-        How far the point is from stationary, relative; NaN where nothing says it.
+        Distance of the point from stationary, relative; NaN where it cannot be measured.
     unmeasured : str
-        Why there is no displacement.
+        The reason why there is no displacement.
     terms : float
-        The size of the objective's terms, which may cancel.
+        Size of the objective's terms, which may cancel.
     """
 
     primal: float = NAN
@@ -68,7 +68,7 @@ class Yardstick:
     Parameters
     ----------
     declaration : Declaration
-        Its variables are moved to the points that are measured.
+        The declaration; its variables are moved to the measured points.
     """
 
     def __init__(self, declaration: Declaration) -> None:
@@ -85,19 +85,19 @@ class Yardstick:
         return Domain.of(self.declaration.problem, self.written)
 
     def point(self, values: Mapping[str, Any]) -> Array:
-        """The flat point of variables' values by name."""
+        """Return the flat point of variables' values by name."""
         order = {variable.id: name for name, variable in self.declaration.variables.items()}
         coordinates = self.written.flat.coordinates
         entries = [dense(values[order[variable.id]]).ravel(order="F") for variable in coordinates.variables]
         return coordinates.reduced(np.concatenate([np.zeros(0), *entries]))
 
     def values(self, x: Array) -> Values:
-        """Variables' values by name."""
+        """Return the variables' values by name."""
         self.written.flat.coordinates.place(x)
         return self.declaration.values()
 
     def value(self, x: Array) -> tuple[float, str]:
-        """The objective at a point, and what kept it from being evaluated."""
+        """Return the objective at a point, and the reason why it cannot be evaluated, if so."""
         state = self.written.state(x)
         return self.written.objective(state), state.error
 
@@ -107,7 +107,8 @@ class Yardstick:
         Parameters
         ----------
         multipliers : mapping of str to array or list of array
-            A solver's, by constraint; the best ones where those make the point look worse. None is always the best.
+            A solver's multipliers, by constraint; the best ones replace them where they make the point look worse. None
+            always takes the best.
         """
         with np.errstate(all="ignore"):
             return self._measures(x, multipliers)
@@ -141,7 +142,7 @@ class Yardstick:
         )
 
     def _best(self, state: State, multipliers: Mapping[str, Any] | None) -> Residuals | None:
-        """Residuals with a solver's multipliers, or with the best ones where those make the point look worse."""
+        """Return residuals with a solver's multipliers, or with the best ones where those make the point look worse."""
         own = None if multipliers is None else self._residuals(state, multipliers)
         if own is not None and _worst(own) <= NEAR:
             return own
@@ -149,7 +150,7 @@ class Yardstick:
         return min((found for found in (own, best) if found is not None), key=_worst, default=None)
 
     def _residuals(self, state: State, multipliers: Mapping[str, Any] | None) -> Residuals | None:
-        """Residuals of the problem as written; None where its functions have no derivative, such as log of -1e-5."""
+        """Return residuals of the problem as written; None where its functions have no derivative, as log at -1e-5."""
         try:
             return measured(self.written, state, multipliers, HOW)
         except (ModelError, ArithmeticError, np.linalg.LinAlgError, RuntimeError):
@@ -157,13 +158,13 @@ class Yardstick:
 
 
 def _worst(found: Residuals) -> float:
-    """What multipliers are compared by: all that they answer for, relative."""
+    """Return the figure by which multipliers are compared: the largest that depends on them, relative."""
     names = ("dual", "complementarity", "stationarity", "natural")
     return max(min(found.scaled["stationarity"], found.scaled["natural"]), *(found.scaled[name] for name in names[:2]))
 
 
 def _distances(size: float, found: Residuals | None, proximal: Proximal | None) -> tuple[float, float, float]:
-    """Natural residual, stationarity, and how far a point is from stationary, relative; NaN where they are not known.
+    """Return natural residual, stationarity, and distance from stationary, relative; NaN where they are not known.
 
     The distance is the natural residual in the units of the variables, or the stationarity in those of the gradient,
     whichever is less: a flat problem has a large step and a tiny gradient, a steep one a large gradient and a tiny

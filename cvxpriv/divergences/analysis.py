@@ -1,4 +1,4 @@
-"""From a line of text to all that a divergence is made of: f, derivatives, limits, kinks, convexity, DCP form."""
+"""Analysis of a line of text: f, derivatives, limits, kinks, convexity and DCP form, all that a divergence needs."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from cvxpriv.errors import ModelError
 
 __all__ = ["Analysis", "analysed"]
 
-#: Where f must have a value.
+#: Points at which f must have a value.
 SAMPLES = np.geomspace(1e-6, 1e6, 48)
-#: What counts as zero in `DIGITS` digits, and the least rise of f' that is a kink.
+#: Size that counts as zero in `DIGITS` digits, and the least rise of f' that is a kink.
 ZERO, JUMP = mpmath.mpf(10) ** -30, mpmath.mpf(10) ** -9
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What is known of an f that was typed.
+    """The analysis of an f that was typed as text.
 
     Attributes
     ----------
     formula : str
-        The text, with what was taken away.
+        The text, with the multiple of t - 1 that was taken away.
     curve : Curve
     kinks : tuple of float
     strictly_convex : bool
     convexity : {"proved", "not refuted"}
     notes : tuple of str
-        How convexity is known, what the form is made of, and what was changed.
+        How convexity is known, the parts of the form, and the changes that were made.
     """
 
     formula: str
@@ -57,7 +57,7 @@ def analysed(text: str) -> Analysis:
     Raises
     ------
     ModelError
-        The text is refused, f is no number somewhere, f(1) is not 0, f is not convex, or it is a multiple of t - 1.
+        The text is refused, f has no value somewhere, f(1) is not 0, f is not convex, or it is a multiple of t - 1.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def analysed(text: str) -> Analysis:
 
 
 def _how(found: Convexity, curve: Curve) -> tuple[str, str]:
-    """How convexity is known, and what blocks are made of."""
+    """Return how convexity is known, and the parts that blocks are made of."""
     if isinstance(curve, AtomCurve):
         cones = ", ".join(sorted(curve.atom.cones)) or "linear"
         return "convexity is proved by composition rules", f"the DCP form is derived from f: {cones} cones"
@@ -147,7 +147,7 @@ def _require_bend(text: str, branches: Branches) -> None:
 
 
 def _slope_at_one(f: Node) -> float:
-    """The c of the c (t - 1) that is taken away: f' at 1, where the text holds a multiple of t."""
+    """Return the c of the c (t - 1) that is taken away: f' at 1, where the text holds a multiple of t."""
     if not any(constant(multiply(term, power(T, number(-1)))) for term in linear(f)):
         return 0.0
     with mpmath.workdps(DIGITS):

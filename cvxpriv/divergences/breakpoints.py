@@ -1,7 +1,7 @@
-"""Where the branches of abs, max and min change, and f on each interval between.
+"""Breakpoints of abs, max and min, and f on each interval between them.
 
-The roots of what stands in abs, and of differences of what stands in max and min, are isolated by interval arithmetic:
-a list that says it is complete has missed none.
+The roots of the arguments of abs, and of differences of the arguments of max and min, are isolated by interval
+arithmetic: a list marked as complete has missed none.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from cvxpriv.divergences.tree import ONE, Call, Node, T, add, linear, scaled, wa
 
 __all__ = ["Branches", "Roots", "branches_of", "roots_of"]
 
-#: Roots are looked for by intervals with these ends; beyond lies one interval on each side.
+#: Ends of the intervals in which roots are searched; one more interval lies beyond on each side.
 ENDS = np.concatenate([[0.0], np.geomspace(1e-300, 1e300, 1201), [np.inf]])
-#: An interval is cut in two so often; what is narrower than this, relatively, is one point.
+#: Number of times an interval is halved, and the relative width below which it is one point.
 ROUNDS, NARROW = 60, 1e-12
 MOST_CELLS = 4096
 
 
 @dataclass(frozen=True)
 class Roots:
-    """Where a tree changes its sign on (0, inf).
+    """The places where a tree changes its sign on (0, inf).
 
     Attributes
     ----------
     at : tuple of mpf
-        Rising, in many digits.
+        The places in ascending order, in many digits.
     complete : bool
         Whether it is proved that there are no others.
     touching : tuple of float
-        Where it may be 0 without a change of sign.
+        Places where it may be 0 without a change of sign.
     """
 
     at: tuple[Any, ...]
@@ -53,9 +53,9 @@ class Branches:
     Attributes
     ----------
     at : tuple of mpf
-        The breakpoints, rising.
+        The breakpoints in ascending order.
     trees : tuple of Node
-        One more than breakpoints.
+        One tree more than breakpoints.
     complete : bool
         Whether it is proved that no other breakpoint exists.
     """
@@ -65,7 +65,7 @@ class Branches:
     complete: bool
 
     def jump(self, index: int) -> Any:
-        """By how much f' rises at a breakpoint."""
+        """Return the rise of f' at a breakpoint."""
         with mpmath.workdps(DIGITS):
             t = self.at[index]
             left, right = (jet(tree, t, MANY_DIGITS)[1] for tree in self.trees[index : index + 2])
@@ -88,7 +88,7 @@ def branches_of(f: Node) -> Branches:
 
 
 def roots_of(node: Node) -> Roots:
-    """Return where a tree changes its sign on (0, inf)."""
+    """Return the places where a tree changes its sign on (0, inf)."""
     terms = linear(node)
     if set(terms) <= {ONE, T}:
         slope, value = terms.get(T, Fraction(0)), terms.get(ONE, Fraction(0))
@@ -126,7 +126,7 @@ def roots_of(node: Node) -> Roots:
 
 
 def _bisected(node: Node, low: float, high: float) -> Any:
-    """The sign change of a tree in an interval, to many digits; None where there is none."""
+    """Return the sign change of a tree in an interval, to many digits; None where there is none."""
     digits = int(DIGITS + 4 * abs(np.log10(low)))
     with mpmath.workdps(digits):
         a, b = mpmath.mpf(low) * (1 - mpmath.mpf(10) ** -14), mpmath.mpf(high) * (1 + mpmath.mpf(10) ** -14)
@@ -155,7 +155,7 @@ def _switches(f: Node) -> list[Node]:
 
 
 def _active(node: Node, t: Any) -> Node | None:
-    """The branch of abs, max or min that is active at t."""
+    """Return the branch of abs, max or min that is active at t."""
     if not isinstance(node, Call) or node.name not in ("abs", "max", "min"):
         return None
     if node.name == "abs":

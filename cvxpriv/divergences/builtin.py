@@ -15,7 +15,7 @@ INFINITY = float("inf")
 
 
 def _log_ratio(over: Array, under: Array) -> Array:
-    """log(over/under) without a warning at zeros: -inf where over is 0, inf where under is."""
+    """Return log(over/under) without a warning at zeros: -inf where over is 0, inf where under is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.log(over) - np.log(under))
 
@@ -168,7 +168,7 @@ def alpha(a: float) -> FDivergence:
     Raises
     ------
     ModelError
-        a is 0, 1 or not finite: there the limits `reverse-kl` (a = 0) and `mutual-information` (a = 1) stand.
+        a is 0, 1 or not finite: the limits at 0 and 1 are `reverse-kl` and `mutual-information`.
     """
     if not np.isfinite(a) or a in (0.0, 1.0):
         remedy = "pass mutual-information for a = 1, reverse-kl for a = 0"

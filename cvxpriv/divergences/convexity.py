@@ -1,4 +1,4 @@
-"""Is f convex? A proof by interval arithmetic, a point that refutes it, or neither.
+"""Convexity of f: a proof by interval arithmetic, a point that refutes it, or neither.
 
 f'' of f on (0, 1], and of its adjoint s f(1/s) on (0, 1] for the rest, are enclosed on intervals that are cut in two
 until each is seen not to be negative. Between breakpoints only: at a breakpoint the slope must not fall.
@@ -24,28 +24,29 @@ from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Convexity", "adjoint", "bends", "convexity_of", "second_derivative"]
 
-#: (0, 1] is first cut at these; then each undecided interval in two, at most so often and into at most so many.
+#: (0, 1] is first cut at these places; then each undecided interval is halved, up to these numbers of rounds and
+#: intervals.
 STARTS = np.concatenate([[0.0], np.geomspace(1e-30, 1e-12, 37)[:-1], np.geomspace(1e-12, 1.0, 241)])
 ROUNDS, MOST_CELLS = 36, 3_000
-#: Rounds that are left once there are more intervals than that, and only the worst are followed.
+#: Number of rounds that are left once there are more intervals than that, and only the worst are followed.
 LAST_ROUNDS = 8
-#: f'' below minus this, relative to the size of f, is negative and no rounding, in 60 digits.
+#: An f'' below minus this, relative to the size of f, is negative and not rounding, in 60 digits.
 NEGATIVE = mpmath.mpf(10) ** -30
-#: Candidates for a refutation that are looked at in many digits, each round.
+#: Number of candidates for a refutation that are examined in many digits, each round.
 CANDIDATES = 6
 
 
 @dataclass(frozen=True)
 class Convexity:
-    """What is known of f''.
+    """The result of a test of f'' for its sign.
 
     Attributes
     ----------
     verdict : {"proved", "refuted", "not refuted"}
     cells : int
-        Intervals that were looked at.
+        Number of intervals that were examined.
     t, curvature : float
-        Where f is not convex, and its f'' there, or the fall of its slope.
+        A point where f is not convex, and its f'' there, or the fall of its slope.
     """
 
     verdict: Literal["proved", "refuted", "not refuted"]
@@ -120,7 +121,7 @@ def _on_interval(one: Node, tree: Node, start: float, end: float, inverse: bool)
 
 
 def _enclosed(several: list[Node], low: Array, high: Array) -> tuple[Array, Array]:
-    """Bounds of f'' on intervals: the best that the spellings of one function give."""
+    """Return bounds of f'' on intervals: the best that the spellings of one function give."""
     least, most = np.full(low.shape, -np.inf), np.full(low.shape, np.inf)
     for one in several:
         with np.errstate(all="ignore"):
@@ -131,7 +132,7 @@ def _enclosed(several: list[Node], low: Array, high: Array) -> tuple[Array, Arra
 
 
 def _halved(low: Array, high: Array) -> tuple[Array, Array, bool]:
-    """Each interval in two; those as narrow as doubles can be are left out, and the last entry says so."""
+    """Return each interval in two; those as narrow as doubles allow are left out, and the last entry reports it."""
     wide = (low > 0.0) & (high > 2.0 * low)
     with np.errstate(all="ignore"):
         middle = np.where(
@@ -143,7 +144,7 @@ def _halved(low: Array, high: Array) -> tuple[Array, Array, bool]:
 
 
 def _refuted(tree: Node, low: Array, high: Array, most: Array, inverse: bool) -> tuple[float, float] | None:
-    """A point where f'' is negative in many digits: first where the enclosure says so, then in the middle of some."""
+    """Return a point where f'' is negative in many digits, first from the enclosures, then from the middle of some."""
     if not low.size:
         return None
     certain = np.flatnonzero(most < 0.0)
@@ -161,7 +162,7 @@ def _refuted(tree: Node, low: Array, high: Array, most: Array, inverse: bool) ->
 
 
 def second_derivative(tree: Node, t: float) -> Any:
-    """f'' at t in many digits: 0 where it is rounding, None where it has no value."""
+    """Return f'' at t in many digits: 0 where it is rounding, None where it has no value."""
     with mpmath.workdps(2 * DIGITS):
         try:
             value, slope, bend = jet(tree, mpmath.mpf(t), MANY_DIGITS)
@@ -172,7 +173,7 @@ def second_derivative(tree: Node, t: float) -> Any:
 
 
 def bends(branches: Branches) -> tuple[bool, ...]:
-    """Whether f'' is not 0 throughout, on each interval between breakpoints: f is analytic there."""
+    """Return whether f'' is not 0 throughout, on each interval between breakpoints, where f is analytic."""
     found = []
     bounds = [0.0, *map(float, branches.at), np.inf]
     for low, high, tree in zip(bounds, bounds[1:], branches.trees, strict=False):

@@ -22,22 +22,22 @@ from cvxpriv.numerics.arrays import Array
 
 __all__ = ["AtomCurve", "Curve", "TreeCurve"]
 
-#: A p or q below this, relative to the larger of the two, counts as this.
+#: A p or q below this, relative to the larger of the two, is replaced by it.
 TINY = 1e-300
-#: How far doubles may be off, relative to the larger of 1 and the value, before many digits are asked.
+#: Largest error of doubles, relative to the larger of 1 and the value, before many digits are used.
 LOOSE = 1e-10
 PLACES = np.geomspace(1e-300, 1e300, 12_001)
-"""Between these doubles are right where they are right at both ends."""
+"""Places between which doubles are right if they are right at both ends."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What a divergence needs of f as numbers.
+    """The numerical functions that a divergence needs of f.
 
     Attributes
     ----------
     at_zero, slope_at_infinity : float
-        f(0+), and the limit of f(t)/t.
+        The limits f(0+), and of f(t)/t at infinity.
     """
 
     at_zero: float
@@ -109,7 +109,7 @@ class AtomCurve(Curve):
 
 @dataclass(frozen=True)
 class TreeCurve(Curve):
-    """f as a tree that no atom equals: doubles where interval arithmetic shows them to be right, else many digits."""
+    """An f as a tree that no atom equals: doubles where interval arithmetic shows them right, many digits elsewhere."""
 
     tree: Node
 
@@ -134,7 +134,7 @@ def _trusted(tree: Node, t: Array, side: int, derivatives: bool) -> tuple[Array,
 
 @lru_cache(maxsize=256)
 def _sure(tree: Node) -> npt.NDArray[np.bool_]:
-    """Whether doubles are right on each interval between `PLACES`, by interval arithmetic at its ends."""
+    """Return whether doubles are right on each interval between `PLACES`, by interval arithmetic at its ends."""
     right = np.ones(PLACES.size, dtype=bool)
     with np.errstate(all="ignore"):
         for middle, off in (_middle(one, PLACES) for one in jet(tree, Interval(PLACES, PLACES), INTERVALS)):
@@ -155,7 +155,7 @@ def _power(base: Array, exponent: float, exact: Fraction | None) -> Array:
     return np.asarray(base, dtype=float) ** (int(exact) if exact is not None and exact.denominator == 1 else exponent)
 
 
-#: Doubles, without any care.
+#: Doubles without any guard.
 DOUBLES = Kind(lambda node: float(constant_value(node)), np.exp, np.log, _power, _largest)
 
 

@@ -1,7 +1,7 @@
-"""What an f-divergence is: one convex f, and everything the models need of p f(q/p).
+"""The definition of an f-divergence: one convex f, and everything the models need of p f(q/p).
 
-The argument is t = q/p. Textbooks often use p/q, under which the same names stand for other functions: the formula is
-printed beside each name for that reason.
+The argument is t = q/p. Textbooks often use p/q, under which the same names stand for other functions: for that reason
+the formula is printed beside each name.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = ["DCPForm", "FDivergence", "Side"]
 
 Function = Callable[[Array], Array]
 Partials = Callable[[Array, Array], tuple[Array, Array]]
-#: (p, q) to the first and the second derivative of p f(q/p) in one of them.
+#: Maps (p, q) to the first and the second derivative of p f(q/p) in one of them.
 Side = Callable[[Array, Array], tuple[Array, Array]]
 Auxiliary = Callable[[Array, Array], tuple[Array, ...]]
-#: (P, Q) to sum_i P_i f(Q_i / P_i) as a convex cvxpy expression, and the constraints that define it.
+#: Maps (P, Q) to sum_i P_i f(Q_i / P_i) as a convex cvxpy expression, and the constraints that define it.
 DCPForm = Callable[[cp.Expression, cp.Expression], tuple[cp.Expression, list[cp.Constraint]]]
 
 #: Relative steps of central differences that balance rounding against truncation, for f' and f''.
 STEP_FIRST, STEP_SECOND = np.finfo(float).eps ** (1 / 3), np.finfo(float).eps ** (1 / 4)
-#: Limits that are not given are read off at ten to these powers, where f may still cube its argument; relative
-#: differences that count as none.
+#: Powers of ten at which limits that are not given are read off, where f may still cube its argument; and relative
+#: differences that count as zero.
 DISTANCES, SETTLED = (6, 12, 24, 48, 96), 1e-12
 
 
@@ -45,36 +45,37 @@ class FDivergence:
     ----------
     name : str
     f : callable
-        Array of t > 0 to f(t), of the same shape.
+        Maps an array of t > 0 to f(t), of the same shape.
     fprime, fsecond : callable, optional
         f' and f''; at a kink f' is the derivative from the right. None: central differences, good to about 1e-10 and
         1e-7 of the scale of f.
     expression : callable, optional
-        (P, Q), two cvxpy expressions of one shape, to (expression, constraints): the DCP form of sum p f(q/p).
-        Weights enter by homogeneity: pass W*P and W*Q. None: adaptive tangents do its job.
+        Maps (P, Q), two cvxpy expressions of one shape, to (expression, constraints): the DCP form of sum p f(q/p).
+        Weights enter by homogeneity: pass W*P and W*Q. None: adaptive tangents replace it.
     formula : str
-        f as text in t, for people.
+        f as text in t, for readers.
     at_zero : float, optional
-        f(0+), may be inf.
+        f(0+), which may be inf.
     slope_at_infinity : float, optional
-        lim f(t)/t for t to infinity, may be inf: the price of q where p = 0.
+        lim f(t)/t for t to infinity, which may be inf: the price of q where p = 0.
     partials : callable, optional
-        (p, q) to the derivatives of p f(q/p) in p and in q. None: f(t) - t f'(t) and f'(t). A form that divides by
+        Maps (p, q) to the derivatives of p f(q/p) in p and in q. None: f(t) - t f'(t) and f'(t). A form that divides by
         neither p nor q stays exact where one of them is 0.
     in_p, in_q : callable, optional
-        (p, q) to the first and the second derivative of p f(q/p) in p, and in q: what Newton steps ask for, in one
-        pass; at a kink those from the right in t. `parse` makes them.
+        Maps (p, q) to the first and the second derivative of p f(q/p) in p, and in q, for Newton steps, in one pass; at
+        a kink they are those from the right in t. `parse` makes them.
     kinks : tuple of float
-        Where f' jumps.
+        Places where f' jumps.
     strictly_convex : bool
         Whether f is strictly convex on (0, inf). Where it is not, minimisers need not be unique.
     auxiliary : callable, optional
-        Flat (p, q) to the values of the variables that `expression` brings along, in the order in which it makes
-        them. None: where there are any, a small problem finds them.
+        Maps flat (p, q) to the values of the variables that `expression` adds, in the order in which it makes them.
+        None: where there are any, a small problem finds them.
     convexity : {"declared", "proved", "not refuted"}
-        Whether it is known that f is convex: its author says so, it is proved, or no point tried refutes it.
+        Whether f is known to be convex: its author declares it, it is proved, or no tested point refutes it.
     notes : tuple of str
-        What was found when f was typed: how convexity is known, what its DCP form is made of, and what was changed.
+        Remarks of the analysis of a typed f: how convexity is known, the parts of its DCP form, and the changes that
+        were made.
 
     Examples
     --------
@@ -125,12 +126,12 @@ class FDivergence:
         text : str
             f(t) with t, pi, e, numbers, + - * / **, and log, exp, sqrt, abs, pos, max, min.
         name : str, optional
-            None: the text.
+            The name. None: the text.
 
         Raises
         ------
         ModelError
-            The text is refused, f is no number somewhere on (0, inf), f(1) is not 0, f is not convex, or it is a
+            The text is refused, f has no value somewhere on (0, inf), f(1) is not 0, f is not convex, or it is a
             multiple of t - 1.
 
         Examples
@@ -170,7 +171,7 @@ class FDivergence:
         return not self.kinks
 
     def derivative(self, t: Array) -> Array:
-        """Return f'(t); from the right at a kink."""
+        """Return f'(t), from the right at a kink."""
         if self.fprime is not None:
             return np.asarray(self.fprime(t), dtype=float)
         if self.partials is not None:
@@ -189,7 +190,7 @@ class FDivergence:
 
     @cached_property
     def limit_at_zero(self) -> float:
-        """f(0+): as given, else read off near 0.
+        """f(0+): as given, otherwise read off near 0.
 
         Raises
         ------
@@ -200,7 +201,7 @@ class FDivergence:
 
     @cached_property
     def limit_slope(self) -> float:
-        """lim f(t)/t for t to infinity: as given, else read off far out.
+        """lim f(t)/t for t to infinity: as given, otherwise read off far out.
 
         Raises
         ------
@@ -212,7 +213,7 @@ class FDivergence:
         return self._read_off("slope_at_infinity", lambda t: self.f(t) / t, 1)
 
     def form(self, p: cp.Expression, q: cp.Expression) -> tuple[cp.Expression, list[cp.Constraint]]:
-        """Return the DCP form of sum p f(q/p) and its constraints, checked to be what `expression` owes.
+        """Return the DCP form of sum p f(q/p) and its constraints, checked against the contract of `expression`.
 
         Raises
         ------
@@ -252,7 +253,7 @@ class FDivergence:
         return value
 
     def between(self, p: Array, q: Array, axis: int | tuple[int, ...] | None = None) -> float | Array:
-        """Return D_f(p, q) = sum p f(q/p) over `axis`; over everything when it is None."""
+        """Return D_f(p, q) = sum p f(q/p) over `axis`, or over everything when it is None."""
         total = self.terms(p, q).sum(axis=axis)
         return float(total) if axis is None else np.asarray(total)
 

@@ -1,4 +1,4 @@
-"""From the tree of f to a convex atom that equals p f(q/p): rules of composition, and nothing else.
+"""Derivation of a convex atom that equals p f(q/p) from the tree of f, by rules of composition alone.
 
 Each rule is an identity between functions, applied where cvxpy's own rules (convex, concave, monotone) then show the
 curvature. Logarithms with linear factors are collected first (`cvxpriv.divergences.entropies`). Where f does not fit as
@@ -20,7 +20,8 @@ from cvxpriv.divergences.tree import ONE, Call, Leaf, Node, Number, Product, T, 
 
 __all__ = ["derived"]
 
-#: A jump of f' at a breakpoint above minus this is none that falls; more breakpoints than these are not cut at.
+#: A jump of f' at a breakpoint above minus this does not count as a fall; with more breakpoints than these f is not
+#: cut.
 FALL, MOST_PIECES = mpmath.mpf(10) ** -30, 12
 
 
@@ -31,7 +32,7 @@ def derived(f: Node, branches: Branches) -> Atom | None:
     ----------
     f : Node
     branches : Branches
-        Of f.
+        The branches of f.
     """
     with mpmath.workdps(DIGITS):
         found = next((atom for atom in map(_convex, spellings(f)) if atom is not None), None)
@@ -44,7 +45,7 @@ def _convex(f: Node) -> Atom | None:
 
 
 def _cut(branches: Branches) -> Atom | None:
-    """f as convex pieces, where its slope falls at no breakpoint."""
+    """Return f as convex pieces, where its slope falls at no breakpoint."""
     if any(branches.jump(index) < -FALL for index in range(len(branches.at))):
         return None
     pieces = [derived(tree, Branches((), (tree,), True)) for tree in branches.trees]
@@ -53,7 +54,7 @@ def _cut(branches: Branches) -> Atom | None:
 
 
 def atom_of(node: Node, sign: int) -> Atom | None:
-    """Return an atom that equals p node(q/p): affine, or of the curvature asked for (1 convex, -1 concave)."""
+    """Return an atom that equals p node(q/p): affine, or of the requested curvature (1 convex, -1 concave)."""
     a = b = mpmath.mpf(0)
     parts: list[tuple[float, Atom]] = []
     logs = Entropies(atom_of)
@@ -93,7 +94,7 @@ def _is_log(term: Node) -> bool:
 
 
 def _term(term: Node, sign: int) -> Atom | None:
-    """The atom of a term without constant factor and logarithm."""
+    """Return the atom of a term without constant factor and logarithm."""
     if isinstance(term, Leaf | Number):
         return Q
     if isinstance(term, Call) and term.name != "exp":

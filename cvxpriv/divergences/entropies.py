@@ -1,7 +1,7 @@
 """Logarithms with linear factors as relative entropies: sum x log y = sum weight * x log(x/y) + a p + b q.
 
-With the functions log y of different y independent of each other, the weights solve a linear system: what p log y and
-q log y are multiplied by must be the same on both sides. A solution without negative weights shows convexity.
+With the functions log y of different y independent of each other, the weights solve a linear system: the factors of p
+log y and of q log y must be the same on both sides. A solution without negative weights shows convexity.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from cvxpriv.divergences.tree import ONE, ZERO, Call, Node, Product, Sum, call, 
 
 __all__ = ["Collected", "Entropies"]
 
-#: What counts as zero, in 60 digits; relative weights of the linear program below this are none; the rounding of
-#: mixtures, whose places are doubles.
+#: Size that counts as zero, in 60 digits; relative weights of the linear program below the second number are dropped;
+#: the third is the rounding of mixtures, whose places are doubles.
 NOTHING, WEIGHT, ROUNDING = mpmath.mpf(10) ** -30, 1e-9, 1e-14
 Pair = tuple[mpmath.mpf, mpmath.mpf]
 
@@ -44,7 +44,7 @@ class Entropies:
         self.a = self.b = mpmath.mpf(0)
 
     def take(self, weight: mpmath.mpf, term: Node) -> bool:
-        """Add weight * term, whose term is a product with one logarithm; False where it is of another kind."""
+        """Add weight * term, for a term that is a product with one logarithm; return False for any other."""
         factors = term.factors if isinstance(term, Product) else ((term, ONE),)
         logs = [base for base, e in factors if e == ONE and isinstance(base, Call) and base.name == "log"]
         others = multiply(*(power(base, e) for base, e in factors if base != logs[0]))
@@ -130,7 +130,7 @@ class Entropies:
 
 
 def _exact(matrix: np.ndarray, right: list[mpmath.mpf]) -> list[mpmath.mpf] | None:
-    """The weights of a basis, to many digits; None where the identity fails or one is negative."""
+    """Return the weights of a basis, to many digits; None where the identity fails or one is negative."""
     try:
         a = mpmath.matrix(matrix.tolist())
         weights = mpmath.lu_solve(a, mpmath.matrix(right))

@@ -1,4 +1,4 @@
-"""Ways of writing each built-in divergence as a DCP form of sum p f(q/p)."""
+"""Ways to write each built-in divergence as a DCP form of sum p f(q/p)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cvxpriv.divergences.definition import DCPForm, FDivergence
 __all__ = ["TANGENTS", "ways_of"]
 
 TANGENTS = "adaptive tangents"
-"""The way that every convex f has: a linear program whose cuts are placed where its solution is."""
+"""The name of the way that every convex f has: a linear program whose cuts are placed at its solution."""
 Form = tuple[cp.Expression, list[cp.Constraint]]
 Cell = Callable[[cp.Expression, cp.Expression], cp.Expression]
 
 
 def ways_of(f: FDivergence) -> dict[str, DCPForm]:
-    """Return the DCP forms known for a divergence, by the name of what they are made of.
+    """Return the known DCP forms of a divergence, by the name of their cones or atoms.
 
     >>> from cvxpriv.divergences import divergence
     >>> list(ways_of(divergence("neyman")))

@@ -26,15 +26,13 @@ __all__ = ["LARGEST", "PROBLEM", "formulations", "pair_block"]
 
 MEANS, FLOOR, CAP = (0.3, 0.6), 1e-3, 1.8
 LARGEST = 100
-"""With more points cvxpy's `perspective` takes seconds to compile."""
+"""Largest number of points: with more, cvxpy's `perspective` takes seconds to compile."""
 PROBLEM = (
     "the smallest D(p, q) between a distribution p with mean 0.3 and a distribution q with mean 0.6 on N points "
     "from 0 to 1, each probability from 0.001 to 1.8/N"
 )
-"""What the ways are compared on: p and q both move, as in the joint block of IAS (10).
-
-The means are not mirror images of each other, so that D(p, q) and D(q, p) differ.
-"""
+"""The problem on which the ways are compared: p and q both move, as in the joint block of IAS (10). The means are not
+mirror images of each other, so that D(p, q) and D(q, p) differ."""
 
 
 def formulations(
@@ -45,13 +43,13 @@ def formulations(
     Parameters
     ----------
     target : FDivergence or str
-        One without known ways has its own `expression`, if it has one, and tangents.
+        The divergence. One without known ways is written by its own `expression`, if it has one, and by tangents.
     size : int
         Number N of points, 3 to `LARGEST`.
     solvers : sequence of str, optional
-        None is every installed one that takes a way's cones.
+        Names of solvers. None is every installed one that takes a way's cones.
     tolerance : float, optional
-        What every solver is asked for; None is each solver's own.
+        Tolerance requested of every solver. None is each solver's own.
 
     Raises
     ------

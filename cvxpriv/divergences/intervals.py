@@ -1,7 +1,7 @@
-"""Interval arithmetic on arrays, rounded outwards: what it says of a tree's values holds for every t of an interval.
+"""Interval arithmetic on arrays, rounded outwards: its bounds of a tree hold for every t of an interval.
 
-Each result is widened by `ULPS` units in the last place, more than numpy's functions are off. Where a number is not
-defined somewhere (a logarithm below 0, 0 times infinity) the interval is the whole line, and decides nothing.
+Each result is widened by `ULPS` units in the last place, more than the error of numpy's functions. Where a number is
+not defined somewhere (a logarithm below 0, 0 times infinity) the interval is the whole line, and decides nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Interval:
 
     @property
     def holds_zero(self) -> npt.NDArray[np.bool_]:
-        """Where 0 lies in the interval."""
+        """Whether 0 lies in the interval, element by element."""
         return (self.low <= 0.0) & (self.high >= 0.0)
 
     def __neg__(self) -> Interval:
@@ -84,7 +84,7 @@ class Interval:
 
 
 def outwards(low: Array, high: Array, unknown: Any = False) -> Interval:
-    """Return the interval, widened by rounding; the whole line where an end is no number."""
+    """Return the interval, widened by rounding; the whole line where an end is not a number."""
     with np.errstate(all="ignore"):
         below = np.where(np.isposinf(low), MOST, low - (ULPS * EPS * np.abs(low) + TINY))
         # Of +0 and tiny numbers: sums are exact there, and a product of equal signs is not negative.
@@ -142,7 +142,7 @@ def _power(base: Any, exponent: Any, exact: Fraction | None) -> Any:
 
 
 def _largest(parts: Sequence[Jet], side: int) -> Jet:
-    """The hull of every branch that may be the largest; of smooth pieces there is but one."""
+    """Return the hull of every branch that may be the largest; a smooth piece has only one."""
     values = [_interval(one[0]) for one in parts]
     least = reduce(np.maximum, [one.low for one in values])
     possible = [one.high >= least for one in values]

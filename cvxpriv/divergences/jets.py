@@ -18,23 +18,23 @@ from cvxpriv.divergences.tree import ONE, PI, Call, Node, Number, Product, Sum, 
 __all__ = ["DIGITS", "MANY_DIGITS", "Jet", "Kind", "constant_value", "jet", "value_at"]
 
 Jet = tuple[Any, Any, Any]
-#: Digits in which signs and limits are decided.
+#: Number of digits in which signs and limits are decided.
 DIGITS = 60
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What numbers are.
+    """A kind of number, by its operations.
 
     Attributes
     ----------
     number : callable
-        A node without t to a number.
+        Maps a node without t to a number.
     exp, log : callable
     power : callable
-        (number, exponent as a number, exponent as a fraction or None) to the power.
+        Maps (number, exponent as a number, exponent as a fraction or None) to the power.
     largest : callable
-        (jets, side) to the jet of the largest value; `side` is +1 or -1.
+        Maps (jets, side) to the jet of the largest value; `side` is +1 or -1.
     """
 
     number: Callable[[Node], Any]
@@ -134,7 +134,7 @@ def _constant(node: Node, digits: int) -> Any:
 
 
 def constant_value(node: Node) -> Any:
-    """Return the value of a node without t in mpmath's digits of the moment; NaN where it is no real number."""
+    """Return the value of a node without t in mpmath's current precision; NaN where it is not a real number."""
     return _constant(node, mpmath.mp.dps)
 
 
@@ -157,12 +157,12 @@ def _largest(parts: Sequence[Jet], side: int) -> Jet:
 
 _CALLS: dict[str, Callable[..., Any]] = {"exp": mpmath.exp, "log": _log, "abs": abs, "max": max, "min": min}
 
-#: Numbers of mpmath, with as many digits as it is set to.
+#: Numbers of mpmath, with the precision that is set there.
 MANY_DIGITS = Kind(constant_value, mpmath.exp, _log, _power, _largest)
 
 
 def value_at(node: Node, t: Any, digits: int = DIGITS) -> Any:
-    """Return a tree's value at one t, to many digits; NaN where it has no real one."""
+    """Return a tree's value at one t, to many digits; NaN where it is not real."""
     with mpmath.workdps(digits):
         try:
             return jet(node, mpmath.mpf(t), MANY_DIGITS, derivatives=False)[0]

@@ -1,6 +1,7 @@
-"""The sign of f'' near 0 where f is a sum of c t^a (log t)^k: the leading term decides, on an interval that is found.
+"""The sign of f'' near 0 where f is a sum of c t^a (log t)^k: the leading term decides, on an interval found here.
 
-Intervals alone do not show it: near 0 such terms are unbounded, and a difference of unbounded intervals says nothing.
+Intervals alone do not show it: near 0 such terms are unbounded, and a difference of unbounded intervals decides
+nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from cvxpriv.divergences.tree import ONE, Call, Node, Number, Product, T, linear
 
 __all__ = ["settled_near_zero"]
 
-#: c by (a, k).
+#: Coefficient c by (a, k).
 Terms = dict[tuple[mpmath.mpf, int], mpmath.mpf]
 
 

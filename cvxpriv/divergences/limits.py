@@ -13,20 +13,20 @@ from cvxpriv.divergences.tree import Node
 
 __all__ = ["limit_of", "limit_of_tree"]
 
-#: The limits of a tree are read at t = 10^(2^k) or 10^(-2^k), k in this range; relative differences that count as none.
+#: Range of k: the limits of a tree are read at t = 10^(2^k) or 10^(-2^k); and relative differences that count as zero.
 DISTANCES, SETTLED = range(5, 11), 1e-25
 
 #: A value beyond this counts as infinite.
 HUGE = 1e60
 #: Differences whose ratio is at least this do not add up to anything finite.
 STEADY = 0.95
-#: What is extrapolated beyond the last value must be this small, relative to the larger of 1 and the value, or the
-#: ratio of differences must have come to rest: a power such as t^0.001 has not shown yet where it goes.
+#: Two conditions, of which one must hold: the extrapolation beyond the last value is this small, relative to the larger
+#: of 1 and the value, or the ratio of differences has settled. A power such as t^0.001 has not shown its limit yet.
 SMALL, RESTING = 1e-7, 1e-2
 
 
 def limit_of(values: Iterable[Any], noise: float) -> float:
-    """Return the limit of a sequence of floats or mpmath numbers; no more of them are asked for than it takes.
+    """Return the limit of a sequence of floats or mpmath numbers, and take no more of them than are needed.
 
     When the argument is squared each time, a logarithm's differences double, those of log log stay, those of 1/log
     halve, and those of a power that vanishes shrink faster than any of them. NaN where none of this has shown.
@@ -34,9 +34,9 @@ def limit_of(values: Iterable[Any], noise: float) -> float:
     Parameters
     ----------
     values : iterable
-        At 10^(d 2^k), k = 0, 1, ...
+        Values at 10^(d 2^k), k = 0, 1, ...
     noise : float
-        Relative differences up to this count as none.
+        Relative differences up to this count as zero.
 
     Examples
     --------

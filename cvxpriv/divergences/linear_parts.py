@@ -1,4 +1,4 @@
-"""Questions to a tree: is it a + b t, what is its factor without t, what is x times it, term by term."""
+"""Tests and factors of a tree: whether it is a + b t, its factor without t, and its product with x, term by term."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def affine_of(node: Node) -> Affine | None:
 
 
 def split(term: Node) -> tuple[mpmath.mpf, Node]:
-    """A term as its factor without t, and the rest."""
+    """Return a term as its factor without t, and the rest."""
     if constant(term):
         return constant_value(term), ONE
     if not isinstance(term, Product):
@@ -37,12 +37,12 @@ def split(term: Node) -> tuple[mpmath.mpf, Node]:
 
 
 def spread(x: Node, several: Node) -> Node:
-    """x times a sum, term by term."""
+    """Return x times a sum, term by term."""
     return add(*(scaled(factor, multiply(x, term)) for term, factor in linear(several).items()))
 
 
 def cleared(base: Node) -> tuple[Node, Node]:
-    """A sum with t below a line as (t**n times it, n)."""
+    """Return a sum with t in denominators as (t**n times it, n)."""
     lowest = Fraction(0)
     for term in linear(base):
         for one, exponent in term.factors if isinstance(term, Product) else ():

@@ -19,7 +19,7 @@ Part = tuple[Atom, mpmath.mpf]
 
 
 def mean_of(factors: tuple[tuple[Node, Node], ...], sign: int, atom_of: AtomOf) -> Atom | None:
-    """Return the atom of prod base**exponent, of the curvature asked for; None where the rules show none."""
+    """Return the atom of prod base**exponent, of the requested curvature; None where the rules show none."""
     parts: dict[Atom, mpmath.mpf] = {}
     for base, exponent in factors:
         found = _part(base, exponent, sign, atom_of)
@@ -43,7 +43,7 @@ def mean_of(factors: tuple[tuple[Node, Node], ...], sign: int, atom_of: AtomOf) 
 
 
 def _part(base: Node, exponent: Node, sign: int, atom_of: AtomOf) -> Part | None:
-    """One factor as a power of an atom that is >= 0; the rest of its homogeneity is a power of p."""
+    """Return one factor as a power of an atom that is >= 0; the rest of its homogeneity is a power of p."""
     size = constant_value(exponent)
     if base == T:
         return Q, size
@@ -65,7 +65,7 @@ def _part(base: Node, exponent: Node, sign: int, atom_of: AtomOf) -> Part | None
 
 
 def _modulus(inner: Node, size: mpmath.mpf) -> Part | None:
-    """|a + b t|, or |c t^a - d|."""
+    """Return the atom of |a + b t|, or of |c t^a - d|."""
     straight = affine_of(inner)
     if straight is not None:
         return Largest((straight, Affine(-straight.a, -straight.b))), size
@@ -83,7 +83,7 @@ def _modulus(inner: Node, size: mpmath.mpf) -> Part | None:
 
 
 def _norm(base: Sum, atom_of: AtomOf) -> Part | None:
-    """A sum of powers of one exponent a, as the a-th power of a norm."""
+    """Return a sum of powers of one exponent a, as the a-th power of a norm."""
     square = _square_completed(base)
     if square is not None:
         return square, mpmath.mpf(2)
@@ -112,7 +112,7 @@ def _single(rest: Node) -> tuple[Node, Node]:
 
 
 def _signless(base: Node, exponent: Node, sign: int, atom_of: AtomOf) -> Atom | None:
-    """A base of a norm: >= 0, or affine with an even exponent."""
+    """Return a base of a norm: >= 0, or affine with an even exponent."""
     straight = affine_of(base)
     if straight is not None and not straight.nonnegative:
         even = isinstance(exponent, Number) and exponent.value.denominator == 1 and exponent.value % 2 == 0
@@ -123,7 +123,7 @@ def _signless(base: Node, exponent: Node, sign: int, atom_of: AtomOf) -> Atom | 
 
 
 def _square_completed(base: Sum) -> Norm | None:
-    """a t^2 + b t + c = a (t + b/2a)^2 + (c - b^2/4a), both parts >= 0."""
+    """Return a t^2 + b t + c as a (t + b/2a)^2 + (c - b^2/4a), both parts >= 0."""
     square = power(T, Number(Fraction(2)))
     terms = linear(base)
     if not set(terms) <= {square, T, ONE} or T not in terms or terms.get(square, 0) <= 0:

@@ -1,4 +1,4 @@
-"""One line of text to a tree in t > 0, by a whitelist: nothing of the text is ever executed.
+"""A parser from one line of text to a tree in t > 0, by a whitelist: the text is never executed.
 
 `ast` reads the text, a whitelist decides, and the tree is built node by node. Limits on length, numbers and powers
 keep a hostile line from costing time or memory.
@@ -37,11 +37,11 @@ from cvxpriv.errors import ModelError, suggest
 __all__ = ["FUNCTIONS", "LENGTH", "Line", "line_of"]
 
 LENGTH, NODES, DEPTH = 2000, 1000, 40
-#: Numbers as written, and the bits of a numerator or denominator that may come of them.
+#: Largest number as written, and the most bits of a numerator or denominator that it may become.
 LARGEST, BITS = 1e9, 256
-#: The largest power, up or down, as written and as a degree of the whole; the largest degree within an exponential.
+#: Largest power, up or down, as written and as a degree of the whole; and the largest degree within an exponential.
 POWER, POWER_WITHIN = 64, 8
-#: How near a power of t may be to a whole number: t^0.0001 goes its way so late that no limit shows it.
+#: Least distance of a power of t from a whole number: the limit of t^0.0001 shows too late.
 NEAR = Fraction(1, 1000)
 TOO_LONG = f"a number that takes more than {BITS} bits"
 
@@ -57,19 +57,19 @@ FUNCTIONS = {
     "max": (2, 8),
     "min": (2, 8),
 }
-#: What people write for a function that has another name here.
+#: Other spellings of functions that have another name here.
 OTHER_NAMES = {"ln": "log", "log1p": "log(1 + x)", "expm1": "exp(x) - 1", "maximum": "max", "relu": "pos", "Abs": "abs"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """What a line of text says.
+    """The parsed content of a line of text.
 
     Attributes
     ----------
     f : Node
     denominators : tuple of Node
-        What the text divides by, and what it raises to a negative power, as typed.
+        The denominators, and the bases of negative powers, as typed.
     """
 
     f: Node
@@ -84,7 +84,7 @@ def line_of(text: str) -> Line:
     Raises
     ------
     ModelError
-        The text is no such expression, or it is beyond a limit; the message shows the part.
+        The text is not such an expression, or it exceeds a limit; the message shows the part.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class _Builder:
         raise self.refused(node, "only numbers, t, pi, e, + - * / **, and functions may stand here")
 
     def chain(self, node: ast.BinOp, depth: int) -> Node:
-        """a + b + c + ... is read as one sum, and a * b * c as one product: it is no nesting."""
+        """Read a + b + c + ... as one sum, and a * b * c as one product: a chain is not nesting."""
         links = [node]
         while isinstance(links[-1].left, ast.BinOp) and _kin(links[-1], links[-1].left):
             links.append(links[-1].left)
@@ -209,7 +209,7 @@ class _Builder:
         return call(name, *arguments)
 
     def one_exponential(self, node: ast.AST, exponent: Node) -> None:
-        """A tower of exponentials has values that no memory holds."""
+        """Refuse a tower of exponentials: its values exceed any memory."""
         if any(isinstance(one, Call) and one.name == "exp" and not constant(one) for one in walk(exponent)):
             raise self.refused(node, "an exponential within an exponential")
         if _degree(exponent) > POWER_WITHIN:
@@ -235,14 +235,14 @@ def _kin(outer: ast.BinOp, inner: ast.BinOp) -> bool:
 
 
 def _bits(node: Node) -> int:
-    """The bits of the longest number in a node, at least 2."""
+    """Return the bits of the longest number in a node, at least 2."""
     numbers = [one.value for one in walk(node) if isinstance(one, Number)]
     numbers += [factor for one in walk(node) if isinstance(one, Sum) for _, factor in one.terms]
     return max((max(one.numerator.bit_length(), one.denominator.bit_length()) for one in numbers), default=2)
 
 
 def _degree(node: Node) -> float:
-    """How fast a node may grow, as a power of t: what its values cost."""
+    """Return the growth of a node as a power of t, which bounds the cost of its values."""
     if constant(node):
         return 0.0
     if isinstance(node, Sum):

@@ -1,4 +1,4 @@
-"""Divergences as a command line names them: by name, by formula, or by the place of an object."""
+"""Divergences by their names on a command line: by name, by formula, or by the place of an object."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["divergence_or_text"]
 
 
 def divergence_or_text(text: str) -> FDivergence | str:
-    """The divergence that ``file.py:name`` or ``module:name`` means; a name or a formula stays a text.
+    """Return the divergence at ``file.py:name`` or ``module:name``; a name or a formula stays a text.
 
     Raises
     ------
     DataError
         The file or module cannot be loaded.
     ModelError
-        It has no such divergence.
+        The file or module has no such divergence.
     """
     source, colon, name = text.rpartition(":")
     if not colon or source.lower() in FAMILIES:

@@ -13,7 +13,7 @@ __all__ = ["ALIASES", "GROUP", "divergence", "names"]
 #: of text in t.
 GROUP = "cvxpriv.divergences"
 
-#: Other names under which people look for a divergence.
+#: Other common names of a divergence.
 ALIASES = {
     "mi": "mutual-information",
     "kl": "mutual-information",
@@ -27,20 +27,20 @@ ALIASES = {
     "tv": "total-variation",
 }
 
-#: What a formula holds and a name does not.
+#: Characters that a formula holds and a name does not.
 FORMULA = "*/+()"
 
 
 def names() -> tuple[str, ...]:
     """Return every name that `divergence` knows; those that take a number end in `:<number>`.
 
-    Those of other packages stand last.
+    Those of other packages come last.
     """
     return (*BUILT_IN, *(f"{family}:<number>" for family in FAMILIES), *extensions(GROUP))
 
 
 def _loaded(name: str) -> FDivergence:
-    """Return what another package's entry point names, as a divergence."""
+    """Return the divergence at another package's entry point."""
     found = extension(GROUP, name)
     try:
         found = found() if callable(found) else found
@@ -63,7 +63,7 @@ def divergence(name: str | FDivergence) -> FDivergence:
     ------
     ModelError
         There is no such name (the nearest one is suggested), the number behind the colon is out of range, the text
-        makes no divergence (`FDivergence.parse`), or another package's entry point brings none.
+        makes no divergence (`FDivergence.parse`), or another package's entry point returns something else.
 
     Examples
     --------

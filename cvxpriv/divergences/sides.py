@@ -22,7 +22,7 @@ Pair = tuple[Array, Array]
 Evaluate = Callable[[Array, Array], Pair]
 
 TINY = 1e-300
-#: Beyond this t, f(t) - t f'(t) of an f that grows like t is rounding; its value there stands for its limit.
+#: Largest t for which f(t) - t f'(t) of an f that grows like t is not rounding; its value there stands for its limit.
 FAR_CANCELLING, FAR = 1e8, 1e150
 
 
@@ -33,7 +33,7 @@ class Slopes:
     Attributes
     ----------
     in_x, in_q : callable
-        (x, q) to the first and second derivative in x, and in q. They warn where they divide by 0: callers hold one
+        Map (x, q) to the first and second derivative in x, and in q. They warn where they divide by 0: callers hold one
         `np.errstate` around a whole update.
     steep_x, steep_q : bool
         Whether f_x falls to -inf as x falls to 0 at q = 1, and f_q as q falls to 0 at x = 1. Where they do, no cell of
@@ -47,7 +47,7 @@ class Slopes:
 
 
 def _sides(divergence: FDivergence) -> tuple[Evaluate, Evaluate]:
-    """The divergence's own two evaluations, else what its f, f' and f'' give."""
+    """Return the divergence's own two evaluations, or those made of its f, f' and f''."""
     if divergence.in_p is not None and divergence.in_q is not None:
         return divergence.in_p, divergence.in_q
     cancels = divergence.partials is None and 0.0 < abs(divergence.limit_slope) < np.inf

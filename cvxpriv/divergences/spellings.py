@@ -30,14 +30,14 @@ from cvxpriv.divergences.tree import (
 
 __all__ = ["expanded", "spellings"]
 
-#: Sums are multiplied out up to this power, and up to so many terms.
+#: Largest power to which sums are multiplied out, and largest number of terms.
 MOST_POWER, MOST_TERMS = 12, 80
 #: A rational term, as exponents of t + root by root.
 Rational = tuple[tuple[Fraction, int], ...]
 
 
 def spellings(f: Node) -> Iterator[Node]:
-    """Return the tree as it is, then other spellings, each only once."""
+    """Return the tree as it is, then its other spellings, each only once."""
     seen: list[Node] = []
     for make in (lambda one: one, expanded, _apart, _around_one):
         one = make(f)
@@ -77,7 +77,7 @@ def _times(one: Node, other: Node) -> Node:
 
 
 def _apart(f: Node) -> Node | None:
-    """The rational terms in partial fractions."""
+    """Return the rational terms in partial fractions."""
     total: dict[Rational, Fraction] = {}
     others = []
     for term, factor in linear(expanded(f)).items():
@@ -93,7 +93,7 @@ def _apart(f: Node) -> Node | None:
 
 
 def _rational(term: Node) -> tuple[Fraction, Rational | None]:
-    """A product of powers of linear factors, and the rational number before it; None for any other term."""
+    """Return a product of powers of linear factors, and its rational coefficient; None for any other term."""
     factors = term.factors if isinstance(term, Product) else () if term == ONE else ((term, ONE),)
     content, found = Fraction(1), dict[Fraction, int]()
     for base, exponent in factors:
@@ -145,7 +145,7 @@ def _linear(root: Fraction) -> Node:
 
 
 def _around_one(f: Node) -> Node | None:
-    """The whole positive powers of t as powers of t - 1."""
+    """Return the whole positive powers of t as powers of t - 1."""
     others, total = [], dict[int, Fraction]()
     for term, factor in linear(expanded(f)).items():
         content, rational = _rational(term)

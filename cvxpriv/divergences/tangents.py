@@ -15,14 +15,14 @@ from cvxpriv.numerics.arrays import Array
 
 __all__ = ["MOVING", "refined", "starting_points", "tangents"]
 
-#: For each cell, tangents that move and tangents that stay, besides one on each side of every kink. Without those that
-#: stay a cell whose t jumps far would leave its bound loose elsewhere, and the solution would jump back.
+#: Number of tangents of each cell that move and that stay, besides one on each side of every kink. Without those that
+#: stay, a cell whose t jumps far would leave its bound loose elsewhere, and the solution would jump back.
 MOVING, STAYING = 10, 6
 #: The staying tangents lie in [1/SPAN, SPAN]; none lies outside [1/REACH, REACH].
 SPAN, REACH = 1e3, 1e6
-#: How far in log t a new tangent goes where there is no neighbour.
+#: Distance in log t of a new tangent where there is no neighbour.
 OUTWARD = 1.0
-#: How far left of a kink its left tangent is taken, relatively.
+#: Relative distance to the left of a kink at which its left tangent is taken.
 LEFT = 1e-12
 
 
@@ -55,9 +55,9 @@ def refined(divergence: FDivergence, points: Array, p: Array, q: Array) -> Array
     Parameters
     ----------
     points : ndarray (cells, slots)
-        As `starting_points` or this function returned them.
+        Points, as `starting_points` or this function returned them.
     p, q : ndarray (cells,)
-        What the solver found, unrepaired: tangents belong where its model was wrong. Cells without mass keep theirs.
+        The solver's unrepaired values: tangents belong where its model was wrong. Cells without mass keep theirs.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         t = np.clip(np.maximum(q, 0.0) / np.maximum(p, 0.0), 1.0 / REACH, REACH)

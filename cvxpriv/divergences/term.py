@@ -1,6 +1,6 @@
 """The term sum p f(q/p) of a block: its DCP form where f has one, adaptive tangents where it has none.
 
-A block declares it without asking which of the two it gets::
+A block declares it without asking which of the two applies::
 
     leakage = DivergenceTerm(divergence, (n_y, n_u))
 
@@ -43,19 +43,19 @@ from cvxpriv.solvers.registry import fallback_chain, solver_spec
 __all__ = ["DivergenceTerm", "TermForm"]
 
 FINEST = 1e-11
-"""How accurately the variables of a user's form are found."""
+"""Accuracy of the variables of a user's form."""
 
 
 @dataclass(frozen=True)
 class TermForm:
-    """What a term brings to a declaration.
+    """The parts of a declaration that a term adds.
 
     Attributes
     ----------
     expression : cvxpy.Expression
         sum p f(q/p), convex; under tangents a variable's sum, bounded from below by them.
     constraints, variables, parameters : mapping of str to cvxpy object
-        To be merged into the declaration's.
+        Objects to merge into those of the declaration.
     """
 
     expression: cp.Expression
@@ -72,13 +72,13 @@ class DivergenceTerm:
     ----------
     divergence : FDivergence
     shape : tuple of int
-        Of P and Q.
+        Shape of P and Q.
     fixed : {"p", "q"}, optional
-        Which of the two holds no variable, only numbers or Parameters. None: both hold variables.
+        The one of P and Q that holds no variable, only numbers or Parameters. None: both hold variables.
     name : str
-        In front of the names of variables, Parameters and constraints; a block with two terms gives two names.
+        Prefix of the names of variables, Parameters and constraints; a block with two terms gives two names.
     moving : int
-        Tangents for each cell that are refined; some stay (`cvxpriv.divergences.tangents`).
+        Number of tangents for each cell that are refined; others stay (`cvxpriv.divergences.tangents`).
     """
 
     divergence: FDivergence
@@ -89,17 +89,17 @@ class DivergenceTerm:
 
     @property
     def exact(self) -> bool:
-        """Whether f has a DCP form, and no tangents are needed."""
+        """Whether f has a DCP form, so that no tangents are needed."""
         return self.divergence.expression is not None
 
     @property
     def points(self) -> str:
-        """The entry of a view that holds the tangents' t, (cells, slots); where it is missing they start anew."""
+        """Name of a view's entry with the tangents' t, (cells, slots); where it is missing they start anew."""
         return f"{self.name}/tangents"
 
     @property
     def cells(self) -> int:
-        """How many terms are summed."""
+        """Number of terms in the sum."""
         return int(np.prod(self.shape))
 
     def declare(self, p: cp.Expression, q: cp.Expression) -> TermForm:
@@ -108,7 +108,7 @@ class DivergenceTerm:
         Raises
         ------
         ModelError
-            Their shapes are not `shape`, or the DCP form of the divergence does not return what it should.
+            Their shapes are not `shape`, or the DCP form of the divergence breaks its contract.
         """
         if p.shape != self.shape or q.shape != self.shape:
             raise ModelError(f"P and Q have shapes {p.shape} and {q.shape}: both must have {self.shape}")
@@ -130,9 +130,9 @@ class DivergenceTerm:
         Parameters
         ----------
         view : mapping
-            One start of the state; `points` is read if it is there.
+            One start of the state; its `points` are read if they are there.
         p, q : ndarray, optional
-            The numbers of the fixed one, weights included.
+            Values of the fixed one, weights included.
         """
         if self.exact:
             return {}
@@ -151,9 +151,9 @@ class DivergenceTerm:
         }
 
     def values(self, p: Array, q: Array) -> dict[str, Array]:
-        """Return the values of the variables that the term brings, at numbers p and q of shape `shape`.
+        """Return the values of the variables that the term adds, at numbers p and q of shape `shape`.
 
-        NaN where a form of the user's own has none there that a solver finds.
+        They are NaN where a user's own form has no values that a solver finds.
         """
         p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
         if not self.exact:
@@ -175,7 +175,7 @@ class DivergenceTerm:
         Parameters
         ----------
         pair : callable
-            (the solver's values, one start of the state) to the numbers that P and Q take there, weights included.
+            Maps (the solver's values, one start of the state) to the values of P and Q there, weights included.
         **limits : float
             `gap` and `rounds` of `Refinement`.
         """
@@ -212,11 +212,11 @@ class DivergenceTerm:
 
 
 def _auxiliary(parts: list[cp.Expression | cp.Constraint], known: set[int]) -> list[cp.Variable]:
-    """The variables that are none of P's and Q's, in the order in which they were made."""
+    """Return the variables that are not P's and Q's, in the order in which they were made."""
     found = {variable.id: variable for part in parts for variable in part.variables()}
     return [found[key] for key in sorted(found) if key not in known]
 
 
 def _spread(vector: cp.Expression, width: int) -> cp.Expression:
-    """A column for each slot."""
+    """Return a column for each slot."""
     return cp.reshape(vector, (vector.size, 1), order="C") @ np.ones((1, width))

@@ -1,4 +1,4 @@
-"""f as a tree: sums, products of powers, and calls of exp, log, abs, max, min, over t and exact numbers.
+"""The tree of f: sums, products of powers, and calls of exp, log, abs, max, min, over t and exact numbers.
 
 Trees are built by `add`, `multiply`, `power` and `call`, which keep one spelling of equal things: like terms are one
 term, equal bases one power, and 2 (t + 1) the same as 2 t + 2. Nothing is expanded that was typed as a product.
@@ -63,7 +63,7 @@ class Number(Node):
 
 @dataclass(frozen=True)
 class Leaf(Node):
-    """t, or pi."""
+    """The variable t, or pi."""
 
     name: str
 
@@ -103,7 +103,7 @@ ZERO, ONE = Number(Fraction(0)), Number(Fraction(1))
 
 
 def number(value: float | Fraction) -> Number:
-    """Return the number; a float stands for its shortest decimal, 0.1 for 1/10."""
+    """Return a number as a node; a float stands for its shortest decimal, 0.1 for 1/10."""
     return Number(Fraction(repr(value)) if isinstance(value, float) else Fraction(value))
 
 
@@ -115,7 +115,7 @@ def linear(node: Node) -> dict[Node, Fraction]:
 
 
 def add(*nodes: Node) -> Node:
-    """Return the sum, like terms taken together."""
+    """Return the sum, with like terms taken together."""
     total: dict[Node, Fraction] = {}
     for node in nodes:
         for term, factor in linear(node).items():
@@ -124,12 +124,12 @@ def add(*nodes: Node) -> Node:
 
 
 def scaled(factor: Fraction | int, node: Node) -> Node:
-    """Return a rational multiple."""
+    """Return a rational multiple of a node."""
     return _of_terms({term: factor * one for term, one in linear(node).items()})
 
 
 def multiply(*nodes: Node) -> Node:
-    """Return the product, powers of equal bases taken together."""
+    """Return the product, with powers of equal bases taken together."""
     coefficient, factors = Fraction(1), dict[Node, Node]()
     for node in nodes:
         one, parts = _factors(node)
@@ -185,19 +185,19 @@ def call(name: str, *arguments: Node) -> Node:
 
 @lru_cache(maxsize=4096)
 def constant(node: Node) -> bool:
-    """Whether a node holds no t."""
+    """Return whether a node holds no t."""
     return T not in walk(node)
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Every part of a node, itself first."""
+    """Yield every part of a node, itself first."""
     yield node
     for child in _children(node):
         yield from walk(child)
 
 
 def with_nodes(node: Node, change: Callable[[Node], Node | None]) -> Node:
-    """Return a node with parts exchanged, those that hold others first asked; None leaves a part and asks its parts."""
+    """Return a node with parts replaced, outer parts first; where the function returns None it descends."""
     new = change(node)
     if new is not None:
         return new
@@ -212,13 +212,13 @@ def with_nodes(node: Node, change: Callable[[Node], Node | None]) -> Node:
 
 @lru_cache(maxsize=4096)
 def positive(node: Node) -> bool:
-    """Whether a node is seen to be > 0 for every t > 0, by its form."""
+    """Return whether the form of a node shows that it is > 0 for every t > 0."""
     return _signed(node, strictly=True)
 
 
 @lru_cache(maxsize=4096)
 def nonnegative(node: Node) -> bool:
-    """Whether a node is seen to be >= 0 for every t > 0, by its form."""
+    """Return whether the form of a node shows that it is >= 0 for every t > 0."""
     return _signed(node, strictly=False)
 
 
@@ -274,7 +274,7 @@ def _of_terms(terms: dict[Node, Fraction]) -> Node:
 
 
 def _factors(node: Node) -> tuple[Fraction, tuple[tuple[Node, Node], ...]]:
-    """A node as a rational number times powers; of a sum the first coefficient stands outside."""
+    """Return a node as a rational number times powers; the first coefficient of a sum stands outside."""
     if isinstance(node, Number):
         return node.value, ()
     if isinstance(node, Sum):

@@ -1,1 +1,1 @@
-"""Problems whose answers are known: adversarial families, liars, files, and the tests of cvxpy itself."""
+"""Problems with known answers: adversarial families, liars, files, and the tests of cvxpy itself."""

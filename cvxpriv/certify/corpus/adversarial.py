@@ -23,7 +23,7 @@ def adversarial(count: int, seed: int = 0) -> Iterator[Known]:
     count : int
         The number of problems.
     seed : int
-        The k-th problem depends on the seed and on k alone.
+        Seed. The k-th problem depends on the seed and on k alone.
 
     Examples
     --------

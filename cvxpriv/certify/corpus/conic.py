@@ -1,4 +1,4 @@
-"""Problems over cones whose answers are known in closed form, degenerate and badly scaled ones among them."""
+"""Problems over cones with closed-form answers, including degenerate and badly scaled ones."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def soft_maximum(rng: np.random.Generator) -> Known:
 
 
 def powers(rng: np.random.Generator) -> Known:
-    """Powers with whole and broken exponents, at and away from the end of their domain."""
+    """Minimise over powers with whole and fractional exponents, at and away from the end of their domain."""
     p = float(rng.choice([1.5, 3.0, 2.5, 4.0, 1.25]))
     c, floor = float(rng.choice([1.0, -1.0])), float(rng.choice([-1.0, 0.5]))
     x = cp.Variable(name="x")
@@ -135,7 +135,7 @@ def geometric_mean(rng: np.random.Generator) -> Known:
 
 
 def fractions(rng: np.random.Generator) -> Known:
-    """Quadratic over linear, at its denominator's end and away from it."""
+    """Minimise a quadratic over a linear function, at the denominator's end and away from it."""
     x, y = cp.Variable(name="x"), cp.Variable(name="y")
     a = float(rng.uniform(0.5, 2))
     cost = cp.quad_over_lin(x, y) + a * y
@@ -176,7 +176,7 @@ def entrywise_matrix(rng: np.random.Generator) -> Known:
 
 
 def matrix_functions(rng: np.random.Generator) -> Known:
-    """Log-determinant, matrix fraction, largest eigenvalue and nuclear norm, each with its closed form."""
+    """Minimise a log-determinant, matrix fraction, largest eigenvalue or nuclear norm, each with its closed form."""
     n, kind = int(rng.integers(2, 4)), int(rng.integers(4))
     B = rng.normal(size=(n, n))
     A = B @ B.T + np.eye(n)
@@ -211,7 +211,7 @@ def matrix_functions(rng: np.random.Generator) -> Known:
 
 
 def empty_cone(rng: np.random.Generator) -> Known:
-    """Cone constraints that contradict each other strictly."""
+    """Pose cone constraints that contradict each other strictly."""
     n, kind = int(rng.integers(2, 5)), int(rng.integers(4))
     x = cp.Variable(n, name="x")
     if kind == 0:
@@ -227,7 +227,7 @@ def empty_cone(rng: np.random.Generator) -> Known:
 
 
 def endless_cone(rng: np.random.Generator) -> Known:
-    """Unbounded, with a ray or without one."""
+    """Pose an unbounded problem, with a ray or without one."""
     kind = int(rng.integers(4))
     x = cp.Variable(2, name="x")
     if kind == 0:
@@ -242,7 +242,7 @@ def endless_cone(rng: np.random.Generator) -> Known:
 
 
 def never_reached(rng: np.random.Generator) -> Known:
-    """A finite limit that no point attains."""
+    """Pose a problem with a finite limit that no point attains."""
     kind = int(rng.integers(3))
     x = cp.Variable(2, name="x")
     problems = (
@@ -254,7 +254,7 @@ def never_reached(rng: np.random.Generator) -> Known:
 
 
 def no_interior(rng: np.random.Generator) -> Known:
-    """Feasible points without room around them: duals are not attained, or there is a gap."""
+    """Pose feasible points without room around them: duals are not attained, or there is a gap."""
     a = float(rng.uniform(0.5, 2))
     x, y = cp.Variable(name="x"), cp.Variable(name="y")
     if rng.integers(2):
@@ -270,7 +270,7 @@ def no_interior(rng: np.random.Generator) -> Known:
 
 
 def tiny_cone(rng: np.random.Generator) -> Known:
-    """A ball of radius 1e-6 or 1e6 around a far point, in units that a solver does not see."""
+    """Project onto a ball of radius 1e-6 or 1e6 around a far point, in units that a solver does not see."""
     n, radius = int(rng.integers(2, 5)), 10.0 ** float(rng.choice([-5.0, -3.0, 3.0, 5.0]))
     centre = rng.normal(size=n)
     c: Array = rng.normal(size=n)

@@ -1,4 +1,4 @@
-"""The problems by which cvxpy tests solvers, from the installed package, with the values that it expects."""
+"""The problems of cvxpy's own solver tests, from the installed package, with the values that they expect."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from cvxpriv.certify.corpus.known import INFEASIBLE, OPTIMAL, UNBOUNDED, UNKNOWN
 
 __all__ = ["cvxpys"]
 
-#: What its functions take where they take something.
+#: Arguments of its functions, where they take any.
 CHOICES: dict[str, tuple[Any, ...]] = {"axis": (0, 1), "objective_sense": ("min", "max")}
 
-#: cvxpy's tests compare with some of their values to two digits.
+#: Relative accuracy of some of the values in cvxpy's tests, which have two digits.
 EXPECTED = 1e-2
 
 

@@ -23,12 +23,12 @@ __all__ = ["SUFFIXES", "files_of_folder", "problem_of_file", "problems_of_folder
 READ_BY_HIGHS, MATRICES = (".mps", ".qps", ".lp"), ".mat"
 SUFFIXES = (*READ_BY_HIGHS, MATRICES)
 INFINITE = 1e20
-"""From here on a bound is none."""
+"""Size from which on a bound counts as infinite."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """Minimise (or maximise) x'Px/2 + q'x + r over low <= A x <= high and least <= x <= most."""
+    """Data of minimise (or maximise) x'Px/2 + q'x + r over low <= A x <= high and least <= x <= most."""
 
     P: sp.csc_array
     q: Array
@@ -69,14 +69,14 @@ def problem_of_file(path: str | Path, largest: int | None = None) -> cp.Problem:
     ----------
     path : path
     largest : int, optional
-        Problems of more variables or rows are refused.
+        Largest number of variables or rows; larger problems are refused.
 
     Raises
     ------
     DataError
-        The file cannot be read, or holds numbers that are none.
+        The file cannot be read, or holds entries that are not numbers.
     ModelError
-        The problem has whole variables, or is larger than was asked for.
+        The problem has whole variables, or is larger than `largest`.
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
@@ -108,7 +108,7 @@ def files_of_folder(folder: str | Path) -> list[Path]:
 
 
 def problems_of_folder(folder: str | Path, largest: int | None = None) -> Iterator[Known | tuple[str, str]]:
-    """Yield the problem of each file of a folder, or the file's name and why it has none; see `files_of_folder`."""
+    """Yield the problem of each file of a folder, or the file's name and the reason why it has none."""
     for path in files_of_folder(folder):
         name = str(path.relative_to(folder))
         try:

@@ -29,13 +29,13 @@ class Item:
     source : str
     name : str
     known : Known, optional
-        None where there is no problem.
+        The problem with its known truth; None where there is no problem.
     stored : mapping of str to Stored
-        False answers that were seen.
+        False answers that solvers once gave.
     allowed : tuple of str
-        What may be said of those.
+        Verdicts that these may have.
     skipped : str
-        Why there is no problem.
+        The reason why there is no problem.
     """
 
     source: str
@@ -60,11 +60,11 @@ def items(
     ----------
     sources : sequence of {"cvxpy", "adversarial", "liars"}
     count, seed : int
-        Of the adversarial problems (`cvxpriv.certify.corpus.adversarial`).
+        Number and seed of the adversarial problems (`cvxpriv.certify.corpus.adversarial`).
     folder : path, optional
-        Of files, whose problems come last (`cvxpriv.certify.corpus.files`).
+        Folder of files, whose problems come last (`cvxpriv.certify.corpus.files`).
     largest : int
-        Most variables and rows of a file's problem.
+        Largest number of variables and rows of a file's problem.
 
     Raises
     ------

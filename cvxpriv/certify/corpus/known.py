@@ -1,4 +1,4 @@
-"""Problems with what is true of them, and where a cross-check said something else."""
+"""Problems with their known truth, and the verdicts of a cross-check that contradict it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["FAR", "INFEASIBLE", "NEAR", "OPTIMAL", "UNBOUNDED", "UNKNOWN", "Know
 
 OPTIMAL, INFEASIBLE, UNBOUNDED = "optimal", "infeasible", "unbounded"
 UNKNOWN = "unknown"
-"""The status of a problem of which nothing is known: answers to it can only contradict each other."""
+"""Status of a problem without a known answer: its answers can only contradict each other."""
 NEAR, FAR = 1e-6, 1e-3
-"""A value this near to the optimum, relative, is right; one this far from it is not."""
+"""Relative distance to the optimum up to which a value is right, and from which it is not."""
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A problem, and the truth.
+    """A problem and its known truth.
 
     Attributes
     ----------
@@ -30,14 +30,16 @@ class Known:
     status : str
         ``"optimal"``, ``"infeasible"``, ``"unbounded"`` or ``"unknown"``.
     value : float
-        The optimal value; for an optimum that no point attains, the limit. NaN where that is not known.
+        The optimal value; for an optimum that no point attains, the limit. NaN where it is not known.
     unit : float
-        What a difference of values is large or small against, beside the value itself: the size that the objective
-        changes by when the variables change by their own size.
+        Scale of differences of values, beside the value itself: the change of the objective when the variables change
+        by their own size.
     far : float
-        From how far, relative, a value is not right: more than `FAR` where the optimal value is known to few digits.
+        Relative distance from which a value is not right: more than `FAR` where the optimal value is known to few
+        digits.
     answers : mapping of str to (mapping of variable to array)
-        Points to be judged beside the solvers', the one called ``"truth"`` is optimal, the others are far from it.
+        Points to be judged beside the solvers' answers. The one called ``"truth"`` is optimal, the others are far from
+        it.
     """
 
     name: str
@@ -49,17 +51,17 @@ class Known:
     answers: Mapping[str, Mapping[cp.Variable, Any]] = field(default_factory=dict)
 
     def error(self, objective: float) -> float:
-        """Distance of a value to the optimum, relative."""
+        """Return the distance of a value to the optimum, relative."""
         return abs(objective - self.value) / max(self.unit, abs(self.value))
 
 
 def false_verdicts(known: Known, table: pd.DataFrame) -> list[str]:
-    """Return where verdicts contradict the truth, one sentence each; an empty list is what a judge should earn.
+    """Return the verdicts that contradict the truth, one sentence each; the list of a perfect judge is empty.
 
     Parameters
     ----------
     table : DataFrame
-        Of the `cvxpriv.certify.check.CrossCheck` of the problem.
+        Table of the `cvxpriv.certify.check.CrossCheck` of the problem.
     """
     rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     if known.status == UNKNOWN:
@@ -73,7 +75,7 @@ def false_verdicts(known: Known, table: pd.DataFrame) -> list[str]:
 
 
 def _contradictory(name: str, agreeing: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What answers that all are called right say against each other."""
+    """Return the contradictions between answers that are all called right."""
     said = {str(row["status"]).removesuffix("_inaccurate") for row in agreeing}
     values = [float(row["objective"]) for row in agreeing if np.isfinite(row["objective"])]
     found = [f"{name}: answers that agree claim {' and '.join(sorted(said))}"] if len(said) > 1 else []
@@ -83,7 +85,7 @@ def _contradictory(name: str, agreeing: Sequence[Mapping[str, Any]]) -> list[str
 
 
 def _contradiction(known: Known, row: Mapping[str, Any]) -> str:
-    """What is false about a verdict, or ``""``."""
+    """Return the error of a verdict, or ``""``."""
     status, verdict = str(row["status"]).removesuffix("_inaccurate"), str(row["verdict"])
     if row["solver"] in known.answers:
         truth = row["solver"] == "truth"

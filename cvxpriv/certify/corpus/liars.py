@@ -1,7 +1,7 @@
-"""Known liars: what solvers answered once, stored with their version and machine, and what is true.
+"""Known liars: false answers that solvers once gave, stored with version and machine, beside the truth.
 
-The same solver may be right on another processor, or in its next version. What it said then is false for ever, and a
-judge has to say so.
+The same solver may be right on another processor, or in its next version. The stored answer stays false, and a judge
+has to say so.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Liar:
     build : callable
         Returns the problem and the truth.
     stored : Stored
-        What the solver said.
+        The solver's answer.
     verdicts : tuple of str
-        What may be said of it.
+        Verdicts that it may have.
     why : str
-        What is wrong with it, in a sentence.
+        The error of the answer, in a sentence.
     """
 
     name: str
@@ -57,7 +57,7 @@ def softmin(cost: Array, redundant: bool = False) -> Known:
 
 
 def _hinge() -> Known:
-    """A hinge loss that cvxpy 1.9.3 hands to HiGHS with both bounds at 1, since it takes 0 times infinity for 0."""
+    """Minimise a hinge loss to which cvxpy 1.9.3 gives both bounds 1 for HiGHS, as it takes 0 times infinity for 0."""
     x, labels, features = cp.Variable(2, name="x"), np.array([1.0, -1.0]), np.array([[1.0, 2.0], [-1.0, 1.0]])
     hinge = cp.sum(cp.pos(1 - cp.multiply(labels, features @ x)))
     problem = cp.Problem(cp.Minimize(hinge + cp.sum_squares(x - np.array([-3.0, 1.0]))))
@@ -65,21 +65,21 @@ def _hinge() -> Known:
 
 
 def _thin() -> Known:
-    """A quadratic form with eigenvalues eleven decades apart, of which cvxpy keeps one."""
+    """Minimise a quadratic form with eigenvalues eleven decades apart, of which cvxpy keeps one."""
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Maximize(x[0]), [cp.quad_form(x, np.diag([1e-3, 1e8])) <= 1])
     return Known("thin ellipsoid", problem, value=1e3**0.5, answers={"truth": {x: np.array([1e3**0.5, 0.0])}})
 
 
 def _empty() -> Known:
-    """exp(x0) <= x1 <= -1 is empty, and x0 -> -inf is a ray of the cone program all the same."""
+    """Pose exp(x0) <= x1 <= -1, which is empty, while x0 -> -inf is a ray of the cone program."""
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Minimize(cp.sum(x)), [cp.exp(x[0]) <= x[1], x[1] <= -1])
     return Known("empty with a ray", problem, status="infeasible")
 
 
 def _logarithm() -> Known:
-    """Without limit, but so slowly that no direction proves it."""
+    """Pose a problem that is unbounded, but grows so slowly that no direction proves it."""
     return Known("logarithm", cp.Problem(cp.Maximize(cp.log(cp.Variable(name="x")))), status="unbounded")
 
 
@@ -178,4 +178,4 @@ LIARS = (
         "the logarithm grows beyond every value",
     ),
 )
-"""False answers that were seen, each from the solver and machine that gave it."""
+"""False answers that solvers gave, each with its solver and machine."""

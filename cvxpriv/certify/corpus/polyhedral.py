@@ -1,6 +1,6 @@
-"""Linear and quadratic problems whose answers are built in: the optimality conditions are chosen first, the data after.
+"""Linear and quadratic problems with built-in answers: the optimality conditions are chosen first, the data after.
 
-Scales, repeated rows, redundant equalities and bounds written as attributes are what makes them adversarial.
+They are adversarial by scales, repeated rows, redundant equalities, and bounds written as attributes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["FAMILIES"]
 
 
 def spread(rng: np.random.Generator, size: int, decades: float) -> Array:
-    """Factors of many sizes, from 10^-decades to 10^decades."""
+    """Return factors of many sizes, from 10^-decades to 10^decades."""
     return np.asarray(10.0 ** rng.uniform(-decades, decades, size))
 
 
@@ -42,13 +42,13 @@ def linear(rng: np.random.Generator, decades: float = 0.0) -> Known:
 
 
 def badly_scaled_linear(rng: np.random.Generator) -> Known:
-    """The same with rows and columns of sizes from 1e-4 to 1e4."""
+    """Minimise as `linear` does, with rows and columns of sizes from 1e-4 to 1e4."""
     known = linear(rng, 4.0)
     return Known("badly scaled linear", known.problem, value=known.value, unit=known.unit, answers=known.answers)
 
 
 def transport(rng: np.random.Generator) -> Known:
-    """Equalities that depend on each other, and vertices where more bounds hold than needed."""
+    """Pose equalities that depend on each other, and vertices where more bounds hold than needed."""
     m, n = int(rng.integers(2, 5)), int(rng.integers(2, 5))
     u, v = rng.integers(-3, 4, m).astype(float), rng.integers(-3, 4, n).astype(float)
     flow = rng.integers(0, 3, (m, n)).astype(float)
@@ -83,13 +83,13 @@ def quadratic(rng: np.random.Generator, cancel: float = 0.0) -> Known:
 
 
 def cancelling_quadratic(rng: np.random.Generator) -> Known:
-    """Terms of 1e4 that cancel to an optimum of zero."""
+    """Minimise terms of 1e4 that cancel to an optimum of zero."""
     known = quadratic(rng, 2.0)
     return Known("cancelling quadratic", known.problem, value=0.0, unit=known.unit, answers=known.answers)
 
 
 def flat_squares(rng: np.random.Generator) -> Known:
-    """Least squares times 1e-9 or 1e9, with one plane: the distance to it."""
+    """Minimise least squares times 1e-9 or 1e9 over one plane: the distance to it."""
     n, scale = int(rng.integers(2, 6)), 10.0 ** float(rng.choice([-9.0, -6.0, 6.0, 9.0]))
     x = cp.Variable(n, name="x")
     target = rng.uniform(1, 2, n)
@@ -102,7 +102,7 @@ def flat_squares(rng: np.random.Generator) -> Known:
 
 
 def far_away(rng: np.random.Generator) -> Known:
-    """An optimum at 1e5 to 1e9, where a coefficient is tiny or a chain of rows climbs."""
+    """Pose an optimum at 1e5 to 1e9, where a coefficient is tiny or a chain of rows climbs."""
     size, kind = 10.0 ** int(rng.integers(5, 10)), int(rng.integers(3))
     if kind == 0:
         x = cp.Variable(name="x")
@@ -162,7 +162,7 @@ def shrinkage(rng: np.random.Generator) -> Known:
 
 
 def box(rng: np.random.Generator) -> Known:
-    """Bounds as attributes, as constraints, repeated, and some that leave one value."""
+    """Pose bounds as attributes, as constraints, repeated, and some that leave one value."""
     n = int(rng.integers(1, 6))
     low = rng.uniform(-2, 1, n)
     high = np.where(rng.random(n) < 0.3, low, low + rng.uniform(0, 2, n))
@@ -177,7 +177,7 @@ def box(rng: np.random.Generator) -> Known:
 
 
 def contradiction(rng: np.random.Generator) -> Known:
-    """Rows whose combination reads 0 <= -1, at any scale; or two bounds that miss each other by little."""
+    """Pose rows whose combination reads 0 <= -1, at any scale; or two bounds that miss each other by little."""
     kind = int(rng.integers(3))
     if kind == 0:
         n, m = int(rng.integers(1, 5)), int(rng.integers(2, 6))
@@ -200,7 +200,7 @@ def contradiction(rng: np.random.Generator) -> Known:
 
 
 def barely_feasible(rng: np.random.Generator) -> Known:
-    """A single point, or a slit of width 1e-9 to 1e-5, between rows that face each other."""
+    """Pose a single feasible point, or a slit of width 1e-9 to 1e-5, between rows that face each other."""
     width = float(rng.choice([0.0, 1e-9, 1e-7, 1e-5]))
     x = cp.Variable(2, name="x")
     rows = [x[0] >= 1, x[0] <= 1 + width, x[1] >= x[0], x[1] <= 3]
@@ -213,7 +213,7 @@ def barely_feasible(rng: np.random.Generator) -> Known:
 
 
 def endless(rng: np.random.Generator) -> Known:
-    """A cone of directions along which the objective falls for ever."""
+    """Pose a cone of directions along which the objective falls for ever."""
     n, m = int(rng.integers(1, 5)), int(rng.integers(1, 5))
     d = rng.normal(size=n)
     A = rng.normal(size=(m, n))
@@ -227,7 +227,7 @@ def endless(rng: np.random.Generator) -> Known:
 
 
 def _unit(c: Array, x: Array) -> float:
-    """The size of a linear objective's terms."""
+    """Return the size of a linear objective's terms."""
     return float(np.abs(c) @ np.abs(x)) or 1.0
 
 

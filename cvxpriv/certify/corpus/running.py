@@ -1,4 +1,4 @@
-"""A corpus, judged: every problem by every solver, and how often the judge contradicts what is known."""
+"""The run of a corpus: every problem by every solver, and the number of verdicts that contradict the truth."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from cvxpriv.reports.provenance import machine, versions
 __all__ = ["CorpusRun", "run_corpus"]
 
 PACKAGES = {"CLARABEL": "clarabel", "ECOS": "ecos", "SCS": "scs", "OSQP": "osqp", "HIGHS": "highspy"}
-"""From which package each solver comes."""
+"""The package of each solver."""
 CLAIM = "claim"
-"""What the answers are called that come with a problem."""
+"""Name of the answers that come with a problem."""
 
 
 @dataclass(frozen=True, eq=False)
 class CorpusRun:
-    """What came of it.
+    """The result of a run of a corpus.
 
     Attributes
     ----------
     table : DataFrame
-        A row for each answer: source, problem, solver, version, status, verdict, known_by, seconds, objective, reason.
+        One row per answer: source, problem, solver, version, status, verdict, known_by, seconds, objective, reason.
     problems : DataFrame
-        A row for each problem: source, problem, variables, constraints, seconds (of all its answers and verdicts),
-        false (how many verdicts are).
+        One row per problem: source, problem, variables, constraints, seconds (of all its answers and verdicts), false
+        (the number of false verdicts).
     false : tuple of str
-        Verdicts that contradict what is known.
+        Verdicts that contradict the known truth.
     skipped : mapping of str to str
-        Problems that were not judged, and why.
+        Problems that were not judged, and the reason.
     """
 
     table: pd.DataFrame
@@ -50,7 +50,7 @@ class CorpusRun:
 
     @property
     def by_solver(self) -> pd.DataFrame:
-        """How often each version of a solver had which verdict, and the median time of an answer in seconds."""
+        """Number of each verdict for each version of a solver, and the median time of an answer in seconds."""
         rows = []
         for (solver, version), group in self.table.groupby(["solver", "version"], sort=False):
             counts = {verdict: int((group["verdict"] == verdict).sum()) for verdict in VERDICTS}
@@ -60,7 +60,7 @@ class CorpusRun:
 
     @property
     def by_source(self) -> pd.DataFrame:
-        """How many problems each source has, how many false verdicts they met, and the median time of one."""
+        """Number of problems and of false verdicts for each source, and the median time of a problem."""
         groups = self.problems.groupby("source", sort=False)
         answers = self.table.groupby("source", sort=False).size()
         return pd.DataFrame(
@@ -124,11 +124,11 @@ def run_corpus(
     ----------
     corpus : iterable of Item
     solvers : tuple of str, optional
-        None is every installed one.
+        Names of solvers. None is every installed one.
     time_limit : float, optional
         Seconds for each solve, which then has a process of its own.
     watch : callable, optional
-        Told the name of each problem before it is judged.
+        Called with the name of each problem before it is judged.
     """
     frames, rows, false, skipped = [], [], [], {}
     judge = partial(crosscheck, solvers=solvers, isolate=time_limit is not None, time_limit=time_limit)
@@ -162,7 +162,7 @@ _COLUMNS = ["source", "problem", "solver", "version", "status", "verdict", "know
 
 
 def _false(item: Item, table: pd.DataFrame) -> list[str]:
-    """Verdicts on an item's answers that contradict what is known of it."""
+    """Return the verdicts on an item's answers that contradict its known truth."""
     assert item.known is not None
     told = table[table["solver"].isin(item.stored)]
     wrong = told[~told["verdict"].isin(item.allowed)]
@@ -171,7 +171,7 @@ def _false(item: Item, table: pd.DataFrame) -> list[str]:
 
 
 def _answers(item: Item, table: pd.DataFrame, installed: Mapping[str, str]) -> pd.DataFrame:
-    """An item's answers, each with the version of its solver."""
+    """Return an item's answers, each with the version of its solver."""
     solvers = [
         f"stored {item.stored[name].solver}" if name in item.stored else name if name in PACKAGES else CLAIM
         for name in table["solver"]

@@ -1,4 +1,4 @@
-"""Homogeneous functions of (p, q) with known curvature: the parts of which p f(q/p) is made.
+"""Homogeneous functions of (p, q) with known curvature: the parts of p f(q/p).
 
 Each atom has its value and derivatives as numbers, without cancellation in the second derivative, and its cone form in
 cvxpy. `cvxpriv.divergences.derivation` makes them from the tree of f.

@@ -1,4 +1,4 @@
-"""What every atom can do: its jet at numbers, its cone form, and the values of the variables that the form brings."""
+"""The contract of an atom: its jet at numbers, its cone form, and the values of the form's variables."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from cvxpriv.numerics.arrays import Array
 
 __all__ = ["At", "Atom", "Jet", "Writer", "mean_values"]
 
-#: Value, first and second derivative in the direction that was asked for.
+#: Value, first and second derivative in the requested direction.
 Jet = tuple[Array, Array, Array]
 NOTHING = np.zeros(())
 
 
 @dataclass(frozen=True)
 class At:
-    """Where an atom is evaluated.
+    """The point at which an atom is evaluated.
 
     Attributes
     ----------
     p, q : ndarray
         Of one shape, >= 0.
     along : {"p", "q"}, optional
-        In which of the two derivatives are taken; None: values alone.
+        The variable of the two derivatives. None: values alone.
     """
 
     p: Array
@@ -37,13 +37,13 @@ class At:
 
     @property
     def side(self) -> int:
-        """At a kink the derivative is that from the right in t = q/p: for q growing, or p falling."""
+        """The side of derivatives at a kink: from the right in t = q/p, which is growing q or falling p."""
         return -1 if self.along == "p" else 1
 
 
 @dataclass
 class Writer:
-    """A cone form in the making.
+    """A cone form under construction.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Writer:
         return cp.Variable(self.p.size)
 
     def mean_above(self, parts: Sequence[tuple[cp.Expression, float]], bound: cp.Expression) -> None:
-        """Ask prod x**weight >= |bound|, for weights that sum to 1."""
+        """Add the constraint prod x**weight >= |bound|, for weights that sum to 1."""
         (x, a), (y, b), *rest = parts
         below = self.variable() if rest else bound
         if a == b:
@@ -73,7 +73,7 @@ class Writer:
 
 
 def mean_values(parts: Sequence[tuple[Array, float]]) -> list[Array]:
-    """Return the values of the variables that `Writer.mean_above` brings."""
+    """Return the values of the variables that `Writer.mean_above` adds."""
     if len(parts) < 3:
         return []
     (x, a), (y, b), *rest = parts
@@ -93,12 +93,12 @@ class Atom(ABC):
     @property
     @abstractmethod
     def nonnegative(self) -> bool:
-        """Whether it is seen to be >= 0 wherever p, q >= 0."""
+        """Whether its form shows that it is >= 0 wherever p, q >= 0."""
 
     @property
     @abstractmethod
     def cones(self) -> frozenset[str]:
-        """What its form is made of."""
+        """The cones of its form."""
 
     @property
     def flat(self) -> bool:
@@ -111,18 +111,18 @@ class Atom(ABC):
 
     @abstractmethod
     def declare(self, writer: Writer) -> cp.Expression:
-        """Return an expression that a convex atom is at most, a concave one at least, adding what this takes."""
+        """Return an expression that bounds the atom, a convex one from above, a concave one from below."""
 
     @abstractmethod
     def own(self, p: Array, q: Array) -> list[Array]:
         """Return the values of the variables that `declare` makes, in that order."""
 
     def value(self, p: Array, q: Array) -> Array:
-        """Return the value alone."""
+        """Return only the value."""
         return self.jet(At(p, q))[0]
 
     def affine_bound(self, writer: Writer) -> cp.Expression:
-        """Return an affine expression that bounds the atom: for a place within a cone."""
+        """Return an affine expression that bounds the atom, for use within a cone."""
         expression = self.declare(writer)
         if self.flat:
             return expression

@@ -62,7 +62,7 @@ class Largest(Atom):
 class Pieces(Atom):
     """A convex function that is `pieces[i]` where kinks[i-1] p <= q <= kinks[i] p.
 
-    Its form cuts q into what lies in each interval: as slopes rise, the cheapest filling is the right one.
+    Its form cuts q into the parts in each interval: as slopes rise, the cheapest filling is the right one.
     """
 
     kinks: tuple[float, ...]

@@ -220,7 +220,7 @@ class Gap(Atom):
 
 
 def _powers(parts: list[tuple[Array, float]], pivot: Array) -> Array:
-    """prod (x / pivot)**exponent."""
+    """Return prod (x / pivot)**exponent."""
     result: Array = np.ones(())
     for x, exponent in parts:
         ratio = x / pivot
@@ -233,7 +233,7 @@ def _powers(parts: list[tuple[Array, float]], pivot: Array) -> Array:
 
 
 def _product(one: Array, other: Array) -> Array:
-    """0 where either is 0, whatever the other is."""
+    """Return the product, 0 where either factor is 0, whatever the other is."""
     product = np.asarray(one * other)
     return product if not np.isnan(product).any() else np.where((one == 0.0) | (other == 0.0), 0.0, product)
 

@@ -1,4 +1,4 @@
-"""Verification: is a divergence what a model takes it for? A table of verdicts, each with its worst point."""
+"""Verification of a divergence against the models' assumptions: a table of verdicts with their worst points."""
 
 from cvxpriv.divergences.verification.findings import Finding, Verification
 

@@ -1,4 +1,4 @@
-"""Check of a whole block: every solver against the optimum of f itself, which no cone program enters."""
+"""Check of a whole block: every solver against the optimum of f itself, computed without a cone program."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from cvxpriv.numerics.arrays import Array, Values
 __all__ = ["row_block", "row_optimum", "solvers_agree"]
 
 CELLS = 5
-#: Relative: what the best solver must reach, and what every solver must that the cross-check does not refuse.
+#: Relative accuracy that the best solver must reach, and that every solver must reach that the cross-check does not
+#: refuse.
 BEST, EVERY = 1e-6, 1e-4
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 HALVINGS = 90
-"""Golden sections: 0.618^90 is 1.5e-19 of a bracket."""
+"""Number of golden sections: 0.618^90 is 1.5e-19 of a bracket."""
 
 
 def solvers_agree(setting: DivergenceSetting) -> Finding:

@@ -13,13 +13,14 @@ __all__ = ["convex", "finite", "lipschitz", "strictly_convex", "zero_at_one"]
 
 UNDECLARED = "f' jumps where no kink is declared: pass kinks=(...)"
 PIECES = 100
-"""Strict convexity is looked for on so many pieces of the interval: each must bend by more than rounding."""
+"""Number of pieces of the interval on which strict convexity is tested: each must bend by more than rounding."""
 PAIRS = 4000
 HALVINGS = 10
 JUMP = 0.015
-"""A Lipschitz f' changes by 1e-3 of a cell's change on a 2^-10 of it; one like |t - 1|^0.6 still by 0.016."""
+"""Share of a cell's change of f' on 2^-10 of the cell: 1e-3 for a Lipschitz f', and still 0.016 for one like |t -
+1|^0.6."""
 WIDTHS, STEADY = (2, 7), 0.8
-"""Of a jump seen at a quarter of a cell, what is seen at a 128th: 1 of a jump, 0.5 of |t - 1|^0.2."""
+"""Two widths, and the share of a jump that must remain between them: 1 of a jump, 0.5 of |t - 1|^0.2."""
 SUSPECT, SUSPECTS, PARTS, STAYS, BESIDE = 1e-4, 40, 30, 0.15, 1e-2
 """A small kink is suspected where f' changes by 1e-4 more or less than beside it. On a 30th of the cell the
 unevenness of a smooth f' falls by 27,000, that of a corner of f' by 30; a jump stays, or halves where differences smear
@@ -148,15 +149,13 @@ def lipschitz(setting: DivergenceSetting) -> Finding:
 
 
 def _step(changes: list[Array], steep: npt.NDArray[np.intp]) -> Array:
-    """How much of a jump that is seen at one width is still seen at a much smaller one: all of a jump, and of |t|^a
-    with a > 0 ever less."""
+    """Return the share of a jump at one width that remains at a much smaller one: 1, but less for any |t|^a."""
     wide, narrow = (2.0 * changes[k + 1][steep] - changes[k][steep] for k in WIDTHS)
     return np.asarray(narrow / np.maximum(wide, np.finfo(float).tiny))
 
 
 def _small_jumps(setting: DivergenceSetting, steep: Array) -> list[tuple[float, float]]:
-    """Where f' jumps by so little that the change on a cell of the grid hides it, and by how much; not at kinks, nor
-    where f' is seen to be steep."""
+    """Return the places, and the sizes, of jumps of f' that the change on a cell of the grid hides."""
     t, found = setting.fine_grid, []
     off, around = _unevenness(setting, t)
     relative = np.where(np.isfinite(off), off, 0.0) / np.maximum(np.abs(around), np.finfo(float).tiny)
@@ -171,7 +170,7 @@ def _small_jumps(setting: DivergenceSetting, steep: Array) -> list[tuple[float, 
 
 
 def _unevenness(setting: DivergenceSetting, t: Array) -> tuple[Array, Array]:
-    """How far the change of f' on each step but the first and the last is from the mean of those beside it, and it."""
+    """Return how far the change of f' on each inner step is from the mean of its neighbours, and that mean."""
     change = np.diff(setting.slopes(t))
     around = (change[:-2] + change[2:]) / 2.0
     off = np.abs(change[1:-1] - around)
@@ -179,7 +178,7 @@ def _unevenness(setting: DivergenceSetting, t: Array) -> tuple[Array, Array]:
 
 
 def _steepest_parts(setting: DivergenceSetting) -> tuple[Array, Array, list[Array]]:
-    """Halve each cell of the grid, keeping the half on which f' changes more; the parts, and the changes on the way."""
+    """Halve each cell of the grid, keeping the half on which f' changes more; return the parts and all changes."""
     low, high = setting.grid[:-1].copy(), setting.grid[1:].copy()
     at_low, at_high = setting.slopes(low), setting.slopes(high)
     changes = [np.abs(at_high - at_low)]
@@ -194,7 +193,7 @@ def _steepest_parts(setting: DivergenceSetting) -> tuple[Array, Array, list[Arra
 
 
 def _slope_noise(setting: DivergenceSetting, t: Array) -> Array:
-    """How far f' may be off: rounding, or the error of differences where f' is not given."""
+    """Return the error of f': rounding, or the error of differences where f' is not given."""
     given = setting.f.fprime is not None or setting.f.partials is not None
     size = 1.0 + np.abs(setting.slopes(t))
     return ROUNDING * size if given else 1e-9 * (size + np.abs(setting.values(t)) / t + 1.0 / t)

@@ -1,4 +1,4 @@
-"""Checks of the DCP form: a convex, homogeneous expression whose value is sum p f(q/p) wherever p, q >= 0."""
+"""Checks of the DCP form: a convex, homogeneous expression with value sum p f(q/p) wherever p, q >= 0."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cvxpriv.numerics.arrays import Array
 __all__ = ["auxiliary", "dcp", "dpp", "fixed_variables", "homogeneous", "unrestricted", "value"]
 
 SHAPES = ((3,), (2, 3))
-"""The models pass vectors and matrices."""
+"""The shapes that the models pass: vectors and matrices."""
 TOLERANCE = 1e-6
-"""Relative to the size of the terms: what solvers reach where p or q is 0."""
+"""Tolerance relative to the size of the terms: the accuracy of solvers where p or q is 0."""
 RANDOM, CELLS = 6, 2
 
 Pair = tuple[Array, Array]
@@ -134,7 +134,7 @@ def _compared(setting: DivergenceSetting, points: list[Pair], leaf: Literal["par
 
 
 def _hint(setting: DivergenceSetting, points: list[Pair], found: Array, true: Array, tolerances: Array) -> str:
-    """What the expression seems to be instead; empty if it is none of the usual mistakes."""
+    """Return a guess at what the expression computes instead; empty if it is none of the usual mistakes."""
 
     def of(f: FDivergence, *, swapped: bool = False) -> Array:
         with np.errstate(all="ignore"):
@@ -161,13 +161,13 @@ def _hint(setting: DivergenceSetting, points: list[Pair], found: Array, true: Ar
 
 
 def _distance(values: Array, others: Array) -> Array:
-    """|values - others|, 0 where both are the same infinity."""
+    """Return |values - others|, 0 where both are the same infinity."""
     with np.errstate(invalid="ignore"):
         return np.where(values == others, 0.0, np.abs(values - others))
 
 
 def _auxiliary_error(f: FDivergence, p: Array, q: Array) -> float:
-    """The worst violation of the form's constraints, and the error of its value, at the variables' given values."""
+    """Return the worst violation of the form's constraints, and its value's error, at given variables."""
     expression, constraints = f.form(cp.Constant(p), cp.Constant(q))
     own = {variable.id: variable for part in (expression, *constraints) for variable in part.variables()}
     given = f.auxiliary(p, q) if f.auxiliary is not None else ()
@@ -178,7 +178,7 @@ def _auxiliary_error(f: FDivergence, p: Array, q: Array) -> float:
 
 
 def _single_cells(setting: DivergenceSetting) -> list[Pair]:
-    """One cell at a time: the ends of the working interval, 1 and kinks, at three scales."""
+    """Return one cell at a time: the ends of the working interval, 1 and kinks, at three scales."""
     low, high = setting.conic_interval
     kinks = [kink for kink in setting.f.kinks if low < kink < high]
     ratios = np.array([low, low**0.5, 1.0, *kinks, high**0.5, high])
@@ -191,7 +191,7 @@ def _single_cells(setting: DivergenceSetting) -> list[Pair]:
 
 
 def _zeros(setting: DivergenceSetting) -> list[Pair]:
-    """Cells where p or q is 0 and the divergence is finite."""
+    """Return cells where p or q is 0 and the divergence is finite."""
     f = setting.f
     pairs = [(0.0, 0.0)]
     pairs += [(0.4, 0.0)] * bool(np.isfinite(f.limit_at_zero)) + [(0.0, 0.4)] * bool(np.isfinite(f.limit_slope))

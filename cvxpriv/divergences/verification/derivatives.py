@@ -15,9 +15,9 @@ __all__ = ["first", "numerical_slope", "partials", "second"]
 
 POINTS = 400
 COMPLEX_STEP = 1e-20
-#: Relative steps of the extrapolated differences: their error is about the fourth power of one.
+#: Relative steps of the extrapolated differences: their error is about the fourth power of a step.
 STEPS = (1e-3, 1e-4, 1e-5)
-#: What a derivative may be off, relative: against the complex step, which has no truncation, and against differences.
+#: Allowed relative errors of a derivative: against the complex step, which has no truncation, and against differences.
 EXACT, FIRST, SECOND = 1e-10, 1e-7, 1e-5
 
 
@@ -84,7 +84,7 @@ def _first_partials(setting: DivergenceSetting, t: Array, p: Array) -> Finding:
 
 
 def _second_partials(setting: DivergenceSetting, t: Array, p: Array, otherwise: Finding) -> Finding:
-    """Those of `in_p` and `in_q`, times p / t^2 and p; `otherwise` where none is given."""
+    """Return the second derivatives of `in_p` and `in_q`, times p / t^2 and p; `otherwise` where none is given."""
     curvature, tolerance = _curvature(setting, t)
     for name, side, scale in (("p", setting.f.in_p, p / t**2), ("q", setting.f.in_q, p)):
         if side is None:
@@ -104,10 +104,10 @@ def _second_partials(setting: DivergenceSetting, t: Array, p: Array, otherwise: 
 
 
 def numerical_slope(values: Callable[[Array], Array], t: Array, f: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Return f'(t) from values of f alone, and how far it may be off.
+    """Return f'(t) from values of f alone, and a bound of its error.
 
-    The complex step where f takes complex numbers and it agrees with differences (that of |t - 1| is 0), else
-    differences, extrapolated once.
+    It is the complex step where f takes complex numbers and the step agrees with differences (that of |t - 1| is 0),
+    otherwise differences, extrapolated once.
     """
     differences, off = _extrapolated(values, t)
     size = FIRST * (np.abs(differences) + (1.0 + np.abs(values(t))) / t) + off
@@ -117,13 +117,13 @@ def numerical_slope(values: Callable[[Array], Array], t: Array, f: Callable[[Arr
 
 
 def _curvature(setting: DivergenceSetting, t: Array) -> tuple[Array, Array]:
-    """f''(t) from values of f alone, and how far it may be off."""
+    """Return f''(t) from values of f alone, and a bound of its error."""
     curvature, off = _extrapolated(lambda at: numerical_slope(setting.values, at, setting.f.f)[0], t)
     return curvature, SECOND * (np.abs(curvature) + (1.0 + np.abs(setting.values(t))) / t**2) + off
 
 
 def _extrapolated(values: Callable[[Array], Array], t: Array) -> tuple[Array, Array]:
-    """Differences, extrapolated once, and how far they may be off: of several steps the one that is least off.
+    """Return differences, extrapolated once, and their error bounds; of several steps the one with the least error.
 
     A step that is right for a power is too long for an exponential.
     """

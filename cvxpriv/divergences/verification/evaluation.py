@@ -17,13 +17,13 @@ from cvxpriv.solvers.registry import fallback_chain, solver_spec
 __all__ = ["FormAt", "is_dpp", "joint_form", "why_not_dcp"]
 
 Leaf = Literal["parameter", "variable"]
-#: At p = 0 or q = 0 a cone has no interior, and a solver may ask for less.
+#: Accuracies that are requested: at p = 0 or q = 0 a cone has no interior, and a solver may reach less.
 ACCURACIES = (1e-10, 1e-7)
 
 
 @dataclass(frozen=True)
 class FormAt:
-    """A DCP form over a vector of cells, to be evaluated at numbers.
+    """A DCP form over a vector of cells, which is evaluated at numbers.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class FormAt:
     size : int
         Number of cells.
     leaf : {"parameter", "variable"}
-        How p and q enter: as Parameters, or as variables that equality constraints fix.
+        Whether p and q enter as Parameters, or as variables that equality constraints fix.
     """
 
     f: FDivergence
@@ -50,14 +50,14 @@ class FormAt:
 
     @cached_property
     def constraints(self) -> int:
-        """How many side constraints the form brings."""
+        """Number of side constraints of the form."""
         return len(self._problem[0].constraints) - 2 * (self.leaf == "variable")
 
     def value(self, p: Array, q: Array, expected: float | None = None, tolerance: float = 0.0) -> float:
         """Return the form's value: inf if the side constraints exclude (p, q), NaN if no solver has an answer.
 
-        Where a solver's answer is not within a tolerance of what is expected the others are asked too: one of them may
-        be off, and none of them comes near by chance.
+        Where a solver's answer is not within a tolerance of the expected value the others are asked too: one of them
+        may be off, and none of them comes near by chance.
         """
         problem, at_p, at_q = self._problem
         at_p.value, at_q.value = p, q
@@ -68,13 +68,13 @@ class FormAt:
 
 
 def joint_form(f: FDivergence, shape: tuple[int, ...]) -> cp.Problem:
-    """Return the form as a problem in variables P and Q, and nothing that fixes them."""
+    """Return the form as a problem in variables P and Q without further constraints."""
     expression, constraints = f.form(cp.Variable(shape, name="P"), cp.Variable(shape, name="Q"))
     return cp.Problem(cp.Minimize(expression), constraints)
 
 
 def why_not_dcp(problem: cp.Problem) -> str:
-    """Return which part of a form is not DCP; empty if all are."""
+    """Return the part of a form that is not DCP; empty if all are."""
     parts = [("the expression", problem.objective.args[0])]
     parts += [(f"side constraint [{index}]", one) for index, one in enumerate(problem.constraints)]
     wrong = [
@@ -86,14 +86,14 @@ def why_not_dcp(problem: cp.Problem) -> str:
 
 
 def is_dpp(f: FDivergence, shape: tuple[int, ...], fixed: Literal["p", "q"]) -> bool:
-    """Whether the form with one of P, Q a Parameter is compiled once for all its values."""
+    """Return whether the form with one of P, Q a Parameter is compiled once for all its values."""
     given, free = cp.Parameter(shape, nonneg=True), cp.Variable(shape)
     expression, constraints = f.form(*((given, free) if fixed == "p" else (free, given)))
     return bool(cp.Problem(cp.Minimize(expression), constraints).is_dcp(dpp=True))
 
 
 def _least(problem: cp.Problem, expected: float | None, tolerance: float) -> float:
-    """The smallest value by the first solver that claims one, or a proof that there is none."""
+    """Return the smallest value by the first solver that claims one, or a proof that there is none."""
     claimed: list[float] = []
     rough: list[float] = []
     for name in fallback_chain(None):

@@ -1,4 +1,4 @@
-"""What a verification found: one row a check, the worst point of each, and what it means for the user."""
+"""The findings of a verification: one row per check, its worst point, and its meaning for the user."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Finding:
     ----------
     verdict : {"holds", "fails", "not applicable"}
     meaning : str
-        One sentence: what holds, or what goes wrong and the remedy.
+        One sentence: the property that holds, or the problem and the remedy.
     worst_value : float
         The largest error that the check met; NaN if it measures none.
     worst_point : mapping of str to value
-        Where that was.
+        The point of the largest error.
     check : str
-        The check's name.
+        Name of the check.
     """
 
     verdict: str
@@ -52,18 +52,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check(Generic[Setting]):
-    """One check, and what it presupposes.
+    """One check with its preconditions.
 
     Attributes
     ----------
     name : str
-        What holds if it does.
+        The property that is checked.
     run : callable
-        The setting of a verification to a finding, whose `check` may stay empty.
+        Maps the setting of a verification to a finding, whose `check` may stay empty.
     needs : tuple of str
-        Earlier checks that must hold; where one does not, this one does not apply.
+        Names of earlier checks that must hold; where one does not, this one does not apply.
     barred_by : tuple of str
-        Earlier checks that must not fail.
+        Names of earlier checks that must not fail.
     """
 
     name: str
@@ -79,12 +79,11 @@ class Verification:
     Attributes
     ----------
     subject : str
-        What was verified, and where.
+        The object that was verified, and the interval.
     findings : tuple of Finding
-        In the order of the checks.
+        The findings in the order of the checks.
     about : tuple of str
-        What is known of the subject beforehand: of a divergence that was typed, how its convexity is known, and what
-        its DCP form is made of.
+        Facts known beforehand: of a typed divergence, how its convexity is known, and the parts of its DCP form.
 
     Examples
     --------
@@ -99,7 +98,7 @@ class Verification:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row a check: check, verdict, worst_value, worst_point (text), meaning."""
+        """One row per check: check, verdict, worst_value, worst_point (text), meaning."""
         rows = [(one.check, one.verdict, one.worst_value, one.where, one.meaning) for one in self.findings]
         return pd.DataFrame(rows, columns=["check", "verdict", "worst_value", "worst_point", "meaning"])
 
@@ -110,12 +109,12 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether no check fails; one that does not apply is no failure."""
+        """Whether no check fails; a check that does not apply is not a failure."""
         return not self.failed
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What failures mean, then why checks do not apply; those of one reason together."""
+        """The meaning of each failure, then the reasons why checks do not apply, each reason once."""
         reasons: dict[tuple[str, str], list[str]] = {}
         for verdict in (FAILS, NOT_APPLICABLE):
             for one in self.findings:
@@ -125,7 +124,7 @@ class Verification:
 
     @property
     def summary(self) -> str:
-        """How many checks hold, fail and do not apply."""
+        """Number of checks that hold, fail and do not apply."""
         counts = {verdict: sum(one.verdict == verdict for one in self.findings) for verdict in (HOLDS, FAILS)}
         left = len(self.findings) - sum(counts.values())
         does = "do not apply" if left != 1 else "does not apply"
@@ -137,7 +136,7 @@ class Verification:
         Raises
         ------
         ModelError
-            Naming each check that fails, its worst point, and the remedy.
+            A check fails; the message names each one, its worst point, and the remedy.
         """
         if self.failed:
             raise ModelError(f"{self.subject}: " + "; ".join(_sentence(one) for one in self.failed))
@@ -173,12 +172,12 @@ def judged(
     Parameters
     ----------
     errors : ndarray, (n,)
-        Not negative.
+        Errors, not negative.
     tolerances : float or ndarray, (n,)
     point_of : callable
-        Index of an error to the point where it arose.
+        Maps the index of an error to the point where it arose.
     good, bad : str
-        What it means if the check holds, and if it fails; `bad` may be a function of the worst error's index.
+        Meaning of the check if it holds, and if it fails; `bad` may be a function of the worst error's index.
     """
     excess = np.nan_to_num(errors / tolerances, nan=np.inf)
     worst = int(np.argmax(excess))
@@ -189,7 +188,7 @@ def judged(
 
 
 def run_checks(checks: Sequence[Check[Setting]], setting: Setting) -> tuple[Finding, ...]:
-    """Run the checks in order; what a user's function raises is a failed check, not an error of the verification."""
+    """Run the checks in order; an error of a user's function is a failed check, not an error of the verification."""
     found: dict[str, Finding] = {}
     for check in checks:
         found[check.name] = replace(_presupposed(check, found) or _run(check, setting), check=check.name)
@@ -197,7 +196,7 @@ def run_checks(checks: Sequence[Check[Setting]], setting: Setting) -> tuple[Find
 
 
 def _presupposed(check: Check[Setting], found: Mapping[str, Finding]) -> Finding | None:
-    """Why a check does not apply after what the earlier ones found; None if it does."""
+    """Return the reason why a check does not apply after the earlier ones; None if it does."""
     for name in (*check.needs, *check.barred_by):
         earlier = found[name]
         if earlier.verdict == FAILS:

@@ -1,4 +1,4 @@
-"""Checks of what makes f a divergence: it is never negative, and processing never raises it.
+"""Checks of the axioms of a divergence: it is never negative, and processing never raises it.
 
 Two symbols suffice to show a failure, and such a pair is easy to read.
 """
@@ -48,7 +48,7 @@ def data_processing(setting: DivergenceSetting) -> Finding:
 
 
 def _values(setting: DivergenceSetting, p: Array, q: Array) -> tuple[Array, Array]:
-    """D(p, q) of each pair, and the size of its terms."""
+    """Return D(p, q) of each pair, and the size of its terms."""
     with np.errstate(all="ignore"):
         terms = setting.f.terms(p, q)
     return terms.sum(axis=1), 1.0 + np.abs(terms).sum(axis=1)

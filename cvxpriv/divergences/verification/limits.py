@@ -12,19 +12,19 @@ __all__ = ["at_infinity", "at_zero"]
 
 #: Powers of ten up to where squares still have a value.
 DECADES = np.array([1, 2, 3, 6, 9, 12, 25, 50, 75, 100, 125, 150])
-#: What a limit that was given, and one that was read off at 1e12, may be off.
+#: Allowed error of a limit that was given, and of one that was read off at 1e12.
 GIVEN, READ_OFF = 1e-6, 1e-5
 
 
 def at_zero(setting: DivergenceSetting) -> Finding:
-    """f(0+) is what the divergence says."""
+    """The declared f(0+) is the limit of f."""
     f = setting.f
     with np.errstate(all="ignore"):
         return _limit(setting.values(10.0**-DECADES), f.limit_at_zero, "at_zero", f.at_zero is not None)
 
 
 def at_infinity(setting: DivergenceSetting) -> Finding:
-    """The limit of f(t)/t is what the divergence says."""
+    """The declared slope at infinity is the limit of f(t)/t."""
     f, t = setting.f, 10.0**DECADES
     with np.errstate(all="ignore"):
         return _limit(setting.values(t) / t, f.limit_slope, "slope_at_infinity", f.slope_at_infinity is not None)

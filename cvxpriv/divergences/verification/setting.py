@@ -1,4 +1,4 @@
-"""What the checks of a divergence share: f with its noise, the working interval, and points in it."""
+"""The setting that the checks of a divergence share: f with its noise, the working interval, and points in it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FINE = 100_001
 ROUNDING = 64.0 * np.finfo(float).eps
 LARGEST, SPAN = 100.0, 1001.0
 MODERATE, STEEP = 1e100, 1e250
-"""f that grows beyond the first towards an end of the interval is checked up to there: differences and squares of it
-would overflow. It is growth, and no gap, where f has come to the second before it has no value."""
+"""Largest size of f that is checked, towards an end of the interval: differences and squares of larger values would
+overflow. An f that has reached the second number before it has no value grows; it has no gap."""
 
 
 def moderate(f: FDivergence, interval: tuple[float, float]) -> tuple[float, float]:
@@ -48,15 +48,15 @@ def moderate(f: FDivergence, interval: tuple[float, float]) -> tuple[float, floa
 
 @dataclass(frozen=True)
 class DivergenceSetting:
-    """A divergence, and where it will be used.
+    """A divergence and its working interval.
 
     Attributes
     ----------
     f : FDivergence
     interval : (float, float)
-        The ratios t = q/p that will occur; 1 lies inside.
+        The ratios t = q/p that will occur; it contains 1.
     solvers : tuple of str or None
-        Who solves the block; None is every installed one.
+        Names of the solvers of the block. None is every installed one.
     seed : int
     """
 
@@ -67,14 +67,14 @@ class DivergenceSetting:
 
     @cached_property
     def grid(self) -> Array:
-        """Points of the interval with equal ratios, and 1 and the kinks among them."""
+        """Points of the interval with equal ratios, including 1 and the kinks."""
         low, high = self.interval
         inside = [kink for kink in self.f.kinks if low < kink < high]
         return np.unique(np.concatenate([np.geomspace(low, high, GRID), [1.0], inside]))
 
     @cached_property
     def fine_grid(self) -> Array:
-        """The interval in so many steps of one ratio that a narrow bump or gap does not slip through."""
+        """The interval in steps of one ratio, so many that a narrow bump or gap does not slip through."""
         return np.geomspace(*self.interval, FINE)
 
     def random(self, check: int) -> np.random.Generator:
@@ -87,7 +87,7 @@ class DivergenceSetting:
         Raises
         ------
         ModelError
-            f returns another shape, or no real numbers, or changes the array that it was given.
+            f returns another shape, or no real numbers, or changes its argument.
         """
         given = t.copy()
         with np.errstate(all="ignore"):
@@ -108,7 +108,7 @@ class DivergenceSetting:
             return np.broadcast_to(self.f.derivative(t), t.shape)
 
     def smooth_points(self, count: int) -> Array:
-        """Return points of the interval, so far from its ends and from kinks that differences stay on one side."""
+        """Return points of the interval that are far enough from ends and kinks for differences to stay on one side."""
         low, high = self.interval
         t = np.geomspace(low * 1.01, high / 1.01, count)
         far = [np.abs(t / kink - 1.0) > 0.01 for kink in self.f.kinks]
