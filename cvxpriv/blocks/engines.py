@@ -9,17 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import cvxpy as cp
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.blocks.elsewhere import Elsewhere
 from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.numerics.arrays import Values, single, stack, starts_in
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain
 
-__all__ = ["DCP", "ENGINES", "Checked", "ClosedForm", "Engine", "Outcome", "engine_named"]
+__all__ = ["DCP", "ENGINES", "Checked", "ClosedForm", "Engine", "Outcome", "Until", "engine_named"]
 
 #: The largest violation that an exact update may leave in a constraint: what adding up rounded numbers does.
 FEASIBLE = 1e-9
@@ -71,20 +73,25 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class DCP:
-    """Solve each start's declaration along a chain of solvers; `fast` skips cvxpy's `solve` where it can."""
+    """Solve each start's declaration along a chain of solvers; `fast` skips cvxpy's `solve` where it can.
+
+    With an `elsewhere` each solver is called in a process of its own, and ended there if it is late.
+    """
 
     solvers: tuple[str, ...] = DEFAULT_CHAIN
     tolerance: float | None = None
     fast: bool = True
     name: str = "dcp"
     checks: bool = False
+    elsewhere: Elsewhere | None = None
 
     def solve(self, block: Block, state: Values) -> Outcome:
         """See `Engine.solve`; raises SolverFailure when no solver of the chain answers."""
         begun = time.perf_counter()
         written, solutions = [], []
         for start in range(starts_in(state)):
-            values, solution = block.solve(
+            solve = block.solve if self.elsewhere is None else partial(self.elsewhere.solve, block)
+            values, solution = solve(
                 single(state, start), solver=self.solvers, tolerance=self.tolerance, fast=self.fast
             )
             written.append(dict(values))
@@ -160,6 +167,33 @@ class Checked:
         return Outcome(exact.values, "checked", solved.solver, tuple(status), seconds, solved.objective)
 
 
+@dataclass(frozen=True)
+class Until:
+    """An engine with a moment, of `time.monotonic`, after which loops end with what they have."""
+
+    engine: Engine
+    moment: float
+
+    @property
+    def name(self) -> str:
+        """As a user writes it."""
+        return self.engine.name
+
+    @property
+    def checks(self) -> bool:
+        """Whether invariants are asserted on the way."""
+        return self.engine.checks
+
+    def solve(self, block: Block, state: Values) -> Outcome:
+        """See `Engine.solve`."""
+        return self.engine.solve(block, state)
+
+    @property
+    def over(self) -> bool:
+        """Whether that moment has passed."""
+        return time.monotonic() >= self.moment
+
+
 def _feasible(placed: Declaration) -> bool:
     """Whether the variables of a declaration satisfy its constraints to rounding."""
     from cvxpriv.kkt.constraints import violations
@@ -172,20 +206,43 @@ ENGINES = ("closed_form", "dcp", "checked")
 
 
 def engine_named(
-    name: str | Engine, *, solver: str | Sequence[str] | None = None, tolerance: float | None = None
+    name: str | Engine,
+    *,
+    solver: str | Sequence[str] | None = None,
+    tolerance: float | None = None,
+    time_limit: float | None = None,
+    isolate: float | None = None,
 ) -> Engine:
     """Return the engine that a user names; an engine object passes through.
+
+    Parameters
+    ----------
+    name : str or Engine
+    solver, tolerance
+        See `cvxpriv.solvers.chain.solve`.
+    time_limit : float, optional
+        Seconds from now after which loops end.
+    isolate : float, optional
+        Seconds for each call of a solver, which then runs in a process of its own.
 
     Raises
     ------
     ModelError
-        If there is no such engine or solver.
+        If there is no such engine or solver, or an engine object is to be isolated.
     """
+    engine = _named(
+        name, DCP(fallback_chain(solver), tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
+    )
+    if isolate is not None and engine is name:
+        raise ModelError(f"isolate={isolate!r} goes with engines by name: pass one of {', '.join(ENGINES)}")
+    return engine if time_limit is None else Until(engine, time.monotonic() + time_limit)
+
+
+def _named(name: str | Engine, dcp: DCP) -> Engine:
     if not isinstance(name, str):
         if not hasattr(name, "solve"):
             raise ModelError(f"engine={name!r} is not an engine: pass one of {', '.join(ENGINES)}, or an Engine")
         return name
-    dcp = DCP(fallback_chain(solver), tolerance)
     match name:
         case "dcp":
             return dcp

@@ -14,12 +14,12 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.certify.isolation import HERE, Place
 from cvxpriv.certify.lifting import lifted
 from cvxpriv.certify.problem_checks import label, require_checkable, require_finite
 from cvxpriv.certify.yardstick import Yardstick
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.isolation import HERE, Place
 
 __all__ = ["Case", "Target", "case_of_block", "case_of_problem", "cases_of", "values_kept"]
 

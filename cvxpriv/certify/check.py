@@ -19,7 +19,6 @@ import pandas as pd
 
 from cvxpriv.certify.answers import NAN, Answer, Stored
 from cvxpriv.certify.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
-from cvxpriv.certify.isolation import Place
 from cvxpriv.certify.page import page, plain_text
 from cvxpriv.certify.problem_checks import capable, solver_names
 from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike, reference_of
@@ -30,6 +29,7 @@ from cvxpriv.certify.verdicts import Tolerances, Verdict, worst_of
 from cvxpriv.errors import Disagreement, ModelError
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.reports.files import PathLike
+from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.registry import solver_spec
 
 __all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]
@@ -168,7 +168,7 @@ def crosscheck(
         Run each solve in a process of its own. A crash or a hang there is a row with the verdict failed. All other work
         of solvers (tight re-solves, proofs, the measuring of claims) is done in such processes as well.
     time_limit : float, optional
-        Seconds for each such process; None is `cvxpriv.certify.isolation.TIME_LIMIT`.
+        Seconds for each such process; None is `cvxpriv.solvers.isolation.TIME_LIMIT`.
 
     Raises
     ------

@@ -18,13 +18,13 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.cases import Case, values_kept
-from cvxpriv.certify.isolation import HERE, Place
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.proofs import infeasibility_proof, ray, roomy
 from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.kkt.rays import feasible, improves_for_ever
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.solvers.isolation import HERE, Place
 from cvxpriv.solvers.registry import installed, solver_spec
 
 __all__ = ["BOXES", "Growth", "Proofs"]

@@ -22,11 +22,11 @@ import numpy as np
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import CLAIMED, Answer, context_of
 from cvxpriv.certify.cases import Case
-from cvxpriv.certify.isolation import HERE, Place
 from cvxpriv.certify.problem_checks import capable
 from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.isolation import HERE, Place
 
 __all__ = [
     "CLOSED_FORM",

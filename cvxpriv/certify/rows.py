@@ -12,11 +12,11 @@ import numpy as np
 from cvxpriv.certify.answers import CLAIMED, Answer, Context, context_of
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.contradictions import settle
-from cvxpriv.certify.isolation import HERE, Place
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, Reference
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge, judge_claim
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.isolation import HERE, Place
 
 __all__ = ["rows_of"]
 

@@ -12,13 +12,13 @@ import numpy as np
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import CLAIMED, NAN, SOLVED, Answer
 from cvxpriv.certify.cases import Case
-from cvxpriv.certify.isolation import HERE, Place
 from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
 from cvxpriv.kkt.conic.data import SOLVERS as READABLE
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import try_solver
+from cvxpriv.solvers.isolation import HERE, Place
 from cvxpriv.solvers.registry import solver_spec
 
 __all__ = ["claimed_answer", "claimed_values", "measured", "said", "solver_answer"]

@@ -9,13 +9,13 @@ import numpy as np
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import NAN, SOLVED, Answer, Stored
 from cvxpriv.certify.cases import Case
-from cvxpriv.certify.isolation import HERE, Place
 from cvxpriv.certify.solver_answers import claimed_values, measured, said
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt.conic.data import extract
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.kkt.conic.solving import ConicSolution
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.isolation import HERE, Place
 from cvxpriv.solvers.registry import solver_spec
 
 __all__ = ["recalled", "stored_answer"]

@@ -39,6 +39,8 @@ class Solved(Protocol):
     @property
     def interrupted(self) -> bool: ...
     @property
+    def overdue(self) -> bool: ...
+    @property
     def kkt(self) -> Largest: ...
 
 
@@ -99,7 +101,12 @@ def best_start(
         `starts` has one row per start: objective, kkt, iterations, converged, best.
     """
     runs = run_each(
-        solve, points, n_jobs=n_jobs, progress=progress, description="starts", last=lambda run: run.interrupted
+        solve,
+        points,
+        n_jobs=n_jobs,
+        progress=progress,
+        description="starts",
+        last=lambda run: run.interrupted or run.overdue,
     )
     best = min(range(len(runs)), key=lambda k: (not runs[k].converged, runs[k].objective, k))
     table = pd.DataFrame(

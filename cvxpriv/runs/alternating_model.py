@@ -183,6 +183,8 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         n_jobs: shared.NJobs = 1,
         progress: shared.Progress = False,
         callback: shared.Callback = None,
+        time_limit: shared.TimeLimit = None,
+        isolate: shared.Isolate = None,
     ) -> AlternatingRun:
         """Return the best of several starts.
 
@@ -195,7 +197,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         """
         begun = time.perf_counter()
         shared.require_callback(callback, n_jobs)
-        who = engine_named(engine, solver=solver)
+        who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         count, limit = (STARTS if starts is None else starts), (MAX_ITER if max_iter is None else max_iter)
         blocks = list(self.blocks().values())
         loop = Loop(Sweep(blocks), _Settled(blocks, tol), limit, self._measured, name=LOOP)
@@ -215,9 +217,17 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         best = int(near["kkt"].idxmin())
         settings = Settings(who.name, count, seed, limit, tol)
         interrupted = any(context.interrupted for _, context in done)
-        seconds = time.perf_counter() - begun
         return AlternatingRun(
-            self, single(state, best), table, best, settings, seconds, log, self.constraints, interrupted
+            self,
+            single(state, best),
+            table,
+            best,
+            settings,
+            time.perf_counter() - begun,
+            log,
+            self.constraints,
+            interrupted,
+            overdue=any(context.overdue for _, context in done),
         )
 
     def along(self, points: Iterable[float] | int) -> list[Self]:

@@ -64,7 +64,8 @@ class AlternationRun:
         The requested residual.
     seconds : float
     log : History
-    interrupted : bool
+    interrupted, overdue : bool
+        Whether the keyboard, or the time limit, ended it.
     """
 
     problem: cp.Problem
@@ -76,6 +77,7 @@ class AlternationRun:
     seconds: float
     log: History = field(default_factory=History)
     interrupted: bool = False
+    overdue: bool = False
 
     def __repr__(self) -> str:
         state = "converged" if self.converged else "NOT converged"
@@ -174,6 +176,8 @@ def alternate(
     n_jobs: int = 1,
     progress: bool = False,
     callback: Watch | None = None,
+    time_limit: float | None = None,
+    isolate: float | None = None,
 ) -> AlternationRun:
     """Alternate over blocks in each of which a problem is convex while the others are fixed; return the best start.
 
@@ -207,7 +211,7 @@ def alternate(
         See `cvxpriv.solvers.chain.solve`.
     n_jobs : int
         Worker processes; -1 is one per core.
-    progress, callback
+    progress, callback, time_limit, isolate
         As in the models' `solve`.
 
     Raises
@@ -233,7 +237,7 @@ def alternate(
     groups = tuple(tuple([one] if isinstance(one, cp.Variable) else one) for one in blocks or proposed(problem))
     _require_updates(parts_of_problem(problem, groups), updates or {})
     given, origins = _starts(problem, starts, seed, init)
-    who = engine_named(engine, solver=solver, tolerance=tolerance)
+    who = engine_named(engine, solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
     work = partial(_from_starts, problem.objective, tuple(problem.constraints), groups, dict(updates or {}))
     work = partial(work, tol, max_iter, who, callback)
     cut = [[given[start] for start in piece] for piece in pieces(len(given), n_jobs)]
@@ -253,7 +257,8 @@ def alternate(
     placed(problem, states[best])
     interrupted = any(context.interrupted for _, context in done)
     seconds = time.perf_counter() - begun
-    return AlternationRun(problem, groups, states[best], table, best, tol, seconds, log, interrupted)
+    overdue = any(context.overdue for _, context in done)
+    return AlternationRun(problem, groups, states[best], table, best, tol, seconds, log, interrupted, overdue)
 
 
 def _starts(

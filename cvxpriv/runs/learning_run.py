@@ -99,7 +99,7 @@ class LearningRun(_Learned):
     """A run that is not private.
 
     A subclass is a dataclass with `converged`, `iterations`, `objective`, `kkt`, `gap`, `history`, `settings`,
-    `seconds` and `interrupted`.
+    `seconds`, `interrupted` and `overdue`.
     """
 
     private = False
@@ -115,6 +115,7 @@ class LearningRun(_Learned):
     kkt: Any
     gap: Any
     seconds: float
+    overdue: bool
 
     def own_facts(self) -> Sequence[Fact]:
         """Return what this model's run says beside what every run does."""
@@ -127,7 +128,9 @@ class LearningRun(_Learned):
         bound = "the objective is above its optimum by at most this"
         gap = [Fact("gap", max(self.gap, 0.0), "", "Certified bound.", "", bound, digits=2, main=True)]
         kkt, sentence = self.kkt.largest, "Distance from the optimality conditions, which hold at 0."
-        missed = f"the KKT residual is {kkt:.1e} after {self.iterations} passes, above tol={self.settings.tol:g}"
+        end = ", where the time limit ended it" if self.overdue else ""
+        missed = f"the KKT residual is {kkt:.1e} after {self.iterations} passes{end}, above tol={self.settings.tol:g}"
+        remedy = "raise --time-limit, or allow a larger --tol" if self.overdue else self.remedies
         return Facts(
             title=self.model,
             facts=[
@@ -144,7 +147,7 @@ class LearningRun(_Learned):
             promised="Not private",
             converged=bool(self.converged),
             interrupted=self.interrupted,
-            unmet="" if self.converged else f"{missed}: {self.remedies}",
+            unmet="" if self.converged else f"{missed}: {remedy}",
         )
 
 

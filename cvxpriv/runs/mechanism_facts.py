@@ -159,8 +159,9 @@ def not_converged(run: Run, missed: str) -> list[str]:
     if run.missed:
         outside = ", ".join(f"{name} by {excess:.1e}" for name, excess in run.missed.items())
         return [f"The mechanism MISSES its constraints: {outside}. Promises that rest on them do not hold."]
+    end = ", where the time limit ended it" if run.overdue else ""
     return [
-        f"This run did NOT converge: {best_of(run)} has {missed} after {run.iterations} passes, and "
+        f"This run did NOT converge: {best_of(run)} has {missed} after {run.iterations} passes{end}, and "
         f"{format_number(run.tol, 1)} was asked for. The figures are those of the best mechanism found."
     ]
 
@@ -168,9 +169,10 @@ def not_converged(run: Run, missed: str) -> list[str]:
 def unmet(run: Run, missed: str, curve: pd.DataFrame | None) -> str:
     """Return the parts that missed their tolerance: the run, or points of its curve."""
     if not run.converged:
+        remedy = "the time limit ended it; raise --time-limit" if run.overdue else "raise --max-iter or --starts"
         return (
-            f"{best_of(run)} has {missed} after {run.iterations} passes, above tol={run.tol:g}: raise --max-iter or "
-            "--starts, or allow a larger --tol"
+            f"{best_of(run)} has {missed} after {run.iterations} passes, above tol={run.tol:g}: {remedy}, or allow a "
+            "larger --tol"
         )
     if curve is not None and (count := unconverged(curve)):
         return (

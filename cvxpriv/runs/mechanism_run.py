@@ -105,6 +105,8 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         The user's constraints.
     interrupted : bool
         Whether a keyboard interrupt or a callback ended the solve.
+    overdue : bool
+        Whether its time limit ended it.
     """
 
     #: Name of the block that designs the whole mechanism: a point is stationary where this block would stay.
@@ -119,6 +121,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     log: History = field(default_factory=History)
     constraints: tuple[tuple[str, Constraint], ...] = ()
     interrupted: bool = False
+    overdue: bool = field(default=False, kw_only=True)
 
     @property
     @abstractmethod

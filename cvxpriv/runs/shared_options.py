@@ -2,8 +2,8 @@
 
 A method takes them as keywords, in the order of `SolveOptions`, and its own options after them. The defaults are those
 that the texts below name: ``method=None, engine="closed_form", starts=None, seed=0, tol=1e-7, max_iter=None, init=None,
-solver=None, n_jobs=1, progress=False, callback=None``. None stands for what is usual in a model, which says so by
-``Annotated[Starts, Option(usual="30")]``.
+solver=None, n_jobs=1, progress=False, callback=None, time_limit=None, isolate=None``. None stands for what is usual in
+a model, which says so by ``Annotated[Starts, Option(usual="30")]``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.runs.options import Option
 
 __all__ = [
+    "FOR_THE_BOUND",
     "Adjacency",
     "Callback",
     "Delta",
     "Engine",
     "Epsilon",
     "Init",
+    "Isolate",
     "MaxIter",
     "Method",
     "NJobs",
@@ -34,11 +36,14 @@ __all__ = [
     "SolveOptions",
     "Solver",
     "Starts",
+    "TimeLimit",
     "Tol",
     "Watch",
     "require_callback",
 ]
 
+FOR_THE_BOUND = 0.8
+"""The part of a time limit that the search for a certified bound may take; the passes have the rest."""
 Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 """`callback(loop, iteration, measured)`; returning True ends the run."""
 
@@ -91,6 +96,25 @@ Callback = Annotated[
         hidden=True,
     ),
 ]
+TimeLimit = Annotated[
+    float | None,
+    Option(
+        "After this time the best so far is returned, which has not converged unless its residual says so. The clock "
+        "is looked at between passes.",
+        unit="seconds",
+        above=0.0,
+        usual="no limit",
+    ),
+]
+Isolate = Annotated[
+    float | None,
+    Option(
+        "Call solvers in a process of their own, and end a call after this time; the next of the chain is then asked.",
+        unit="seconds",
+        above=0.0,
+        usual="solvers are called here",
+    ),
+]
 
 Epsilon = Annotated[float, Option("Privacy budget epsilon of all releases together.", above=0.0, private=True)]
 Delta = Annotated[float, Option("Privacy budget delta of all releases together.", above=0.0, below=1.0, private=True)]
@@ -115,6 +139,8 @@ class SolveOptions(TypedDict, total=False):
     n_jobs: NJobs
     progress: Progress
     callback: Callback
+    time_limit: TimeLimit
+    isolate: Isolate
 
 
 def require_callback(callback: object, n_jobs: int) -> None:

@@ -136,7 +136,10 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
             active = active[~finished]
             if context.callback is not None and context.callback(loop.name, iteration, measured):
                 context.interrupted = True
-            if active.size == 0 or context.interrupted:
+            if active.size == 0:
+                break
+            context.look_at_the_clock()
+            if context.ended:
                 break
     except KeyboardInterrupt:
         context.interrupted = True

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.blocks.engines import Engine
+from cvxpriv.blocks.engines import Engine, Until
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.privacy.ledger import Release
@@ -56,6 +56,8 @@ class Context:
         What each of them wrote, in the order of the ledger's steps.
     interrupted : bool
         Set by a keyboard interrupt or by the callback; loops then return what they have.
+    overdue : bool
+        Set where the engine's time was over before a loop had come to its end; loops then return what they have.
     """
 
     engine: Engine
@@ -67,7 +69,17 @@ class Context:
     ledger: list[Release] = field(default_factory=list)
     published: list[Values] = field(default_factory=list)
     interrupted: bool = False
+    overdue: bool = False
     reports: dict[str, LoopReport] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the work is to end with what there is."""
+        return self.interrupted or self.overdue
+
+    def look_at_the_clock(self) -> None:
+        """Set `overdue` where the engine's time is over."""
+        self.overdue = self.overdue or (isinstance(self.engine, Until) and self.engine.over)
 
 
 @dataclass(frozen=True)

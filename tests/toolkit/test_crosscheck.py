@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import pickle
 import threading
@@ -22,10 +23,10 @@ from cvxpriv.certify.answers import Context, Stored
 from cvxpriv.certify.cases import Case, case_of_problem
 from cvxpriv.certify.check import CLOSED_FORM, crosscheck
 from cvxpriv.certify.corpus.liars import LIARS
-from cvxpriv.certify.isolation import Place, isolated, work
 from cvxpriv.certify.solver_answers import claimed_answer
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge
 from cvxpriv.errors import DataError, Disagreement, ModelError
+from cvxpriv.solvers.isolation import Place, _read, _write, isolated, work
 from cvxpriv.solvers.registry import installed
 
 SHARES = np.array([0.2, 0.3, 0.5])
@@ -443,13 +444,18 @@ def test_an_answer_an_ending_without_one_and_a_late_one_are_told() -> None:
     assert (late.status, late.error) == ("timed out", "no answer within 0.2 s")
 
 
-def test_what_the_child_does(tmp_path: Path) -> None:
-    request, begun, answer = (tmp_path / name for name in ("request", "begun", "answer"))
+def test_what_the_child_does() -> None:
     for function, ending in ((max, ("returned", 2, "")), (raising_two, ("raised", None, "ValueError: 1, 2"))):
-        request.write_bytes(pickle.dumps((1, pickle.dumps((function, (1, 2))))))
-        work(str(request), str(begun), str(answer))
-        assert begun.exists()
-        assert pickle.loads(answer.read_bytes()) == ending
+        asked, told = io.BytesIO(), io.BytesIO()
+        for _ in range(2):
+            _write(asked, pickle.dumps((1, pickle.dumps(function), pickle.dumps((1, 2)))))
+        asked.seek(0)
+        work(asked, told)
+        told.seek(0)
+        said = [_read(told) for _ in range(5)]
+        assert said[0] == said[2] == b"begun"
+        assert said[4] is None
+        assert [pickle.loads(said[place] or b"") for place in (1, 3)] == [ending, ending]
 
 
 def test_new_expressions_in_another_process_get_numbers_of_their_own() -> None:

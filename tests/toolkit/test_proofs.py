@@ -14,12 +14,12 @@ from cvxpriv.certify.answers import Stored
 from cvxpriv.certify.cases import Case, case_of_problem
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus.liars import LIARS
-from cvxpriv.certify.isolation import Place
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.kkt.conic.certificates import unboundedness
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.kkt.conic.proofs import PROOF, infeasibility_proof, ray, roomy
+from cvxpriv.solvers.isolation import Place
 
 x = cp.Variable(name="x")
 y = cp.Variable(2, name="y")

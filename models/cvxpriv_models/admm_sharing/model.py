@@ -30,6 +30,7 @@ from cvxpriv.runs.shared_options import (
     Engine,
     Epsilon,
     Init,
+    Isolate,
     MaxIter,
     Method,
     NJobs,
@@ -38,6 +39,7 @@ from cvxpriv.runs.shared_options import (
     Seed,
     Solver,
     Starts,
+    TimeLimit,
     Tol,
     Watch,
     require_callback,
@@ -168,6 +170,8 @@ class ADMMSharing(LearningModel):
         n_jobs: NJobs = 1,
         progress: Progress = False,
         callback: Callback = None,
+        time_limit: TimeLimit = None,
+        isolate: Isolate = None,
         rho: options.Rho = None,
         adapt_rho: options.AdaptRho = False,
         accelerate: options.Accelerate = "auto",
@@ -191,7 +195,10 @@ class ADMMSharing(LearningModel):
         A keyboard interrupt returns the last pass, with `converged` False where it is not.
         """
         require_callback(callback, n_jobs)
-        chosen, who = scheme_named(method or USUAL), engines.engine_named(engine, solver=solver)
+        chosen, who = (
+            scheme_named(method or USUAL),
+            engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate),
+        )
         weight = default_rho(self.problem.loss, chosen, self.problem.parties) if rho is None else float(rho)
         require_guarantee(self.problem, chosen, weight)
         anderson = self._accelerated(accelerate, chosen, who, adapt_rho)
@@ -368,6 +375,7 @@ class ADMMSharing(LearningModel):
             log=context.history,
             constraints=self.constraints,
             interrupted=context.interrupted,
+            overdue=context.overdue,
         )
 
 

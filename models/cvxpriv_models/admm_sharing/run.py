@@ -141,6 +141,7 @@ class SharingRun(LearningRun, Fitted):
     gap: float
     seconds: float
     interrupted: bool = False
+    overdue: bool = False
     starts: pd.DataFrame | None = None
     state: Values = field(default_factory=dict, repr=False, metadata=UNSAVED)
     problem: Problem | None = field(default=None, repr=False, metadata=UNSAVED)

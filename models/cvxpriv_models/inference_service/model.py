@@ -143,6 +143,8 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         n_jobs: shared.NJobs = 1,
         progress: shared.Progress = False,
         callback: shared.Callback = None,
+        time_limit: options.SolveLimit = None,
+        isolate: shared.Isolate = None,
         accelerate: options.Accelerate = "auto",
         rho: options.Rho = 1.0,
         inner: options.Inner = 100,
@@ -150,7 +152,6 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         c: options.Modulus = 10.0,
         step: options.Step = None,
         gap: options.Gap = 1e-6,
-        time_limit: options.TimeLimit = TIME_LIMIT,
     ) -> InferenceRun:
         """Return the best mechanism, with a proof of how good it is; or the best of several starts.
 
@@ -195,7 +196,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         A keyboard interrupt returns the best mechanism so far, with `converged` False.
         """
         begun = time.perf_counter()
-        who = engine_named(engine, solver=solver)
+        who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         shared.require_callback(callback, n_jobs)
         self._require_columns(method, who)
         require_solvable(self.problem, self.constraints, method or AUTO)
@@ -208,7 +209,8 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         origins: Sequence[str] = [COLUMNS]
         free = init is None and starts is None and who.name == "closed_form"
         asked_for = method == COLUMNS or (method is None and free and self._few)
-        proved = self.bound(gap=self._gap(gap), time_limit=time_limit) if asked_for else None
+        seconds = TIME_LIMIT if time_limit is None else shared.FOR_THE_BOUND * time_limit
+        proved = self.bound(gap=self._gap(gap), time_limit=seconds) if asked_for else None
         method = method or AUTO
         if init is not None:
             mechanisms, origins = given(self.problem, init)

@@ -24,6 +24,7 @@ __all__ = [
     "Modulus",
     "Rho",
     "SizeU",
+    "SolveLimit",
     "SolveOptions",
     "Starts",
     "Step",
@@ -59,6 +60,7 @@ Gap = Annotated[
 TimeLimit = Annotated[
     float, Option("Longest search for the bound. What is proved by then holds.", unit="seconds", above=0.0)
 ]
+SolveLimit = Annotated[shared.TimeLimit, Option(usual="30 for the bound; no other limit")]
 Starts = Annotated[
     shared.Starts,
     Option(usual="the optimum of columns; 20 for auto, 6 with constraints, 1 where a solver does the work"),
@@ -101,4 +103,3 @@ class SolveOptions(shared.SolveOptions, total=False):
     c: Modulus
     step: Step
     gap: Gap
-    time_limit: TimeLimit

@@ -50,13 +50,14 @@ def best_run(
         offset += len(piece["q"])
     interrupted = any(context.interrupted for _, context in pieces)
     starts = _table(problem, constraints, state, origins, log, settings.options.tol)
-    if settings.method == AUTO and not constraints and not interrupted:
+    overdue = any(context.overdue for _, context in pieces)
+    if settings.method == AUTO and not constraints and not (interrupted or overdue):
         finalists = np.argsort(-starts["objective"].to_numpy(), kind="stable")[:FINALISTS]
         context = Context(pieces[0][1].engine, log, pieces[0][1].callback)
         state = put(state, finalists, polished(problem, settings.options, take(state, finalists), finalists, context))
-        if settings.engine == "closed_form" and not context.interrupted:
+        if settings.engine == "closed_form" and not context.ended:
             state = pooled(problem, settings.options, state, finalists, settings.seed, context)
-        interrupted = context.interrupted
+        interrupted, overdue = context.interrupted, context.overdue
         starts = _table(problem, constraints, state, origins, log, settings.options.tol)
     start = _best(starts, SAME_OBJECTIVE + ROUNDING * problem.beta)
     return InferenceRun(
@@ -70,6 +71,7 @@ def best_run(
         constraints,
         interrupted,
         _note(problem, constraints, starts["objective"].max()),
+        overdue=overdue,
     )
 
 

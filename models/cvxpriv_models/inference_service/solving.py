@@ -75,7 +75,7 @@ def polished(
     context.starts = starts
     climbed = run(algorithm.joint_steps(problem, options), state, context)
     state = settled(problem, {**climbed, "kept": climbed["mechanism"]})
-    if not problem.divergence.smooth or not _exact(context) or context.interrupted:
+    if not problem.divergence.smooth or not _exact(context) or context.ended:
         return state
     left = _open(problem, options, state)
     if left.size and problem.floor == 0.0:
@@ -84,7 +84,7 @@ def polished(
         climbed = run(algorithm.joint_steps(problem, options), dropped, context)
         state = put(state, left, settled(problem, {**climbed, "kept": climbed["mechanism"]}))
     left = _promising(problem, state, _open(problem, options, state))
-    if left.size and not context.interrupted:
+    if left.size and not context.ended:
         context.starts = starts[left]
         swept = run(_single_passes(problem, options, LAST_PASSES), take(state, left), context)
         state = put(state, left, settled(problem, swept))
@@ -118,7 +118,7 @@ def pooled(
             break
         chosen = falling[:1]
         state = put(state, chosen, polished(problem, options, initial_state(problem, mechanism), chosen, context))
-        if context.interrupted:
+        if context.ended:
             break
     return state
 
@@ -161,7 +161,7 @@ def _default(
         climbed = run(climb, take(state, grid), context)
         state = put(state, grid, {**climbed, "kept": climbed["mechanism"]})
         context.starts = every
-    if context.interrupted:
+    if context.ended:
         return state
     passes = (FIRST_PASSES if problem.divergence.smooth else KINKED_PASSES) if _exact(context) else SOLVER_PASSES
     return run(_single_passes(problem, options, passes), state, context)

@@ -28,6 +28,7 @@ from cvxpriv.runs.shared_options import (
     Engine,
     Epsilon,
     Init,
+    Isolate,
     MaxIter,
     Method,
     NJobs,
@@ -37,6 +38,7 @@ from cvxpriv.runs.shared_options import (
     SolveOptions,
     Solver,
     Starts,
+    TimeLimit,
     Tol,
     require_callback,
 )
@@ -165,6 +167,8 @@ class ISTDP(LearningModel):
         n_jobs: NJobs = 1,
         progress: Progress = False,
         callback: Callback = None,
+        time_limit: TimeLimit = None,
+        isolate: Isolate = None,
         step: options.Step = "bb1",
         accelerate: options.Accelerate = "auto",
         line_search: options.LineSearch = None,
@@ -185,7 +189,7 @@ class ISTDP(LearningModel):
         A keyboard interrupt returns the point so far.
         """
         require_callback(callback, n_jobs)
-        who = engine_named(engine, solver=solver)
+        who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         search = Search() if line_search is None else line_search
         settings = Settings(method or METHODS[0], who.name, step, accelerate, max_iter or MAX_ITER, float(tol))
         loop = schedule(self.problem, step, accelerate, search, settings.tol, settings.max_iter)

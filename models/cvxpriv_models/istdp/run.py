@@ -145,6 +145,7 @@ class SparseRun(LearningRun, SparseFit):
     settings: Settings
     seconds: float
     interrupted: bool = False
+    overdue: bool = False
     starts: pd.DataFrame | None = field(default=None, repr=False)
     log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
 

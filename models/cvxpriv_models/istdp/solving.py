@@ -52,4 +52,5 @@ def solve_from(
         seconds=time.perf_counter() - begun,
         log=context.history,
         interrupted=context.interrupted,
+        overdue=context.overdue,
     )

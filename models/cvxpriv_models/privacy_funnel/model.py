@@ -83,15 +83,7 @@ Gap = Annotated[
 TimeLimit = Annotated[
     float, Option("Longest search for the bound. What is proved by then holds.", unit="seconds", above=0.0)
 ]
-SolveLimit = Annotated[
-    float | None,
-    Option(
-        "Longest search for the bound. What is proved by then holds.",
-        unit="seconds",
-        above=0.0,
-        usual="30; more for a large X, up to 60",
-    ),
-]
+SolveLimit = Annotated[shared.TimeLimit, Option(usual="30 for the bound, more for a large X, up to 60; no other limit")]
 Certified = Annotated[bool, Option("Compute only the two bounds of each rate, columns of one rate serving the next.")]
 
 
@@ -100,7 +92,6 @@ class SolveOptions(shared.SolveOptions, total=False):
 
     accelerate: Accelerate
     gap: Gap
-    time_limit: SolveLimit
 
 
 @declared
@@ -179,9 +170,10 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         n_jobs: shared.NJobs = 1,
         progress: shared.Progress = False,
         callback: shared.Callback = None,
+        time_limit: SolveLimit = None,
+        isolate: shared.Isolate = None,
         accelerate: Accelerate = "auto",
         gap: Gap = 1e-8,
-        time_limit: SolveLimit = None,
     ) -> FunnelRun:
         """Return the best mechanism, with a proof of how good it is; or the best of several starts.
 
@@ -218,7 +210,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         """
         begun = time.perf_counter()
         shared.require_callback(callback, n_jobs)
-        who = engine_named(engine, solver=solver)
+        who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         usually, method = method is None, self._method(method, who, init, accelerate)
         blocks = "aem" if method == COLUMNS else method
         limit = algorithm.MAX_ITER if max_iter is None else max_iter
@@ -226,7 +218,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         work = partial(solve_starts, self.problem, self.constraints, loop, who, callback)
         done: list[tuple[Values, Context]] = []
         proved, under = None, None
-        limit_of_bound = self._usual_seconds() if time_limit is None else time_limit
+        limit_of_bound = self._usual_seconds() if time_limit is None else shared.FOR_THE_BOUND * time_limit
         if method == COLUMNS:
             proved = self.bound(gap=gap, time_limit=limit_of_bound)
             done += optimum.polished(self.problem, proved, tol, who, work, POLISH_SHARE * limit_of_bound)

@@ -89,7 +89,7 @@ def polished(
         large = log_u.size > MOST_CELLS
         ends.append(_already_stationary(problem, log_u, np.inf if large else tol, engine) or polish(log_u))
         state, context = ends[-1]
-        if large or len(ends) == MOST_RUNS or context.interrupted or out_of_time():
+        if large or len(ends) == MOST_RUNS or context.ended or out_of_time():
             break
         log_u = _freed(problem, rows_of(state["log_u"][0]), found.lower, tol, out_of_time)
     return ends

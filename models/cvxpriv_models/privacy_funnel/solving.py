@@ -146,8 +146,20 @@ def best_run(
     for offset, (_, context) in zip(np.cumsum([0, *[r.iterations.size for r in reports]])[:-1], pieces, strict=True):
         log.extend(context.history, shift=int(offset))
     interrupted = any(context.interrupted for _, context in pieces)
-    final = single(state, start)
-    return FunnelRun(problem, final, starts, start, settings, seconds, log, constraints, interrupted, bound)
+    overdue = any(context.overdue for _, context in pieces)
+    return FunnelRun(
+        problem,
+        single(state, start),
+        starts,
+        start,
+        settings,
+        seconds,
+        log,
+        constraints,
+        interrupted,
+        bound,
+        overdue=overdue,
+    )
 
 
 def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) -> Array:

@@ -29,6 +29,7 @@ from cvxpriv.runs.shared_options import (
     Engine,
     Epsilon,
     Init,
+    Isolate,
     MaxIter,
     Method,
     NJobs,
@@ -37,6 +38,7 @@ from cvxpriv.runs.shared_options import (
     Seed,
     Solver,
     Starts,
+    TimeLimit,
     Tol,
     Watch,
     require_callback,
@@ -145,6 +147,8 @@ class RecycledADMM(LearningModel):
         n_jobs: NJobs = 1,
         progress: Progress = False,
         callback: Callback = None,
+        time_limit: TimeLimit = None,
+        isolate: Isolate = None,
         eta: options.Eta = None,
         growth: options.Growth = 1.0,
         eta_cap: options.EtaCap = None,
@@ -182,7 +186,7 @@ class RecycledADMM(LearningModel):
         chosen = method or usual_method(eta, growth)
         first = default_eta(problem, gamma if chosen in RECYCLING else None) if eta is None else eta
         table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
-        who = engines.engine_named(engine, solver=solver)
+        who = engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         settings = Settings(
             chosen,
             variant,
@@ -387,6 +391,7 @@ class RecycledADMM(LearningModel):
             problem=problem,
             log=context.history,
             interrupted=context.interrupted,
+            overdue=context.overdue,
         )
 
 

@@ -190,6 +190,7 @@ class ConsensusRun(LearningRun, Fitted):
     gap: float
     seconds: float
     interrupted: bool = False
+    overdue: bool = False
     starts: pd.DataFrame | None = field(default=None, repr=False)
     problem: Problem | None = field(default=None, repr=False, metadata=UNSAVED)
     log: History = field(default_factory=History, repr=False, metadata=UNSAVED)

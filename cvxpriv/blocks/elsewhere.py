@@ -1,0 +1,88 @@
+"""Solving a block where a solver that hangs or dies takes nothing with it: in a process of its own.
+
+Each solver of the chain is asked there, one after the other. One that gives no answer in its time, or by which the
+process ends, is named in the result like any other that failed, and the next one is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import cvxpy as cp
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.errors import CvxprivError, SolverFailure
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.chain import Attempt, Solution, Solved, solve
+from cvxpriv.solvers.isolation import Worker
+from cvxpriv.solvers.registry import fallback_chain
+
+__all__ = ["Elsewhere"]
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A process for solvers.
+
+    Attributes
+    ----------
+    seconds : float
+        For each call of a solver.
+    worker : Worker
+    """
+
+    seconds: float
+    worker: Worker = field(default_factory=Worker, compare=False)
+
+    def solve(
+        self,
+        block: Block,
+        view: Values,
+        *,
+        solver: str | tuple[str, ...] | None = None,
+        tolerance: float | None = None,
+        fast: bool = True,
+    ) -> tuple[Values, Solution]:
+        """Return what `Block.solve` does.
+
+        Raises
+        ------
+        ModelError
+            The user's constraints cannot hold, or the block cannot be sent to another process.
+        SolverFailure
+            No solver of the chain has an answer.
+        """
+        found: dict[str, tuple[Values, Solution]] = {}
+
+        def attempt(name: str, _: Mapping[str, Any]) -> Attempt:
+            ending = self.worker.call(partial(_by_one, block), view, name, tolerance, fast, time_limit=self.seconds)
+            if ending.status != "returned":
+                return Attempt(name, cp.SOLVER_ERROR, ending.seconds, message=ending.error)
+            if isinstance(ending.value, SolverFailure):
+                status = ending.value.statuses[0] if ending.value.statuses else cp.SOLVER_ERROR
+                return Attempt(name, status, ending.seconds, message=str(ending.value))
+            if isinstance(ending.value, CvxprivError):
+                raise ending.value
+            found[name] = ending.value
+            return found[name][1].attempts[-1]
+
+        def read(name: str) -> Solved:
+            solution = found[name][1]
+            return solution.values, solution.duals, solution.objective
+
+        chosen = solve(attempt, read, chain=fallback_chain(solver), tolerance=tolerance)
+        values, solution = found[chosen.solver]
+        return values, replace(solution, attempts=chosen.attempts)
+
+
+def _by_one(
+    block: Block, view: Values, name: str, tolerance: float | None, fast: bool
+) -> tuple[Values, Solution] | CvxprivError:
+    """What the process does: a block by one solver, or why there is no answer."""
+    try:
+        return block.solve(view, solver=(name,), tolerance=tolerance, fast=fast)
+    except CvxprivError as error:
+        return error

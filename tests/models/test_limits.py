@@ -1,0 +1,157 @@
+"""Limits of a solve: a time for all of it, and a time for each call of a solver, in a process of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import networkx as nx
+import numpy as np
+import pytest
+
+import cvxpriv as cpv
+from cvxpriv.blocks.elsewhere import Elsewhere
+from cvxpriv.blocks.engines import DCP, ENGINES
+from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
+from cvxpriv.runs.alternation import alternate
+from cvxpriv.solvers.isolation import Ending
+
+TABLE = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
+RNG = np.random.default_rng(0)
+ROWS, LABELS = RNG.normal(size=(24, 4)), RNG.choice([-1.0, 1.0], 24)
+MODELS: dict[str, Callable[..., Any]] = {
+    "funnel": lambda **options: PrivacyFunnel(TABLE, 0.8).solve(method="aem", accelerate="none", **options),
+    "inference": lambda **options: InferenceAsService(TABLE, 0.3).solve(method="admm", **options),
+    "sharing": lambda **options: ADMMSharing([ROWS[:, :2], ROWS[:, 2:]], LABELS).solve(accelerate="none", **options),
+    "consensus": lambda **options: RecycledADMM(
+        nx.path_graph(3), [(ROWS[k::3], LABELS[k::3]) for k in range(3)], C=1.0, reg=0.1
+    ).solve(accelerate="none", **options),
+    "sparse": lambda **options: ISTDP(ROWS, LABELS, penalty="mcp:0.01:3").solve(accelerate="none", **options),
+}
+
+
+def product() -> cp.Problem:
+    w, h = cp.Variable((4, 2), nonneg=True, name="w"), cp.Variable((2, 4), nonneg=True, name="h")
+    return cp.Problem(cp.Minimize(cp.sum_squares(np.random.default_rng(0).uniform(size=(4, 4)) - w @ h)))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_time_limit_returns_the_best_so_far_and_says_so(model: str) -> None:
+    begun = time.monotonic()
+    run = MODELS[model](tol=1e-300, max_iter=10**6, time_limit=0.05)
+    assert time.monotonic() - begun < 5.0  # 0.05 s, a pass, and what is computed of the point
+    assert (run.overdue, run.interrupted, run.converged) == (True, False, False)
+    assert "the time limit ended it" in run.facts.unmet
+    assert "raise --time-limit" in run.facts.unmet
+    assert not MODELS[model](max_iter=2).overdue
+
+
+def test_an_alternation_has_the_same_limits() -> None:
+    found = alternate(product(), tol=1e-300, max_iter=10**6, time_limit=0.05)
+    assert found.overdue
+    assert not found.converged
+
+
+def test_a_limited_curve_goes_on_with_the_next_point() -> None:
+    curve = PrivacyFunnel(TABLE).curve([0.5, 0.9], method="aem", tol=1e-300, max_iter=10**6, time_limit=0.02)
+    assert len(curve) == 2
+    assert not curve["converged"].any()
+
+
+def test_limits_are_positive_and_isolation_goes_with_engines_by_name() -> None:
+    for option in ("time_limit", "isolate"):
+        with pytest.raises(ModelError, match=f"{option}=0 is not a finite number > 0"):
+            PrivacyFunnel(TABLE).solve(**{option: 0})
+    with pytest.raises(ModelError, match="isolate=1.0 goes with engines by name"):
+        PrivacyFunnel(TABLE).solve(engine=DCP(), isolate=1.0)
+
+
+#: How CLARABEL ends in a process that finds this file first.
+ENDINGS = {
+    "hangs": ("import time; time.sleep(600)", "no answer within"),
+    "is killed": ("import os; os.kill(os.getpid(), 9)", "its process was killed by SIGKILL"),
+    "faults": ("import ctypes; ctypes.string_at(0)", "its process was killed by SIGSEGV"),
+    "exits": ("import os; os._exit(3)", "its process ended with exit code 3"),
+}
+
+
+def broken(ending: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let CLARABEL end so in the processes that are started from here; it stays whole here."""
+    (folder / "sitecustomize.py").write_text(
+        "import clarabel\n"
+        "class Ending:\n"
+        "    def __init__(self, *_): pass\n"
+        f"    def solve(self): {ENDINGS[ending][0]}\n"
+        "clarabel.DefaultSolver = Ending\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+
+
+class Scripted:
+    """A worker in this process that ends a call as it is told."""
+
+    def __init__(self, endings: dict[str, Ending]) -> None:
+        self.endings = endings
+
+    def call(self, function: Callable[..., Any], view: Any, name: str, *more: Any, time_limit: float) -> Ending:
+        assert time_limit == 60.0
+        return self.endings.get(name) or Ending("returned", function(view, name, *more), seconds=0.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [("timed out", "no answer within 60 s"), ("crashed", "its process ended")]
+)
+def test_an_ending_of_a_process_is_one_of_the_chain_s_failures(status: str, error: str) -> None:
+    funnel = PrivacyFunnel(TABLE, 0.8)
+    block, state = funnel.blocks()["u"], funnel.solve(method="aem", max_iter=3, starts=1).state
+    worker: Any = Scripted({"CLARABEL": Ending(status, error=error, seconds=1.0)})
+    here, _ = block.solve(state, solver=("ECOS",))
+    there, solution = Elsewhere(60.0, worker).solve(block, state, solver=("CLARABEL", "ECOS"))
+    assert solution.status == "optimal after CLARABEL: solver_error"
+    assert solution.attempts[0].message == error
+    assert all(np.array_equal(here[name], there[name]) for name in here)
+    with pytest.raises(SolverFailure, match=rf"CLARABEL: solver_error \({error}\)"):
+        Elsewhere(60.0, worker).solve(block, state, solver=("CLARABEL",))
+
+
+@pytest.mark.slow
+def test_a_solver_that_kills_its_process_is_named_and_the_next_one_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken("is killed", tmp_path, monkeypatch)
+    funnel = PrivacyFunnel(TABLE, 0.8)
+    block, state = funnel.blocks()["u"], funnel.solve(method="aem", max_iter=3, starts=1).state
+    here, _ = block.solve(state, solver=("ECOS",))
+    elsewhere = Elsewhere(60.0)
+    there, solution = elsewhere.solve(block, state, solver=("CLARABEL", "ECOS"))
+    elsewhere.worker.close()
+    assert solution.status == "optimal after CLARABEL: solver_error"
+    assert solution.attempts[0].message == "its process was killed by SIGKILL"
+    assert all(np.array_equal(here[name], there[name]) for name in here)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_goes_on_where_a_solver_hangs_or_dies(
+    model: str, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(ending, tmp_path, monkeypatch)
+    run = MODELS[model](engine="dcp", starts=1, max_iter=1, isolate=8.0)
+    assert run.history["status"].astype(str).str.contains("after CLARABEL: solver_error").any()
+    with pytest.raises(SolverFailure, match=f"CLARABEL: solver_error .*{ENDINGS[ending][1]}"):
+        MODELS[model](engine="dcp", starts=1, max_iter=1, isolate=8.0, solver=("CLARABEL",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_solved_in_another_process_is_the_same(engine: str) -> None:
+    options: dict[str, Any] = {"engine": engine, "starts": 1, "max_iter": 6}
+    here, there = MODELS["funnel"](**options), MODELS["funnel"](**options, isolate=60.0)
+    assert np.array_equal(here.mechanism, there.mechanism)
+    together = MODELS["funnel"](**{**options, "starts": 2}, isolate=60.0, n_jobs=2)  # the worker is not sent along
+    assert np.array_equal(together.mechanism, MODELS["funnel"](**{**options, "starts": 2}).mechanism)
