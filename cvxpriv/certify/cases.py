@@ -14,8 +14,10 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.certify.complex_numbers import RealForm, is_complex, real_form
+from cvxpriv.certify.integers import MixedInteger, mixed_integer
 from cvxpriv.certify.lifting import lifted
-from cvxpriv.certify.problem_checks import label, require_checkable, require_finite
+from cvxpriv.certify.problem_checks import label, require_checkable, require_finite, require_sound
 from cvxpriv.certify.yardstick import Yardstick
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Values
@@ -41,6 +43,10 @@ class Case:
         The variables' values from a closed form.
     exact_seconds : float
         Seconds that the closed form took.
+    mixed : MixedInteger, optional
+        The mixed-integer problem of which `declare` gives the relaxation.
+    real : RealForm, optional
+        The complex problem that `declare` gives in real numbers.
     """
 
     name: str
@@ -48,6 +54,12 @@ class Case:
     repair: Callable[[Values], Values] | None = None
     exact: Values | None = None
     exact_seconds: float = float("nan")
+    mixed: MixedInteger | None = None
+    real: RealForm | None = None
+
+    def split(self, values: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        """Values of complex variables in real and imaginary parts; others as they are."""
+        return values if self.real is None else self.real.split(values)
 
     @cached_property
     def yardstick(self) -> Yardstick:
@@ -127,14 +139,29 @@ def case_of_problem(name: str, problem: cp.Problem) -> Case:
     ModelError
         The problem cannot be checked: see `cvxpriv.certify.problem_checks.require_checkable`.
     """
-    return Case(name, _Same(_checkable(name, problem)))
+    form = _checkable(name, problem)
+    return Case(name, _Same(form.problem), mixed=form.mixed, real=form.real)
 
 
-def _checkable(name: str, problem: Any) -> cp.Problem:
-    """Return a problem that can be checked, with all of its inner problems written out."""
+@dataclass(frozen=True)
+class _Form:
+    """A problem in the form in which it is solved and measured."""
+
+    problem: cp.Problem
+    mixed: MixedInteger | None
+    real: RealForm | None
+
+
+def _checkable(name: str, problem: Any) -> _Form:
+    """A problem that can be checked: its inner problems written out, in real numbers, whole numbers apart."""
     whole: cp.Problem = lifted(problem) if isinstance(problem, cp.Problem) else problem
     require_checkable(name, whole)
-    return whole
+    real = real_form(whole) if is_complex(whole) else None
+    whole = whole if real is None else real.problem
+    mixed = mixed_integer(whole)
+    whole = whole if mixed is None else mixed.relaxed
+    require_sound(name, whole)
+    return _Form(whole, mixed, real)
 
 
 def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
@@ -146,7 +173,11 @@ def _case(one: object, name: str, at: Values | None, place: Place) -> Case:
         return case_of_block(one, at, place)
     if not isinstance(one, cp.Problem) and callable(one):
         own = getattr(one, "__name__", name) if name == "problem" else name
-        return Case(own, _Built(one).checked(own))
+        built = _Built(one)
+        form = built.checked(own)
+        if form.mixed is None and form.real is None:
+            return Case(own, built)
+        return Case(own, _Same(form.problem), mixed=form.mixed, real=form.real)
     return case_of_problem(name, one)  # says what it is, if it is no problem
 
 
@@ -171,10 +202,11 @@ class _Built:
     def __init__(self, build: Callable[[], cp.Problem]) -> None:
         self._build = build
 
-    def checked(self, name: str) -> _Built:
+    def checked(self, name: str) -> _Form:
         """Refuse a problem that cannot be checked."""
-        self._same = _Same(_checkable(name, self._build()))
-        return self
+        form = _checkable(name, self._build())
+        self._same = _Same(form.problem)
+        return form
 
     def __call__(self) -> Declaration:
         if not hasattr(self, "_same"):

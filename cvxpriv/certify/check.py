@@ -19,8 +19,10 @@ import pandas as pd
 
 from cvxpriv.certify.answers import NAN, Answer, Stored
 from cvxpriv.certify.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
+from cvxpriv.certify.integer_answers import integer_answer, with_bounds
 from cvxpriv.certify.page import page, plain_text
-from cvxpriv.certify.problem_checks import capable, solver_names
+from cvxpriv.certify.problem_checks import capable, capable_of_integers, solver_names
+from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike, reference_of
 from cvxpriv.certify.rows import rows_of
 from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
@@ -173,8 +175,8 @@ def crosscheck(
     Raises
     ------
     ModelError
-        Before any solve: a problem that is not DCP, is mixed-integer or complex, has Parameters without values, NaN or
-        infinite numbers in its data, or whose cones no solver takes; an unknown solver; a time limit without `isolate`.
+        Before any solve: a problem that is not DCP, has Parameters without values, NaN or infinite numbers in its data,
+        or whose cones no solver takes; an unknown solver; a time limit without `isolate`.
 
     Examples
     --------
@@ -207,17 +209,25 @@ class _Task:
     reference: ReferenceLike
 
     def checked(self, cases: Sequence[Case], tolerances: Tolerances) -> CrossCheck:
-        asked = {case.name: capable(case.declare().problem, self.solvers) for case in cases}
+        asked = {case.name: self.capable(case) for case in cases}
         rows: list[dict[str, Any]] = []
         references: dict[str, str] = {}
         for case in cases:
             with values_kept(case):
                 found = self.claimed(case) + [self.answer(case, name) for name in asked[case.name][0]]
+                proofs = Proofs(case, self.place)
+                if case.mixed is not None:
+                    found, proofs = with_bounds(found, case, self.place)
                 taken = reference_of(case, found, self.reference, self.place)
+                rows += rows_of(case, found, taken, tolerances, proofs)
             references[case.name] = taken.why
-            rows += rows_of(case, found, taken, tolerances, self.place)
         skipped = {name: unable for name, (_, unable) in asked.items() if unable and self.solvers is not None}
         return CrossCheck(pd.DataFrame(rows), references, skipped, tolerances)
+
+    def capable(self, case: Case) -> tuple[tuple[str, ...], dict[str, str]]:
+        if case.mixed is not None:
+            return capable_of_integers(case.mixed.problem, self.solvers)
+        return capable(case.declare().problem, self.solvers)
 
     def claimed(self, case: Case) -> list[Answer]:
         found = [] if case.exact is None else [self._claim(case, CLOSED_FORM, case.exact, case.exact_seconds)]
@@ -232,7 +242,10 @@ class _Task:
         return claimed_answer(case, name, values, seconds, place=self.place)
 
     def answer(self, case: Case, solver: str) -> Answer:
-        ending = self.place.call(solver_answer, case, solver, self.tolerance, self.options.get(solver, {}))
+        if case.mixed is None:
+            ending = self.place.call(solver_answer, case, solver, self.tolerance, self.options.get(solver, {}))
+        else:
+            ending = self.place.call(integer_answer, case, solver, self.options.get(solver, {}))
         if isinstance(ending.value, Answer):
             return ending.value
         spec = solver_spec(solver)

@@ -8,13 +8,22 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from cvxpy.reductions.solvers.defines import INSTALLED_MI_SOLVERS
 
 from cvxpriv.blocks.declaration import why_not_dcp
 from cvxpriv.errors import ModelError, NoSolverTakes
 from cvxpriv.kkt.conic.bounds import not_convex
 from cvxpriv.solvers.registry import installed, solver_spec
 
-__all__ = ["capable", "label", "require_checkable", "require_finite", "solver_names"]
+__all__ = [
+    "capable",
+    "capable_of_integers",
+    "label",
+    "require_checkable",
+    "require_finite",
+    "require_sound",
+    "solver_names",
+]
 
 ASSUMED = 1e-9
 """Relative size up to which a negative eigenvalue counts as the rounding of a semidefinite matrix."""
@@ -56,9 +65,8 @@ def require_checkable(name: str, problem: cp.Problem) -> None:
     Raises
     ------
     ModelError
-        It is not a problem, has no variables, is not DCP (the message gives cvxpy's reason), is mixed-integer or
-        complex, has Parameters without values (the message names them), NaN or infinite numbers in its data (the
-        message names the place), or a quadratic form that is not convex.
+        It is no problem, has no variables, is not DCP (cvxpy's reason is given), or has Parameters without values
+        (they are named).
     """
     if not isinstance(problem, cp.Problem):
         raise ModelError(
@@ -67,16 +75,19 @@ def require_checkable(name: str, problem: cp.Problem) -> None:
     if not problem.variables():
         raise ModelError(f"{name} has no variables: there is nothing to solve")
     _require_dcp(name, problem)
-    if whole := _integral(problem):
-        raise ModelError(
-            f"{name} is mixed-integer in {', '.join(whole)}, which is not supported: residuals need multipliers, which "
-            "such problems have not; relax the variable, or fix it at its value"
-        )
-    if any(leaf.is_complex() for leaf in [*problem.variables(), *problem.parameters(), *problem.constants()]):
-        raise ModelError(f"{name} has complex numbers, which are not supported: write real and imaginary parts")
     unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
     if unset:
         raise ModelError(f"{name} has Parameters without values: set the value of {', '.join(unset)} first")
+
+
+def require_sound(name: str, problem: cp.Problem) -> None:
+    """Refuse data of a real, continuous problem that make no problem of it.
+
+    Raises
+    ------
+    ModelError
+        NaN or infinite numbers in its data (where is said), or a quadratic form that is not convex.
+    """
     require_finite(name, problem)
     _require_semidefinite(name, problem)
 
@@ -130,15 +141,28 @@ def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tu
     return tuple(able), unable
 
 
-def _integral(problem: cp.Problem) -> list[str]:
-    """Return the variables that take whole numbers, or values of a finite set."""
-    sets = [constraint for constraint in problem.constraints if isinstance(constraint, cp.FiniteSet)]
-    finite = {variable.id for constraint in sets for variable in constraint.variables()}
-    return [
-        variable.name()
-        for variable in problem.variables()
-        if variable.attributes["boolean"] or variable.attributes["integer"] or variable.id in finite
-    ]
+def capable_of_integers(
+    problem: cp.Problem, names: Sequence[str] | None = None
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The same for a mixed-integer problem; None is every solver that cvxpy finds here.
+
+    Raises
+    ------
+    NoSolverTakes
+    """
+    able: list[str] = []
+    unable: dict[str, str] = {}
+    for name in INSTALLED_MI_SOLVERS if names is None else names:
+        try:
+            cp.Problem(problem.objective, problem.constraints)._construct_chain(solver=name, ignore_dpp=True)
+        except (cp.error.SolverError, cp.error.DCPError):
+            unable[name] = "takes no mixed-integer problem with these cones"
+        else:
+            able.append(name)
+    if not able:
+        every = ", ".join(f"{name} ({why})" for name, why in unable.items())
+        raise NoSolverTakes(f"no solver takes the mixed-integer problem: {every}; try HIGHS, or pip install pyscipopt")
+    return tuple(able), unable
 
 
 def _require_dcp(name: str, problem: cp.Problem) -> None:

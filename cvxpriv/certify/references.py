@@ -90,6 +90,8 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, p
         raise ModelError(f"reference={wanted!r} is not known: {suggest(str(wanted), KINDS)}, or values by variable")
     if wanted == CLOSED_FORM and case.exact is None:
         raise ModelError(f"reference='closed form': {case.name} has none; take 'best' or 'accurate'")
+    if wanted == "accurate" and case.mixed is not None:
+        raise ModelError(f"reference='accurate': {case.name} is mixed-integer; take 'best', or values by variable")
     if wanted == "accurate":
         return _accurate(case, place)
     exact = [answer for answer in answers if answer.solver == CLOSED_FORM]

@@ -12,21 +12,21 @@ import numpy as np
 from cvxpriv.certify.answers import CLAIMED, Answer, Context, context_of
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.contradictions import settle
+from cvxpriv.certify.integer_answers import unproven
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, Reference
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge, judge_claim
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.solvers.isolation import HERE, Place
 
 __all__ = ["rows_of"]
 
 
 def rows_of(
-    case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances, place: Place = HERE
+    case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances, proofs: Proofs
 ) -> list[dict[str, Any]]:
     """Judge all answers to a case; return a row for each, with the columns of `cvxpriv.certify.check.CrossCheck`.
 
-    Proofs that no answer brings are searched for at `place`.
+    What no answer proves is looked for by `proofs`.
     """
     maximise = isinstance(case.declare().objective, cp.Maximize)
     context = context_of(answers, reference.objective, maximise)
@@ -36,7 +36,9 @@ def rows_of(
         else judge(answer, context, tolerances)
         for answer in answers
     ]
-    verdicts = settle(answers, alone, maximise, tolerances, Proofs(case, place), context)
+    if case.mixed is not None:
+        alone = [unproven(verdict, answer) for verdict, answer in zip(alone, answers, strict=True)]
+    verdicts = settle(answers, alone, maximise, tolerances, proofs, context)
     return [
         _row(case, answer, context, _distance(answer.values, reference.values), verdict)
         for answer, verdict in zip(answers, verdicts, strict=True)

@@ -12,16 +12,18 @@ import numpy as np
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import CLAIMED, NAN, SOLVED, Answer
 from cvxpriv.certify.cases import Case
+from cvxpriv.certify.measuring import measured
 from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
-from cvxpriv.kkt.conic.data import SOLVERS as READABLE
+from cvxpriv.kkt.conic.generic import Unreadable
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import try_solver
 from cvxpriv.solvers.isolation import HERE, Place
 from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.solvers.silence import solvers_silent
 
-__all__ = ["claimed_answer", "claimed_values", "measured", "said", "solver_answer"]
+__all__ = ["claimed_answer", "claimed_values", "said", "solver_answer"]
 
 
 def solver_answer(
@@ -36,18 +38,24 @@ def solver_answer(
     own : mapping
         The caller's options, which override the tolerance.
     warm_start : bool
-        Start from the solver's last answer, where `case` declares the same problem as then; otherwise from a cold
-        start.
+        Start from the solver's last answer, where `case` declares the same problem as then; else from a cold start.
+
+    Raises
+    ------
+    ModelError
+        The case is mixed-integer: `cvxpriv.certify.integer_answers` asks for such answers.
     """
+    if case.mixed is not None:
+        raise ModelError(f"{case.name} is mixed-integer: cross-check it, or relax its variables")
     declaration = case.declare()
     spec = solver_spec(solver)
     options = spec.full_options(tolerance, own)
     asked = spec.accuracy(tolerance, options)
-    if solver not in READABLE:
-        return _by_cvxpy(case, declaration, solver, asked, options)
     begun = time.perf_counter()
     try:
         solution = solve_conic(declaration.problem, solver, options, warm_start=warm_start)
+    except Unreadable:
+        return _by_cvxpy(case, declaration, solver, asked, options)
     except (CvxprivError, cp.error.SolverError):
         raise
     except Exception as error:  # atoms raise what they like while they are compiled; the other solvers' rows stand
@@ -60,7 +68,8 @@ def solver_answer(
 
 def _by_cvxpy(case: Case, declaration: Declaration, solver: str, asked: float, options: Mapping[str, Any]) -> Answer:
     """Return the answer of a solver whose cone data cannot be read: its values and multipliers, as cvxpy gives them."""
-    attempt = try_solver(declaration.problem, solver, options)
+    with solvers_silent():
+        attempt = try_solver(declaration.problem, solver, options)
     found = _of_point(case, declaration) if attempt.status in SOLVED else {}
     return Answer(
         solver,
@@ -125,28 +134,6 @@ def _ray(declaration: Declaration, solution: ConicSolution) -> Values | None:
     }
 
 
-def measured(
-    case: Case, raw: Values, multipliers: Mapping[str, Any] | None, solution: ConicSolution | None = None
-) -> dict[str, Any]:
-    """Return the measurements of a point, and its place in the domain."""
-    yardstick = case.yardstick
-    x = yardstick.point(raw)
-    measures = yardstick.measures(x, multipliers)
-    if case.repair is not None:
-        values = {name: np.asarray(value, dtype=float) for name, value in case.repair(raw).items()}
-        moved = max((float(np.abs(values[name] - raw[name]).max(initial=0.0)) for name in values), default=0.0)
-        objective, error = yardstick.value(yardstick.point({**raw, **values}))
-        return {"values": values, "objective": objective, "moved": moved, "measures": measures}
-    inside, moved = yardstick.domain.moved(x)
-    objective, error = yardstick.value(inside)
-    found: dict[str, Any] = {"values": yardstick.values(inside), "objective": objective, "moved": moved}
-    if error and solution is not None and solution.x is not None:
-        # Atoms of cvxpy raise what they like: perspective an AssertionError where its scale is near zero.
-        found["objective"] = solution.program.user_value(solution.program.value(solution.x))
-        found["error"] = f"its objective cannot be evaluated at its point ({error}): the value is the cone program's"
-    return {**found, "measures": measures}
-
-
 def claimed_answer(
     case: Case, name: str, values: Mapping[Any, Any], seconds: float = NAN, *, place: Place = HERE
 ) -> Answer:
@@ -168,7 +155,7 @@ def claimed_answer(
     DataError
         A value of another shape, or not finite.
     """
-    held = claimed_values(case.name, name, case.declare(), values)
+    held = claimed_values(case.name, name, case.declare(), case.split(values))
     ending = place.call(_claimed, case, name, held, seconds)
     if isinstance(ending.value, Answer):
         return ending.value

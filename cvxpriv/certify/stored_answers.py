@@ -9,7 +9,8 @@ import numpy as np
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.answers import NAN, SOLVED, Answer, Stored
 from cvxpriv.certify.cases import Case
-from cvxpriv.certify.solver_answers import claimed_values, measured, said
+from cvxpriv.certify.measuring import measured
+from cvxpriv.certify.solver_answers import claimed_values, said
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt.conic.data import extract
 from cvxpriv.kkt.conic.program import ConeProgram
@@ -40,7 +41,7 @@ def stored_answer(case: Case, name: str, stored: Stored, *, place: Place = HERE)
         known = said(declaration, name, stored.asked, solution, NAN)
     if stored.values is None or stored.status not in SOLVED:
         return Answer(**known)
-    held = claimed_values(case.name, name, declaration, stored.values)
+    held = claimed_values(case.name, name, declaration, case.split(stored.values))
     ending = place.call(measured, case, held, None, solution)
     if isinstance(ending.value, dict):
         return Answer(**known | ending.value)

@@ -16,7 +16,7 @@ atoms (norms, log_sum_exp, compositions) are linearised at the point.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,8 @@ from cvxpriv.kkt.flat import Atom, Flat, State
 from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.vector_rules import groups as groups_of
 
-HALVINGS = 90  # geometric ones down from 1e300, then sixty linear ones to the last digit
+HALVINGS = 100  # geometric ones down from 1e300, then sixty linear ones to the last digit
+SHARP = 4.0 * float(np.finfo(float).eps)  # a step is known to this, relative
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,13 +234,36 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
         room = np.where(direction < 0, -below, above)
         reach = np.minimum(np.where(direction < 0, low, -high), room)
     reach = np.clip(np.where(direction == 0, 0.0, reach), 0.0, 1e300)
+
+    def left(distance: Array) -> Array:
+        """What is left of the slope at a distance: negative before the minimum, positive behind it."""
+        step = direction * distance
+        below_, above_ = slopes(parts, frozen, step, floor)
+        return np.where(direction < 0, -(below_ + offset + step), above_ + offset + step)
+
+    return direction * _first_not_negative(left, reach)
+
+
+def _first_not_negative(left: Callable[[Array], Array], reach: Array) -> Array:
+    """Where each of some increasing functions ceases to be negative, at most at its reach: a bound stops it there.
+
+    Every other trial is where the chord of the bracket is zero, which is the answer itself for a quadratic; the others
+    halve the bracket, in its logarithm while it spans more than a factor of four.
+    """
     near, far = np.zeros(reach.size), reach
-    for _ in range(HALVINGS):
+    at_near, at_far = left(near), left(far)
+    near = np.where(at_far < 0.0, far, near)
+    for k in range(HALVINGS):
+        if (far - near <= SHARP * far).all():
+            break
         smallest = np.maximum(near, 1e-30)
         middle = np.where(far > 4.0 * smallest, np.sqrt(smallest) * np.sqrt(far), 0.5 * (near + far))
-        step = direction * middle
-        below_, above_ = slopes(parts, frozen, step, floor)
-        short = np.where(direction < 0, below_ + offset + step > 0, above_ + offset + step < 0)
-        near, far = np.where(short, middle, near), np.where(short, far, np.minimum(far, middle))
-    # Where even the whole reach falls short, a bound stops the coordinate.
-    return direction * far
+        if k % 2 == 0:
+            with np.errstate(all="ignore"):
+                chord = near + (far - near) * (at_near / (at_near - at_far))
+            middle = np.where((chord >= near) & (chord <= far), chord, middle)
+        value = left(middle)
+        short, exact = value < 0.0, (value == 0.0) | (np.abs(value) <= SHARP * np.abs(middle))
+        near, at_near = np.where(short | exact, middle, near), np.where(short | exact, value, at_near)
+        far, at_far = np.where(short & ~exact, far, middle), np.where(short & ~exact, at_far, value)
+    return far

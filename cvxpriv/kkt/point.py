@@ -14,7 +14,7 @@ from cvxpriv.kkt.fit import Columns, MultiplierFit
 from cvxpriv.kkt.flat import State
 from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.multipliers import bounded_least_squares
-from cvxpriv.kkt.natural import Parts, decompose, proximal_steps, separable, slopes
+from cvxpriv.kkt.natural import Parts, decompose, proximal_steps, slopes
 from cvxpriv.kkt.written import Written
 
 STEEP = 1e100  # larger slopes (a square root at zero) would drown a least squares and are left out of the fit
@@ -44,7 +44,6 @@ class Point:
         self.exact = self.objective.exact and self.jacobian.exact
         self.sizes = written.sizes(state, _steepness(self.atoms))
         self.active = active * np.maximum(self.sizes, 1.0)
-        self.parts = separable(flat)
 
     def outside(self) -> float:
         """How far arguments lie outside their atoms' domains."""
@@ -155,22 +154,27 @@ class Point:
         Without given multipliers the best ones are fitted in the metric of these steps: an entry that hardly moves
         whatever its slope has no say.
         """
-        parts = self._split(self._weights(None))
-        floor, free = self.how.floor, np.full(self.x.size, np.inf)
-        answers = [proximal_steps(parts, parts.gradient, -free, free, floor, push) for push in (1.0, -1.0)]
-        weights = np.maximum(0.5 * np.abs(answers[0] - answers[1]), LEAST_WEIGHT)
-        every = np.ones(self.v.size, dtype=bool)
+        every, floor = np.ones(self.v.size, dtype=bool), self.how.floor
         chosen = given
         if chosen is None:
+            parts = self._split(self._weights(None))
             g, columns = self._enclosed(parts, parts.gradient)
-            chosen = self._fit(g, columns, weights, every)
+            chosen = self._fit(g, columns, self._mobility, every)
         parts = self._split(self._weights(chosen))
         frozen = parts.gradient
         if parts.kinks[1].size:
-            frozen = frozen + self._frozen_kinks(parts, frozen, weights, every)
+            frozen = frozen + self._frozen_kinks(parts, frozen, self._mobility, every)
         low, high = (bound - self.x for bound in self.bounds)
         steps = proximal_steps(parts, frozen, np.minimum(low, 0.0), np.maximum(high, 0.0), floor)
         return np.clip(steps, low, high)
+
+    @cached_property
+    def _mobility(self) -> Array:
+        """How far each variable moves where its slope is 1."""
+        parts = self._split(self._weights(None))
+        free = np.full(self.x.size, np.inf)
+        answers = [proximal_steps(parts, parts.gradient, -free, free, self.how.floor, push) for push in (1.0, -1.0)]
+        return np.maximum(0.5 * np.abs(answers[0] - answers[1]), LEAST_WEIGHT)
 
     def _weights(self, multipliers: Array | None) -> Array:
         """What the Lagrangian counts each variable and each atom's value with; bounds are met by the projection."""
@@ -184,7 +188,7 @@ class Point:
         return total
 
     def _split(self, weight: Array) -> Parts:
-        parts: Parts = decompose(weight, self.written.flat, self.state, self.atoms, self.parts)
+        parts: Parts = decompose(weight, self.written.flat, self.state, self.atoms, self.written.separable)
         return parts
 
     def _enclosed(self, parts: Parts, frozen: Array) -> tuple[Array, Columns]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import cvxpy as cp
@@ -20,6 +21,7 @@ from cvxpriv.kkt.conic.cones._types import Array, Mask
 from cvxpriv.kkt.coordinates import Coordinates, dense
 from cvxpriv.kkt.flat import Flat, State, flatten
 from cvxpriv.kkt.implied import of_atoms, of_attributes
+from cvxpriv.kkt.natural import Separable, separable
 
 __all__ = ["Written"]
 
@@ -62,6 +64,16 @@ class Written:
     zero: Mask
     cone: Mask
     layout: ConeLayout
+
+    @cached_property
+    def separable(self) -> tuple[tuple[Separable, ...], Mask]:
+        """The atoms that act entry by entry, see `cvxpriv.kkt.natural.separable`."""
+        return separable(self.flat)
+
+    @cached_property
+    def absolute(self) -> sp.csr_array:
+        """Absolute values of ``C``."""
+        return abs(self.C)
 
     @classmethod
     def of(cls, problem: cp.Problem, names: Mapping[str, cp.Constraint] | None = None) -> Written:
@@ -159,7 +171,7 @@ class Written:
             By how much each atom's value moves where the variables move by one.
         """
         unit = np.concatenate([np.ones(self.flat.size), np.minimum(steepness, 1.0)])
-        size = abs(self.C)
+        size = self.absolute
         terms = size @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)) + np.abs(self.c)
         if size.nnz:
             terms += sp.csr_array(size @ sp.diags_array(unit)).max(axis=1).toarray().ravel()

@@ -26,6 +26,7 @@ __all__ = [
     "among_installed",
     "fallback_chain",
     "installed",
+    "package_of",
     "solver_spec",
 ]
 
@@ -134,6 +135,26 @@ def _highs(tolerance: float) -> dict[str, Any]:
     }
 
 
+def _piqp(tolerance: float) -> dict[str, Any]:
+    """Residuals and gap to the tolerance."""
+    return {
+        "eps_abs": tolerance,
+        "eps_rel": tolerance,
+        "eps_duality_gap_abs": tolerance,
+        "eps_duality_gap_rel": tolerance,
+    }
+
+
+def _proxqp(tolerance: float) -> dict[str, Any]:
+    """Residuals to the tolerance."""
+    return {"eps_abs": tolerance, "eps_rel": 0.0}
+
+
+def _daqp(tolerance: float) -> dict[str, Any]:
+    """Feasibilities to the tolerance; an active set ends at a corner or not at all."""
+    return {"primal_tol": tolerance, "dual_tol": tolerance}
+
+
 SOLVERS: Mapping[str, SolverSpec] = {
     spec.name: spec
     for spec in (
@@ -182,8 +203,41 @@ SOLVERS: Mapping[str, SolverSpec] = {
             "simplex, interior point and active set; linear and quadratic problems",
             "dual_feasibility_tolerance",
         ),
+        SolverSpec(
+            "PIQP",
+            frozenset({"zero", "nonneg", "quadratic"}),
+            1e-9,
+            _piqp,
+            "BSD-2-Clause",
+            "interior point and proximal; linear and quadratic problems",
+            "eps_rel",
+        ),
+        SolverSpec(
+            "PROXQP",
+            frozenset({"zero", "nonneg", "quadratic"}),
+            1e-8,
+            _proxqp,
+            "BSD-2-Clause",
+            "augmented Lagrangian; linear and quadratic problems",
+            "eps_abs",
+        ),
+        SolverSpec(
+            "DAQP",
+            frozenset({"zero", "nonneg", "quadratic"}),
+            1e-9,
+            _daqp,
+            "MIT",
+            "dual active set; small dense quadratic problems",
+            "primal_tol",
+        ),
     )
 }
+
+#: From which package each of the table's solvers comes, where its name is another.
+PACKAGES = {"HIGHS": "highspy", "PROXQP": "proxsuite"}
+
+#: What a solver is held to whose options are not known: most stop between 1e-6 and 1e-9.
+UNLISTED_TOLERANCE = 1e-6
 
 #: The entry points by which another package brings solvers.
 GROUP = "cvxpriv.solvers"
@@ -209,12 +263,12 @@ DEFAULT_CHAIN = among_installed("CLARABEL", "ECOS", "SCS")
 
 
 def solver_spec(name: str) -> SolverSpec:
-    """Return the table's row for a solver.
+    """Return the table's row for a solver; one without options for another solver that cvxpy knows and finds here.
 
     Raises
     ------
     ModelError
-        If the table has no such solver, or it is not installed; or another package's row is none.
+        If neither the table nor cvxpy has such a solver, or it is not installed; or another package's row is none.
 
     Examples
     --------
@@ -223,13 +277,30 @@ def solver_spec(name: str) -> SolverSpec:
     """
     key = str(name).upper()
     if key not in SOLVERS and key not in (outside := extensions(GROUP)):
+        if key in cp.installed_solvers():
+            return _unlisted(key)
         raise ModelError(f"solver={name!r} is not in cvxpriv's table: {suggest(key, [*SOLVERS, *outside])}")
     spec = SOLVERS[key] if key in SOLVERS else extension(GROUP, key)  # asking for extensions takes milliseconds
     if not isinstance(spec, SolverSpec) or spec.name != key:
         raise ModelError(f"solver={name!r}: its package must name a SolverSpec of that name, and names {spec!r}")
     if spec.name not in installed():
-        raise ModelError(f"solver={name!r} is not installed: pip install {spec.name.lower()}")
+        raise ModelError(f"solver={name!r} is not installed: pip install {package_of(spec.name)}")
     return spec
+
+
+def package_of(name: str) -> str:
+    """Return the package that a solver comes from.
+
+    >>> package_of("PROXQP")
+    'proxsuite'
+    """
+    return PACKAGES.get(name, name.lower())
+
+
+def _unlisted(name: str) -> SolverSpec:
+    """A solver that cvxpy knows and the table does not, such as MOSEK, COPT or CUOPT: asked with its own defaults."""
+    note = "not in cvxpriv's table: asked with its own defaults, whatever tolerance is wanted"
+    return SolverSpec(name, frozenset(), UNLISTED_TOLERANCE, lambda _: {}, "", note)
 
 
 def fallback_chain(solver: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -29,8 +29,10 @@ def reader(x: cp.Variable, spoil: Callable[[str], float] = lambda name: 0.0) -> 
     return read
 
 
-def test_every_solver_of_the_table_is_installed() -> None:
-    assert installed() == tuple(SOLVERS)
+def test_solvers_of_the_table_are_those_installed_in_its_order() -> None:
+    present = cp.installed_solvers()
+    assert installed() == tuple(name for name in SOLVERS if name in present)
+    assert set(installed()) >= {"CLARABEL", "ECOS", "SCS", "OSQP", "HIGHS"}
 
 
 @pytest.mark.parametrize("name", ["CLARABEL", "ECOS", "SCS"])

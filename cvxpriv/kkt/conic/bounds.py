@@ -28,10 +28,11 @@ from cvxpriv.kkt.conic.program import ConeProgram
 ROUNDING = 16.0 * float(np.finfo(float).eps)
 NOTHING = 1e-30  # a miss that moves no bound by more than 1e-10 while the variables stay below 1e20
 ALTERNATIONS = 60  # alternating projections gain slowly after that; the step inwards does the rest
+PATIENCE, STALLED = 10, 0.1  # so many of them have to bring the distance down to this fraction
 REACH = 1e3
 DUST = 1e-6  # of the bound, relative to max(1, |bound|): what rounding may be worth at most
 SWEEPS = 8  # rounds of bound propagation
-DOUBLINGS = 60
+DOUBLINGS = 50
 TINY = 1e-150
 FACE = 1e-6  # how near to its face, relative, a dual of the exponential cone is tried on it
 DENSE = 400  # columns up to which eigenvalues are computed, which takes a tenth of a second
@@ -88,7 +89,7 @@ def _bound(
     if (distance > _room(program.layout, repaired)).any():
         name = program.layout.names[int(distance.argmax())]
         return LowerBound(None, f"no certificate: the dual of {name} misses its cone by {distance.max():.1e}")
-    rho = _cleaned(program, x0, repaired)
+    rho = _cleaned(program, x0, repaired, _ordinary(program))
     reach = np.where(rho > 0, low, high)
     pushed = rho != 0
     loose = pushed & ~np.isfinite(reach)
@@ -181,13 +182,13 @@ def _on_face(program: ConeProgram, z: Array) -> tuple[Array, Mask]:
     return z, fixed
 
 
-def _logarithmic(program: ConeProgram) -> Mask:
-    """The columns that stand in a row of an exponential or power cone: there a dual of 1e-34 is worth a bound of 77."""
+def _ordinary(program: ConeProgram) -> Mask:
+    """The columns in no row of an exponential or power cone, where a dual of 1e-34 may be worth a bound of 77."""
     rows = np.zeros(program.layout.size, dtype=bool)
     for family in program.layout.families:
         if family.kind in ("exp", "power"):
             rows[family.rows] = True
-    return np.asarray(abs(program.A).T @ rows.astype(float) > 0.0)
+    return np.asarray(program.sizes[2] @ rows.astype(float) == 0.0)
 
 
 def _room(layout: ConeLayout, z: Array) -> Array:
@@ -195,11 +196,18 @@ def _room(layout: ConeLayout, z: Array) -> Array:
     return ROUNDING * np.maximum(1.0, layout.block_norms(z))
 
 
-def _cleaned(program: ConeProgram, x: Array, z: Array) -> Array:
-    """``P x + c + A'z`` with entries that are rounding of their own sum set to zero."""
-    rho = program.P @ x + program.c + program.A.T @ z
-    terms = abs(program.P) @ np.abs(x) + np.abs(program.c) + abs(program.A).T @ np.abs(z)
-    noise = ROUNDING * terms + NOTHING * ~_logarithmic(program)
+def _cleaned(program: ConeProgram, x: Array, z: Array, ordinary: Mask) -> Array:
+    """``P x + c + A'z`` with entries that are rounding of their own sum set to zero.
+
+    Parameters
+    ----------
+    ordinary : bool array (n,)
+        Of `_ordinary`.
+    """
+    quadratic, _, pull = program.sizes
+    rho = program.P @ x + program.c + program.transposed @ z
+    terms = quadratic @ np.abs(x) + np.abs(program.c) + pull @ np.abs(z)
+    noise = ROUNDING * terms + NOTHING * ordinary
     return np.where(np.abs(rho) <= noise, 0.0, rho)
 
 
@@ -256,10 +264,11 @@ def _repair(program: ConeProgram, x: Array, z: Array, free: Mask, fixed: Mask) -
     scale = 1.0 / np.maximum(np.sqrt(np.asarray(free_part.power(2).sum(axis=0)).ravel()), TINY)
     factor = _factored(sp.csc_array(free_part @ sp.diags_array(scale)))
     held = np.concatenate([~fixed, np.ones(used.size, dtype=bool)]).astype(float)
+    ordinary, pull = _ordinary(program), sp.csr_array(A.T)
 
     def onto_equalities(v: Array, goal: Array) -> Array:
         for _ in range(3):  # refinement undoes the ridge
-            off = np.concatenate([np.zeros(v.size), scale * (A.T @ (held * v) - goal)])
+            off = np.concatenate([np.zeros(v.size), scale * (pull @ (held * v) - goal)])
             v = v - moving * factor.solve(off)[: v.size]
         return v
 
@@ -268,14 +277,20 @@ def _repair(program: ConeProgram, x: Array, z: Array, free: Mask, fixed: Mask) -
         moved[used] = v[rows:]
         return moved, v[:rows]
 
-    v = np.concatenate([z, x[used]])
-    for _ in range(ALTERNATIONS):
-        if not _cleaned(program, *split(v))[kept].any():
+    v, farthest = np.concatenate([z, x[used]]), np.inf
+    for k in range(ALTERNATIONS):
+        if not _cleaned(program, *split(v), ordinary)[kept].any():
             return split(v)
         moved = onto_equalities(v, target)
-        if (layout.block_distances(moved[:rows], dual=True) <= _room(layout, moved[:rows])).all():
+        nearest = layout.project_dual(moved[:rows])
+        distance = layout.block_norms(moved[:rows] - nearest)
+        if (distance <= _room(layout, moved[:rows])).all():
             return split(moved)
-        v = np.concatenate([layout.project_dual(moved[:rows]), moved[rows:]])
+        v = np.concatenate([nearest, moved[rows:]])
+        if k % PATIENCE == PATIENCE - 1:
+            if distance.max() > STALLED * farthest:
+                break
+            farthest = float(distance.max())
     inside = np.concatenate([layout.interior(), np.zeros(used.size)])
     inwards = onto_equalities(inside, np.zeros(kept.size))
     return split(_step_inwards(layout, onto_equalities(v, target), inwards, A))
@@ -316,7 +331,7 @@ def _step_inwards(layout: ConeLayout, v: Array, direction: Array, A: sp.csc_arra
     pull = sp.csr_array(A.T @ parts)
     separable = float(abs(pull).max()) <= ROUNDING * max(1.0, float(np.abs(direction).max()))
     moved = v
-    for power in range(-DOUBLINGS, DOUBLINGS):
+    for power in range(-DOUBLINGS, DOUBLINGS, 2):
         outside = layout.block_distances(moved[:rows], dual=True) > _room(layout, moved[:rows])
         if not outside.any():
             return moved

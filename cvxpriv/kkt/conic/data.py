@@ -4,6 +4,9 @@ cvxpy's data differ by solver. CLARABEL and SCS get ``A x + s = b`` in one piece
 apart from ``G x + s = h`` and orders an exponential cone as ``(x, z, y)``. OSQP and HIGHS get ``A x = b`` and
 ``F x <= g``, and HIGHS takes bounds on variables apart from all rows. The semidefinite triangle is the upper one for
 CLARABEL, else the lower one.
+
+Any other solver that cvxpy has is read as cvxpy reads it, as long as its rows are equalities, inequalities and
+second-order cones: `cvxpriv.kkt.conic.generic`.
 """
 
 from __future__ import annotations
@@ -19,9 +22,10 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.reductions.solution import Solution
 
-from cvxpriv.errors import ModelError, suggest
+from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.conic.generic import bound_multipliers, generic_answer, require_plain
 
 SOLVERS = ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")
 ECOS_ORDER = (0, 2, 1)
@@ -48,7 +52,7 @@ class ConeData:
 
     def read(self, raw: Any) -> Point:
         """``(x, z)`` of a solver's raw answer; what it does not hold, or holds as NaN, is None."""
-        x, z = _READERS[self.solver](self, raw)
+        x, z = _READERS.get(self.solver, _read_other)(self, raw)
         return finite(x), finite(z)
 
     def variables(self, x: Array) -> dict[int, Array] | None:
@@ -67,6 +71,8 @@ class ConeData:
 
     def own_status(self, raw: Any) -> str:
         """The solver's own word on how it ended."""
+        if self.solver not in _STATUSES:
+            return str(self.chain.solver.invert(raw, self.inverse[-1]).status)
         return str(_STATUSES[self.solver](raw))
 
 
@@ -75,11 +81,11 @@ def extract(problem: cp.Problem, solver: str, options: Mapping[str, object]) -> 
 
     Raises
     ------
+    Unreadable
+        If the solver is not known here, and its data are of a form that is not known either.
     ModelError
-        If the solver is not known here, or the problem has integer variables.
+        If the problem has integer variables.
     """
-    if solver not in SOLVERS:
-        raise ModelError(f"solver={solver!r} is not one whose cone data can be read: {suggest(solver, SOLVERS)}")
     if problem.is_mixed_integer():
         raise ModelError("the problem has boolean or integer variables: only convex problems have residuals and duals")
     # Parameters enter by their values: nobody re-solves here, and with cvxpy's map for re-solves a block of 2.6e5 cells
@@ -87,6 +93,8 @@ def extract(problem: cp.Problem, solver: str, options: Mapping[str, object]) -> 
     with without_values(problem), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of bounds that are no numbers, of backends: what comes of it is judged
         data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=dict(options))
+    if solver not in SOLVERS:
+        require_plain(solver, data)
     A, b, layout, order = _rows(data, solver)
     c = np.asarray(data["q"] if "q" in data else data["c"], dtype=float)
     bound_A, bound_b, bounded = _bound_rows(data, c.size)
@@ -147,7 +155,7 @@ def _symmetric(P: Any, size: int) -> sp.csc_array:
 def _rows(data: dict[str, Any], solver: str) -> tuple[sp.csr_array, Array, ConeLayout, np.ndarray]:
     """Rows, right-hand side, layout, and each row's place in the solver's own order."""
     dims = data["dims"]
-    later = {"ECOS": ("G", "h")}.get(solver, ("F", "G") if "F" in data else None)
+    later = ("F", "G") if "F" in data else ("G", "h") if "h" in data else None
     pairs = [("A", "b"), *([later] if later else [])]
     parts = [(data[M], data[v]) for M, v in pairs if data[M] is not None]
     width = (data["q"] if "q" in data else data["c"]).size
@@ -230,9 +238,17 @@ def _read_highs(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
     x = np.asarray(raw["solution"].col_value, dtype=float)
     if x.size != compiled.fields["c"].size or z.size != rows or pull.size != x.size:
         return None, None
-    # A reduced cost belongs to the bound that it pushes against: the lower one if positive, the upper if negative.
-    z = np.concatenate([z, np.maximum(-signs * pull[columns], 0.0)])
-    return x, z
+    return x, np.concatenate([z, bound_multipliers(pull, columns, signs)])
+
+
+def _read_other(compiled: ConeData, raw: Any) -> tuple[Any, Any]:
+    x, z = generic_answer(compiled.chain.solver, raw, compiled.inverse[-1])
+    columns, signs = compiled.bounded
+    if x is None or z is None or not columns.size:
+        return x, z
+    fields = compiled.fields
+    pull = fields["P"] @ x + fields["c"] + fields["A"][: z.size].T @ z
+    return x, np.concatenate([z, bound_multipliers(pull, columns, signs)])
 
 
 _STATUSES: dict[str, Callable[[Any], Any]] = {

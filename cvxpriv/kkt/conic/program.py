@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import cvxpy as cp
 import numpy as np
@@ -69,6 +70,16 @@ class ConeProgram:
         left: Array = self.b - self.A @ x
         return left
 
+    @cached_property
+    def transposed(self) -> sp.csr_array:
+        """``A'``."""
+        return sp.csr_array(self.A.T)
+
+    @cached_property
+    def sizes(self) -> tuple[sp.csc_array, sp.csc_array, sp.csr_array]:
+        """Absolute values of ``P``, ``A`` and ``A'``."""
+        return abs(self.P), abs(self.A), abs(self.transposed)
+
     @property
     def unit(self) -> float:
         """The largest coefficient of the objective, or 1 where that is smaller or there is none."""
@@ -78,12 +89,12 @@ class ConeProgram:
     def terms(self, x: Array, z: Array | None = None) -> float:
         """The size of the objective's terms, which may cancel; with ``z`` also those of the dual's."""
         size = np.abs(x)
-        primal = float(np.abs(self.c) @ size + 0.5 * size @ (abs(self.P) @ size))
+        primal = float(np.abs(self.c) @ size + 0.5 * size @ (self.sizes[0] @ size))
         return max(self.unit, primal, 0.0 if z is None else float(np.abs(self.b) @ np.abs(z)))
 
     def block_sizes(self, x: Array) -> Array:
         """The size of the terms of each block's slack, one for each of `ConeLayout.names`."""
-        size = abs(self.A)
+        size = self.sizes[1]
         rows = size @ np.abs(x) + np.abs(self.b)
         if size.nnz:
             rows = rows + size.max(axis=1).toarray().ravel()

@@ -1,0 +1,124 @@
+"""Branches of a mixed-integer problem's relaxation: a certified bound, without belief in a mixed-integer solver.
+
+Each branch is a convex problem, with a bound that is certified by its dual (`cvxpriv.kkt.conic.bounds`), or a
+certificate of infeasibility. The least bound of what is left of them bounds the whole.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from itertools import count
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.certify.answers import NAN
+from cvxpriv.certify.integers import MixedInteger
+from cvxpriv.certify.measuring import INTEGRAL
+from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.registry import fallback_chain, solver_spec
+
+__all__ = ["NODES", "Branched", "branched"]
+
+NODES = 60
+"""Branches that are looked at at most."""
+
+
+@dataclass(frozen=True)
+class Branched:
+    """What the branches of a relaxation prove.
+
+    Attributes
+    ----------
+    bound : float
+        Certified, in the sense of the problem; NaN where there is none.
+    infeasible : bool
+        Every branch is proven empty.
+    nodes : int
+        Branches looked at.
+    """
+
+    bound: float
+    infeasible: bool
+    nodes: int
+
+
+def branched(mixed: MixedInteger, incumbent: float) -> Branched:
+    """Return what branches of the relaxation prove of the optimum.
+
+    Parameters
+    ----------
+    mixed : MixedInteger
+    incumbent : float
+        The best value of a feasible point in the sense of the problem, or NaN: branches that cannot be better are left.
+    """
+    sign = -1.0 if isinstance(mixed.problem.objective, cp.Maximize) else 1.0
+    best = sign * incumbent if np.isfinite(incumbent) else np.inf
+    target = best - 1e-9 * max(1.0, abs(best)) if np.isfinite(best) else np.inf
+    order, leaves = count(), [best]
+    everywhere = [
+        (np.full(one.expression.size, -np.inf), np.full(one.expression.size, np.inf)) for one in mixed.restrictions
+    ]
+    open_nodes: list[tuple[float, int, list[tuple[Array, Array]]]] = [(-np.inf, next(order), everywhere)]
+    nodes = 0
+    while open_nodes and nodes < NODES:
+        above, _, boxes = heapq.heappop(open_nodes)
+        if above >= target:
+            leaves.append(above)
+            continue
+        nodes += 1
+        bound, children = _node(mixed, boxes, sign)
+        bound = max(bound, above)
+        if bound == np.inf:
+            continue
+        if bound >= target or not children:
+            leaves.append(bound)
+            continue
+        for child in children:
+            heapq.heappush(open_nodes, (bound, next(order), child))
+    lowest = min([*leaves, *(bound for bound, _, _ in open_nodes)])
+    empty = lowest == np.inf
+    return Branched(sign * lowest if np.isfinite(lowest) else NAN, empty, nodes)
+
+
+def _node(
+    mixed: MixedInteger, boxes: list[tuple[Array, Array]], sign: float
+) -> tuple[float, list[list[tuple[Array, Array]]]]:
+    """The certified bound of one branch, infinite if it is empty, and its two halves; none where it need not be cut."""
+    solution = _solved(mixed.within(boxes))
+    if solution is None:
+        return -np.inf, []
+    if (proof := solution.certificate) is not None and solution.status.startswith("infeasible") and proof.exact:
+        return np.inf, []
+    found = solution.lower_bound.value if solution.status == cp.OPTIMAL else None
+    bound = -np.inf if found is None else found
+    if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        return bound, []
+    worst, place = INTEGRAL, None
+    for k, one in enumerate(mixed.restrictions):
+        at = one.value
+        off = np.abs(at - one.nearest(at))
+        if off.max(initial=0.0) > worst:
+            worst, place = float(off.max()), (k, int(off.argmax()))
+    if place is None:
+        return bound, []
+    k, entry = place
+    below, above = mixed.restrictions[k].around(float(mixed.restrictions[k].value[entry]))
+    halves = []
+    for side, limit in ((1, below), (0, above)):
+        half = [(low.copy(), high.copy()) for low, high in boxes]
+        half[k][side][entry] = limit
+        halves.append(half)
+    return bound, halves
+
+
+def _solved(problem: cp.Problem) -> ConicSolution | None:
+    """A branch, solved by the first solver that can, accurately enough to be bounded."""
+    for solver in fallback_chain(None):
+        try:
+            return solve_conic(problem, solver, solver_spec(solver).full_options(None, {}))
+        except cp.error.SolverError:  # its cones are not this solver's
+            continue
+    return None

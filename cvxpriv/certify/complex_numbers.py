@@ -1,0 +1,100 @@
+"""Problems with complex numbers, in real and imaginary parts, as cvxpy itself writes them.
+
+A complex variable ``x`` becomes ``Re x`` and ``Im x``; of a Hermitian matrix the imaginary part is its strict upper
+triangle. All that is measured is of that problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.reductions.complex2real.complex2real import Complex2Real
+from cvxpy.reductions.eval_params import EvalParams
+
+from cvxpriv.errors import DataError
+from cvxpriv.kkt.coordinates import dense
+
+__all__ = ["RealForm", "is_complex", "real_form"]
+
+
+@dataclass(frozen=True, eq=False)
+class RealForm:
+    """A complex problem in real numbers.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+    parts : mapping of str to tuple of (variable, real part, imaginary part)
+        By the name of the complex variable; a part that is always zero is None.
+    """
+
+    problem: cp.Problem
+    parts: Mapping[str, tuple[cp.Variable, cp.Variable | None, cp.Variable | None]]
+
+    def split(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Values by complex variable or its name, as values of the parts; others as they are.
+
+        Raises
+        ------
+        DataError
+            A value of another shape.
+        """
+        found: dict[Any, Any] = {}
+        for key, value in values.items():
+            name = key.name() if isinstance(key, cp.Variable) else str(key)
+            if name not in self.parts:
+                found[key] = value
+                continue
+            variable, real, imaginary = self.parts[name]
+            array = np.asarray(value, dtype=complex)
+            if array.shape != variable.shape:
+                raise DataError(f"the value of {name!r} has the shape {array.shape}: expected {variable.shape}")
+            if real is not None:
+                found[real] = array.real
+            if imaginary is not None:
+                triangle = variable.is_hermitian() and imaginary.shape != variable.shape
+                found[imaginary] = array.imag[np.triu_indices(variable.shape[0], 1)] if triangle else array.imag
+        return found
+
+    def place(self) -> None:
+        """Give the parts the values at which the complex variables stand."""
+        for name, (variable, _, _) in self.parts.items():
+            if variable.value is not None:
+                for part, value in self.split({name: dense_complex(variable.value)}).items():
+                    part.save_value(value)
+
+
+def dense_complex(value: Any) -> Any:
+    """A value as an array, complex where it is."""
+    return np.asarray(value) if np.iscomplexobj(value) else dense(value)
+
+
+def is_complex(problem: cp.Problem) -> bool:
+    """Return whether a problem has complex variables, Parameters or constants."""
+    return any(leaf.is_complex() for leaf in [*problem.variables(), *problem.parameters(), *problem.constants()])
+
+
+def real_form(problem: cp.Problem) -> RealForm:
+    """Return a complex problem in real numbers, its Parameters at their values.
+
+    Examples
+    --------
+    >>> x = cp.Variable(complex=True, name="x")
+    >>> form = real_form(cp.Problem(cp.Minimize(cp.abs(x - 1j))))
+    >>> sorted(variable.name() for variable in form.problem.variables())
+    ['Im x', 'Re x']
+    """
+    plain = EvalParams().apply(problem)[0] if problem.parameters() else problem
+    reduction = Complex2Real()
+    real = reduction.apply(plain)[0]
+    parts = {}
+    for variable, (whole, imaginary) in reduction.canon_methods._variables.items():
+        for part, prefix in ((whole, "Re"), (imaginary, "Im")):
+            if part is not None:
+                part._name = f"{prefix} {variable.name()}"
+        parts[variable.name()] = (variable, whole, imaginary)
+    return RealForm(real, parts)

@@ -1,0 +1,167 @@
+"""Answers to mixed-integer problems: measured with what is restricted fixed, and bounded by branches of the relaxation.
+
+An answer is measured as one of the convex problem that is left with its whole numbers fixed: is it feasible there, and
+is the continuous rest as good as it can be? Whether other whole numbers are better is for bounds to say: the relaxation
+is branched over (`cvxpriv.certify.branches`), and what stays open leaves the bound that is certified then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.certify.answers import NAN, Answer
+from cvxpriv.certify.branches import Branched, branched
+from cvxpriv.certify.cases import Case, case_of_problem
+from cvxpriv.certify.integers import MixedInteger
+from cvxpriv.certify.measuring import INTEGRAL, measured
+from cvxpriv.certify.proofs import Growth, Proofs
+from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Verdict
+from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.certificates import Certificate
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.solvers.chain import try_solver
+from cvxpriv.solvers.isolation import Place
+from cvxpriv.solvers.silence import solvers_silent
+
+__all__ = ["IntegerProofs", "integer_answer", "unproven", "with_bounds"]
+
+ASKED = 1e-6
+"""What a mixed-integer answer is held to: the gap that each solver is asked for is smaller."""
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "HIGHS": {"mip_rel_gap": 1e-9, "mip_abs_gap": 1e-9},
+    "SCIPY": {"scipy_options": {"mip_rel_gap": 1e-9}},
+    "ECOS_BB": {"mi_abs_eps": 1e-8, "mi_rel_eps": 1e-8, "mi_max_iters": 10_000},
+    "SCIP": {"scip_params": {"limits/gap": 1e-9}},
+    "GUROBI": {"MIPGap": 1e-9},
+    "MOSEK": {"mosek_params": {"MSK_DPAR_MIO_TOL_REL_GAP": 1e-9}},
+}
+"""How solvers are asked to close the gap, where that is known."""
+
+
+def integer_answer(case: Case, solver: str, own: Mapping[str, Any]) -> Answer:
+    """Solve a mixed-integer case by one solver, and measure what it returns."""
+    mixed = _apart(case)
+    problem = cp.Problem(mixed.problem.objective, mixed.problem.constraints)
+    duals = [dual for constraint in problem.constraints for dual in constraint.dual_variables]
+    held = [(leaf, leaf.value) for leaf in [*(variable for variable, _ in mixed.twins), *duals]]
+    try:
+        with solvers_silent():
+            attempt = try_solver(problem, solver, {**OPTIONS.get(solver, {}), **own}, symbolic=False)
+        known: dict[str, Any] = {
+            "seconds": attempt.seconds,
+            "iterations": attempt.iterations,
+            "error": attempt.message,
+            "bound_reason": "none: branches of the relaxation give none",
+        }
+        if attempt.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+            names = case.declare().variables
+            by_twin = {twin.id: variable.value for variable, twin in mixed.twins}
+            values = {name: by_twin[twin.id] for name, twin in names.items()}
+            if all(value is not None for value in values.values()):
+                known |= measured(case, values, None)
+    finally:
+        for leaf, value in held:
+            leaf.save_value(value)
+    return Answer(solver, attempt.status, ASKED, **known)
+
+
+def with_bounds(answers: Sequence[Answer], case: Case, place: Place) -> tuple[list[Answer], IntegerProofs]:
+    """Return answers with the bound that branches certify, and what these prove."""
+    maximise = isinstance(_apart(case).problem.objective, cp.Maximize)
+    values = [one.objective for one in answers if np.isfinite(one.quality) and one.infeasibility <= ASKED]
+    ending = place.call(branched, _apart(case), (max if maximise else min)(values, default=NAN))
+    proof = ending.value if isinstance(ending.value, Branched) else Branched(NAN, False, 0)
+    reason = f"from {proof.nodes} branches of the relaxation, each bounded by its dual or proven empty"
+    proofs = IntegerProofs(case, place, proof)
+    if not np.isfinite(proof.bound):
+        return list(answers), proofs
+    return [
+        one if one.values is None else replace(one, bound=proof.bound, bound_reason=reason) for one in answers
+    ], proofs
+
+
+def _integral(mixed: MixedInteger, case: Case, direction: Values) -> Values | None:
+    """A direction scaled so that it leads from whole numbers to whole numbers; None where that is not found."""
+    for name, twin in case.declare().variables.items():
+        twin.save_value(np.asarray(direction[name], dtype=float).reshape(twin.shape))
+    if any(one.allowed is not None for one in mixed.restrictions):
+        return None
+    entries = np.concatenate([one.value for one in mixed.restrictions])
+    moving = np.abs(entries) > INTEGRAL * np.abs(entries).max(initial=0.0)
+    if not moving.any():
+        return None
+    steps = entries[moving] / np.abs(entries[moving]).min()
+    if np.abs(steps - np.round(steps)).max() > INTEGRAL:
+        return None
+    scale = 1.0 / float(np.abs(entries[moving]).min())
+    return {name: scale * np.asarray(value, dtype=float) for name, value in direction.items()}
+
+
+class IntegerProofs(Proofs):
+    """What can be proven of a mixed-integer case: that it is empty, by its branches, or endless with integers fixed.
+
+    Points of the relaxation, and its rays, say nothing.
+    """
+
+    def __init__(self, case: Case, place: Place, proof: Branched) -> None:
+        super().__init__(case, place)
+        self._proof = proof
+
+    @cached_property
+    def infeasible(self) -> Certificate | None:
+        """An exact certificate of infeasibility, or what stands for one: every branch has its own."""
+        return Certificate("infeasible", 0.0, 0.0, np.inf, True, True) if self._proof.infeasible else None
+
+    @cached_property
+    def roomy(self) -> bool:
+        """Never: room around points of the relaxation may hold no whole number."""
+        return False
+
+    def endless(self, direction: Values, starts: Sequence[Values]) -> bool:
+        """Not by a solver's direction, which may leave the whole numbers."""
+        return False
+
+    def ray(self, starts: Sequence[Values]) -> bool:
+        """Whether the problem improves for ever from a point: with its integers fixed, or along whole numbers."""
+        mixed = _apart(self._case)
+        for values in starts:
+            if self._allowed(values):
+                left = case_of_problem(self._case.name, mixed.fixed())
+                if Proofs(left, self._place).ray([values]):
+                    return True
+        direction = self._direction
+        scaled = None if direction is None else _integral(mixed, self._case, direction)
+        return scaled is not None and super().endless(scaled, [values for values in starts if self._allowed(values)])
+
+    def _allowed(self, values: Values) -> bool:
+        """Whether a point has whole numbers where it must."""
+        for name, twin in self._case.declare().variables.items():
+            twin.save_value(values[name])
+        return _apart(self._case).off()[0] <= INTEGRAL
+
+    def growth(self, size: float) -> Growth:
+        """Nothing: it would be the relaxation's."""
+        return Growth((), ())
+
+
+def unproven(verdict: Verdict, answer: Answer) -> Verdict:
+    """Return the verdict on an answer whose integers no bound proves best: no small residual says so."""
+    if verdict.verdict != "agrees" or verdict.known_by == CERTIFIED:
+        return verdict
+    near = f"the branches of the relaxation that were looked at prove a bound of {answer.bound:.6g} alone"
+    why = near if np.isfinite(answer.bound) else "no bound of the relaxation is certified"
+    return Verdict(
+        "loose", f"feasible, and best for its integers; that no others are better is not proven: {why}", SMALL
+    )
+
+
+def _apart(case: Case) -> MixedInteger:
+    if case.mixed is None:
+        raise ModelError(f"{case.name} has no integer variables: it is judged as a convex problem")
+    return case.mixed

@@ -1,0 +1,139 @@
+"""Mixed-integer and complex problems: integers fixed, feasibility, certified bounds of branches; real parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from cvxpriv.certify import Stored
+from cvxpriv.certify.branches import branched
+from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.integers import mixed_integer
+from cvxpriv.errors import DataError, ModelError
+
+VALUES, WEIGHTS = np.array([7.0, 9.0, 5.0, 12.0]), np.array([3.0, 4.0, 2.0, 6.0])
+
+
+def _chosen() -> Iterator[np.ndarray]:
+    yield from (np.array(choice) for choice in product([0.0, 1.0], repeat=4) if WEIGHTS @ np.array(choice) <= 8)
+
+
+@pytest.fixture
+def knapsack() -> tuple[cp.Problem, cp.Variable]:
+    b = cp.Variable(4, boolean=True, name="b")
+    return cp.Problem(cp.Maximize(VALUES @ b), [WEIGHTS @ b <= 8]), b
+
+
+def test_the_best_of_sixteen_choices_is_certified_and_every_other_is_not(
+    knapsack: tuple[cp.Problem, cp.Variable],
+) -> None:
+    problem, b = knapsack
+    best = max(_chosen(), key=lambda choice: float(VALUES @ choice))
+    others = {f"other {k}": {b: choice} for k, choice in enumerate(_chosen()) if VALUES @ choice < VALUES @ best}
+    lie = Stored({"b": [1, 0, 0, 0]}, asked=1e-6, solver="a solver", version="1", machine="any")
+    check = crosscheck(problem, ["HIGHS"], answers={"best": {b: best}, "lie": lie, **others})
+    rows = check.table.set_index("solver")
+    assert rows.loc[["HIGHS", "best"], "verdict"].tolist() == ["agrees", "agrees"]
+    assert rows.loc[["HIGHS", "best"], "known_by"].tolist() == ["certified", "certified"]
+    assert rows.loc["best", "bound"] == pytest.approx(float(VALUES @ best), rel=1e-8)
+    assert set(rows.loc[["lie", *others], "verdict"]) == {"WRONG"}
+    assert b.value is None
+
+
+def test_halves_are_no_whole_numbers_and_a_point_outside_is_named(knapsack: tuple[cp.Problem, cp.Variable]) -> None:
+    problem, b = knapsack
+    claims = {"halves": {b: np.full(4, 0.5)}, "too much": {b: np.ones(4)}}
+    rows = crosscheck(problem, ["HIGHS"], answers=claims).table.set_index("solver")
+    assert "misses constraint 'b is allowed'" in rows.loc["halves", "reason"]
+    assert "misses constraint" in rows.loc["too much", "reason"]
+    assert set(rows.loc[list(claims), "verdict"]) == {"WRONG"}
+
+
+def test_the_continuous_rest_has_to_be_best_for_its_integers() -> None:
+    n, y = cp.Variable(integer=True, name="n"), cp.Variable(name="y")
+    problem = cp.Problem(cp.Minimize((n - 1.2) ** 2 + (y - n) ** 2), [y <= 0.5])
+    claims = {"right": {n: 1.0, y: 0.5}, "slack": {n: 1.0, y: 0.0}, "other integer": {n: 0.0, y: 0.0}}
+    rows = crosscheck(problem, ["ECOS_BB"], answers=claims).table.set_index("solver")
+    assert rows.loc["right", ["verdict", "known_by"]].tolist() == ["agrees", "certified"]
+    assert rows.loc[["slack", "other integer"], "verdict"].tolist() == ["WRONG", "WRONG"]
+    assert rows.loc["slack", "displacement"] > 0.1  # y alone would move
+    assert rows.loc["other integer", "displacement"] == 0.0  # best for n = 0, which is not the best n
+
+
+def test_no_whole_number_is_half_of_one() -> None:
+    n = cp.Variable(integer=True, name="n")
+    problem = cp.Problem(cp.Minimize(n), [2 * n == 1, n >= -9, n <= 9])
+    rows = crosscheck(problem, ["HIGHS"], answers={"none": {n: 0.0}}).table.set_index("solver")
+    assert rows.loc["HIGHS", ["status", "verdict", "known_by"]].tolist() == ["infeasible", "agrees", "certified"]
+    assert rows.loc["none", "verdict"] == "WRONG"
+
+
+def test_a_point_refutes_a_claim_that_there_is_none() -> None:
+    n = cp.Variable(integer=True, name="n")
+    lie = Stored(None, status="infeasible", asked=1e-6, solver="a solver", version="1", machine="any")
+    check = crosscheck(cp.Problem(cp.Minimize(n), [n >= 0.5]), ["HIGHS"], answers={"lie": lie})
+    assert check.verdicts["lie"].verdict == "WRONG"
+
+
+def test_an_answer_that_no_bound_proves_is_loose_and_an_endless_problem_is_told() -> None:
+    n = cp.Variable(2, integer=True, name="n")
+    problem = cp.Problem(cp.Minimize(n[0]), [n[1] >= 0.5, n[0] <= 3])
+    said = Stored(None, status="unbounded", asked=1e-6, solver="a solver", version="1", machine="any")
+    point = {n: [-1e6, 1.0]}
+    alone = crosscheck(problem, ["HIGHS"], answers={"point": point}).table.set_index("solver")
+    assert alone.loc["point", "verdict"] in ("loose", "WRONG")
+    both = crosscheck(problem, ["HIGHS"], answers={"point": point, "said": said}).table.set_index("solver")
+    assert both.loc["said", ["verdict", "known_by"]].tolist() == ["agrees", "certified"]
+    assert both.loc["point", "verdict"] == "WRONG"
+
+
+def test_a_finite_set_restricts_an_expression() -> None:
+    z = cp.Variable(2, name="z")
+    problem = cp.Problem(cp.Minimize(cp.sum(z) + z[0] ** 2), [cp.FiniteSet(z[0], [-2.0, 1.0, 3.0]), z >= -1.5])
+    rows = crosscheck(problem, ["ECOS_BB"], answers={"between": {z: [-0.5, -1.5]}}).table.set_index("solver")
+    assert rows.loc["ECOS_BB", ["verdict", "known_by"]].tolist() == ["agrees", "certified"]
+    assert rows.loc["between", "verdict"] == "WRONG"
+
+
+def test_attributes_of_some_entries_and_bounds_stay() -> None:
+    x = cp.Variable(3, integer=[(1,)], name="x")
+    apart = mixed_integer(cp.Problem(cp.Minimize(cp.sum(x)), [x >= 0.5]))
+    assert apart is not None
+    assert branched(apart, float("nan")).bound == pytest.approx(2.0, abs=1e-7)
+    bounded = cp.Variable(2, boolean=True, bounds=[0.2, 2.0], name="y")
+    apart = mixed_integer(cp.Problem(cp.Minimize(cp.sum(bounded))))
+    assert apart is not None
+    assert branched(apart, float("nan")).bound == pytest.approx(2.0, abs=1e-7)
+
+
+def test_a_reference_of_tight_re_solves_is_refused(knapsack: tuple[cp.Problem, cp.Variable]) -> None:
+    with pytest.raises(ModelError, match="mixed-integer; take 'best'"):
+        crosscheck(knapsack[0], ["HIGHS"], reference="accurate")
+
+
+def test_complex_variables_are_judged_in_real_and_imaginary_parts() -> None:
+    a, H = cp.Variable(2, complex=True, name="a"), cp.Variable((2, 2), hermitian=True, name="H")
+    least = np.array([[1, 1j], [-1j, 2]])
+    objective = cp.sum_squares(a - np.array([1 + 1j, 2])) + cp.real(cp.trace(H))
+    problem = cp.Problem(cp.Minimize(objective), [H >> least, cp.imag(a[0]) <= 0.5])
+    claims = {"truth": {a: [1 + 0.5j, 2], H: least}, "conjugate": {a: [1 + 0.5j, 2], H: least.conj()}}
+    rows = crosscheck(problem, ["CLARABEL"], answers=claims).table.set_index("solver")
+    assert rows.loc["truth", "objective"] == pytest.approx(3.25, abs=1e-12)
+    assert rows.loc[["truth", "CLARABEL"], "verdict"].tolist() == ["agrees", "agrees"]
+    assert rows.loc["conjugate", "verdict"] == "WRONG"  # not above the matrix
+    with pytest.raises(DataError, match="shape"):
+        crosscheck(problem, ["CLARABEL"], answers={"truth": {a: 1j, H: least}})
+
+
+def test_complex_parameters_enter_by_their_values() -> None:
+    p, a = cp.Parameter(complex=True, name="p"), cp.Variable(complex=True, name="a")
+    problem = cp.Problem(cp.Minimize(cp.abs(a - p)), [cp.real(a) <= 0])
+    with pytest.raises(ModelError, match="set the value of p"):
+        crosscheck(problem)
+    p.value = 1 + 2j
+    check = crosscheck(problem, ["CLARABEL"], answers={"truth": {a: 2j}})
+    assert {one.verdict for one in check.verdicts.values()} == {"agrees"}
