@@ -27,6 +27,7 @@ from .measured import Constraints
 from .merged_symbols import information_lost, merge, merged_table
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
+from .summed_search import search_summed
 
 __all__ = ["CERTIFIED", "ServiceBound", "bound", "bound_of"]
 
@@ -142,17 +143,17 @@ def bound(
     for name, number, example in (("gap", gap, 1e-6), ("time_limit", time_limit, 60.0), ("local_dp", local_dp, 1.0)):
         if number is not None and not 0.0 < float(number) < np.inf:
             raise ModelError(f"{name}={number!r} is out of range: pass a number > 0, for example {example:g}")
-    asked = PricedConstraints.of(constraints, local_dp)
+    asked = PricedConstraints.of(problem, constraints, local_dp)
     start = time.monotonic()
     joint = problem.p_s_given_y * problem.p_y
     joint = joint[joint.sum(axis=1) > 0.0]
     end = start + time_limit
     many = len(joint) > CERTIFIED
-    found = search(pricing_of(problem, joint, asked), gap, end - MERGED_TIME * time_limit if many else end)
+    found, asked = _searched(problem, joint, asked, gap, end - MERGED_TIME * time_limit if many else end)
     claims: list[Claim] = [(found.upper, found.alpha, None), _information(joint)]
     if many and not found.interrupted and found.upper - found.value > gap * max(found.value, FLOOR):
         groups = merge(joint, CERTIFIED)
-        few = search(pricing_of(problem, merged_table(joint, groups), asked), gap, end)
+        few, _ = _searched(problem, merged_table(joint, groups), asked, gap, end)
         claims.append((few.upper + information_lost(joint, groups), few.alpha, groups.tolist()))
     best = min(claims, key=lambda claim: claim[0])
     bounded = _answer(problem, found, best, gap, asked, time.monotonic() - start >= time_limit)
@@ -170,6 +171,18 @@ def bound_of(certificate: ServiceCertificate, problem: Problem) -> ServiceBound:
     proved(certificate, problem)
     lower = problem.objective(certificate.mechanism)
     return ServiceBound(lower, max(certificate.bound, lower), certificate.mechanism, "", certificate, 0)
+
+
+def _searched(
+    problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float
+) -> tuple[Found, PricedConstraints]:
+    """The search that fits what is asked; where sums over columns leave no mechanism, that without them."""
+    if asked.summed:
+        summed = search_summed(problem, joint, asked, gap, deadline)
+        if summed is not None:
+            return summed, asked
+        asked = asked.without_sums()
+    return search(pricing_of(problem, joint, asked), gap, deadline), asked
 
 
 def _information(joint: Array) -> Claim:
@@ -191,7 +204,7 @@ def _answer(
     upper, alpha, groups = claim
     lower = problem.objective(found.mechanism)
     mechanism = found.mechanism
-    if lower <= NOTHING + np.finfo(float).eps * problem.beta:
+    if lower <= NOTHING + np.finfo(float).eps * problem.beta and not asked.named:
         lower, mechanism = 0.0, np.ones((problem.p_y.size, 1))
     if upper < lower - ROUNDING * (1.0 + abs(lower)) - np.finfo(float).eps * problem.beta:
         raise Disagreement(

@@ -15,7 +15,7 @@ import numpy as np
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Conjugate", "closed_form", "within"]
+__all__ = ["Conjugate", "closed_form", "moved_away", "within"]
 
 #: Where a closed form is compared with the f that bears its name, and what they may differ by, relative.
 COMPARED, SAME = np.geomspace(1e-4, 1e4, 41), 1e-9
@@ -77,6 +77,42 @@ def within(conjugate: Conjugate, low: float, high: float) -> Conjugate:
 
     limits = (float(slopes[0]), float(slopes[1]))
     return replace(conjugate, value=value, response=response, ends=limits, boxed=True)
+
+
+def moved_away(conjugate: Conjugate, price: Array) -> Conjugate:
+    """Return the conjugate of H(r) + price |r - 1|: what leads away from r = 1 costs more.
+
+    Parameters
+    ----------
+    conjugate : Conjugate
+    price : array, (|Y|,)
+        >= 0, one for each column of what its functions take.
+
+    Examples
+    --------
+    >>> dear = moved_away(MUTUAL_INFORMATION, np.array([0.5]))
+    >>> dear.response(np.array([[-0.5], [0.3], [0.5 + np.log(2.0)]]))[0].ravel().tolist()
+    [1.0, 1.0, 2.0]
+    """
+    flat, steep = (0.0, 0.0) if conjugate.ends is None else conjugate.ends
+    most = float(price.max())
+
+    def value(t: Array) -> Array:
+        near = np.clip(t, -price, price)
+        return np.asarray(conjugate.value(t - near) + near)
+
+    def response(t: Array) -> tuple[Array, Array]:
+        r, turn = conjugate.response(t - np.clip(t, -price, price))
+        return r, np.where(np.abs(t) > price, turn, 0.0)
+
+    return replace(
+        conjugate,
+        value=value,
+        response=response,
+        price=lambda r: conjugate.price(r) + price * np.abs(r - 1.0),
+        slope=lambda r: conjugate.slope(r) + price * np.sign(r - 1.0),
+        ends=None if conjugate.ends is None else (flat - most, steep + most),
+    )
 
 
 def closed_form(divergence: FDivergence) -> Conjugate | None:

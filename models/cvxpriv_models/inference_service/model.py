@@ -254,22 +254,24 @@ class InferenceAsService(MechanismModel[InferenceRun]):
 
     def _gap(self, gap: float) -> float:
         """The gap to prove: with constraints on columns one that their linear program reaches in seconds."""
-        return gap if PricedConstraints.of(self.constraints).none else max(gap, CONSTRAINED_GAP)
+        return gap if PricedConstraints.of(self.problem, self.constraints).none else max(gap, CONSTRAINED_GAP)
 
     def _after_bound(self, proved: ServiceBound) -> str:
         """Whether the bound's own mechanism, and joint steps from it, will do: it obeys all that is asked."""
         outputs, (size_y, size_u) = proved.mechanism.shape[1], (len(self.problem.p_y), self.problem.size_u)
         smooth = not self.problem.divergence.kinks and self.problem.floor == 0.0
         room = outputs <= size_u or size_y * size_u > SMALL
-        return COLUMNS if smooth and room and not proved.ignored else AUTO
+        names = proved.certified or not PricedConstraints.of(self.problem, self.constraints).named
+        return COLUMNS if smooth and room and names and not proved.ignored else AUTO
 
     @declared
     def bound(self, *, gap: options.Gap = 1e-6, time_limit: options.TimeLimit = 60.0) -> ServiceBound:
         """Bound the best objective from both sides, with a certificate that needs no solver.
 
         No mechanism is worth more than `upper`; a floor or a limit on |U| only lower the optimum, and `mechanism`,
-        which is worth `lower`, ignores them. Of the constraints, local differential privacy and limits of the ratios
-        p(u|y)/p(u) are part of both bounds; the names of the others are in `ignored`: `upper` holds with them too.
+        which is worth `lower`, ignores them. Of the constraints, local differential privacy, limits of the ratios
+        p(u|y)/p(u), maximal leakage, total variation, expected distortion and forbidden cells are part of both bounds;
+        the names of the others are in `ignored`: `upper` holds with them too.
         """
         return bound(self.problem, gap=gap, time_limit=time_limit, constraints=self.constraints)
 

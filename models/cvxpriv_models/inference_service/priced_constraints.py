@@ -1,7 +1,9 @@
-"""Which of a user's constraints the bound takes into account: those that speak of one column x = P(Y|u) at a time.
+"""Which of a user's constraints the bound takes into account: those on single columns x = P(Y|u), and sums over them.
 
-Local differential privacy and limits of the ratios p(u|y)/p(u) do, whatever the outputs are called. A bound that leaves
-other constraints out still holds with them: they only lower the optimum.
+Local differential privacy and limits of the ratios r_y = p(u|y)/p(u) speak of one column, whatever the outputs are
+called. Maximal leakage is sum_u p(u) max_y r_y, total variation sum_u p(u) |r_y - 1|, expected distortion
+sum_u p(u) d_u.x_u, with a d_u for each output, as forbidden cells have. A bound that leaves other constraints out still
+holds with them: they only lower the optimum.
 """
 
 from __future__ import annotations
@@ -9,7 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cvxpriv.blocks.declaration import Known
+from cvxpriv.bounds.output_names import forbidden_cells
+from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.numerics.arrays import Array
 
 from .any_conjugate import conjugate_of
@@ -20,12 +26,15 @@ from .pricing import Pricing
 from .problem import Problem
 from .straight_pricing import straight_pricing
 
-__all__ = ["PricedConstraints", "pricing_of"]
+__all__ = ["PricedConstraints", "pricing_of", "ratios_within"]
+
+#: Most cells of a mechanism of which each is asked whether it is forbidden.
+MOST_CELLS = 5000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PricedConstraints:
-    """What is asked of every column.
+    """What is asked of columns.
 
     Attributes
     ----------
@@ -33,6 +42,16 @@ class PricedConstraints:
         Local differential privacy, p(u|y) <= exp(epsilon) p(u|y').
     low, high : float
         low p(u) <= p(u|y) <= high p(u).
+    peak : float
+        sum_u max_y p(u|y) is at most this.
+    moved, moved_on_average : float
+        The largest and the average total variation from P(U|y) to P(U).
+    distortions : tuple of (array (|Y|, |U|), float)
+        The average of each matrix is at most its number.
+    forbidden : array of bool, (|Y|, |U|), optional
+        Cells that are 0.
+    counted : tuple of Constraint, with names
+        The constraints that the bound takes into account.
     ignored : tuple of str
         The names of the constraints that the bound leaves out.
     """
@@ -40,49 +59,106 @@ class PricedConstraints:
     epsilon: float | None = None
     low: float = 0.0
     high: float = np.inf
+    peak: float = np.inf
+    moved: float = np.inf
+    moved_on_average: float = np.inf
+    distortions: tuple[tuple[Array, float], ...] = ()
+    forbidden: NDArray[np.bool_] | None = None
+    counted: Constraints = ()
     ignored: tuple[str, ...] = ()
 
     @property
     def none(self) -> bool:
         """Whether nothing is asked."""
-        return self.epsilon is None and self.low == 0.0 and self.high == np.inf
+        return self.epsilon is None and self.low == 0.0 and self.high == np.inf and not self.summed
+
+    @property
+    def named(self) -> bool:
+        """Whether outputs have names."""
+        return bool(self.distortions) or self.forbidden is not None
+
+    @property
+    def summed(self) -> bool:
+        """Whether more is asked than of single columns that are all alike."""
+        return self.named or min(self.peak, self.moved, self.moved_on_average) < np.inf
+
+    def without_sums(self) -> PricedConstraints:
+        """What is asked of each column alone; sums and named outputs are left out."""
+        apart = [(name, one) for name, one in self.counted if getattr(one, "kind", "") in (*_BOXES, _CONE)]
+        left = tuple(name for name, _ in self.counted if name not in dict(apart))
+        alone = PricedConstraints(self.epsilon, self.low, self.high)
+        return replace(alone, counted=tuple(apart), ignored=(*self.ignored, *left))
 
     @classmethod
-    def of(cls, constraints: Constraints, local_dp: float | None = None) -> PricedConstraints:
-        """Read constraints, and a local differential privacy asked for besides."""
-        epsilons, lows, highs, ignored = [] if local_dp is None else [local_dp], [0.0], [np.inf], []
-        boxes = []
+    def of(cls, problem: Problem, constraints: Constraints, local_dp: float | None = None) -> PricedConstraints:
+        """Read constraints, and a local differential privacy asked for besides.
+
+        A cone of local differential privacy holds ratios within exp(+-epsilon). Beside it tighter boxes, maximal
+        leakage, total variation and cells that are 0 are left out.
+        """
+        cone = local_dp is not None or any(_is_cone(constraint) for _, constraint in constraints)
+        found, counted, ignored = cls(epsilon=local_dp), [], []
         for name, constraint in constraints:
-            kind, given = getattr(constraint, "kind", ""), getattr(constraint, "parameters", {})
-            if kind == "local_differential_privacy" and not given.get("delta", 0.0):
-                epsilons.append(float(given["epsilon"]))
-            elif kind in _BOXES and given.get("of") == "input":
-                boxes.append(name)
-                highs.append(float(np.exp(given["epsilon"])))
-                lows.append(1.0 / highs[-1] if _BOXES[kind] else 0.0)
-            else:
+            after = _read(found, constraint, problem, cone) if isinstance(constraint, ReadyConstraint) else None
+            if after is None:
                 ignored.append(name)
-        if epsilons:  # its cone holds ratios within exp(+-epsilon); tighter boxes are left out
-            return cls(min(epsilons), ignored=(*ignored, *boxes))
-        return cls(None, max(lows), min(highs), tuple(ignored))
+            else:
+                found = after
+                counted.append((name, constraint))
+        return replace(found, counted=tuple(counted), ignored=tuple(ignored))
 
 
-#: Constraints on the ratios p(u|y)/p(u), and whether they bound them from below too.
+#: A constraint on the ratios p(u|y)/p(u|y'); constraints on p(u|y)/p(u), and whether they bound it from below too.
+_CONE = "local_differential_privacy"
 _BOXES = {"pointwise_leakage": False, "local_information_privacy": True}
 
 
+def _is_cone(constraint: object) -> bool:
+    kind = getattr(constraint, "kind", "")
+    return kind == _CONE and not getattr(constraint, "parameters", {}).get("delta", 0.0)
+
+
+def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, cone: bool) -> PricedConstraints | None:
+    """What is asked with one constraint more; None where it cannot be counted."""
+    kind, given = one.kind, one.parameters
+    if _is_cone(one):
+        least = float(given["epsilon"])
+        return replace(found, epsilon=least if found.epsilon is None else min(found.epsilon, least))
+    if kind in _BOXES and given.get("of") == "input" and not cone:
+        high = float(np.exp(min(given["epsilon"], 700.0)))
+        low = 1.0 / high if _BOXES[kind] else 0.0
+        return replace(found, low=max(found.low, low), high=min(found.high, high))
+    if kind == "maximal_leakage" and given.get("of", "input") == "input" and not cone:
+        return replace(found, peak=min(found.peak, float(np.exp(min(given["bound"], np.log(len(problem.p_y)))))))
+    if kind == "total_variation_to_prior" and not cone:
+        what = "moved_on_average" if given.get("average", False) else "moved"
+        return replace(found, **{what: min(getattr(found, what), float(given["bound"]))})
+    if kind == "expected_distortion":
+        matrix = np.asarray(given["distortion"], dtype=np.float64)
+        return replace(found, distortions=(*found.distortions, (matrix, float(given["bound"]))))
+    shape = (len(problem.p_y), problem.size_u)
+    if kind == "forbidden" and not cone and shape[0] * shape[1] <= MOST_CELLS:
+        cells = forbidden_cells(one, Known.of_table(problem.table), shape)
+        return replace(found, forbidden=cells if found.forbidden is None else found.forbidden | cells)
+    return None
+
+
 def pricing_of(problem: Problem, joint: Array, asked: PricedConstraints) -> Pricing:
-    """Price the columns that obey the constraints, for a joint table (|S|, |Y|) whose rows may be merged."""
+    """Price the columns that obey what is asked of each, for a joint table (|S|, |Y|) whose rows may be merged."""
     p_y = joint.sum(axis=0)
     channel, conjugate = joint / p_y, conjugate_of(problem.divergence, 1.0 / float(p_y.min()))
     if asked.epsilon is not None:
         return local_dp_pricing(channel, p_y, problem.beta, conjugate, asked.epsilon)
-    if not asked.none:
-        low, high = max(asked.low, _LEAST_RATIO), min(asked.high, 1.0 / float(p_y.min()))
-        boxed = Pricing.of(channel, p_y, problem.beta, within(conjugate, low, high))
+    if asked.low > 0.0 or asked.high < np.inf:
+        boxed = Pricing.of(channel, p_y, problem.beta, within(conjugate, *ratios_within(asked, p_y)))
         return replace(boxed, smooth=False)  # cells at their limits stand still: Newton's method on alpha would not end
     straight = straight_pricing(channel, p_y, problem.beta, problem.divergence)
     return straight or Pricing.of(channel, p_y, problem.beta, conjugate)
+
+
+def ratios_within(asked: PricedConstraints, p_y: Array) -> tuple[float, float]:
+    """The limits of the ratios p(u|y)/p(u)."""
+    return max(asked.low, _LEAST_RATIO), min(asked.high, 1.0 / float(p_y.min()))
 
 
 #: A ratio below this counts as 0.

@@ -99,8 +99,9 @@ def solve_simplex(
         with np.errstate(divide="ignore", invalid="ignore"):
             step = here + beta * total * np.log(total) / rate
         inside = (step >= low[work]) & (step <= high[work])
-        n[work] = np.where(inside, step, (low[work] + high[work]) / 2.0)
-        going = (np.abs(total - 1.0) > precision) & (n[work] != here)
+        off = np.abs(total - 1.0) > precision
+        n[work] = np.where(inside, step, np.where(off, (low[work] + high[work]) / 2.0, here))
+        going = off & (n[work] != here)
         if not going.all():
             work, rows = work[going], rows[going]
         if not work.size:

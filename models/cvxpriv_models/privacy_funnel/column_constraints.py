@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxpriv.blocks.declaration import Constraint, Known
+from cvxpriv.bounds.output_names import alike, forbidden_cells
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.numerics.arrays import Array
 
@@ -109,11 +110,8 @@ class _Reading:
             self.distortions.append((np.asarray(given["distortion"], dtype=np.float64), float(given["bound"])))
             return True
         if kind == "forbidden" and self.forbidden.size <= MOST_CELLS:
-            known, one = Known.of_table(self.problem.table), np.zeros(self.forbidden.shape)
-            for cell in np.ndindex(*one.shape):
-                one[cell] = 1.0
-                self.forbidden[cell] |= bool(constraint.excess(one, known) > 0.0)
-                one[cell] = 0.0
+            shape = (len(self.p), self.size_y)
+            self.forbidden |= forbidden_cells(constraint, Known.of_table(self.problem.table), shape)
             return True
         return False
 
@@ -141,8 +139,7 @@ class _Reading:
         every = range(self.size_y) if labelled else range(1)
         rows = np.array([np.vstack([common, *(d[:, y] @ self.generators for d, _ in self.distortions)]) for y in every])
         allowed = np.array([~(self.generators[self.forbidden[:, y]] > 0.0).any(axis=0) for y in every])
-        _, first = np.unique(np.concatenate([rows.reshape(len(rows), -1), allowed], axis=1), axis=0, return_index=True)
-        first = np.sort(first)
+        first, _ = alike(np.concatenate([rows.reshape(len(rows), -1), allowed], axis=1))
         upper = np.array([*ends, *(bound for _, bound in self.distortions)])
         return ColumnConstraints(
             self.generators,

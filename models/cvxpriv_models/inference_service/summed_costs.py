@@ -1,0 +1,98 @@
+"""The inner problem of the price with what a column costs beside g: its peak, its total variation, cells that are 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.numerics.arrays import Array, Flags
+
+from .conjugates import Conjugate, moved_away, within
+from .pricing import Inner, Pricing, solve_simplex
+
+__all__ = ["SummedCosts", "levelled"]
+
+#: A t at which H* is -H(0), or above it by less than rounding.
+FAR = -1e12
+
+
+@dataclass(frozen=True, eq=False)
+class SummedCosts:
+    """What a column x of one class of outputs costs.
+
+    Attributes
+    ----------
+    plain : Pricing
+        Without these costs.
+    bare : Conjugate
+        Of f, without limits of the ratios.
+    allowed : array of bool, (|Y|,)
+        Cells that may be above 0.
+    peak : float
+        Price of max_y x(y)/p(y).
+    away : array, (|Y|,)
+        Price of |x(y)/p(y) - 1|, of beta p(y).
+    limits : pair of float, optional
+        Of the ratios.
+    """
+
+    plain: Pricing
+    bare: Conjugate
+    allowed: Flags
+    peak: float
+    away: Array
+    limits: tuple[float, float] | None
+
+    def solver(self) -> Callable[[Array, int, float, Array | None], Inner]:
+        """What solves the inner problem: see `Pricing.solve`."""
+        plain, allowed = self.plain, self.allowed
+        if self.peak == 0.0 and not self.away.any() and allowed.all():
+            return plain.solve
+        p_y, beta, beside = plain.p_y[allowed], plain.beta, plain.beta * self.away[allowed]
+        limited = self.bare if self.limits is None else within(self.bare, *self.limits)
+        conjugate = moved_away(limited, self.away[allowed]) if self.away.any() else limited
+
+        def solve(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
+            net = levelled(c, p_y, self.peak, beside) if self.peak > 0.0 else c
+            return solve_simplex(net, p_y, beta, conjugate, limit, precision, near)
+
+        if allowed.all():
+            return solve
+        nothing = beta * float(plain.p_y[~allowed].sum()) * float(self.bare.value(np.array([FAR]))[0])
+
+        def among_allowed(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
+            found = solve(c[:, allowed], limit, precision, near)
+            x, spread = np.zeros(c.shape), np.zeros(c.shape)
+            x[:, allowed], spread[:, allowed] = found.x, found.spread
+            return Inner(found.value + nothing, x, spread, found.n)
+
+        return among_allowed
+
+
+def levelled(c: Array, p_y: Array, price: float, beside: Array) -> Array:
+    """Return c less what the largest ratio of a column costs: price max_y r_y is the largest v.r over v of sum price.
+
+    Every such v >= 0 bounds the inner problem from above at c - v / p(y), and the v that cuts c - beside to one level
+    is the best: the cells above it then have equal ratios.
+
+    Parameters
+    ----------
+    c : array, (B, |Y|)
+    p_y : array, (|Y|,)
+    price : float
+        > 0.
+    beside : array, (|Y|,)
+        What ratios above 1 cost otherwise.
+
+    Examples
+    --------
+    >>> levelled(np.array([[3.0, 1.0]]), np.array([0.5, 0.5]), 0.5, np.zeros(2)).tolist()
+    [[2.0, 1.0]]
+    """
+    net = c - beside
+    order = np.argsort(-net, axis=1, kind="stable")
+    mass = np.cumsum(p_y[order], axis=1)
+    level = (np.cumsum(p_y[order] * np.take_along_axis(net, order, axis=1), axis=1) - price) / mass
+    return np.asarray(np.minimum(net, level.max(axis=1, keepdims=True)) + beside)

@@ -1,0 +1,108 @@
+"""The search for the best mechanism under sums over columns, and for a bound of it: column generation."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from cvxpriv.blocks.declaration import Known
+from cvxpriv.bounds.columns import Generated, Generation
+from cvxpriv.bounds.output_names import matched, placed
+from cvxpriv.bounds.pricing import INTERRUPTED
+from cvxpriv.constraints.gate import brought_inside, missed
+from cvxpriv.numerics.arrays import Array
+
+from .any_conjugate import conjugate_of
+from .bound_search import FLOOR, Found, value_of
+from .priced_constraints import PricedConstraints, pricing_of
+from .problem import Problem
+from .summed_pricing import SummedPricing
+
+__all__ = ["search_summed"]
+
+#: Runs of column generation: the first learns how large the optimum is.
+RUNS = 3
+#: Weight that fills rows in place of columns, above which there is no mechanism; the least weight of a column.
+FILLED, LIGHT = 1e-9, 1e-12
+
+
+def search_summed(
+    problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float
+) -> Found | None:
+    """Bound the optimum under constraints to a relative gap, or as far as the deadline allows.
+
+    Parameters
+    ----------
+    problem : Problem
+    joint : array, (|S|, |Y|)
+        The table, whose rows may be merged.
+    asked : PricedConstraints
+        With sums over columns.
+    gap : float
+    deadline : float
+        A value of `time.monotonic`.
+
+    Returns
+    -------
+    Found or None
+        None where no mechanism was found that satisfies what is asked.
+    """
+    p_y = joint.sum(axis=0)
+    plain = pricing_of(problem, joint, asked)
+    bare = conjugate_of(problem.divergence, 1.0 / float(p_y.min()))
+    pricing = SummedPricing(plain, bare, asked, deadline)
+    generation = Generation(pricing, pricing.master(), pricing.first_columns())
+    tolerance = FLOOR
+    for _ in range(RUNS):
+        found = generation.run(gap * tolerance, lambda: time.monotonic() > deadline)
+        before, tolerance = tolerance, max(-found.value, FLOOR)
+        if found.reason or tolerance <= before:
+            break
+    real = found.columns[0] >= 0.0
+    if found.weights[~real].sum() > FILLED or not real.any():
+        return None
+    mechanism = max(_mechanisms(problem, pricing, found), key=lambda one: value_of(one, plain))
+    return Found(
+        max(-found.bound, 0.0),
+        pricing.split(found.duals)[0],
+        mechanism,
+        pricing.cells,
+        value_of(mechanism, plain),
+        found.reason == INTERRUPTED,
+    )
+
+
+def _mechanisms(problem: Problem, pricing: SummedPricing, found: Generated) -> list[Array]:
+    """P(U|Y) that satisfy what is asked, from the columns in use."""
+    used = (found.columns[0] >= 0.0) & (found.weights > LIGHT)
+    x, weights, asked = found.columns[1:, used].T, found.weights[used], pricing.asked
+    known = Known.of_table(problem.table)
+    if not asked.named:
+        return [brought_inside(_rows(x.T * weights), asked.counted, known)]
+    placed_by_class = _rows(placed(x, weights, found.columns[0, used].astype(int), pricing.classes))
+    price, barred = np.zeros(placed_by_class.shape), asked.forbidden
+    for (matrix, _), multiplier in zip(asked.distortions, pricing.split(found.duals)[1], strict=False):
+        price = price + multiplier * matrix
+    joint = matched(x, weights, price if barred is None else price + barred)
+    apart = _rows(np.where(barred, 0.0, joint) if barred is not None else joint, placed_by_class)
+    every = [brought_inside(one, asked.counted, known) for one in _towards(asked, problem.p_y, apart, placed_by_class)]
+    good = [one for one in every if not missed(one, asked.counted, known)]
+    return [placed_by_class, *good]
+
+
+def _towards(asked: PricedConstraints, p_y: Array, first: Array, second: Array) -> list[Array]:
+    """The first mechanism, or the mixture with the second, which is nearest to it and has the distortion asked for."""
+    share = 0.0
+    for matrix, bound in asked.distortions:
+        over, under = (float(p_y @ (matrix * one).sum(axis=1)) - bound for one in (first, second))
+        if over > 0.0:
+            share = max(share, min(over / max(over - under, 1e-300), 1.0))
+    return [(1.0 - share) * first + share * second]
+
+
+def _rows(joint: Array, instead: Array | None = None) -> Array:
+    """Rows that sum to 1; where one is empty, that of another mechanism."""
+    total = joint.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(joint / total if instead is None else np.where(total > 0.0, joint / total, instead))
