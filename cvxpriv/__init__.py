@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from cvxpriv.kkt import Residuals as Residuals, proximal_step as proximal_step, residuals as residuals
     from cvxpriv.learning.encoding import Encoding as Encoding
+    from cvxpriv.learning.schema import PublicSchema as PublicSchema
     from cvxpriv.learning.scores import scores_of as scores_of
     from cvxpriv.mechanisms.disclosure import Disclosure as Disclosure, disclosure as disclosure
     from cvxpriv.mechanisms.mechanism import Mechanism as Mechanism
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from cvxpriv.privacy import (
         Accounting as Accounting,
         Audit as Audit,
+        Budget as Budget,
         PrivacyWarning as PrivacyWarning,
         audit as audit,
     )
@@ -108,12 +110,13 @@ _HOMES = {
     ),
     "kkt": ("Residuals", "proximal_step", "residuals"),
     "learning.encoding": ("Encoding",),
+    "learning.schema": ("PublicSchema",),
     "learning.scores": ("scores_of",),
     "mechanisms.disclosure": ("Disclosure", "disclosure"),
     "mechanisms.mechanism": ("Mechanism",),
     "mechanisms.plots": ("plot_curve", "plot_history", "plot_mechanism"),
     "numerics.arrays": ("Array", "Values"),
-    "privacy": ("Accounting", "Audit", "PrivacyWarning", "audit"),
+    "privacy": ("Accounting", "Audit", "Budget", "PrivacyWarning", "audit"),
     "reports.pictures": ("save_figure",),
     "runs.alternation": ("AlternationRun", "alternate"),
     "runs.saved": ("load",),

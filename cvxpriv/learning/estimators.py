@@ -5,6 +5,7 @@ It needs scikit-learn, which comes with ``pip install "cvxpriv[learn]"``; nothin
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any
 
@@ -14,7 +15,9 @@ import numpy.typing as npt
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.schema import PublicSchema, schema_named
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy import Plan, PrivacyWarning
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -25,6 +28,11 @@ except ImportError as error:
     raise ModelError('estimators need scikit-learn 1.6 or newer: pip install "cvxpriv[learn]"') from error
 
 __all__ = ["BinaryLogisticClassifier", "ConvergenceWarning"]
+
+READ_OFF = (
+    "the two classes were read off the private rows, and errors tell whether a row lacks a number: no guarantee covers "
+    "that; pass schema=PublicSchema(classes=(negative, positive))"
+)
 
 
 class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -43,10 +51,15 @@ class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     classes_: npt.NDArray[np.generic]
     coef_: Array
     intercept_: Array
+    _known: PublicSchema | None
 
     @abstractmethod
     def _fit(self, rows: Any, labels: Array) -> LinearFit:
         """Fit to valid rows, dense or sparse, and labels of -1 and 1; set the attributes that the model adds."""
+
+    @abstractmethod
+    def _plan(self, schema: PublicSchema | None) -> Plan:
+        """Return what a private fit is going to spend."""
 
     @property
     @abstractmethod
@@ -60,15 +73,38 @@ class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         ----------
         X : array, DataFrame or sparse array, (n, d)
         y : array, (n,)
-            Labels of two classes, of any type.
+            Two classes, of any type; with a schema, those that it names.
 
         Raises
         ------
         ValueError
             X or y is malformed: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
         PrivacyError
-            The requested guarantee cannot be given.
+            The guarantee that was asked for cannot be given, or the budget does not hold it.
         """
+        schema = schema_named(getattr(self, "schema", None))
+        if self._private:
+            plan = self._plan(schema)
+            plan.require(getattr(self, "budget", None))
+        if schema is None:
+            rows, signs = self._checked(X, y)
+        else:
+            least = 0 if schema.adjacency == "add-remove" else 2
+            rows = validate_data(self, schema.table(X), accept_sparse="csr", dtype=np.float64, ensure_min_samples=least)
+            signs, _ = schema.labels(y, rows.shape[0], margin=True)
+            self.classes_ = schema.class_names()
+        self._known = schema
+        try:
+            found = self._fit(rows, signs)
+        finally:
+            del self._known
+        self.coef_, self.intercept_ = found.coefficients[None], np.array([found.intercept])
+        return self
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Array]:
+        """Return valid rows and labels of -1 and 1; the classes are those that occur."""
+        if self._private:
+            warnings.warn(READ_OFF, PrivacyWarning, stacklevel=3)
         rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(labels)
         classes, places = np.unique(labels, return_inverse=True)
@@ -78,9 +114,7 @@ class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         if classes.size < 2:
             raise DataError(f"y has one class only, {classes[0]!r}: pass rows of both classes")
         self.classes_ = classes
-        found = self._fit(rows, np.where(places == 1, 1.0, -1.0))
-        self.coef_, self.intercept_ = found.coefficients[None], np.array([found.intercept])
-        return self
+        return rows, np.where(places == 1, 1.0, -1.0)
 
     def decision_function(self, X: Any) -> Array:
         """Return the log odds of `classes_[1]`, one per row."""

@@ -7,11 +7,11 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties.losses import Loss
 
-__all__ = ["class_probabilities", "predicted", "signed_labels"]
+__all__ = ["class_probabilities", "predicted", "require_public_classes", "signed_labels"]
 
 #: Number of labels shown in a message.
 SHOWN = 5
@@ -25,7 +25,8 @@ def signed_labels(
     Parameters
     ----------
     y : array, (n,)
-        Labels. A margin loss takes two classes of any type, and the smaller one becomes -1.
+        Labels. A margin loss takes two classes of any type, and the smaller one becomes -1. Labels of -1 and 1, or of
+        False and True, keep their meaning whichever of them occur.
     rows : int
         Number of rows, n.
     loss : Loss
@@ -62,9 +63,15 @@ def signed_labels(
         if numeric is None:
             raise DataError(f"y holds {given[:SHOWN].tolist()}..., not numbers: loss={loss.name!r} predicts numbers")
         return numeric, None
+    if one_class and (
+        given.dtype == bool
+        or (given.dtype.kind in "if" and numeric is not None and np.isin(numeric, (-1.0, 1.0)).all())
+    ):
+        least = False if given.dtype == bool else -1
+        return np.where(given == 1, 1.0, -1.0), np.array([least, 1]).astype(given.dtype)
     classes = _classes(given)
-    if classes.size == 1 and one_class and numeric is not None and numeric[0] in (-1.0, 0.0, 1.0):
-        return np.where(numeric == 1.0, 1.0, -1.0), np.array([min(numeric[0], 0.0) if numeric[0] < 1.0 else -1.0, 1.0])
+    if classes.size == 1 and one_class and numeric is not None and numeric[0] in (0.0, 1.0):
+        return np.where(numeric == 1.0, 1.0, -1.0), np.array([0, 1]).astype(given.dtype)
     if classes.size != 2:
         found = ", ".join(map(repr, classes[:SHOWN].tolist())) + (", ..." if classes.size > SHOWN else "")
         raise DataError(
@@ -72,6 +79,22 @@ def signed_labels(
             "two: choose a binary label, such as one of 0 and 1"
         )
     return np.where(given == classes[1], 1.0, -1.0), classes
+
+
+def require_public_classes(classes: npt.NDArray[np.generic] | None) -> None:
+    """Refuse classes that were read off private labels: only -1 and 1, or False and True, are known without them.
+
+    Raises
+    ------
+    PrivacyError
+        The message is the same for all labels.
+    """
+    if classes is None or classes.dtype == bool or (classes.dtype.kind in "if" and classes.tolist() == [-1, 1]):
+        return
+    raise PrivacyError(
+        "the two classes would be read off the private labels, and no guarantee covers that: pass labels of -1 and 1, "
+        "or of False and True, or schema=PublicSchema(classes=(negative, positive))"
+    )
 
 
 def class_probabilities(margin: Array, loss: str) -> Array:

@@ -2,6 +2,7 @@
 
 from cvxpriv.privacy.accounting import Accounting, Claim, account, account_pure
 from cvxpriv.privacy.audit import Audit, audit
+from cvxpriv.privacy.budget import Budget, Plan, budget_named
 from cvxpriv.privacy.composition import mu_beside, optimal_delta, optimal_epsilon
 from cvxpriv.privacy.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, noise_scale
 from cvxpriv.privacy.grid import BallNoise, GaussianNoise
@@ -13,15 +14,18 @@ __all__ = [
     "Accounting",
     "Audit",
     "BallNoise",
+    "Budget",
     "Claim",
     "GaussianNoise",
     "Noise",
+    "Plan",
     "PrivacyWarning",
     "Release",
     "account",
     "account_ledger",
     "account_pure",
     "audit",
+    "budget_named",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",

@@ -9,6 +9,7 @@ a model, which says so by ``Annotated[Starts, Option(usual="30")]``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, TypedDict
 
 from numpy.typing import ArrayLike
@@ -16,11 +17,13 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks import engines
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy.budget import Budget
 from cvxpriv.runs.options import Option
 
 __all__ = [
     "FOR_THE_BOUND",
     "Adjacency",
+    "BudgetOption",
     "Callback",
     "Delta",
     "Engine",
@@ -118,7 +121,24 @@ Isolate = Annotated[
 
 Epsilon = Annotated[float, Option("Privacy budget epsilon of all releases together.", above=0.0, private=True)]
 Delta = Annotated[float, Option("Privacy budget delta of all releases together.", above=0.0, below=1.0, private=True)]
-Adjacency = Annotated[str, Option("Neighbour relation: what two neighbouring data sets differ in.", private=True)]
+Adjacency = Annotated[
+    str | None,
+    Option(
+        "Neighbour relation: what two neighbouring data sets differ in.",
+        usual="that of the schema, or replace-one",
+        private=True,
+    ),
+]
+BudgetOption = Annotated[
+    Budget | str | Path | None,
+    Option(
+        "The `Budget`, or its file, that this fit spends from; a fit beyond it is refused before a row is read.",
+        kind="Budget or path",
+        usual="none is kept",
+        metavar="FILE",
+        private=True,
+    ),
+]
 NoiseSeed = Annotated[
     int | None,
     Option("Seed of the noise, for tests only: whoever knows it can take the noise off.", low=0, private=True),

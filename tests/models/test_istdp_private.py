@@ -15,6 +15,7 @@ from cvxpriv_models.istdp.private_options import public_step_limit
 from cvxpriv_models.istdp.private_run import PrivateSettings
 
 from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import GaussianNoise, PrivacyWarning, audit
 from cvxpriv.schedules.steps import Draw, Public, Sweep, Update
@@ -228,9 +229,9 @@ def test_with_a_large_budget_the_private_point_is_the_stationary_one() -> None:
 
 def test_a_run_predicts_with_names_intercept_and_classes() -> None:
     x, y = data(80, 3, seed=7)
-    run = ISTDP(sp.csr_array(x), (y + 1) / 2, penalty="l1:0.01", intercept=True).solve_private(
-        epsilon=5.0, delta=DELTA, noise_seed=0
-    )
+    run = ISTDP(
+        sp.csr_array(x), (y + 1) / 2, penalty="l1:0.01", intercept=True, schema=PublicSchema(classes=(0.0, 1.0))
+    ).solve_private(epsilon=5.0, delta=DELTA, noise_seed=0)
     assert isinstance(run, PrivateSparseRun)
     assert (run.coefficients.size, run.intercept) == (3, run.theta[-1])
     assert set(run.predict(x)) <= {0.0, 1.0}
@@ -313,7 +314,6 @@ class TestAudit:
         ({"row_bound": -1.0}, PrivacyError, "row_bound=-1.0 is not a finite number > 0"),
         ({"public_rows": 100}, PrivacyError, "public_rows=100 is for adjacency='add-remove'"),
         ({"public_rows": 1, "adjacency": "add-remove"}, PrivacyError, "public_rows=1 is not a whole number >= 2"),
-        ({"adjacency": "add-remove"}, PrivacyError, "public_rows is missing"),
         ({"noise_seed": -1}, PrivacyError, "noise_seed=-1 is not a whole number >= 0"),
         ({"step": "bb1"}, ModelError, "step='bb1' is not known"),
         ({"adjacency": "replace"}, PrivacyError, "did you mean 'replace-one'"),

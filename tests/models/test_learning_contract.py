@@ -15,7 +15,7 @@ from cvxpriv.runs.options import options_of
 from cvxpriv.runs.shared_options import SolveOptions
 
 MODELS: list[type[Any]] = [admm_sharing.ADMMSharing, istdp.ISTDP, recycled_admm.RecycledADMM]
-PRIVATE = ["epsilon", "delta", "adjacency", "noise_seed", "method", "max_iter", "progress", "callback"]
+PRIVATE = ["epsilon", "delta", "adjacency", "noise_seed", "method", "max_iter", "progress", "callback", "budget"]
 
 SNIPPET = """
 import numpy as np

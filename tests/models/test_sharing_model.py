@@ -287,7 +287,7 @@ class TestAssumptions:
         ({"parts": [sparse.csr_array(np.full((60, 1), np.inf)), PARTS[1]]}, r"parts\[0\] holds NaN or infinite"),
         ({"weights": np.full(60, 1e200)}, "at most 1e[+]75"),
         ({"y": np.arange(60) % 3}, r"3 classes \(0, 1, 2\)"),
-        ({"y": np.ones(60)}, r"1 class \(1.0\)"),
+        ({"y": np.full(60, 2.0)}, r"1 class \(2.0\)"),
         ({"y": Y[:59]}, r"y has shape \(59,\)"),
         ({"y": np.where(Y > 0, np.nan, 1.0)}, "y holds NaN"),
         ({"y": np.where(Y > 0, "b", "a"), "loss": "squared"}, "not numbers"),

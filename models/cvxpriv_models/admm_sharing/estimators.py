@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from scipy import sparse
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.estimators import BinaryLogisticClassifier, ConvergenceWarning
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.schema import PublicSchema, relation_of
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Accounting
+from cvxpriv.privacy import Accounting, Budget, Plan
 
 from .intercept import bounds_with_ones, with_intercept
 from .model import ADMMSharing
+from .private_settings import planned
 from .problem import Part
 
 __all__ = ["VerticalLogisticRegression"]
@@ -52,7 +55,13 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
     delta, adjacency, clip, clip_entries, labels, noise_seed
         See `ADMMSharing.solve_private`; `adjacency` is `replace-one` or `party-row`.
     row_bound : float or one a group, optional
-        A public bound of the norm of a group's part of any row. Needed with `epsilon`, unless `clip` is given.
+        A public bound of the norm of a group's part of any row. Needed with `epsilon`, unless `clip` is given, or the
+        schema has ranges.
+    schema : PublicSchema or path, optional
+        What is known of X and y without them: a private fit then infers none of it, rows that lie outside are moved
+        inside, and `adjacency` is the schema's. None: the two classes are read off y, with a warning.
+    budget : Budget or path, optional
+        What a private fit spends from; a fit beyond it is refused before a row is read.
 
     Attributes
     ----------
@@ -92,12 +101,14 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         fit_intercept: bool = True,
         epsilon: float | None = None,
         delta: float = 1e-6,
-        adjacency: str = "replace-one",
+        adjacency: str | None = None,
         row_bound: float | Sequence[float] | None = None,
         clip: float | None = None,
         clip_entries: float | None = None,
         labels: str = "shared",
         noise_seed: int | None = None,
+        schema: PublicSchema | str | Path | None = None,
+        budget: Budget | str | Path | None = None,
     ) -> None:
         self.groups = groups
         self.lam = lam
@@ -115,10 +126,15 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         self.clip_entries = clip_entries
         self.labels = labels
         self.noise_seed = noise_seed
+        self.schema = schema
+        self.budget = budget
 
     @property
     def _private(self) -> bool:
         return self.epsilon is not None
+
+    def _plan(self, schema: PublicSchema | None) -> Plan:
+        return planned(self.epsilon, self.delta, self.labels, "gaussian", relation_of(schema, self.adjacency))
 
     def _fit(self, rows: Any, labels: Array) -> LinearFit:
         names = getattr(self, "feature_names_in_", None)
@@ -155,7 +171,8 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
 
     def _solved_private(self, model: ADMMSharing) -> list[Array]:
         assert self.epsilon is not None
-        if self.adjacency not in ("replace-one", "party-row"):
+        schema = self._known
+        if self.adjacency not in (None, "replace-one", "party-row"):
             raise ModelError(
                 f"adjacency={self.adjacency!r} is not 'replace-one' or 'party-row': use ADMMSharing for others"
             )
@@ -170,20 +187,25 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
             clip_entries=self.clip_entries,
             labels=self.labels,
             rho=self.rho,
+            clip_data=schema is not None and schema.beyond == "clip",
             noise_seed=self.noise_seed,
+            budget=self.budget,
         )
         self.n_iter_, self.converged_ = run.settings.max_iter, False
         self.accounting_, self.warnings_ = run.accounting, run.warnings
         return run.not_private.coefficients
 
     def _row_bounds(self) -> list[float] | None:
-        if self.row_bound is None:
+        parties, given = len(self.groups_), self.row_bound
+        if given is None and self.clip is None and self._known is not None:
+            known = [self._known.row_bound(group.tolist()) for group in self.groups_]
+            given = None if None in known else [one for one in known if one is not None]
+        if given is None:
             return None
-        parties = len(self.groups_)
-        bounds = [self.row_bound] * parties if isinstance(self.row_bound, (int, float)) else list(self.row_bound)
+        bounds = [given] * parties if isinstance(given, (int, float)) else list(given)
         if len(bounds) != parties:
             raise DataError(f"row_bound has {len(bounds)} numbers for {parties} groups: pass one for all, or one each")
-        return bounds_with_ones(bounds, self.adjacency, 1) if self.fit_intercept else bounds
+        return bounds_with_ones(bounds, self.adjacency or "replace-one", 1) if self.fit_intercept else bounds
 
 
 def column_groups(groups: object, columns: int, names: list[str] | None) -> list[npt.NDArray[np.intp]]:

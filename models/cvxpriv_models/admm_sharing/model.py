@@ -18,6 +18,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel
+from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.penalties import Penalty
@@ -25,6 +26,7 @@ from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.shared_options import (
     Adjacency,
+    BudgetOption,
     Callback,
     Delta,
     Engine,
@@ -118,8 +120,9 @@ class ADMMSharing(LearningModel):
         lam: options.Lam = 1.0,
         sets: str | Penalty | Sequence[str | Penalty | None] | None = None,
         weights: ArrayLike | None = None,
+        schema: SchemaOption = None,
     ) -> None:
-        self.problem = Problem.of(parts, y, loss, penalty, lam, weights, sets)
+        self.problem = Problem.of(parts, y, loss, penalty, lam, weights, sets, schema_named(schema))
         self.factors = tuple(Factor(part) for part in self.problem.parts)
         self.constraints: algorithm.Constraints = ()
 
@@ -215,7 +218,7 @@ class ADMMSharing(LearningModel):
         *,
         epsilon: Epsilon | None = None,
         delta: Delta | None = None,
-        adjacency: Annotated[Adjacency, Option(choices=tuple(ADJACENCIES))] = "replace-one",
+        adjacency: Annotated[Adjacency, Option(choices=tuple(ADJACENCIES))] = None,
         noise_seed: NoiseSeed = None,
         method: Annotated[Method, Option(choices=tuple(SCHEMES), usual="averaged")] = None,
         max_iter: Annotated[
@@ -223,6 +226,7 @@ class ADMMSharing(LearningModel):
         ] = None,
         progress: Progress = False,
         callback: Callback = None,
+        budget: BudgetOption = None,
         row_bound: options.RowBound = None,
         column_bound: options.ColumnBound = None,
         cell_bound: options.CellBound = None,
@@ -305,6 +309,7 @@ class ADMMSharing(LearningModel):
             noise_seed=noise_seed,
             progress=progress,
             callback=callback,
+            budget=budget,
         )
 
     @declared

@@ -9,8 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.learning.labels import require_public_classes
 from cvxpriv.numerics.arrays import Values, single
-from cvxpriv.privacy import PrivacyWarning, gaussian_mu, mu_beside, noise_source
+from cvxpriv.privacy import Budget, PrivacyWarning, gaussian_mu, mu_beside, noise_source
+from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.learning_run import SEEDED, history_of_loop
 from cvxpriv.runs.shared_options import Watch
@@ -23,7 +25,7 @@ from .algorithm import LOOP, Constraints
 from .assumptions import require_guarantee
 from .factor import Factor
 from .private_run import AT_HOME, DEGENERATE, LEAK, NotPrivate, PrivateSharingRun
-from .private_settings import FOR_LABELS, PrivateSettings, kappas, require_bounded
+from .private_settings import FOR_LABELS, PrivateSettings, kappas, planned, require_bounded
 from .problem import Problem
 from .schemes import Scheme, scheme_named
 
@@ -39,11 +41,15 @@ def solve_private(
     noise_seed: int | None,
     progress: bool,
     callback: Watch | None,
+    budget: Budget | PathLike | None,
 ) -> PrivateSharingRun:
     """Return a private fit; see `ADMMSharing.solve_private`."""
     begun = time.perf_counter()
     require_bounded(given, settings, constrained=bool(constraints))
     require_guarantee(given, scheme_named(settings.method), settings.rho)
+    if settings.labels == "held" and given.schema is None:
+        require_public_classes(given.classes)
+    planned(settings.epsilon, settings.delta, settings.labels, settings.noise, settings.adjacency).spend(budget)
     parts = bounds.within(given, settings.adjacency, settings.bounds, settings.clip_data)
     problem = replace(given, parts=parts)
     kept = tuple(old if part is old.part else Factor(part) for part, old in zip(parts, factors, strict=True))

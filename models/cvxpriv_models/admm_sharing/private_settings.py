@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxpriv.errors import PrivacyError
+from cvxpriv.learning.schema import relation_of
+from cvxpriv.privacy import Plan, Release, gaussian_mu, mu_beside
 from cvxpriv.privacy.gaussian import require_budget
 
 from . import bounds
@@ -14,7 +16,7 @@ from .options import Bound
 from .problem import Problem
 from .schemes import USUAL, Scheme, scheme_named
 
-__all__ = ["FOR_LABELS", "PASSES", "PrivateSettings", "kappas", "require_bounded", "settings_of"]
+__all__ = ["FOR_LABELS", "PASSES", "PrivateSettings", "kappas", "planned", "require_bounded", "settings_of"]
 
 #: Passes, unless told otherwise.
 PASSES = 4
@@ -52,7 +54,7 @@ def settings_of(
     *,
     epsilon: float | None,
     delta: float | None,
-    adjacency: str,
+    adjacency: str | None,
     method: str | None,
     max_iter: int | None,
     row_bound: Bound,
@@ -73,12 +75,11 @@ def settings_of(
     PrivacyError
         There is no budget, or no public bound that goes with the relation.
     """
-    if epsilon is None or delta is None:
-        raise PrivacyError(
-            f"epsilon={epsilon!r} and delta={delta!r}: shares get Gaussian noise, which needs both; pass for example "
-            "epsilon=1.0 and delta=1e-6, which should be well below one over the number of rows"
-        )
-    require_budget(epsilon, delta)
+    relation = relation_of(problem.schema, adjacency)
+    planned(epsilon, delta, labels, noise, relation)
+    assert epsilon is not None
+    assert delta is not None
+    row_bound, clip_data = _by_schema(problem, relation, row_bound, clip, clip_data)
     chosen = scheme_named(method or USUAL)
     penalty = _penalty(problem, chosen) if rho is None else float(rho)
     return PrivateSettings(
@@ -86,9 +87,9 @@ def settings_of(
         delta,
         max_iter or PASSES,
         chosen.name,
-        adjacency,
+        relation,
         bounds.public_bounds(
-            adjacency,
+            relation,
             problem.parties,
             {"row_bound": row_bound, "column_bound": column_bound, "cell_bound": cell_bound},
         ),
@@ -100,6 +101,44 @@ def settings_of(
         penalty,
         shrink,
     )
+
+
+def planned(epsilon: float | None, delta: float | None, labels: str, noise: str, adjacency: str) -> Plan:
+    """Return what a fit is going to spend, from its options alone: flipped labels, and all shares together.
+
+    Raises
+    ------
+    PrivacyError
+        There is no budget.
+    """
+    if epsilon is None or delta is None:
+        raise PrivacyError(
+            f"epsilon={epsilon!r} and delta={delta!r}: shares get Gaussian noise, which needs both; pass for example "
+            "epsilon=1.0 and delta=1e-6, which should be well below one over the number of rows"
+        )
+    require_budget(epsilon, delta)
+    flips = [FOR_LABELS * epsilon] if labels == "held" else []
+    mu = mu_beside(epsilon, delta, flips) if flips else gaussian_mu(epsilon, delta)
+    flaw = "the printed noise lies in the range of the data" if noise == "printed" else ""
+    shares = Release(mu=mu, flaw=flaw)
+    return Plan((*(Release(epsilon=one) for one in flips), shares), "ADMMSharing", adjacency)
+
+
+def _by_schema(
+    problem: Problem, relation: str, row_bound: Bound, clip: float | None, clip_data: bool
+) -> tuple[Bound, bool]:
+    """The row bound that a schema's ranges give, where none is named, and whether rows are brought within it."""
+    schema = problem.schema
+    if schema is None:
+        return row_bound, clip_data
+    if relation == "add-remove":
+        raise PrivacyError("adjacency='add-remove': a share has one value a row, which shows how many rows there are")
+    if row_bound is None and clip is None and "row_bound" in bounds.ADJACENCIES[relation]:
+        ends = np.cumsum([0, *(part.shape[1] for part in problem.parts)])
+        found = [schema.row_bound(range(ends[m], ends[m + 1])) for m in range(problem.parties)]
+        if None not in found:
+            row_bound = [one for one in found if one is not None]
+    return row_bound, clip_data or schema.beyond == "clip"
 
 
 def kappas(problem: Problem, scheme: Scheme, rho: float, constrained: bool) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_numbers
@@ -48,6 +49,8 @@ class Problem:
         > 0; ones unless given.
     classes : ndarray, (2,), optional
         The labels that the user gave for -1 and 1; None for a residual loss.
+    schema : PublicSchema, optional
+        What is known of all parties' columns together, without the rows.
     """
 
     parts: tuple[Part, ...]
@@ -57,6 +60,7 @@ class Problem:
     lam: float
     weights: Array
     classes: np.ndarray | None = None
+    schema: PublicSchema | None = None
 
     def __repr__(self) -> str:
         columns = " + ".join(str(part.shape[1]) for part in self.parts)
@@ -99,6 +103,7 @@ class Problem:
         lam: float = 1.0,
         weights: ArrayLike | None = None,
         sets: str | Penalty | Sequence[str | Penalty | None] | None = None,
+        schema: PublicSchema | None = None,
     ) -> Problem:
         """Validate what a user passes. Columns may depend on each other: D_m of deficient rank is handled.
 
@@ -113,6 +118,8 @@ class Problem:
         weights : array, (N,), optional
         sets : str or Penalty, or one a party, optional
             X_m: `nonneg` or `box:<low>:<high>`; None leaves a party free.
+        schema : PublicSchema, optional
+            Of the parties' columns, one party after the other.
 
         Raises
         ------
@@ -122,16 +129,19 @@ class Problem:
         ModelError
             No such loss, penalty or set, a number of them that is not that of the parties, or lam < 0.
         """
-        matrices = _parts(parts)
-        chosen = loss_named(loss)
-        labels, classes = signed_labels(y, matrices[0].shape[0], chosen)
+        matrices = _parts(parts if schema is None else _within(schema, parts))
+        chosen, rows = loss_named(loss), matrices[0].shape[0]
+        if schema is None:
+            labels, classes = signed_labels(y, rows, chosen, one_class=True)
+        else:
+            labels, classes = schema.labels(y, rows, margin=chosen.margin)
         penalties = _one_a_party("penalty", penalty, len(matrices))
         bounds = _one_a_party("sets", sets, len(matrices))
         within = tuple(
             convex_penalty(one) if bound is None else Within(convex_penalty(one), convex_penalty(bound))
             for one, bound in zip(penalties, bounds, strict=True)
         )
-        return cls(matrices, labels, chosen, within, _lam(lam), _weights(weights, labels.size), classes)
+        return cls(matrices, labels, chosen, within, _lam(lam), _weights(weights, labels.size), classes, schema)
 
     def predictions(self, coefficients: Sequence[Array], parts: Sequence[Part] | None = None) -> Array:
         """Return S = sum_m D_m x_m, (N,), on the training rows or on other `parts`."""
@@ -198,6 +208,17 @@ def _parts(parts: Any) -> tuple[Part, ...]:
     if len(set(rows)) > 1:
         raise DataError(f"parts have {rows} rows: every party must hold the same samples, in the same order")
     return matrices
+
+
+def _within(schema: PublicSchema, parts: Any) -> list[Any]:
+    """The parties' columns, each within what the schema says of them."""
+    if sparse.issparse(parts) or not isinstance(parts, Sequence):
+        return list(_parts(parts))  # refuses
+    found, place = [], 0
+    for part in parts:
+        found.append(schema.numbers(part, place))
+        place += found[-1].shape[1]
+    return found
 
 
 def _one_a_party(name: str, given: Any, parties: int) -> tuple[Any, ...]:

@@ -18,13 +18,13 @@ __all__ = ["Design", "read_design", "refuse_constant", "with_ones"]
 Design = Array | sp.csr_array
 
 
-def read_design(x: Any) -> tuple[Design, tuple[str, ...]]:
+def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
     """Return X as the products want it, and its columns' names.
 
     Raises
     ------
     DataError
-        It is no table of finite numbers with two rows and a column.
+        It is no table of finite numbers with `least` rows and a column.
     """
     if isinstance(x, pd.DataFrame):
         names = tuple(str(name) for name in x.columns)
@@ -34,8 +34,8 @@ def read_design(x: Any) -> tuple[Design, tuple[str, ...]]:
     if np.iscomplexobj(x):
         raise DataError("X holds complex numbers: pass real ones, for example real and imaginary part apart")
     design: Design = _sparse(x) if sp.issparse(x) else np.array(real_numbers(x, "X", copy=False), order="F")
-    if design.ndim != 2 or design.shape[0] < 2 or design.shape[1] < 1:
-        raise DataError(f"X has shape {design.shape}, expected (n, d) with n >= 2 rows and d >= 1 columns")
+    if design.ndim != 2 or design.shape[0] < least or design.shape[1] < 1:
+        raise DataError(f"X has shape {design.shape}, expected (n, d) with n >= {least} rows and d >= 1 columns")
     names = names or tuple(f"x{index}" for index in range(design.shape[1]))
     if isinstance(design, np.ndarray):
         bad = np.asarray(~np.isfinite(design).all(axis=0))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cvxpriv.learning.estimators import BinaryLogisticClassifier
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.schema import PublicSchema, relation_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Penalty
+from cvxpriv.privacy import Budget, Plan
 
 from .model import ISTDP
+from .private import planned
 
 __all__ = ["PrivateSparseLogisticRegression"]
 
@@ -35,6 +40,11 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
     row_bound : float, optional
         A public bound of the norms of the rows of X: the step rests on it, privacy does not, as longer rows are
         clipped. None: what the clip stands for.
+    schema : PublicSchema or path, optional
+        What is known of X and y without them: a private fit then infers none of it, rows that lie outside are moved
+        inside, and `adjacency` is the schema's. None: the two classes are read off y, with a warning.
+    budget : Budget or path, optional
+        What a private fit spends from; a fit beyond it is refused before a row is read.
     fit_intercept : bool
         It is not penalised, and inside the sensitivity: as private as the rest.
 
@@ -68,11 +78,13 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
         max_iter: int | None = None,
         clip: float = 1.0,
         step: str = "lipschitz",
-        adjacency: str = "replace-one",
+        adjacency: str | None = None,
         output: str = "last",
         row_bound: float | None = None,
         fit_intercept: bool = True,
         noise_seed: int | None = None,
+        schema: PublicSchema | str | Path | None = None,
+        budget: Budget | str | Path | None = None,
     ) -> None:
         self.penalty = penalty
         self.epsilon = epsilon
@@ -85,13 +97,21 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
         self.row_bound = row_bound
         self.fit_intercept = fit_intercept
         self.noise_seed = noise_seed
+        self.schema = schema
+        self.budget = budget
 
     @property
     def _private(self) -> bool:
         return True
 
+    def _plan(self, schema: PublicSchema | None) -> Plan:
+        return planned(self.epsilon, self.delta, None, relation_of(schema, self.adjacency))
+
     def _fit(self, rows: Any, labels: Array) -> LinearFit:
-        model = ISTDP(rows, labels, penalty=self.penalty, intercept=self.fit_intercept, allow_constant=True)
+        known = PublicSchema(classes=(-1, 1)) if self._known is None else self._known.encoded()
+        if self._known is None and self.adjacency is not None:
+            known = replace(known, adjacency=self.adjacency)
+        model = ISTDP(rows, labels, penalty=self.penalty, intercept=self.fit_intercept, schema=known)
         bound = self.row_bound
         if bound is not None and self.fit_intercept:
             bound = float(np.hypot(bound, 1.0))
@@ -105,6 +125,7 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
             output=self.output,
             row_bound=bound,
             noise_seed=self.noise_seed,
+            budget=self.budget,
         )
         self.accounting_, self.support_, self.n_iter_ = run.accounting, run.support, run.settings.max_iter
         return LinearFit(run.coefficients, run.intercept)

@@ -17,12 +17,14 @@ from cvxpriv.blocks.engines import engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel
+from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.shared_options import (
     Adjacency,
+    BudgetOption,
     Callback,
     Delta,
     Engine,
@@ -122,13 +124,16 @@ class ISTDP(LearningModel):
         penalty: options.PenaltyName = "auto",
         intercept: bool = False,
         allow_constant: bool = False,
+        schema: SchemaOption = None,
     ) -> None:
-        self.problem = Problem.of(X, y, loss, penalty, intercept, allow_constant)
+        self.problem = Problem.of(X, y, loss, penalty, intercept, allow_constant, schema_named(schema))
 
     def __repr__(self) -> str:
         problem = self.problem
+        hidden = problem.schema is not None and problem.schema.adjacency == "add-remove"
+        rows = "private rows" if hidden else problem.rows
         return (
-            f"ISTDP({problem.rows} x {problem.features} data, loss={problem.loss.name!r}, penalty={problem.penalty!r}, "
+            f"ISTDP({rows} x {problem.features} data, loss={problem.loss.name!r}, penalty={problem.penalty!r}, "
             f"intercept={problem.intercept})"
         )
 
@@ -214,7 +219,7 @@ class ISTDP(LearningModel):
         *,
         epsilon: Epsilon | None = None,
         delta: Delta | None = None,
-        adjacency: Annotated[Adjacency, Option(choices=tuple(ADJACENCIES))] = "replace-one",
+        adjacency: Annotated[Adjacency, Option(choices=tuple(ADJACENCIES))] = None,
         noise_seed: NoiseSeed = None,
         method: Annotated[Method, Option(choices=PRIVATE_METHODS, usual="istdp")] = None,
         max_iter: Annotated[
@@ -223,6 +228,7 @@ class ISTDP(LearningModel):
         ] = None,
         progress: Progress = False,
         callback: Callback = None,
+        budget: BudgetOption = None,
         clip: options.Clip = 1.0,
         step: options.PrivateStep = "lipschitz",
         output: options.Output = "last",
@@ -236,7 +242,8 @@ class ISTDP(LearningModel):
         was left out is the MCP of `public_rules.noise_level_penalty`.
 
         `adjacency` says what one person may change: a row is replaced, n being public ("replace-one"); or a row is
-        there or not, and the sum of gradients is divided by the public number `public_rows` ("add-remove").
+        there or not ("add-remove"), and the sum of gradients is divided by the public number `public_rows`, by that of
+        the schema, or by the number of rows with noise, which costs a hundredth of mu^2.
 
         The methods "output-perturbation" and "objective-perturbation" need an l2 penalty (the first also takes an
         elastic net) and no kink. Objective perturbation spends no delta, and every other method needs one. "printed"
@@ -274,6 +281,7 @@ class ISTDP(LearningModel):
             max_iter=max_iter,
             progress=progress,
             callback=callback,
+            budget=budget,
             clip=clip,
             step=step,
             output=output,

@@ -61,14 +61,15 @@ def solve_noisy_descent(
     settings: PrivateSettings,
     gaussian: GaussianNoise,
     noise: Noise,
+    before: tuple[Release, ...] = (),
     callback: Watch | None = None,
 ) -> PrivateSparseRun:
-    """Run the loop from 0 and account for what it released."""
+    """Run the loop from 0 and account for what it released, and for what was released before it."""
     problem = average.problem
     zero = np.zeros(problem.size)
     vectors = ("theta", "noisy", "last_theta", "last_noisy", "center", "trial", "total")
     start = stack([{**dict.fromkeys(vectors, zero), "step": settings.step_limit, "far": np.nan, "passes": 0.0}])
-    context = Context(ClosedForm(), callback=callback, starts=np.arange(1), noise=noise)
+    context = Context(ClosedForm(), callback=callback, starts=np.arange(1), noise=noise, ledger=[*before])
     final = single(run(private_loop(average, settings, gaussian), start, context), 0)
     counted = float(final["passes"]) - settings.max_iter // 2
     averaged = settings.output == "average" and counted > 0.0

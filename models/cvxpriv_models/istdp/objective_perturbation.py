@@ -38,9 +38,10 @@ from .gradient_descent import smooth_weight
 from .output_perturbation import require_bounded_slope
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
+from .row_count import Divisor
 from .tilted import Tilted
 
-__all__ = ["Spending", "solve_objective_perturbation", "spend"]
+__all__ = ["Spending", "require_smooth", "solve_objective_perturbation", "spend"]
 
 #: Which gradient of J may be left, rounding included, as a part of the sizes of its two random and private terms.
 EXACT = 2.0**-38
@@ -87,8 +88,25 @@ def spend(epsilon: float, lam: float, bend: float, moved: float) -> Spending:
     return Spending((epsilon - determinant) / moved, more, determinant)
 
 
+def require_smooth(problem: Problem) -> float:
+    """Return the weight of the l2 penalty.
+
+    Raises
+    ------
+    ModelError
+        The loss is not the logistic one, the penalty is not l2, or there is an intercept.
+    """
+    if problem.loss is not LOSSES["logistic"]:
+        raise ModelError(
+            f"loss={problem.loss.name!r}: objective perturbation is proven for a loss that is convex and twice "
+            "differentiable, with bounded slope; pass loss='logistic', or method='istdp'"
+        )
+    require_bounded_slope(problem)
+    return smooth_weight(problem.penalty)
+
+
 def solve_objective_perturbation(
-    problem: Problem, epsilon: float, row_bound: float, adjacency: str, divisor: int, noise: Noise
+    problem: Problem, divided: Divisor, row_bound: float, adjacency: str, noise: Noise
 ) -> PrivateSparseRun:
     """Minimise J over rows of norm at most `row_bound`, exactly.
 
@@ -99,13 +117,7 @@ def solve_objective_perturbation(
     PrivacyError
         J was not solved exactly.
     """
-    if problem.loss is not LOSSES["logistic"]:
-        raise ModelError(
-            f"loss={problem.loss.name!r}: objective perturbation is proven for a loss that is convex and twice "
-            "differentiable, with bounded slope; pass loss='logistic', or method='istdp'"
-        )
-    require_bounded_slope(problem)
-    lam = smooth_weight(problem.penalty)
+    lam, divisor, epsilon = require_smooth(problem), divided.number, divided.left
     slope, smoothness = problem.loss.slope, problem.loss.smoothness
     longest = row_bound * (1.0 + sum_rounding(problem.size + 16))  # as rows are shortened in doubles
     moved = ADJACENCIES[adjacency] * slope * longest
@@ -117,7 +129,10 @@ def solve_objective_perturbation(
     tilted = Tilted(problem, clipped_rows(problem.design, row_bound), lam + spent.more, b, divisor, row_bound)
     theta = cover.release(tilted.minimiser(left), noise)
     note = f"pure; {spent.determinant:.3g} of it for the Hessian, {spent.more:.3g} added to lam"
-    ledger = (Release(epsilon=epsilon, step="coefficients", iteration=1, note=note),)
+    ledger = (
+        *divided.ledger,
+        Release(epsilon=epsilon, step="coefficients", iteration=1, note=note),
+    )
     return PrivateSparseRun(
         theta=theta,
         loss=problem.loss,

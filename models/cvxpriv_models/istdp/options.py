@@ -89,8 +89,9 @@ Output = Annotated[
 PublicRows = Annotated[
     int | None,
     Option(
-        "For add-remove, and needed there: the public number that the sum of gradients is divided by.",
+        "For add-remove: the public number that the sum of gradients is divided by.",
         low=2,
+        usual="rows of the schema, or their number with noise, which is accounted for",
         private=True,
     ),
 ]

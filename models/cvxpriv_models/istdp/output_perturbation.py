@@ -17,17 +17,18 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.penalties import ElasticNet, Penalty
-from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger, gaussian_mu
+from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger
 
 from .algorithm import schedule
 from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows, neighbours
 from .line_search import Search
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
+from .row_count import Divisor
 from .run import Settings
 from .solving import solve_from
 
-__all__ = ["minimiser_sensitivity", "require_bounded_slope", "solve_output_perturbation"]
+__all__ = ["minimiser_sensitivity", "require_bounded_minimiser", "require_bounded_slope", "solve_output_perturbation"]
 
 #: KKT residual at which the minimiser stops. The sensitivity includes the error that remains, and rounding.
 TOLERANCE = 1e-10
@@ -43,8 +44,7 @@ def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, di
     ModelError
         The loss or the penalty does not bound it.
     """
-    require_bounded_slope(problem)
-    modulus = _modulus(problem.penalty)
+    modulus = require_bounded_minimiser(problem)
     loss, times = problem.loss, MOST_ROWS if adjacency == "add-remove" else 1
     # A residual r leaves the minimiser within ||r||/modulus. The minimiser's norm is at most steepest/modulus.
     steepest = loss.slope * row_bound * times
@@ -52,6 +52,18 @@ def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, di
     rounding *= 2.0 + loss.smoothness * row_bound**2 * times / modulus
     inexact = 2.0 * (np.sqrt(problem.size) * TOLERANCE + rounding) / modulus
     return float(ADJACENCIES[adjacency] * loss.slope * row_bound / (divisor * modulus) + inexact)
+
+
+def require_bounded_minimiser(problem: Problem) -> float:
+    """Return the modulus of strong convexity, lam.
+
+    Raises
+    ------
+    ModelError
+        The loss or the penalty does not bound by how much a row moves the minimiser.
+    """
+    require_bounded_slope(problem)
+    return _modulus(problem.penalty)
 
 
 def require_bounded_slope(problem: Problem) -> None:
@@ -76,13 +88,7 @@ def require_bounded_slope(problem: Problem) -> None:
 
 
 def solve_output_perturbation(
-    problem: Problem,
-    epsilon: float,
-    delta: float,
-    row_bound: float,
-    adjacency: str,
-    divisor: int,
-    noise: Noise,
+    problem: Problem, divisor: Divisor, delta: float, row_bound: float, adjacency: str, noise: Noise
 ) -> PrivateSparseRun:
     """Minimise F over rows of norm at most `row_bound`, and release the minimiser with noise.
 
@@ -93,16 +99,20 @@ def solve_output_perturbation(
     PrivacyError
         F was not minimised to `TOLERANCE`.
     """
-    sensitivity = minimiser_sensitivity(problem, row_bound, adjacency, divisor)
-    gaussian = GaussianNoise(sensitivity, gaussian_mu(epsilon, delta), problem.size)
-    ledger = (Release(mu=gaussian.mu, step="coefficients", iteration=1),)
+    count = divisor.number
+    sensitivity = minimiser_sensitivity(problem, row_bound, adjacency, count)
+    gaussian = GaussianNoise(sensitivity, divisor.left, problem.size)
+    ledger = (
+        *divisor.ledger,
+        Release(mu=gaussian.mu, step="coefficients", iteration=1),
+    )
     return PrivateSparseRun(
-        theta=gaussian.release(_minimiser(problem, row_bound, divisor), noise),
+        theta=gaussian.release(_minimiser(problem, row_bound, count), noise),
         loss=problem.loss,
         penalty=problem.penalty,
         classes=problem.classes,
         names=problem.names,
-        accounting=account_ledger(ledger, delta, neighbours=neighbours(adjacency, divisor), secure=noise.secure),
+        accounting=account_ledger(ledger, delta, neighbours=neighbours(adjacency, count), secure=noise.secure),
         ledger=ledger,
         settings=PrivateSettings(
             "output-perturbation", 1, problem.loss.slope * row_bound, "none", adjacency, "last", gaussian.scale, 0.0
@@ -113,6 +123,8 @@ def solve_output_perturbation(
 
 def _minimiser(problem: Problem, row_bound: float, divisor: int) -> np.ndarray:
     """Of sum/divisor + P; the model averages over its own rows, so P is weighed instead."""
+    if problem.rows == 0:
+        return np.zeros(problem.size)
     share = divisor / problem.rows
     penalty = problem.penalty
     assert isinstance(penalty, ElasticNet)  # `minimiser_sensitivity` refused every other

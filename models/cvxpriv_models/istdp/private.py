@@ -17,8 +17,11 @@ from dataclasses import replace
 import numpy as np
 
 from cvxpriv.errors import PrivacyError
-from cvxpriv.privacy import GaussianNoise, PrivacyWarning, gaussian_mu, noise_source
+from cvxpriv.learning.labels import require_public_classes
+from cvxpriv.learning.schema import relation_of
+from cvxpriv.privacy import Budget, GaussianNoise, Plan, PrivacyWarning, Release, gaussian_mu, noise_source
 from cvxpriv.privacy.gaussian import require_budget
+from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.shared_options import Watch
 
@@ -26,17 +29,41 @@ from . import printed
 from .clipping import ClippedGradient
 from .gradient_descent import smooth_weight
 from .noisy_descent import GRADIENT_DESCENT, solve_noisy_descent
-from .objective_perturbation import solve_objective_perturbation
-from .output_perturbation import solve_output_perturbation
-from .private_options import public_step_limit, require_bounds, require_divisor
+from .objective_perturbation import require_smooth, solve_objective_perturbation
+from .output_perturbation import require_bounded_minimiser, solve_output_perturbation
+from .private_options import public_step_limit, require_bounds
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
 from .public_rules import noise_level_penalty, public_iterations
+from .row_count import Divisor, counted_rows, public_divisor
 
-__all__ = ["PRIVATE_METHODS", "solve_private"]
+__all__ = ["PRIVATE_METHODS", "planned", "solve_private"]
 
 OUTPUT, OBJECTIVE, PRINTED = "output-perturbation", "objective-perturbation", "printed"
 PRIVATE_METHODS = ("istdp", GRADIENT_DESCENT, OUTPUT, OBJECTIVE, PRINTED)
+
+
+def planned(epsilon: float | None, delta: float | None, method: str | None, adjacency: str) -> Plan:
+    """Return what a fit is going to spend, from its options alone.
+
+    Raises
+    ------
+    PrivacyError
+        There is no budget, or the method guarantees nothing.
+    """
+    chosen = method or PRIVATE_METHODS[0]
+    if epsilon is None or (delta is None and chosen != OBJECTIVE):
+        raise PrivacyError(
+            f"epsilon={epsilon!r} and delta={delta!r}: method={chosen!r} needs both; pass for example epsilon=1.0 and "
+            "delta=1e-6, which should be well below one over the number of rows"
+        )
+    require_budget(epsilon, 0.5 if delta is None else delta)  # objective perturbation is pure
+    flaw = printed.LEAK if chosen == PRINTED else ""
+    if chosen == OBJECTIVE or delta is None:
+        entry = Release(epsilon=epsilon)
+    else:
+        entry = Release(mu=gaussian_mu(epsilon, delta), flaw=flaw)
+    return Plan((entry,), f"ISTDP, {chosen}", adjacency)
 
 
 def solve_private(
@@ -44,12 +71,13 @@ def solve_private(
     *,
     epsilon: float | None,
     delta: float | None,
-    adjacency: str,
+    adjacency: str | None,
     noise_seed: int | None,
     method: str,
     max_iter: int | None,
     progress: bool,
     callback: Watch | None,
+    budget: Budget | PathLike | None,
     clip: float | None,
     step: str,
     output: str,
@@ -57,30 +85,35 @@ def solve_private(
     public_rows: int | None,
 ) -> PrivateSparseRun:
     """Return a private run; the options and errors are those of `ISTDP.solve_private`."""
-    if epsilon is None or (delta is None and method != OBJECTIVE):
-        raise PrivacyError(
-            f"epsilon={epsilon!r} and delta={delta!r}: method={method!r} needs both; pass for example epsilon=1.0 and "
-            "delta=1e-6, which should be well below one over the number of rows"
-        )
-    delta = 0.5 if delta is None else delta  # objective perturbation is pure
-    require_budget(epsilon, delta)
+    if problem.schema is None:
+        require_public_classes(problem.classes)
+    relation = relation_of(problem.schema, adjacency)
+    plan = planned(epsilon, delta, method, relation)
     bound, row_bound = require_bounds(problem, clip, row_bound)
-    divisor = require_divisor(problem, adjacency, public_rows)
+    known = public_divisor(problem, relation, public_rows)
     if method in (OUTPUT, OBJECTIVE):
         _require_one_release(method, max_iter)
-        if method == OBJECTIVE:
-            return solve_objective_perturbation(
-                problem, epsilon, row_bound, adjacency, divisor, noise_source(noise_seed)
-            )
-        return solve_output_perturbation(
-            problem, epsilon, delta, row_bound, adjacency, divisor, noise_source(noise_seed)
-        )
-    average = ClippedGradient(problem, bound, divisor)
-    sensitivity, mu = average.sensitivity(adjacency), gaussian_mu(epsilon, delta)
+        (require_bounded_minimiser if method == OUTPUT else require_smooth)(problem)
+    plan.spend(budget)
+    noise, (whole,) = noise_source(noise_seed), plan.releases
+    total = whole.epsilon if whole.mu is None else whole.mu
+    assert total is not None
+    if known is None:
+        divisor = counted_rows(problem.rows, total, noise, pure=whole.mu is None)
+    else:
+        divisor = Divisor(known, total)
+    if method == OBJECTIVE:
+        return solve_objective_perturbation(problem, divisor, row_bound, relation, noise)
+    assert delta is not None
+    if method == OUTPUT:
+        return solve_output_perturbation(problem, divisor, delta, row_bound, relation, noise)
+    average = ClippedGradient(problem, bound, divisor.number)
+    sensitivity, mu = average.sensitivity(relation), divisor.left
     chosen = max_iter or public_iterations(bound, sensitivity, mu, problem.size)
     if method == PRINTED:
+        assert epsilon is not None
         warnings.warn(printed.LEAK, PrivacyWarning, stacklevel=4)
-        return printed.solve_printed(average, epsilon, delta, chosen, adjacency, noise_source(noise_seed))
+        return printed.solve_printed(average, epsilon, delta, chosen, relation, noise)
     limit = public_step_limit(problem, row_bound)
     if method == GRADIENT_DESCENT:
         limit = 1.0 / (1.0 / limit + smooth_weight(problem.penalty))
@@ -88,9 +121,9 @@ def solve_private(
         penalty = noise_level_penalty(sensitivity, mu, chosen * limit, problem.features)
         average = replace(average, problem=problem.with_penalty(penalty))
     gaussian = GaussianNoise(sensitivity, mu / float(np.sqrt(chosen)), problem.size)
-    settings = PrivateSettings(method, chosen, bound, step, adjacency, output, gaussian.scale, limit)
+    settings = PrivateSettings(method, chosen, bound, step, relation, output, gaussian.scale, limit)
     watch = with_bar(callback, chosen, "passes", progress)
-    return solve_noisy_descent(average, delta, settings, gaussian, noise_source(noise_seed), watch)
+    return solve_noisy_descent(average, delta, settings, gaussian, noise, divisor.ledger, watch)
 
 
 def _require_one_release(method: str, max_iter: int | None) -> None:

@@ -8,7 +8,7 @@ from cvxpriv.errors import PrivacyError
 
 from .problem import Problem
 
-__all__ = ["public_step_limit", "require_bounds", "require_divisor"]
+__all__ = ["public_step_limit", "require_bounds"]
 
 
 def public_step_limit(problem: Problem, row_bound: float) -> float:
@@ -54,23 +54,3 @@ def require_bounds(problem: Problem, clip: float | None, row_bound: float | None
     most = slope * row_bound if clip is None and row_bound is not None else clip
     assert most is not None
     return float(most), float(most / slope if row_bound is None else row_bound)
-
-
-def require_divisor(problem: Problem, adjacency: str, public_rows: int | None) -> int:
-    """Return what the sum of the gradients is divided by: n, or `public_rows` where n is not public.
-
-    Raises
-    ------
-    PrivacyError
-        `public_rows` is missing for "add-remove", or given where n is public.
-    """
-    if adjacency == "add-remove":
-        if public_rows is None:
-            raise PrivacyError(
-                "public_rows is missing: with adjacency='add-remove' the number of rows is private, and the sum of "
-                "gradients is divided by a public number; pass about how many rows there are known to be"
-            )
-        return int(public_rows)
-    if public_rows is not None:
-        raise PrivacyError(f"public_rows={public_rows!r} is for adjacency='add-remove': replacing a row keeps n public")
-    return problem.rows

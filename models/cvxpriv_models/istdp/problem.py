@@ -15,6 +15,7 @@ from scipy.sparse.linalg import svds
 
 from cvxpriv.errors import ModelError
 from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP, Loss, Penalty, loss_named, penalty_named, require_penalty
@@ -51,6 +52,8 @@ class Problem:
         Of the d features.
     automatic : bool
         Whether the penalty was left to the model.
+    schema : PublicSchema, optional
+        What is known of the rows without them.
     """
 
     design: Design
@@ -61,6 +64,7 @@ class Problem:
     classes: npt.NDArray[np.generic] | None
     names: tuple[str, ...]
     automatic: bool = False
+    schema: PublicSchema | None = None
 
     @classmethod
     def of(
@@ -71,6 +75,7 @@ class Problem:
         penalty: str | Penalty,
         intercept: bool,
         allow_constant: bool,
+        schema: PublicSchema | None = None,
     ) -> Problem:
         """Validate what a user passes; see `ISTDP`.
 
@@ -83,14 +88,18 @@ class Problem:
         """
         smooth = _smooth(loss)
         chosen = _penalty(penalty)
-        design, names = read_design(x)
-        labels, classes = signed_labels(y, design.shape[0], smooth, one_class=True)
-        if not allow_constant:
-            refuse_constant(design, names)
+        if schema is None:
+            design, names = read_design(x)
+            labels, classes = signed_labels(y, design.shape[0], smooth, one_class=True)
+            if not allow_constant:
+                refuse_constant(design, names)
+        else:
+            design, names = read_design(schema.table(x), least=0)
+            labels, classes = schema.labels(y, design.shape[0], margin=smooth.margin)
         if intercept:
             design = with_ones(design)
         automatic = isinstance(penalty, str) and penalty == AUTOMATIC
-        return cls(design, labels, smooth, chosen, bool(intercept), classes, names, automatic)
+        return cls(design, labels, smooth, chosen, bool(intercept), classes, names, automatic, schema)
 
     @property
     def rows(self) -> int:

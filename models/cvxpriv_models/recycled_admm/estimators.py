@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
-from cvxpriv.errors import DataError
+from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.learning.estimators import BinaryLogisticClassifier, ConvergenceWarning
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Accounting
+from cvxpriv.privacy import Accounting, Budget, Plan
 
 from .graph import Network
 from .model import RecycledADMM
 from .node_rows import Placement, Spelling, place, spelled
+from .private import planned
 
 __all__ = ["DecentralizedLogisticRegression"]
 
@@ -40,6 +43,11 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
     epsilon, delta, alpha, perturbation, row_bound, clip_rows, noise_seed
         See `RecycledADMM.solve_private`; without epsilon and alpha nothing is private. `row_bound` is a public bound of
         the norms of the rows of X.
+    schema : PublicSchema or path, optional
+        What is known of X and y without them: a private fit then infers none of it, rows that lie outside are moved
+        inside, and `adjacency` is the schema's. None: the two classes are read off y, with a warning.
+    budget : Budget or path, optional
+        What a private fit spends from; a fit beyond it is refused before a row is read.
     fit_intercept : bool
     random_state : int, RandomState or None
         Deals rows to nodes, and draws a random graph.
@@ -92,6 +100,8 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         row_bound: float = 1.0,
         clip_rows: bool = False,
         noise_seed: int | None = None,
+        schema: PublicSchema | str | Path | None = None,
+        budget: Budget | str | Path | None = None,
         fit_intercept: bool = True,
         random_state: Any = None,
     ) -> None:
@@ -112,12 +122,21 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         self.row_bound = row_bound
         self.clip_rows = clip_rows
         self.noise_seed = noise_seed
+        self.schema = schema
+        self.budget = budget
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
     @property
     def _private(self) -> bool:
         return self.epsilon is not None or self.alpha is not None
+
+    def _plan(self, schema: PublicSchema | None) -> Plan:
+        if schema is not None and schema.adjacency != "replace-one":
+            raise PrivacyError("adjacency='add-remove': every node's number of rows is public, and weighs them")
+        if self.budget is None:
+            return Plan((), "", "replace-one")
+        return planned(self.epsilon, self.delta, self.perturbation, "replace-one")
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> DecentralizedLogisticRegression:
         """Fit the model.
@@ -187,8 +206,9 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
             delta=self.delta,
             perturbation=self.perturbation,
             row_bound=float(np.hypot(self.row_bound, float(self.fit_intercept))),
-            clip_rows=self.clip_rows,
+            clip_rows=self.clip_rows or (self._known is not None and self._known.beyond == "clip"),
             noise_seed=self.noise_seed,
+            budget=self.budget,
         )
         self.n_iter_, self.converged_, self.accounting_ = len(run.released), False, run.accounting
         return run.parameters

@@ -18,12 +18,14 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel
+from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.shared_options import (
     Adjacency,
+    BudgetOption,
     Callback,
     Delta,
     Engine,
@@ -113,8 +115,9 @@ class RecycledADMM(LearningModel):
         penalty: options.PenaltyName = "l2",
         reg: options.Reg = None,
         C: options.Weight = None,
+        schema: SchemaOption = None,
     ) -> None:
-        self.problem = Problem.of(graph, shards, loss, penalty, reg, C)
+        self.problem = Problem.of(graph, shards, loss, penalty, reg, C, schema_named(schema))
 
     def __repr__(self) -> str:
         return f"RecycledADMM({self.problem!r})"
@@ -211,7 +214,7 @@ class RecycledADMM(LearningModel):
         *,
         epsilon: Epsilon | None = None,
         delta: Delta | None = None,
-        adjacency: Annotated[Adjacency, Option(choices=("replace-one",))] = "replace-one",
+        adjacency: Annotated[Adjacency, Option(choices=("replace-one",))] = None,
         noise_seed: NoiseSeed = None,
         method: Annotated[
             Method, Option(choices=PRIVATE_METHODS, usual="r-admm, and mr-admm for penalties that differ")
@@ -221,6 +224,7 @@ class RecycledADMM(LearningModel):
         ] = None,
         progress: Progress = False,
         callback: Callback = None,
+        budget: BudgetOption = None,
         alpha: options.Alpha = None,
         perturbation: options.Perturbation = None,
         eta: options.PublicEta = None,
@@ -278,6 +282,8 @@ class RecycledADMM(LearningModel):
             max_iter=max_iter,
             progress=progress,
             callback=callback,
+            budget=budget,
+            adjacency=adjacency,
             alpha=alpha,
             perturbation=perturbation,
             eta=eta,

@@ -14,8 +14,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.errors import PrivacyError
+from cvxpriv.learning.labels import require_public_classes
+from cvxpriv.learning.schema import relation_of
 from cvxpriv.numerics.arrays import Array, Values, single
-from cvxpriv.privacy import Noise, Release, noise_source
+from cvxpriv.privacy import Budget, Noise, Plan, Release, gaussian_mu, noise_source
+from cvxpriv.privacy.gaussian import require_budget
+from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.runs.shared_options import Watch
@@ -30,16 +35,39 @@ from .eta import checked_gamma
 from .exactness import gradient_left, private_odd_step, require_solved
 from .methods import RECYCLING, penalty_table
 from .private_run import PrivateConsensusRun
-from .private_settings import Budget, PrivateSettings, Releases, releases_of, require_private
+from .private_settings import (
+    Asked,
+    PrivateSettings,
+    Releases,
+    releases_of,
+    require_suitable,
+    within_bound,
+)
 from .problem import Problem
 from .public_defaults import Privacy, usual_eta
 from .spending import accounted, node_costs
 from .updates import edge_weights, pull
 
-__all__ = ["RELEASED", "private_passes", "solve_private"]
+__all__ = ["RELEASED", "planned", "private_passes", "solve_private"]
 
 #: What everyone may know: published vectors, and what follows from them and the public options.
 RELEASED = frozenset({"f", "odd", "dual", "eta", "pass"})
+
+
+def planned(epsilon: float | None, delta: float | None, perturbation: str | None, adjacency: str) -> Plan:
+    """Return what a fit is going to spend on the records of each node, from its options alone.
+
+    Raises
+    ------
+    PrivacyError
+        There is no epsilon, or one that is no budget.
+    """
+    if epsilon is None:
+        raise PrivacyError("a budget counts epsilon, and alpha is a rate of noise: pass epsilon in its place")
+    require_budget(epsilon, 0.5 if delta is None else delta)
+    gaussian = delta is not None and Privacy(epsilon, delta, None, perturbation).where == "output"
+    entry = Release(mu=gaussian_mu(epsilon, delta)) if gaussian and delta is not None else Release(epsilon=epsilon)
+    return Plan((entry,), "RecycledADMM", adjacency)
 
 
 def solve_private(
@@ -52,6 +80,8 @@ def solve_private(
     max_iter: int | None,
     progress: bool,
     callback: Watch | None,
+    budget: Budget | PathLike | None,
+    adjacency: str | None,
     alpha: ArrayLike | None,
     perturbation: str | None,
     eta: ArrayLike | None,
@@ -65,6 +95,11 @@ def solve_private(
     init: ArrayLike | None,
 ) -> PrivateConsensusRun:
     """Return a private consensus; the options and errors are those of `RecycledADMM.solve_private`."""
+    relation = relation_of(given.schema, adjacency)
+    if given.schema is None:
+        require_public_classes(given.classes)
+    elif relation != "replace-one":
+        raise PrivacyError("adjacency='add-remove': every node's number of rows is public, and weighs them")
     asked = Privacy(epsilon, delta, alpha, perturbation)
     usual = asked.usual
     if given.automatic:
@@ -84,8 +119,11 @@ def solve_private(
         given.reg,
         tuple(table[0].tolist()),
     )
-    problem = require_private(given, settings, clip_rows)
-    releases = releases_of(problem, settings, table, Budget(alpha, epsilon, delta))
+    require_suitable(given, settings)
+    releases = releases_of(given, settings, table, Asked(alpha, epsilon, delta))
+    if budget is not None:
+        planned(epsilon, delta, perturbation, relation).spend(budget)
+    problem = within_bound(given, settings.row_bound, clip_rows or _clips(given))
     noise = noise_source(noise_seed)
     watch = with_bar(callback, passes, "passes", progress)
     context = Context(ClosedForm(), History(), watch, starts=np.arange(1), noise=noise)
@@ -106,6 +144,11 @@ def solve_private(
         history=history_of_loop(context.history, LOOP),
         interrupted=context.interrupted,
     )
+
+
+def _clips(problem: Problem) -> bool:
+    """Whether the schema says that rows are brought within their bound."""
+    return problem.schema is not None and problem.schema.beyond == "clip"
 
 
 def private_passes(problem: Problem, settings: PrivateSettings, table: Array, releases: Releases) -> Loop:

@@ -19,7 +19,7 @@ from .rows import Part, Rows
 from .spending import gradient_move, node_name, objective_epsilon, output_move, printed_epsilon
 from .updates import edge_weights, reach
 
-__all__ = ["Budget", "PrivateSettings", "Releases", "releases_of", "require_private"]
+__all__ = ["Asked", "PrivateSettings", "Releases", "releases_of", "require_suitable", "within_bound"]
 
 #: What covers the part of a minimiser that a computer does not find, as a part of what the exact one costs.
 COVER = 2.0**-8
@@ -28,7 +28,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Budget:
+class Asked:
     """What the user asks for: a noise rate, or a total from which it follows.
 
     Attributes
@@ -123,15 +123,17 @@ class PrivateSettings:
     eta: tuple[float, ...]
 
 
-def require_private(problem: Problem, settings: PrivateSettings, clip_rows: bool) -> Problem:
-    """Return the problem on rows within their bound.
+def require_suitable(problem: Problem, settings: PrivateSettings) -> None:
+    """Refuse what bounds no sensitivity; no row is read for that.
 
     Raises
     ------
     PrivacyError
-        The loss has no bounded slope and curvature, the penalty no constant curvature, or a row is beyond its
-        bound and is not to be clipped.
+        The loss has no bounded slope and curvature, the penalty no constant curvature, or the row bound is none.
     """
+    bound = settings.row_bound
+    if not (np.isfinite(bound) and bound > 0.0):
+        raise PrivacyError(f"row_bound={bound!r} is no bound of the rows' norms: pass a finite number > 0")
     loss = problem.loss
     if not np.isfinite([loss.slope, loss.smoothness]).all():
         raise PrivacyError(
@@ -143,12 +145,16 @@ def require_private(problem: Problem, settings: PrivateSettings, clip_rows: bool
             f"penalty={problem.penalty.name!r} is no square: the analysis asks for a penalty that is twice "
             "differentiable; pass 'l2'"
         )
-    return _within(problem, settings.row_bound, clip_rows)
 
 
-def _within(problem: Problem, bound: float, clip_rows: bool) -> Problem:
-    if not (np.isfinite(bound) and bound > 0.0):
-        raise PrivacyError(f"row_bound={bound!r} is no bound of the rows' norms: pass a finite number > 0")
+def within_bound(problem: Problem, bound: float, clip_rows: bool) -> Problem:
+    """Return the problem on rows within their bound.
+
+    Raises
+    ------
+    PrivacyError
+        A row is beyond it, and is not to be clipped.
+    """
     norms = problem.rows.norms
     beyond = norms > bound * (1.0 + ROUNDING)
     if not beyond.any():
@@ -170,7 +176,7 @@ def _scaled(part: Part, factors: Array) -> Part:
     return sparse.csr_array(sparse.diags_array(factors) @ part)
 
 
-def releases_of(problem: Problem, settings: PrivateSettings, table: Array, budget: Budget) -> Releases:
+def releases_of(problem: Problem, settings: PrivateSettings, table: Array, asked: Asked) -> Releases:
     """Return noise and cost of every pass.
 
     Parameters
@@ -179,7 +185,7 @@ def releases_of(problem: Problem, settings: PrivateSettings, table: Array, budge
     settings : PrivateSettings
     table : ndarray, (passes, N)
         eta_i of each pass.
-    budget : Budget
+    asked : Asked
 
     Raises
     ------
@@ -192,19 +198,19 @@ def releases_of(problem: Problem, settings: PrivateSettings, table: Array, budge
     slope = problem.loss.slope * longest
     assert problem.ridge is not None
     convexity = problem.ridge + 2.0 * reaches
-    _require_one(budget)
+    _require_one(asked)
     if settings.perturbation == "output":
-        return _output(budget, output_move(rows, problem.C, convexity, slope), convexity)
+        return _output(asked, output_move(rows, problem.C, convexity, slope), convexity)
     inside = _inside(settings.method, reaches)
     curvature = problem.loss.smoothness * longest**2
 
     def spent(alpha: Array) -> Array:
         return objective_epsilon(alpha / inside, rows, problem.C, convexity, curvature, slope)
 
-    if budget.alpha is not None:
-        alpha = _rates(budget.alpha, rows.size)
+    if asked.alpha is not None:
+        alpha = _rates(asked.alpha, rows.size)
     else:
-        alpha = _rates_within(budget, spent(np.zeros(rows.size)), gradient_move(rows, problem.C, slope) / inside)
+        alpha = _rates_within(asked, spent(np.zeros(rows.size)), gradient_move(rows, problem.C, slope) / inside)
     scale = np.broadcast_to(inside / alpha, convexity.shape)
     printed = printed_epsilon(alpha / inside * slope, rows, problem.C, convexity, curvature)
     exact, none = spent(alpha), np.zeros_like(convexity)
@@ -218,44 +224,44 @@ def _inside(method: str, reaches: Array) -> Array:
     return np.full_like(reaches, 2.0 if method == "dvp" else 1.0)
 
 
-def _rates_within(budget: Budget, curvature: Array, moves: Array) -> Array:
+def _rates_within(asked: Asked, curvature: Array, moves: Array) -> Array:
     """The rates with which every node spends the total."""
-    assert budget.epsilon is not None
-    left = budget.epsilon / (1.0 + COVER) - curvature.sum(axis=0)
+    assert asked.epsilon is not None
+    left = asked.epsilon / (1.0 + COVER) - curvature.sum(axis=0)
     if (left <= 0.0).any():
         worst = float(curvature.sum(axis=0).max())
         raise PrivacyError(
-            f"epsilon={budget.epsilon!r} is below {worst:.4g}, what {len(curvature)} passes cost by their curvature "
+            f"epsilon={asked.epsilon!r} is below {worst:.4g}, what {len(curvature)} passes cost by their curvature "
             "alone, whatever the noise: take fewer passes, a larger eta or reg, or a larger epsilon"
         )
     return np.asarray(left / moves.sum(axis=0))
 
 
-def _output(budget: Budget, moves: Array, convexity: Array) -> Releases:
+def _output(asked: Asked, moves: Array, convexity: Array) -> Releases:
     """Noise on the minimisers: Gaussian with a delta, of density exp(-alpha ||b||) without."""
     passes, nodes = moves.shape
     none, unknown, zero = np.full(nodes, np.nan), np.full(moves.shape, np.nan), np.zeros(moves.shape)
-    if budget.epsilon is not None and budget.delta is not None:
-        mu = gaussian_mu(budget.epsilon, budget.delta) / float(np.sqrt(passes))
+    if asked.epsilon is not None and asked.delta is not None:
+        mu = gaussian_mu(asked.epsilon, asked.delta) / float(np.sqrt(passes))
         return Releases(none, zero, moves, convexity, zero, zero, unknown, mu)
-    if budget.alpha is not None:
-        alpha = _rates(budget.alpha, nodes)
+    if asked.alpha is not None:
+        alpha = _rates(asked.alpha, nodes)
         each = (1.0 + COVER) * alpha * moves
     else:
-        assert budget.epsilon is not None
-        alpha, each = none, np.full(moves.shape, budget.epsilon / passes)
+        assert asked.epsilon is not None
+        alpha, each = none, np.full(moves.shape, asked.epsilon / passes)
     return Releases(alpha, zero, moves, convexity, each, each, unknown)
 
 
-def _require_one(budget: Budget) -> None:
-    if budget.delta is not None and budget.epsilon is None:
+def _require_one(asked: Asked) -> None:
+    if asked.delta is not None and asked.epsilon is None:
         raise PrivacyError("delta without epsilon: pass the total as epsilon and delta, or alpha alone")
-    if (budget.alpha is None) == (budget.epsilon is None):
+    if (asked.alpha is None) == (asked.epsilon is None):
         raise PrivacyError(
-            f"alpha={budget.alpha!r} and epsilon={budget.epsilon!r}: pass one of them, the noise's rate or the total"
+            f"alpha={asked.alpha!r} and epsilon={asked.epsilon!r}: pass one of them, the noise's rate or the total"
         )
-    if budget.epsilon is not None:
-        require_budget(budget.epsilon, 0.5 if budget.delta is None else budget.delta)
+    if asked.epsilon is not None:
+        require_budget(asked.epsilon, 0.5 if asked.delta is None else asked.delta)
 
 
 def _rates(alpha: ArrayLike, nodes: int) -> Array:

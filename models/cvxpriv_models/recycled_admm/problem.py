@@ -13,6 +13,7 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_numbers
@@ -55,6 +56,8 @@ class Problem:
         The labels that the user gave for -1 and 1; None for a residual loss.
     automatic : bool
         Whether reg was left to the model.
+    schema : PublicSchema, optional
+        What is known of all nodes' rows without them.
     """
 
     network: Network
@@ -66,6 +69,7 @@ class Problem:
     C: float
     classes: np.ndarray | None = None
     automatic: bool = False
+    schema: PublicSchema | None = None
 
     def __repr__(self) -> str:
         counts = self.rows.counts
@@ -84,6 +88,7 @@ class Problem:
         penalty: str | Penalty = "l2",
         reg: float | None = None,
         C: float | None = None,
+        schema: PublicSchema | None = None,
     ) -> Problem:
         """Validate what a user passes; see `RecycledADMM`.
 
@@ -95,13 +100,13 @@ class Problem:
             The graph is not connected; the loss is not smooth and convex; reg or C is out of range.
         """
         network = Network.of(graph)
-        designs, labels = _shards(shards, network)
+        designs, labels = _shards(shards, network, schema)
         chosen = _smooth(loss)
         rows = Rows.of(designs)
-        y, classes = _labels(labels, network, chosen)
+        y, classes = _labels(labels, network, chosen, schema)
         weight = _C(C, rows)
         strength = REG * weight * network.nodes if reg is None else _at_least_0("reg", reg)
-        return cls(network, rows, y, chosen, convex_penalty(penalty), strength, weight, classes, reg is None)
+        return cls(network, rows, y, chosen, convex_penalty(penalty), strength, weight, classes, reg is None, schema)
 
     def with_rows(self, rows: Rows) -> Problem:
         """Return the problem with other rows of the same shapes."""
@@ -214,7 +219,7 @@ def checked_rows(name: str, rows: Any) -> Part:
     return table
 
 
-def _shards(shards: Any, network: Network) -> tuple[list[Part], list[np.ndarray]]:
+def _shards(shards: Any, network: Network, schema: PublicSchema | None) -> tuple[list[Part], list[np.ndarray]]:
     """Return every node's rows and labels, in the order of the network."""
     if isinstance(shards, Mapping):
         if set(shards) != set(network.labels):
@@ -233,7 +238,7 @@ def _shards(shards: Any, network: Network) -> tuple[list[Part], list[np.ndarray]
         shape = cast(Any, x).shape if sparse.issparse(x) else np.asarray(x, dtype=object).shape
         if shape[:1] == (0,):
             raise DataError(f"node {label!r} has no rows: give it data, or take it out of the graph")
-        design = checked_rows(f"X of node {label!r}", x)
+        design = checked_rows(f"X of node {label!r}", x if schema is None else schema.numbers(x))
         given = np.asarray(y)
         if given.shape != (design.shape[0],):
             raise DataError(f"y of node {label!r} has shape {given.shape}, expected ({design.shape[0]},)")
@@ -245,12 +250,17 @@ def _shards(shards: Any, network: Network) -> tuple[list[Part], list[np.ndarray]
     return designs, labels
 
 
-def _labels(several: list[np.ndarray], network: Network, loss: Loss) -> tuple[Array, np.ndarray | None]:
+def _labels(
+    several: list[np.ndarray], network: Network, loss: Loss, schema: PublicSchema | None
+) -> tuple[Array, np.ndarray | None]:
+    if schema is not None:
+        rows = sum(own.size for own in several)
+        return schema.labels(np.concatenate([own.astype(object) for own in several]), rows, margin=loss.margin)
     for label, own in zip(network.labels, several, strict=True):
         if np.issubdtype(own.dtype, np.floating) and not np.isfinite(own).all():
             raise DataError(f"y of node {label!r} holds NaN or infinite labels: drop these rows")
     together = np.concatenate(several)
-    return signed_labels(together, together.size, loss)
+    return signed_labels(together, together.size, loss, one_class=True)
 
 
 def _smooth(loss: str | Loss) -> Loss:

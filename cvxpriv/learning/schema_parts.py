@@ -1,0 +1,92 @@
+"""The parts of a `PublicSchema` as they are given, and cells as they come: no error tells of a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.errors import DataError, PrivacyError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import is_missing
+from cvxpriv.tables.frames import symbol
+
+__all__ = ["Range", "categories_in", "classes_in", "columns_in", "numbers_in", "ranges_in", "text_in"]
+
+Range: TypeAlias = tuple[float, float]
+
+
+def text_in(value: object) -> str | None:
+    """Return a label as text; None where it is missing or has none."""
+    try:
+        return None if is_missing(value) else symbol(value)
+    except DataError:
+        return None
+
+
+def numbers_in(x: Any, dimensions: int) -> Array:
+    """Return numbers, NaN for what is none: no error tells which cell that was."""
+    if isinstance(x, (pd.DataFrame, pd.Series)):
+        frame = x if isinstance(x, pd.DataFrame) else x.to_frame()
+        columns = [pd.to_numeric(frame.iloc[:, place], errors="coerce") for place in range(frame.shape[1])]
+        numbers = [column.to_numpy(dtype=np.float64, na_value=np.nan) for column in columns]
+        found = np.column_stack(numbers) if numbers else np.zeros((len(frame), 0))
+        found = found if dimensions == 2 else found[:, 0]
+    else:
+        given = np.asarray(x)
+        if given.dtype.kind in "biuf":
+            found = given.astype(np.float64)
+        else:
+            flat = pd.to_numeric(pd.Series(given.ravel().tolist(), dtype=object), errors="coerce")
+            found = flat.to_numpy(dtype=np.float64, na_value=np.nan).reshape(given.shape)
+    if found.ndim != dimensions:
+        raise DataError("X is no table of rows and columns" if dimensions == 2 else "y is no list of numbers")
+    return np.asarray(found, dtype=np.float64)
+
+
+def classes_in(given: Any) -> tuple[Any, Any] | None:
+    """Return two labels."""
+    if given is None:
+        return None
+    several = tuple(given) if not isinstance(given, str) else ()
+    texts = {text_in(one) for one in several}
+    if len(several) != 2 or len(texts) != 2 or None in texts:
+        raise PrivacyError(f"classes={given!r} are not two labels: pass (negative, positive), such as ('no', 'yes')")
+    return several[0], several[1]
+
+
+def ranges_in(given: Any) -> Range | dict[str, Range] | None:
+    """Return one range, or one a column."""
+    if isinstance(given, Mapping):
+        return {str(name): _range(one) for name, one in given.items()}
+    return None if given is None else _range(given)
+
+
+def _range(given: Any) -> Range:
+    try:
+        low, high = (float(end) for end in given)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise PrivacyError(f"range {given!r}: give two finite numbers, the lower one first")
+    return low, high
+
+
+def categories_in(given: Any) -> dict[str, tuple[str, ...]]:
+    """Return the values of each column as texts."""
+    return {str(name): tuple(symbol(value) for value in values) for name, values in dict(given or {}).items()}
+
+
+def columns_in(given: Any) -> tuple[str, ...] | int | None:
+    """Return names, or how many there are."""
+    if given is None or (isinstance(given, int) and not isinstance(given, bool) and given >= 1):
+        return given
+    if isinstance(given, (str, int)):
+        raise PrivacyError(f"columns={given!r}: pass the columns' names, or how many there are")
+    names = tuple(str(name) for name in given)
+    if not names or len(set(names)) < len(names):
+        raise PrivacyError(f"columns={given!r}: name each column once")
+    return names

@@ -1,0 +1,85 @@
+"""The file of a budget: read, locked, and replaced whole. What was written is on the disk before anything goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cvxpriv.errors import DataError
+from cvxpriv.reports.files import PathLike, read_text, write_text
+
+__all__ = ["locked", "read_budget", "write_budget"]
+
+FORMAT, VERSION = "cvxpriv budget", 1
+_KINDS = {"epsilon": float, "delta": float, "adjacency": str, "adaptive": bool, "spent": list}
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a budget's file: that of a file beside it, which the system frees when a process ends.
+
+    Raises
+    ------
+    DataError
+        The folder cannot be written.
+    """
+    beside = Path(os.path.realpath(path))
+    try:
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(beside.with_name(f"{beside.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise DataError(f"path={str(path)!r} cannot be locked ({error.strerror}): choose another folder") from error
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def read_budget(path: PathLike) -> dict[str, Any]:
+    """Return what a budget's file says.
+
+    Raises
+    ------
+    DataError
+        No such file, or no budget.
+    """
+    try:
+        document = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"path={str(path)!r} is no JSON ({error}): pass the file that a Budget wrote") from error
+    fits = isinstance(document, dict) and document.get("format") == FORMAT and document.get("version") == VERSION
+    if not fits or any(type(document.get(name)) is not kind for name, kind in _KINDS.items()):
+        raise DataError(f"path={str(path)!r} is no budget: make one by Budget(epsilon, delta, path)")
+    return document
+
+
+def write_budget(path: Path, document: dict[str, Any]) -> None:
+    """Replace the file of a budget, and see the new one to the disk.
+
+    Raises
+    ------
+    DataError
+        It cannot be written.
+    """
+    write_text(path, json.dumps({"format": FORMAT, "version": VERSION, **document}, indent=1) + "\n", private=True)
+    if sys.platform != "win32":  # the rename is on the disk when the folder is
+        folder = os.open(os.path.realpath(path.parent), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
