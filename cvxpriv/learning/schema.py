@@ -216,7 +216,7 @@ class PublicSchema:
     def table(self, x: Any) -> Any:
         """Return rows within their ranges, a DataFrame where they came as one: see `numbers`."""
         found = self.numbers(x)
-        return pd.DataFrame(found, columns=x.columns) if isinstance(x, pd.DataFrame) else found
+        return pd.DataFrame(cast(Any, found), columns=x.columns) if isinstance(x, pd.DataFrame) else found
 
     def row_bound(self, places: Sequence[int] | None = None) -> float | None:
         """Return the greatest norm of a row, or of its part in some columns; None where a range is missing."""

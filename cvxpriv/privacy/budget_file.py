@@ -57,7 +57,7 @@ def read_budget(path: PathLike) -> dict[str, Any]:
         No such file, or no budget.
     """
     try:
-        document = json.loads(read_text(path))
+        document: dict[str, Any] = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
