@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
     from cvxpriv.reports.pictures import save_figure as save_figure
     from cvxpriv.runs.alternation import AlternationRun as AlternationRun, alternate as alternate
+    from cvxpriv.runs.convex_concave import ConvexConcaveRun as ConvexConcaveRun, convex_concave as convex_concave
     from cvxpriv.runs.saved import load as load
     from cvxpriv.runs.verification import verify as verify
     from cvxpriv.schedules.history import History as History
@@ -119,6 +120,7 @@ _HOMES = {
     "privacy": ("Accounting", "Audit", "Budget", "PrivacyWarning", "audit"),
     "reports.pictures": ("save_figure",),
     "runs.alternation": ("AlternationRun", "alternate"),
+    "runs.convex_concave": ("ConvexConcaveRun", "convex_concave"),
     "runs.saved": ("load",),
     "schedules.history": ("History",),
     "schedules.running": ("run",),

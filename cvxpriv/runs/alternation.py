@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -17,17 +16,14 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import engine_named
 from cvxpriv.blocks.parts import Part, named, parts_of_problem, proposed
-from cvxpriv.certify.cases import case_of_block
-from cvxpriv.certify.check import CrossCheck, crosscheck
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
-from cvxpriv.reports.files import PathLike
-from cvxpriv.reports.formatting import format_number
-from cvxpriv.runs.saved import read_run, write_run
-from cvxpriv.schedules.alternation import drawn, figures, placed, stationarity
+from cvxpriv.runs.problem_run import ProblemRun, best_start
+from cvxpriv.schedules.alternation import figures, placed, stationarity
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.independent_runs import pieces, run_each
+from cvxpriv.schedules.problem_starts import Init, starting_points
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop, Sweep
 from cvxpriv.schedules.stopping import Below
@@ -35,8 +31,6 @@ from cvxpriv.schedules.stopping import Below
 __all__ = ["AlternationRun", "alternate"]
 
 KIND = "alternation"
-#: Relative difference below which two objectives count as equal.
-SAME = 1e-9
 
 Groups = Sequence[Sequence[cp.Variable]]
 Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
@@ -45,119 +39,40 @@ Exact = Callable[[Values], Mapping[str, ArrayLike]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AlternationRun:
+class AlternationRun(ProblemRun):
     """The best of the starts of an alternation.
 
     Attributes
     ----------
-    problem : cvxpy.Problem
-        The problem; its variables hold the best values.
     groups : tuple of tuples of cvxpy.Variable
         The blocks, in the order of a pass.
-    values : mapping of str to ndarray
-        The value of every variable by name.
-    starts : DataFrame
-        One row per start: origin, objective, kkt, iterations, converged.
-    start : int
-        Number of the best start: among those that converged, if any did, it has the best objective.
-    tol : float
-        The requested residual.
-    seconds : float
-    log : History
-    interrupted, overdue : bool
-        Whether the keyboard, or the time limit, ended it.
     """
 
-    problem: cp.Problem
-    groups: tuple[tuple[cp.Variable, ...], ...]
-    values: Values
-    starts: pd.DataFrame
-    start: int
-    tol: float
-    seconds: float
-    log: History = field(default_factory=History)
-    interrupted: bool = False
-    overdue: bool = False
-
-    def __repr__(self) -> str:
-        state = "converged" if self.converged else "NOT converged"
-        worked = int(self.starts["converged"].sum())
-        return (
-            f"AlternationRun: {state}\n"
-            f"  objective {format_number(self.objective, 6)}\n"
-            f"  residual  {format_number(self.residual, 2)} of the whole problem, {self.tol:.0e} asked for\n"
-            f"  blocks    {'; '.join(', '.join(one.name() for one in group) for group in self.groups)}\n"
-            f"  starts    {worked} of {len(self.starts)} converged"
-        )
-
-    @property
-    def objective(self) -> float:
-        """The problem's objective at the best start."""
-        return float(self.starts["objective"].iloc[self.start])
-
-    @property
-    def residual(self) -> float:
-        """The largest residual of the whole problem's optimality conditions: see `stationarity`."""
-        return float(self.starts["kkt"].iloc[self.start])
-
-    @property
-    def converged(self) -> bool:
-        """Whether the residual is within the tolerance."""
-        return bool(self.starts["converged"].iloc[self.start])
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """The steps of the best start: iteration, block, objective, kkt, seconds, engine, solver, status."""
-        return self.log.frame(self.start)
+    kind = KIND
+    groups: tuple[tuple[cp.Variable, ...], ...] = ()
 
     def blocks(self) -> dict[str, Block]:
         """Return the blocks by name."""
         return {part.name: part.block() for part in parts_of_problem(self.problem, self.groups)}
 
-    def certify(self, solvers: Sequence[str] | None = None, **options: Any) -> CrossCheck:
-        """Solve every block again at the final point by every solver, and judge the answers."""
-        return crosscheck([case_of_block(block, self.values) for block in self.blocks().values()], solvers, **options)
+    def measured(self) -> float:
+        """See `ProblemRun`."""
+        parts = parts_of_problem(self.problem, self.groups)
+        return stationarity(parts, [part.block() for part in parts], self.values)
 
-    def save(self, path: PathLike) -> Path:
-        """Write values, starts and settings to a JSON file; the problem itself is not in it."""
-        return write_run(
-            path,
-            KIND,
-            {
-                "values": {name: np.asarray(value).tolist() for name, value in self.values.items()},
-                "blocks": [[one.name() for one in group] for group in self.groups],
-                "starts": self.starts.to_dict(orient="list"),
-                "start": self.start,
-                "tol": self.tol,
-                "seconds": self.seconds,
-            },
-        )
+    def described(self) -> dict[str, str]:
+        """See `ProblemRun`."""
+        return {"blocks": "; ".join(", ".join(one.name() for one in group) for group in self.groups)}
+
+    def saved(self) -> dict[str, Any]:
+        """See `ProblemRun`."""
+        return {"blocks": [[one.name() for one in group] for group in self.groups]}
 
     @classmethod
-    def load(cls, path: PathLike, problem: cp.Problem) -> AlternationRun:
-        """Read a run of a problem that `save` wrote, and check that its residual is as the file states.
-
-        Raises
-        ------
-        DataError
-            There is no such file, it is not a saved alternation, or it belongs to another problem.
-        """
-        document, names = read_run(path, KIND), named(problem)
-        values = {name: np.array(value, dtype=float) for name, value in document["values"].items()}
-        wrong = [name for name in names if name not in values or values[name].shape != names[name].shape]
-        if wrong or set(values) - set(names):
-            raise DataError(f"path={str(path)!r} is of another problem: it does not hold the variables of this one")
-        groups = tuple(tuple(names[one] for one in group) for group in document["blocks"])
-        starts = pd.DataFrame(document["starts"]).rename_axis("start")
-        found = cls(problem, groups, values, starts, document["start"], document["tol"], document["seconds"])
-        parts = parts_of_problem(problem, groups)
-        residual = stationarity(parts, [part.block() for part in parts], values)
-        if not np.isclose(residual, found.residual, rtol=1e-3, atol=1e-9):
-            raise DataError(
-                f"path={str(path)!r} is of another problem: its residual is {found.residual:.2e}, here {residual:.2e}"
-            )
-        placed(problem, values)
-        return found
+    def restored(cls, document: Mapping[str, Any], problem: cp.Problem) -> dict[str, Any]:
+        """See `ProblemRun`."""
+        names = named(problem)
+        return {"groups": tuple(tuple(names[one] for one in group) for group in document["blocks"])}
 
 
 def alternate(
@@ -166,7 +81,7 @@ def alternate(
     *,
     starts: int = 1,
     seed: int = 0,
-    init: Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike] | None = None,
+    init: Init | None = None,
     updates: Mapping[str, Exact] | None = None,
     engine: str = "closed_form",
     tol: float = 1e-5,
@@ -236,7 +151,7 @@ def alternate(
     require_counts(starts=starts, max_iter=max_iter)
     groups = tuple(tuple([one] if isinstance(one, cp.Variable) else one) for one in blocks or proposed(problem))
     _require_updates(parts_of_problem(problem, groups), updates or {})
-    given, origins = _starts(problem, starts, seed, init)
+    given, origins = starting_points(problem, starts, seed, init)
     who = engine_named(engine, solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
     work = partial(_from_starts, problem.objective, tuple(problem.constraints), groups, dict(updates or {}))
     work = partial(work, tol, max_iter, who, callback)
@@ -253,47 +168,12 @@ def alternate(
     table = pd.DataFrame(
         {"origin": origins, **measured, "iterations": np.concatenate(iterations), "converged": measured["kkt"] <= tol}
     ).rename_axis("start")
-    best = _best(table, isinstance(problem.objective, cp.Maximize))
+    best = best_start(table, isinstance(problem.objective, cp.Maximize), tol)
     placed(problem, states[best])
     interrupted = any(context.interrupted for _, context in done)
     seconds = time.perf_counter() - begun
     overdue = any(context.overdue for _, context in done)
-    return AlternationRun(problem, groups, states[best], table, best, tol, seconds, log, interrupted, overdue)
-
-
-def _starts(
-    problem: cp.Problem,
-    starts: int,
-    seed: int,
-    init: Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike] | None,
-) -> tuple[list[dict[str, Array]], list[str]]:
-    """Return every start's values by name, and the origin of each."""
-    names = named(problem)
-    if init is not None:
-        several = [init] if isinstance(init, Mapping) else list(init)
-        return [_given(names, one, place) for place, one in enumerate(several)], ["init"] * len(several)
-    found, origins = [], []
-    held = {name: one.value for name, one in names.items()}
-    if all(value is not None for value in held.values()):
-        found, origins = [{name: np.array(value, dtype=float) for name, value in held.items()}], ["values"]
-    generator = np.random.default_rng(seed)
-    while len(found) < starts:
-        found.append(drawn(problem, generator))
-        origins.append("random")
-    return found, origins
-
-
-def _given(names: Mapping[str, cp.Variable], values: Mapping[str, ArrayLike], place: int) -> dict[str, Array]:
-    found = {}
-    for name, variable in names.items():
-        if name not in values:
-            raise ModelError(f"init[{place}] has no value for {name!r}: give one for each variable")
-        found[name] = np.array(values[name], dtype=float)
-        if found[name].shape != variable.shape or not np.isfinite(found[name]).all():
-            raise ModelError(f"init[{place}][{name!r}] must be finite numbers of shape {variable.shape}")
-    if unknown := set(values) - set(names):
-        raise ModelError(f"init[{place}] names {', '.join(sorted(unknown))}, no variable of the problem")
-    return found
+    return AlternationRun(problem, states[best], table, best, tol, seconds, log, interrupted, overdue, groups)
 
 
 def _from_starts(
@@ -341,11 +221,3 @@ def _with_update(block: Block, update: Exact | None) -> Block:
         return stack(found)
 
     return replace(block, direct=direct)
-
-
-def _best(table: pd.DataFrame, maximise: bool) -> int:
-    """Return the best start by objective among the converged ones, or among all; of equals, by residual."""
-    candidates = table[table["converged"]] if table["converged"].any() else table
-    cost = -candidates["objective"] if maximise else candidates["objective"]
-    near = candidates[cost <= cost.min() + SAME * max(1.0, abs(float(cost.min())))]
-    return int(near["kkt"].idxmin())

@@ -1,4 +1,4 @@
-"""Alternation over the blocks of any multi-convex problem: starts, passes, and stationarity of the whole problem."""
+"""Alternation over the blocks of any multi-convex problem: passes, and stationarity of the whole problem."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.parts import Part, label
-from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.kkt import Residuals
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.steps import Measure
-from cvxpriv.solvers.chain import Solved, solve, try_solver
-from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
-__all__ = ["coupling", "drawn", "figures", "placed", "stationarity"]
+__all__ = ["coupling", "figures", "placed", "stationarity", "violation"]
 
 
 def placed(problem: cp.Problem, values: Values) -> None:
@@ -26,8 +23,14 @@ def placed(problem: cp.Problem, values: Values) -> None:
         variable.save_value(np.array(values[variable.name()], dtype=float))
 
 
+def violation(problem: cp.Problem) -> float:
+    """Return by how much the variables' values violate a constraint at most; 0 where all hold."""
+    return max((float(np.max(one.violation(), initial=0.0)) for one in problem.constraints), default=0.0)
+
+
 def figures(parts: Sequence[Part], blocks: Sequence[Block], *, passing: bool = False) -> Measure:
-    """Return what is measured after each pass, per start: the objective, and the residual of the whole problem.
+    """Return what is measured after each pass, per start: the objective, by how much constraints are violated
+    at most, and the residual of the whole problem.
 
     Measured after a pass, the block that was solved last stands at its optimum, and is not asked again.
     """
@@ -35,13 +38,14 @@ def figures(parts: Sequence[Part], blocks: Sequence[Block], *, passing: bool = F
 
     def of_state(state: Values) -> dict[str, Array]:
         starts = [single(state, start) for start in range(starts_in(state))]
-        values = []
+        values, missed = [], []
         for one in starts:
             placed(problem, one)
             values.append(float(problem.objective.value))
+            missed.append(violation(problem))
         asked = slice(None, -1) if passing and len(parts) > 1 and not shared else slice(None)
         found = [stationarity(parts[asked], blocks[asked], one, shared) for one in starts]
-        return {"objective": np.array(values), "kkt": np.array(found)}
+        return {"objective": np.array(values), "violation": np.array(missed), "kkt": np.array(found)}
 
     return of_state
 
@@ -93,57 +97,3 @@ def _with_multipliers_of(
         # A point that no multipliers but its own hold in place does not move: the gradient tells.
         largest = max(largest, found.largest, found.scaled["stationarity"])
     return largest
-
-
-def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Array]:
-    """Return random values of a problem's variables, each moved to where the constraints on it alone hold.
-
-    Entries are normal, of their sign where one is declared, uniform between bounds; a semidefinite matrix is GG'/n.
-
-    Raises
-    ------
-    ModelError
-        The constraints on a variable alone cannot hold.
-    """
-    variables = sorted(problem.variables(), key=lambda one: one.id)  # in the order in which they were made
-    values = {variable.name(): _entries(variable, generator) for variable in variables}
-    for variable in variables:
-        own = [one for one in problem.constraints if {other.id for other in one.variables()} == {variable.id}]
-        own = [one for one in own if one.is_dcp()]
-        if own:
-            values[variable.name()] = _nearest(variable, values[variable.name()], own)
-    return values
-
-
-def _entries(variable: cp.Variable, generator: np.random.Generator) -> Array:
-    shape, marks = variable.shape, variable.attributes
-    entries = np.asarray(generator.normal(size=shape))
-    if marks["PSD"] or marks["NSD"]:
-        return np.asarray((1.0 if marks["PSD"] else -1.0) * entries @ entries.T / shape[0])
-    if marks["symmetric"]:
-        return np.asarray((entries + entries.T) / 2.0)
-    if marks["diag"]:
-        return np.asarray(np.diag(np.diag(entries)))
-    if marks["nonneg"] or marks["pos"]:
-        return np.asarray(np.abs(entries))
-    if marks["nonpos"] or marks["neg"]:
-        return np.asarray(-np.abs(entries))
-    if marks["bounds"] is not None and not any(isinstance(end, cp.Expression) for end in variable.bounds):
-        low, high = (np.broadcast_to(end, shape) for end in variable.bounds)
-        both = np.isfinite(low) & np.isfinite(high)
-        middle = generator.uniform(np.where(both, low, 0.0), np.where(both, high, 1.0))
-        return np.asarray(np.where(both, middle, np.clip(entries, low, high)), dtype=float)
-    return entries
-
-
-def _nearest(variable: cp.Variable, entries: Array, constraints: Sequence[cp.Constraint]) -> Array:
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(variable - entries)), list(constraints))
-
-    def read(_: str) -> Solved:
-        return {"value": np.array(variable.value, dtype=float)}, {}, float(problem.value)
-
-    try:
-        found = solve(lambda name, options: try_solver(problem, name, options), read, chain=DEFAULT_CHAIN)
-    except SolverFailure as failure:
-        raise ModelError(f"no value of {variable.name()!r} meets the constraints on it alone: {failure}") from failure
-    return np.asarray(found.values["value"])

@@ -12,7 +12,7 @@ import pytest
 import cvxpriv as cpv
 from cvxpriv.blocks.parts import parts_of_problem, proposed
 from cvxpriv.errors import DataError, Disagreement, ModelError
-from cvxpriv.schedules.alternation import drawn
+from cvxpriv.schedules.problem_starts import drawn
 
 RNG = np.random.default_rng(4)
 #: Singular values of 4, 1, .5 and .2: alternation closes a factor of 16 a pass.

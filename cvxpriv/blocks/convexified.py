@@ -1,0 +1,136 @@
+"""A problem of differences of convex functions, made convex around a point: the block of the convex-concave procedure.
+
+Every part that is not convex is replaced by a convex one that is nowhere below it and meets it at the point
+(`cvxpriv.blocks.differences`): what satisfies the constraints of the block satisfies those of the problem, and the
+block's objective is no better than the problem's. The block's conditions of optimality at the point itself are those of
+the problem. With slack, each constraint that is not convex may be violated at a price (Lipp and Boyd 2016).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.constraints.nonpos import Inequality, NonNeg, NonPos
+from cvxpy.constraints.zero import Equality, Zero
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.blocks.differences import Tangents
+from cvxpriv.blocks.parts import label, named
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array, Values
+
+__all__ = ["PRICE", "SLACK", "Convexified"]
+
+#: The entries of the state that hold what a unit of slack costs, and how much slack all constraints took together.
+PRICE, SLACK = "price of slack", "slack"
+
+
+@dataclass(eq=False)
+class Convexified:
+    """A problem made convex around the values of its variables.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+    slack : bool
+        Whether constraints that are not convex may be violated at a price.
+    tangents : Tangents
+        Those of the latest declaration.
+    split : dict of str to int
+        How many tangents the objective and each constraint took; 0 is a convex one, which stays as it is.
+    slacks : dict of str to cvxpy.Variable
+        Those of the latest declaration.
+    """
+
+    problem: cp.Problem
+    slack: bool = False
+    tangents: Tangents = field(default_factory=Tangents)
+    split: dict[str, int] = field(default_factory=dict)
+    slacks: dict[str, cp.Variable] = field(default_factory=dict)
+
+    def declaration(self) -> Declaration:
+        """Return the convex problem around the point that the Parameters hold.
+
+        Raises
+        ------
+        ModelError
+            A part is no difference of convex functions, or a variable is unfit: the message says which and why.
+        """
+        names = named(self.problem)
+        self.tangents, self.split, self.slacks = Tangents(), {}, {}
+        objective = self.problem.objective
+        bound = self.tangents.above if isinstance(objective, cp.Minimize) else self.tangents.below
+        value = self._taken("objective", lambda: bound(objective.args[0]))
+        constraints: dict[str, cp.Constraint] = {}
+        for place, one in enumerate(self.problem.constraints):
+            name = label(one, place)
+            constraints |= self._taken(name, lambda one=one, name=name: dict(self._convex(one, name)))
+        constraints |= {f"domain[{k}]": one for k, one in enumerate(self.tangents.domains)}
+        parameters = dict(self.tangents.parameters)
+        if self.slacks:
+            parameters[PRICE] = cp.Parameter(name=PRICE, nonneg=True)
+            cost = parameters[PRICE] * sum(cp.sum(one) for one in self.slacks.values())
+            value = value + cost if isinstance(objective, cp.Minimize) else value - cost
+        return Declaration(type(objective)(value), constraints, {**names, **self.slacks}, parameters)
+
+    def values(self, view: Values) -> dict[str, Array]:
+        """Return the Parameters' values: the tangents at a view, and the price of slack."""
+        for name, variable in named(self.problem).items():
+            variable.save_value(np.asarray(view[name], dtype=float))
+        found = self.tangents.values()
+        return {**found, PRICE: np.asarray(view[PRICE], dtype=float)} if self.slacks else found
+
+    def block(self) -> Block:
+        """Return the block: it reads the point, and writes the next one."""
+        self.declaration()
+        kept, loose = list(named(self.problem)), list(self.slacks)
+
+        def write(solution: Any, view: Values) -> Values:
+            found = {name: np.asarray(solution.values[name], dtype=float) for name in kept}
+            total = sum(float(np.maximum(solution.values[name], 0.0).sum()) for name in loose)
+            return {**found, SLACK: np.asarray(total, dtype=float)} if self.slack else found
+
+        return Block(
+            name="convexified",
+            reads=frozenset([*kept, PRICE] if self.slack else kept),
+            writes=frozenset([*kept, SLACK] if self.slack else kept),
+            declare=lambda _: self.declaration(),
+            parameters=self.values,
+            embed=lambda point, at: {name: point[name] for name in kept},
+            repair=lambda values, view: {name: values[name] for name in [*kept, *loose]},
+            write=write,
+        )
+
+    def _taken(self, name: str, make: Any) -> Any:
+        """What a part becomes, its tangents counted; an error names the part."""
+        before = len(self.tangents.tangents)
+        try:
+            made = make()
+        except ModelError as error:
+            raise ModelError(f"{name}: {error}") from error
+        self.split[name] = len(self.tangents.tangents) - before
+        return made
+
+    def _convex(self, one: cp.Constraint, name: str) -> Iterator[tuple[str, cp.Constraint]]:
+        """Yield what a constraint becomes."""
+        if one.is_dcp():
+            yield name, one
+            return
+        if isinstance(one, Inequality | NonPos):
+            sides = {name: one.expr}
+        elif isinstance(one, NonNeg):
+            sides = {name: -one.expr}
+        elif isinstance(one, Equality | Zero):
+            sides = {f"{name}, at most": one.expr, f"{name}, at least": -one.expr}
+        else:
+            raise ModelError(f"{str(one)[:100]} is not DCP, and no inequality or equality that tangents can replace")
+        most: Any = 0.0
+        if self.slack:
+            most = self.slacks[f"slack of {name}"] = cp.Variable(one.expr.shape, nonneg=True, name=f"slack of {name}")
+        for side, expression in sides.items():
+            yield side, self.tangents.above(expression) <= most

@@ -1,0 +1,233 @@
+"""The convex-concave procedure on any difference of convex functions: `convex_concave`, and the run that it returns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.convexified import Convexified
+from cvxpriv.blocks.engines import Engine, engine_named
+from cvxpriv.blocks.parts import named
+from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.numerics.arguments import require_counts
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.runs.problem_run import ProblemRun, best_start
+from cvxpriv.schedules.alternation import placed
+from cvxpriv.schedules.convex_concave import KIND, Passes, Price, residual_of
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.independent_runs import pieces, run_each
+from cvxpriv.schedules.problem_starts import Init, moved_to_convex, starting_points
+
+__all__ = ["ConvexConcaveRun", "convex_concave"]
+
+Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
+PASSES_OVER = "the passes were used up"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConvexConcaveRun(ProblemRun):
+    """The best of the starts of the convex-concave procedure; the column `ended` of `starts` says how each ended."""
+
+    kind = KIND
+
+    @property
+    def split(self) -> dict[str, int]:
+        """How many concave parts of the objective and of each constraint became tangents; 0: convex as it stands."""
+        made = Convexified(self.problem)
+        made.declaration()
+        return made.split
+
+    def blocks(self) -> dict[str, Block]:
+        """Return the problem made convex around a point, without slack."""
+        block = Convexified(self.problem).block()
+        return {block.name: block}
+
+    def measured(self) -> float:
+        """See `ProblemRun`."""
+        return residual_of(Convexified(self.problem).block(), self.values)
+
+    def described(self) -> dict[str, str]:
+        """See `ProblemRun`."""
+        return {"ended": str(self.starts["ended"].iloc[self.start])}
+
+    def saved(self) -> dict[str, Any]:
+        """See `ProblemRun`."""
+        return {}
+
+    @classmethod
+    def restored(cls, document: Mapping[str, Any], problem: cp.Problem) -> dict[str, Any]:
+        """See `ProblemRun`."""
+        return {}
+
+
+def convex_concave(
+    problem: cp.Problem | cp.Minimize | cp.Maximize,
+    *,
+    starts: int = 1,
+    seed: int = 0,
+    init: Init | None = None,
+    price: float = 0.1,
+    growth: float = 1.5,
+    most: float = 1e6,
+    tol: float = 1e-5,
+    max_iter: int = 200,
+    solver: str | Sequence[str] | None = None,
+    tolerance: float | None = None,
+    n_jobs: int = 1,
+    progress: bool = False,
+    callback: Watch | None = None,
+    time_limit: float | None = None,
+    isolate: float | None = None,
+) -> ConvexConcaveRun:
+    """Find stationary points of a problem of differences of convex functions; return the best start.
+
+    The differences are found: each part that cvxpy does not know to be convex is taken apart, and its concave parts
+    become tangents at the last point. A start has converged where the exact residual of the whole problem is within
+    `tol`, not where a pass is feasible or no longer moves. Where a concave part has a kink, the residual is that of
+    one of its slopes there.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem, or its objective alone
+        It need not be DCP: objective, inequalities and equalities may hold differences of convex functions, products
+        of two affine expressions, and indefinite quadratic forms. Its variables receive the best values.
+    starts : int
+        Where all variables have values, these are the first start; the others are random, and moved to where the
+        convex constraints hold.
+    seed : int
+    init : mapping of variable's name to array, or several, optional
+        Starts in place of these. They need not be feasible.
+    price, growth, most : float
+        What a unit of violation of the constraints that are not convex costs at first, by what that is multiplied
+        after a pass that violates them, and what it costs at most.
+    tol : float
+        The residual asked for, in the units of the variables.
+    max_iter : int
+        Most passes of a start.
+    solver, tolerance
+        See `cvxpriv.solvers.chain.solve`.
+    n_jobs : int
+        Worker processes; -1 is one per core.
+    progress, callback, time_limit, isolate
+        As in the models' `solve`.
+
+    Raises
+    ------
+    ModelError
+        A part is no difference of convex functions (it is named), or an argument is out of range.
+    SolverFailure
+        No start came through its first pass.
+
+    References
+    ----------
+    T. Lipp and S. Boyd, Variations and extension of the convex-concave procedure, Optimization and Engineering 17
+    (2016). X. Shen, S. Diamond, Y. Gu and S. Boyd, Disciplined convex-concave programming, CDC 2016.
+
+    Examples
+    --------
+    >>> x = cp.Variable(2, name="x")
+    >>> found = convex_concave(cp.Problem(cp.Minimize(cp.sum(x)), [cp.norm(x) >= 1, cp.max(cp.abs(x)) <= 2]), seed=1)
+    >>> found.converged, round(found.objective, 6)
+    (True, -4.0)
+    """
+    begun = time.perf_counter()
+    whole = problem if isinstance(problem, cp.Problem) else cp.Problem(problem)
+    require_counts(starts=starts, max_iter=max_iter)
+    _require_prices(price, growth, most, tol)
+    Convexified(whole).declaration()  # what is no difference is said before anything is drawn
+    given, origins = starting_points(whole, starts, seed, init)
+    given = [moved_to_convex(whole, one) if kind == "random" else one for one, kind in zip(given, origins, strict=True)]
+    engine = engine_named("dcp", solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
+    work = partial(_from_starts, whole.objective, tuple(whole.constraints), Price(price, growth, most))
+    work = partial(work, tol, max_iter, engine, callback)
+    cut = [[(origins[start], given[start]) for start in piece] for piece in pieces(len(given), n_jobs)]
+    done = run_each(work, cut, n_jobs=n_jobs, progress=progress, description="starts")
+    ends = [one for piece in done for one in piece]
+    _require_one_answer(ends)
+    log = History()
+    for place, one in enumerate(ends):
+        log.extend(one.log, shift=place)
+    table = pd.DataFrame([one.row(tol) for one in ends]).rename_axis("start")
+    best = best_start(table, isinstance(whole.objective, cp.Maximize), tol)
+    placed(whole, ends[best].values)
+    seconds = time.perf_counter() - begun
+    interrupted, overdue = any(one.interrupted for one in ends), any(one.overdue for one in ends)
+    return ConvexConcaveRun(whole, ends[best].values, table, best, tol, seconds, log, interrupted, overdue)
+
+
+@dataclass(frozen=True)
+class _End:
+    """Where one start ended."""
+
+    origin: str
+    values: Values
+    figures: Mapping[str, float]
+    iterations: int
+    ended: str
+    log: History
+    interrupted: bool
+    overdue: bool
+
+    def row(self, tol: float) -> dict[str, Any]:
+        converged = self.figures["kkt"] <= tol
+        ended = "converged" if converged else self.ended
+        return {
+            "origin": self.origin,
+            **self.figures,
+            "iterations": self.iterations,
+            "converged": converged,
+            "ended": ended,
+        }
+
+
+def _from_starts(
+    objective: cp.Minimize | cp.Maximize,
+    constraints: tuple[cp.Constraint, ...],
+    price: Price,
+    tol: float,
+    max_iter: int,
+    engine: Engine,
+    callback: Watch | None,
+    starts: Sequence[tuple[str, Values]],
+) -> list[_End]:
+    """Run some starts; the problem is made anew, since one that solvers have touched cannot be sent."""
+    problem = cp.Problem(objective, list(constraints))
+    passes, ends = Passes(problem, price, tol, max_iter, engine), []
+    for origin, start in starts:
+        state, context, why = passes.run(start, callback)
+        values = {name: state[name] for name in named(problem)}
+        iterations = int(context.reports[KIND].iterations[0])
+        ended = why or ("time or the keyboard ended it" if context.ended else PASSES_OVER)
+        figures = passes.figures(values)
+        context.look_at_the_clock()
+        log, how = context.history, (context.interrupted, context.overdue)
+        ends.append(_End(origin, values, figures, iterations, ended, log, *how))
+        if context.ended:
+            break
+    return ends
+
+
+def _require_one_answer(ends: Sequence[_End]) -> None:
+    """Refuse a problem of which no start has a first pass."""
+    failed = [one for one in ends if one.iterations == 1 and one.log.frame()["solver"].eq("").all()]
+    if len(failed) == len(ends) and not any(one.interrupted or one.overdue for one in ends):
+        raise SolverFailure(
+            f"no start came through its first pass: {failed[0].ended}. The constraints that are convex may exclude "
+            "each other, or the objective may fall without bound"
+        )
+
+
+def _require_prices(price: float, growth: float, most: float, tol: float) -> None:
+    if not (np.isfinite([price, growth, most, tol]).all() and 0.0 < price <= most and growth > 1.0 and tol > 0.0):
+        raise ModelError(
+            f"price={price!r}, growth={growth!r}, most={most!r}, tol={tol!r}: all are finite, 0 < price <= most, "
+            "growth > 1 and tol > 0"
+        )

@@ -1,0 +1,177 @@
+"""What the runs on a user's own problem share: the best of the starts, its history, certification, and files."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.parts import named
+from cvxpriv.certify.cases import case_of_block
+from cvxpriv.certify.check import CrossCheck, crosscheck
+from cvxpriv.errors import DataError
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.formatting import format_number
+from cvxpriv.runs.saved import damage_told, read_run, write_run
+from cvxpriv.schedules.alternation import placed
+from cvxpriv.schedules.history import History
+
+__all__ = ["ProblemRun", "best_start"]
+
+#: Relative difference below which two objectives count as equal.
+SAME = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProblemRun(ABC):
+    """The best of the starts on a problem that is not convex.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+        The problem; its variables hold the best values.
+    values : mapping of str to ndarray
+        The value of every variable by name.
+    starts : DataFrame
+        One row per start: origin, objective, violation, kkt, iterations, converged.
+    start : int
+        Number of the best start: among those that converged, if any did, it has the best objective.
+    tol : float
+        The requested residual.
+    seconds : float
+    log : History
+    interrupted, overdue : bool
+        Whether the keyboard, or the time limit, ended it.
+    """
+
+    #: What a saved file calls it.
+    kind: ClassVar[str]
+
+    problem: cp.Problem
+    values: Values
+    starts: pd.DataFrame
+    start: int
+    tol: float
+    seconds: float
+    log: History = field(default_factory=History)
+    interrupted: bool = False
+    overdue: bool = False
+
+    def __repr__(self) -> str:
+        worked = int(self.starts["converged"].sum())
+        rows = {
+            "objective": format_number(self.objective, 6),
+            "residual": f"{format_number(self.residual, 2)} of the whole problem, {self.tol:.0e} asked for",
+            **self.described(),
+            "starts": f"{worked} of {len(self.starts)} converged",
+        }
+        state = "converged" if self.converged else "NOT converged"
+        return "\n".join([f"{type(self).__name__}: {state}", *(f"  {name:9} {text}" for name, text in rows.items())])
+
+    @property
+    def objective(self) -> float:
+        """The problem's objective at the best start."""
+        return float(self.starts["objective"].iloc[self.start])
+
+    @property
+    def residual(self) -> float:
+        """The largest residual of the whole problem's optimality conditions, as `measured`."""
+        return float(self.starts["kkt"].iloc[self.start])
+
+    @property
+    def converged(self) -> bool:
+        """Whether the residual is within the tolerance."""
+        return bool(self.starts["converged"].iloc[self.start])
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """The best start, step by step: iteration, block, what was measured, seconds, engine, solver, status."""
+        return self.log.frame(self.start)
+
+    @abstractmethod
+    def blocks(self) -> dict[str, Block]:
+        """Return the convex blocks by name."""
+
+    @abstractmethod
+    def measured(self) -> float:
+        """Return the residual at the values."""
+
+    @abstractmethod
+    def described(self) -> dict[str, str]:
+        """Return further lines of what is printed."""
+
+    @abstractmethod
+    def saved(self) -> dict[str, Any]:
+        """Return what a file holds beside values, starts and tolerance."""
+
+    @classmethod
+    @abstractmethod
+    def restored(cls, document: Mapping[str, Any], problem: cp.Problem) -> dict[str, Any]:
+        """Return the further attributes that a file holds."""
+
+    def certify(self, solvers: Sequence[str] | None = None, **options: Any) -> CrossCheck:
+        """Solve every block again at the final point by every solver, and judge the answers."""
+        return crosscheck([case_of_block(block, self.values) for block in self.blocks().values()], solvers, **options)
+
+    def save(self, path: PathLike) -> Path:
+        """Write values, starts and settings to a JSON file; the problem itself is not in it."""
+        return write_run(
+            path,
+            self.kind,
+            {
+                "values": {name: np.asarray(value).tolist() for name, value in self.values.items()},
+                "starts": self.starts.to_dict(orient="list"),
+                "start": self.start,
+                "tol": self.tol,
+                "seconds": self.seconds,
+                **self.saved(),
+            },
+        )
+
+    @classmethod
+    def load(cls, path: PathLike, problem: cp.Problem) -> Self:
+        """Read what `save` wrote of a problem, and check that the residual is what the file says.
+
+        Raises
+        ------
+        DataError
+            No such file, not a saved run of this kind, or of another problem.
+        """
+        document, names = read_run(path, cls.kind), named(problem)
+        with damage_told(path):
+            values = {name: np.array(value, dtype=float) for name, value in document["values"].items()}
+            wrong = [name for name in names if name not in values or values[name].shape != names[name].shape]
+            if wrong or set(values) - set(names):
+                raise DataError(f"path={str(path)!r} is of another problem: it does not hold the variables of this one")
+            starts = pd.DataFrame(document["starts"]).rename_axis("start")
+            given = {name: document[name] for name in ("start", "tol", "seconds")}
+            found = cls(problem, values, starts, **given, **cls.restored(document, problem))
+            residual = found.measured()
+        if not np.isclose(residual, found.residual, rtol=1e-3, atol=1e-9):
+            raise DataError(
+                f"path={str(path)!r} is of another problem: its residual is {found.residual:.2e}, here {residual:.2e}"
+            )
+        placed(problem, values)
+        return found
+
+
+def best_start(table: pd.DataFrame, maximise: bool, tol: float) -> int:
+    """Return the start of the best objective among those that converged; of equals, that of the least residual.
+
+    Where none converged: among those that violate no constraint by more than the tolerance, if any; else the start of
+    the least violation.
+    """
+    candidates = table[table["converged"]]
+    if candidates.empty:
+        candidates = table[table["violation"] <= max(tol, float(table["violation"].min()))]
+    cost = -candidates["objective"] if maximise else candidates["objective"]
+    near = candidates[cost <= cost.min() + SAME * max(1.0, abs(float(cost.min())))]
+    return int(near["kkt"].idxmin())

@@ -1,0 +1,134 @@
+"""Where the starts of a problem that is not convex come from: the user's values, `init`, or random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.blocks.parts import named
+from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.solvers.chain import Solved, solve, try_solver
+from cvxpriv.solvers.registry import DEFAULT_CHAIN
+
+__all__ = ["Init", "drawn", "moved_to_convex", "starting_points"]
+
+#: Values by variable's name, for one start or for several.
+Init = Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike]
+
+
+def starting_points(
+    problem: cp.Problem,
+    starts: int,
+    seed: int,
+    init: Init | None,
+) -> tuple[list[dict[str, Array]], list[str]]:
+    """Return every start's values by name, and where each comes from: "init", "values" or "random".
+
+    Where all variables have values, these are the first start; the others are drawn. `init` is in place of all.
+
+    Raises
+    ------
+    ModelError
+        `init` lacks a variable, has one too many or of another shape; or the constraints on a variable cannot hold.
+    """
+    names = named(problem)
+    if init is not None:
+        several = [init] if isinstance(init, Mapping) else list(init)
+        return [_given(names, one, place) for place, one in enumerate(several)], ["init"] * len(several)
+    found, origins = [], []
+    held = {name: one.value for name, one in names.items()}
+    if all(value is not None for value in held.values()):
+        found, origins = [{name: np.array(value, dtype=float) for name, value in held.items()}], ["values"]
+    generator = np.random.default_rng(seed)
+    while len(found) < starts:
+        found.append(drawn(problem, generator))
+        origins.append("random")
+    return found, origins
+
+
+def _given(names: Mapping[str, cp.Variable], values: Mapping[str, ArrayLike], place: int) -> dict[str, Array]:
+    found = {}
+    for name, variable in names.items():
+        if name not in values:
+            raise ModelError(f"init[{place}] has no value for {name!r}: give one for each variable")
+        found[name] = np.array(values[name], dtype=float)
+        if found[name].shape != variable.shape or not np.isfinite(found[name]).all():
+            raise ModelError(f"init[{place}][{name!r}] must be finite numbers of shape {variable.shape}")
+    if unknown := set(values) - set(names):
+        raise ModelError(f"init[{place}] names {', '.join(sorted(unknown))}, no variable of the problem")
+    return found
+
+
+def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Array]:
+    """Return random values of a problem's variables, each moved to where the constraints on it alone hold.
+
+    Entries are normal, of their sign where one is declared, uniform between bounds; a semidefinite matrix is GG'/n.
+
+    Raises
+    ------
+    ModelError
+        The constraints on a variable alone cannot hold.
+    """
+    variables = sorted(problem.variables(), key=lambda one: one.id)  # in the order in which they were made
+    values = {variable.name(): _entries(variable, generator) for variable in variables}
+    for variable in variables:
+        own = [one for one in problem.constraints if {other.id for other in one.variables()} == {variable.id}]
+        own = [one for one in own if one.is_dcp()]
+        if own:
+            values[variable.name()] = _nearest(variable, values[variable.name()], own)
+    return values
+
+
+def _entries(variable: cp.Variable, generator: np.random.Generator) -> Array:
+    shape, marks = variable.shape, variable.attributes
+    entries = np.asarray(generator.normal(size=shape))
+    if marks["PSD"] or marks["NSD"]:
+        return np.asarray((1.0 if marks["PSD"] else -1.0) * entries @ entries.T / shape[0])
+    if marks["symmetric"]:
+        return np.asarray((entries + entries.T) / 2.0)
+    if marks["diag"]:
+        return np.asarray(np.diag(np.diag(entries)))
+    if marks["nonneg"] or marks["pos"]:
+        return np.asarray(np.abs(entries))
+    if marks["nonpos"] or marks["neg"]:
+        return np.asarray(-np.abs(entries))
+    if marks["bounds"] is not None and not any(isinstance(end, cp.Expression) for end in variable.bounds):
+        low, high = (np.broadcast_to(end, shape) for end in variable.bounds)
+        both = np.isfinite(low) & np.isfinite(high)
+        middle = generator.uniform(np.where(both, low, 0.0), np.where(both, high, 1.0))
+        return np.asarray(np.where(both, middle, np.clip(entries, low, high)), dtype=float)
+    return entries
+
+
+def _nearest(variable: cp.Variable, entries: Array, constraints: Sequence[cp.Constraint]) -> Array:
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(variable - entries)), list(constraints))
+
+    def read(_: str) -> Solved:
+        return {"value": np.array(variable.value, dtype=float)}, {}, float(problem.value)
+
+    try:
+        found = solve(lambda name, options: try_solver(problem, name, options), read, chain=DEFAULT_CHAIN)
+    except SolverFailure as failure:
+        raise ModelError(f"no value of {variable.name()!r} meets the constraints on it alone: {failure}") from failure
+    return np.asarray(found.values["value"])
+
+
+def moved_to_convex(problem: cp.Problem, values: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the nearest values at which the problem's convex constraints hold; as they are where nobody finds any."""
+    convex = [one for one in problem.constraints if one.is_dcp()]
+    variables = named(problem)
+    distance = sum(cp.sum_squares(one - values[name]) for name, one in variables.items())
+    nearest = cp.Problem(cp.Minimize(distance), convex)
+
+    def read(_: str) -> Solved:
+        return {name: np.array(one.value, dtype=float) for name, one in variables.items()}, {}, float(nearest.value)
+
+    try:
+        found = solve(lambda name, options: try_solver(nearest, name, options), read, chain=DEFAULT_CHAIN)
+    except SolverFailure:
+        return dict(values)
+    return {name: np.asarray(found.values[name]) for name in variables}
