@@ -16,6 +16,7 @@ from cvxpriv.cli.certify import certify
 from cvxpriv.cli.corpus import corpus
 from cvxpriv.cli.crosscheck import crosscheck
 from cvxpriv.cli.demo import demo
+from cvxpriv.cli.doctor import doctor
 from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, UNEXPECTED, exit_code
 from cvxpriv.cli.formulations import formulations
 from cvxpriv.cli.options import output_options
@@ -124,6 +125,7 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(doctor)
 main.add_command(certify)
 main.add_command(corpus)
 main.add_command(release)
