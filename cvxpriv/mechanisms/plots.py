@@ -7,6 +7,7 @@ its own marker beside its colour.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_curve", "plot_history", "plot_mechanism"]
+__all__ = ["Axis", "axes_of", "plot_curve", "plot_history", "plot_mechanism", "with_axes"]
 
 USED = 5e-3
 """Probability below which an output, for every input, is left out of the heatmap."""
@@ -30,6 +31,37 @@ LABELLED = 40
 """Largest number of rows or columns of a heatmap that carry labels."""
 ANNOTATED = 320
 """Largest number of cells of a heatmap that carry their value."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a privacy-utility plane: the column of a curve's frame, and what stands beside the axis."""
+
+    column: str
+    label: str
+
+
+INFORMATION_PLANE = (Axis("utility", "utility I(X;Y) in nats"), Axis("leakage", "leakage I(S;Y) in nats"))
+"""What is drawn of a frame that names no axes."""
+
+
+def with_axes(frame: pd.DataFrame, across: Axis, up: Axis) -> pd.DataFrame:
+    """Note in a curve's frame what `plot_curve` draws across and up; returns the frame.
+
+    >>> axes_of(with_axes(pd.DataFrame(), Axis("leakage", "E[f]"), Axis("accuracy", "I(S;U)")))[1].label
+    'I(S;U)'
+    """
+    frame.attrs["axes"] = [[axis.column, axis.label] for axis in (across, up)]
+    return frame
+
+
+def axes_of(frame: pd.DataFrame) -> tuple[Axis, Axis]:
+    """Return what a curve's frame measures: across, and up."""
+    noted = frame.attrs.get("axes")
+    if noted is None:
+        return INFORMATION_PLANE
+    across, up = noted
+    return Axis(*across), Axis(*up)
 
 
 @styled
@@ -41,11 +73,12 @@ def plot_curve(
     bound: pd.DataFrame | None = None,
     lower: str | None = None,
     chosen: tuple[float, float] | None = None,
-    utility: str = "utility",
-    leakage: str = "leakage",
     title: str = "",
 ) -> Figure:
-    """Draw privacy-utility curves on the information plane: I(X;Y) across, I(S;Y) up, both in nats.
+    """Draw the privacy-utility curves of a model: what is told across, what is leaked up.
+
+    A model's `curve` says which two columns these are, and how they are called (`axes_of`). A frame of your own has the
+    columns ``utility`` and ``leakage``, I(X;Y) and I(S;Y) in nats.
 
     Parameters
     ----------
@@ -61,8 +94,6 @@ def plot_curve(
         The column of a certified lower bound at each ``rate``. The band between it and the leakage is filled.
     chosen : pair of floats, optional
         Utility and leakage of one mechanism to highlight.
-    utility, leakage : str
-        Names of the columns of the frames.
     title : str
 
     Returns
@@ -72,13 +103,15 @@ def plot_curve(
     Raises
     ------
     DataError
-        No curve, an empty one, or one that lacks a column.
+        No curve, an empty one, one that lacks a column, or curves of different models.
     ModelError
         matplotlib is missing.
     """
     named = dict(curves) if isinstance(curves, Mapping) else {"": curves}
     if not named:
         raise DataError("curves={} holds no curve: give a data frame, or a mapping of names to data frames")
+    across, up = _shared_axes(named)
+    utility, leakage = across.column, up.column
     figure = blank(7.2, 4.6)
     axes = figure.add_subplot()
     for i, (name, frame) in enumerate(named.items()):
@@ -88,23 +121,34 @@ def plot_curve(
         axes.plot(x, y, marker=marker, color=colour, label=name or None, zorder=3 + (i == 0), clip_on=False)
         if lower is not None and {lower, "rate"} <= set(frame.columns):
             held = frame.dropna(subset=[lower, "rate"]).sort_values("rate")
-            across, low = held["rate"], held[lower]
-            axes.fill_between(across, low, held[leakage], color=colour, alpha=0.25, linewidth=0, label="certified band")
-            axes.plot(across, low, color=colour, linestyle="--", linewidth=1.0, label="no mechanism leaks less")
+            rate, low = held["rate"], held[lower]
+            axes.fill_between(rate, low, held[leakage], color=colour, alpha=0.25, linewidth=0, label="certified band")
+            axes.plot(rate, low, color=colour, linestyle="--", linewidth=1.0, label="no mechanism leaks less")
     if bound is not None:
         x, y = _points(bound, utility, leakage, "bound")
         axes.plot([0, *x], [0, *y], linestyle="--", color=GREY, linewidth=1.4, label="lower bound", zorder=2)
     if chosen is not None:
         ring: dict[str, Any] = {"markersize": 14, "markerfacecolor": "none", "markeredgecolor": "black"}
         axes.plot(*chosen, marker="o", linestyle="none", label="chosen mechanism", zorder=6, clip_on=False, **ring)
-    axes.set_xlabel("utility I(X;Y) in nats")
-    axes.set_ylabel("leakage I(S;Y) in nats")
+    axes.set_xlabel(across.label)
+    axes.set_ylabel(up.label)
     _references(axes, entropy_x, information)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="upper left", bbox_to_anchor=(0, 0.9 if information is not None else 1.0))
     if title:
         axes.set_title(title, pad=10)
     return figure
+
+
+def _shared_axes(named: Mapping[str, pd.DataFrame]) -> tuple[Axis, Axis]:
+    pairs = {name: axes_of(frame) for name, frame in named.items()}
+    first, *others = dict.fromkeys(pairs.values())
+    if others:
+        raise DataError(
+            f"curves={sorted(named)} measure different things ({first[1].label}; {others[0][1].label}): "
+            f"draw each in a picture of its own"
+        )
+    return first
 
 
 def _references(axes: Axes, entropy_x: float | None, information: float | None) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.mechanisms.plots import plot_curve, plot_history, plot_mechanism
+from cvxpriv.mechanisms.plots import Axis, plot_curve, plot_history, plot_mechanism, with_axes
 from cvxpriv.reports.pictures import image, save_figure
 from cvxpriv.tables.alphabets import Alphabet
 
@@ -195,3 +195,16 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match="is not known"):
         save_figure(plot_curve(CURVE), tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_models_curve_brings_its_own_axes() -> None:
+    frame = with_axes(
+        pd.DataFrame({"accuracy": [0.0, 0.2], "loss": [0.0, 0.1]}),
+        Axis("accuracy", "accuracy I(S;U)"),
+        Axis("loss", "E[f]"),
+    )
+    axes = plot_curve(frame[frame["loss"] >= 0.0]).axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("accuracy I(S;U)", "E[f]")
+    assert axes.lines[0].get_xydata().tolist() == [[0.0, 0.0], [0.2, 0.1]]  # type: ignore[union-attr]
+    with pytest.raises(DataError, match="measure different things"):
+        plot_curve({"mine": frame, "funnel": CURVE})

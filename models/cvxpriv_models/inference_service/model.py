@@ -16,6 +16,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
+from cvxpriv.mechanisms.plots import Axis, with_axes
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
@@ -292,7 +293,10 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             One row a beta, in the given order: beta, accuracy, leakage, objective, kkt, converged, iterations, trivial,
             seconds. A keyboard interrupt ends it: the weights that were finished come back.
         """
-        return pd.DataFrame([_curve_row(run) for run in runs_of(self.along(points), solving, "betas")])
+        rows = pd.DataFrame([_curve_row(run) for run in runs_of(self.along(points), solving, "betas")])
+        return with_axes(
+            rows, Axis("accuracy", "accuracy I(S;U) in nats"), Axis("leakage", "leakage E[f(p(u)/p(u|y))]")
+        )
 
     @staticmethod
     def example_cases() -> list[Case]:

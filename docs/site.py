@@ -1,0 +1,72 @@
+"""What the site's builder does beside Markdown: equations as MathML, and pages made of files that stand elsewhere.
+
+MathML needs no script and no network. mkdocs calls the functions whose names start with ``on_``.
+"""
+
+from __future__ import annotations
+
+import html
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+#: The pages that are files of the repository's top, or of the examples.
+ELSEWHERE = {
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
+    "changelog.md": "CHANGELOG.md",
+    "gallery.md": "examples/papers/README.md",
+}
+_EQUATION = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL)
+_LINK = re.compile(r"\]\((?P<to>[^)#:]+)(?P<anchor>#[^)]*)?\)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are made of files elsewhere."""
+    for page, source in ELSEWHERE.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=_relinked(text, posixpath.dirname(source))))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Turn links of the sources to files outside of the site into their names."""
+    folder = posixpath.dirname(page.file.src_uri)
+    return _LINK.sub(lambda found: _kept(found, posixpath.join("docs", folder)), markdown)
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Write equations as MathML."""
+    return _EQUATION.sub(_mathml, content)
+
+
+def _mathml(found: re.Match[str]) -> str:
+    display = "block" if found["tag"] == "div" else "inline"
+    return str(convert(html.unescape(found["tex"]).strip(), display=display))
+
+
+def _relinked(text: str, folder: str) -> str:
+    """Return a text of the repository's folder with links as from the top of the site."""
+
+    def moved(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, found["to"]))
+        pages = {source: page for page, source in ELSEWHERE.items()}
+        inside = pages.get(target) or (posixpath.relpath(target, "docs") if target.startswith("docs/") else "")
+        return f"]({inside}{found['anchor'] or ''})" if inside else f"]({posixpath.relpath(target, 'docs')})"
+
+    return _LINK.sub(moved, text)
+
+
+def _kept(found: re.Match[str], folder: str) -> str:
+    target = posixpath.normpath(posixpath.join(folder, found["to"]))
+    pages = {source: page for page, source in ELSEWHERE.items()}
+    if target in pages:
+        return f"]({posixpath.relpath(posixpath.join('docs', pages[target]), folder)}{found['anchor'] or ''})"
+    if target.startswith("docs/"):
+        return found[0]
+    return f"](https://github.com/cvxpriv/cvxpriv/blob/main/{target}{found['anchor'] or ''})"
