@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export CVXPRIV_CACHE ?= $(CURDIR)/.cache/datasets
 
-.PHONY: help demo test lint format types check check-all mutate bench figures clean
+.PHONY: help demo test lint format types check check-all mutate bench figures docs packages clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -58,8 +58,16 @@ figures: $(STAMPS)/dev     ## the pictures of docs/ and of the examples
 	$(BIN)/python examples/papers/radmm_convergence.py --out docs/pictures
 	$(BIN)/python examples/papers/radmm_private.py --out docs/pictures
 
+docs:            ## the site, in site/; warnings are errors
+docs: $(STAMPS)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+packages:        ## wheel and source package in dist/, each installed and tried in an environment of its own
+packages: $(STAMPS)/dev
+	$(BIN)/python -m tests.packages
+
 clean:           ## results and environments
-	rm -rf $(VENV) .cache out .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf $(VENV) .cache out site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -69,6 +77,10 @@ $(BIN)/python:
 
 $(STAMPS)/demo: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[report]"
+	@touch $@
+
+$(STAMPS)/docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e ".[docs]"
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml | $(BIN)/python
