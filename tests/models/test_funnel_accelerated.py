@@ -51,3 +51,53 @@ def test_squarem_lands_on_the_limit_of_passes_that_shrink_every_error_alike() ->
     np.testing.assert_allclose(leap["log_u"], limit, atol=1e-9)
     twice = body(body(closed_form.complete(start, S, np.zeros(1))))
     assert np.abs(twice["log_u"] - limit).max() > 1.0  # two passes alone are far from it
+
+
+def test_a_cell_without_mass_does_not_change_the_leap_of_the_others() -> None:
+    # One cell falls for ever, by 5 a pass: its second difference is 0, and counted in full it would make the ratio
+    # of differences that of itself. The other cells shrink every error alike, as above.
+    limit, shrink = log_joint(np.array([[1.0, 0.0, 0.2], [0.9, 0.1, 0.1], [1.1, 0.0, 0.0]])), 0.9
+    start = log_joint(np.array([[4.0, 0.0, 0.2], [0.0, 4.0, 0.1], [0.1, 0.0, 4.0]]))
+    start[0, 1, 2] = -300.0
+
+    def body(state: dict[str, Array]) -> dict[str, Array]:
+        moved = limit + shrink * (state["log_u"] - limit)
+        moved[0, 1, 2] = state["log_u"][0, 1, 2] - 5.0
+        return closed_form.complete(moved, S, np.zeros(1))
+
+    target = float(np.sum(P * np.log(P)))
+    leap = accelerated.squarem(P, S, target)(body, closed_form.complete(start, S, np.zeros(1)), 1)
+    expected = np.exp(limit[0, 1]) * [1.0, 1.0, 0.0]
+    np.testing.assert_allclose(np.exp(leap["log_u"][0, 1]), P[1] * expected / expected.sum(), atol=1e-9)
+    np.testing.assert_allclose(leap["log_u"][0, [0, 2]], limit[0, [0, 2]], atol=1e-9)
+
+
+@pytest.mark.parametrize("outwards", [1.0, -1.0])
+def test_squarem_never_goes_less_far_than_two_passes(outwards: float) -> None:
+    # x -> x* - (x - x*)/2 overshoots: |r|/|v| = 2/3 < 1, and a leap of length 1 is the second pass itself.
+    high = log_joint(np.array([[3.0, 0.0, 0.2], [0.0, 3.0, 0.1], [0.1, 0.0, 3.0]]))
+    low = log_joint(np.array([[1.0, 0.0, 0.2], [0.9, 0.1, 0.1], [1.1, 0.0, 0.0]]))
+    limit, start = (low, high) if outwards > 0.0 else (high, low)
+
+    def body(state: dict[str, Array]) -> dict[str, Array]:
+        return closed_form.complete(limit - 0.5 * (state["log_u"] - limit), S, np.zeros(1))
+
+    at = closed_form.complete(start, S, np.zeros(1))
+    twice = body(body(at))["log_u"]
+    leap = accelerated.squarem(P, S, float(np.sum(P * np.log(P))))(body, at, 1)["log_u"]
+    rows = twice - np.log(np.exp(twice).sum(axis=2, keepdims=True)) + np.log(P)[:, None]
+    kept = [np.abs(leap - one).max() for one in (twice, rows)]  # kept as it is, or with rows that sum to P
+    assert min(kept) < 1e-9
+
+
+def test_a_number_added_to_a_row_of_a_leap_changes_nothing() -> None:
+    rng = np.random.default_rng(0)
+    safe = closed_form.complete(log_joint(6.0 * np.eye(3)), S, np.zeros(1))
+    leap = log_joint(rng.normal(size=(3, 3)))
+    # A rate above the leap's own: its rows are tilted, by columns' masses that unequal rows would change.
+    target = measures.utility(leap)[0] + 0.05 + float(np.sum(P * np.log(P)))
+    kept = accelerated._keep_better(safe, leap, P, S, target)["log_u"]
+    assert np.abs(kept - safe["log_u"]).max() > 0.1
+    for shift in ([0.0, 2.0, -3.0], [1000.0, 0.0, -1000.0], [-2000.0, -2000.0, 0.0]):
+        moved = leap + np.array(shift)[:, None]
+        np.testing.assert_allclose(accelerated._keep_better(safe, moved, P, S, target)["log_u"], kept, atol=1e-9)

@@ -12,6 +12,8 @@ BRACKET = "an end of the bracket of a root: whatever holds the root between its 
 PRECISE = "how far a root is followed: what is left is far below the margin by which it is then moved"
 TOUCHED = "the two sides differ where two doubles are equal, and there both give the same"
 
+SMOOTHING = "how counts are smoothed where a cut is chosen: whichever is, what it shows is judged on other runs"
+
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "cvxpriv_models.istdp.objective_perturbation": {
         ("spend", r"lam < least"): "where lam is the least, its determinant is half of epsilon by the other rule too",
@@ -51,6 +53,43 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "orders beyond e^20, and nearer to 1 than e^-20, are never the best",
         ("zcdp_epsilon", r"\"xatol\": \("): "the bound is flat at its least: 1e-10 there is 1e-20 here",
         ("_delta", r"losses >= epsilon"): "where a loss is epsilon its share is 0",
+    },
+    "cvxpriv.privacy.audit": {
+        ("", r"^CUTS = "): "how many cuts are tried: whichever is chosen, what it shows is judged on other runs",
+        ("audit", r">= sign \* cut"): "a cut lies between two releases: none stands on it",
+        ("_best_cut", r">= sign \* cut"): "a cut lies between two releases: none stands on it",
+        ("_best_cut", r"^p = .*\((0.25|1.0|0.5|2.0)\)|^p = .*size(\)| - 1.0)"): SMOOTHING,
+        ("_best_cut", r"^q = .*\((0.25|1.0|0.5|2.0)\)|^q = .*size(\)| - 1.0)"): SMOOTHING,
+        ("_direction", r"max\(\((0.5|2.0)\)|\((2|5)e-1[23]\)"): "a spread so small stands for none",
+    },
+    "cvxpriv_models.privacy_funnel.accelerated": {
+        (
+            "squarem.accelerate",
+            r"\((2e-300|5e-301)\)",
+        ): "a number that only has to be positive: the length is cut at 1e6",
+        (
+            "squarem.accelerate",
+            r"\((2000000|500000).0\)",
+        ): "leaps of half a million passes: what they lead to is judged",
+        ("_keep_better", r"\) > measures"): TOUCHED,
+    },
+    "cvxpriv_models.privacy_funnel.closed_form": {
+        ("", r"^_LOW_MASS"): "from e^20 above the floor a column does not feel it to nine digits",
+        ("iteration", r"<= _LOW_MASS"): TOUCHED,
+    },
+    "cvxpriv.kkt.conic.bounds": {
+        ("variable_bounds", r"- 0\.0"): "a sum with 0 copies an array, and so does a difference",
+        ("variable_bounds", r"a >= 0"): "no entry is 0 here: they were left out",
+    },
+    "cvxpriv.bounds.check_certificate": {
+        ("", r"^SHORT = "): "the bound holds for any multipliers, so for those rounded otherwise",
+        ("", r"^LOG_ERROR = \((129|256)\)"): "a larger allowance",
+        ("", r"^TANGENTS, "): "how long it may take",
+        ("log", r"// 7$"): "the last term of the series is below one unit",
+        ("log", r"j = \(m >> BITS - 8\)$"): "the series around the next lower point, as near",
+        ("check", r"claim >= 0"): "I(S;Y) >= 0 holds, with and without multipliers",
+        ("above", r"mean <= wanted"): TOUCHED,
+        ("cover", r"cells <= most_cells"): "how long it may take",
     },
     "cvxpriv.privacy.ledger": {
         (

@@ -193,3 +193,80 @@ def test_merged_private_symbols_prove_a_weaker_bound() -> None:
 
 def test_documents_survive_json_bit_by_bit(certificate: Certificate) -> None:
     assert json.loads(json.dumps(certificate.document())) == certificate.document()
+
+
+def test_a_certificate_is_proved_in_few_simplices(certificate: Certificate) -> None:
+    # 49 and 98 are cut: tangents are tried where the search leads, and concave simplices are left alone.
+    most = {2: 55, 3: 105}[len(certificate.table)]
+    assert check_certificate.check(certificate.document(), most_cells=most)["bound"] == certificate.bound
+
+
+def test_the_checker_ends_with_0_if_the_claim_is_proved_and_with_1_else(
+    certificate: Certificate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    certificate.save(tmp_path / "c.json")
+    assert check_certificate.main([str(tmp_path / "c.json")]) == 0
+    assert check_certificate.main([]) == 1
+    assert "check_certificate.py certificate.json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value", [1e301, -1e301])
+def test_a_multiplier_that_nobody_needs_is_refused(certificate: Certificate, value: float) -> None:
+    document = certificate.document()
+    document["nu"][0] = value
+    with pytest.raises(ValueError, match="an entry is no number"):
+        check_certificate.check(document)
+
+
+def test_a_rate_of_0_is_a_rate(certificate: Certificate) -> None:
+    document = {**certificate.document(), "rate": 0.0, "bound": 0.0}
+    assert Certificate.of_document(document).rate == 0.0
+
+
+def test_entropies_hold_for_arguments_that_are_off_by_three_units() -> None:
+    mpmath.mp.dps = 40
+    for count, size in ((64, 1 << 10), (500, 1 << 20), (3, 1 << 62)):
+        exact = -count * mpmath.mpf(size) * mpmath.log(mpmath.mpf(size) / (1 << 64))
+        for off in (-3, 3):
+            low, high = check_certificate.entropy([size + off] * count)
+            assert low <= exact <= high
+
+
+def test_integers_decide_where_floats_cannot_tell_whether_a_tangent_is_high_enough() -> None:
+    # Corners t = (x, y) and (y, x): by symmetry the best tangent of sum t log t stands at their middle, and has the
+    # value (x + y) log((x + y)/2) at both.
+    one, rng = 1 << 64, random.Random(0)
+    mpmath.mp.dps = 40
+    for _ in range(60):
+        x, y = (rng.randrange(1, one // 2) for _ in range(2))
+        corners = [([one, 0], [s, t], 0, [1.0, 0.0], [s / one, t / one], 0.0) for s, t in ((x, y), (y, x))]
+        value = int((x + y) * mpmath.log(mpmath.mpf(x + y) / (2 * one)))
+        # The tangent is lowered by 1e-14, to be a density for sure; a logarithm may be off by 128 units.
+        assert check_certificate.above(corners, value - 2 * one // 10**14)
+        assert not check_certificate.above(corners, value + 1000)
+        assert not check_certificate.above(corners, value + one // 1000)
+
+
+def test_a_simplex_is_concave_from_the_very_weight_on_that_its_corners_give() -> None:
+    one = 1 << 64
+    a, lows = (
+        [[Fraction(9, 10), Fraction(2, 10)], [Fraction(1, 10), Fraction(8, 10)]],
+        [Fraction(3, 8), Fraction(11, 40)],
+    )
+    points = [(Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 4), Fraction(3, 4))]
+    units = check_certificate.units
+    corners = [
+        (units(list(v)), units([sum(x * y for x, y in zip(row, v, strict=True)) for row in a]), 0, [], [], 0.0)
+        for v in points
+    ]
+    assert [min(column) for column in zip(*[c[1] for c in corners], strict=True)] == units(lows)
+    bend = [int(one * Fraction(49, 100)) + 1] * 2
+    # sum_s (a_s0 - a_s1)^2 / t_s < lam (1/pi_0 + 1/pi_1), for the least t and the largest pi: 3/4 each.
+    weight = sum(Fraction(49, 100) / low for low in lows) / (2 / Fraction(3, 4))
+    for off in (1e-15, 1e-3):
+        above, below = (int(weight * one * (1 + sign * Fraction(off))) for sign in (1, -1))
+        assert check_certificate.bends_down(corners, [(0, 1, bend)], above)
+        assert not check_certificate.bends_down(corners, [(0, 1, bend)], below)
+    empty = [(v, [0, t[1]], *more) for v, t, *more in corners]  # a symbol of S has no mass at a corner
+    assert not check_certificate.bends_down(empty, [(0, 1, bend)], one)
+    assert check_certificate.bends_down(empty, [(0, 1, [0, bend[1]])], one)

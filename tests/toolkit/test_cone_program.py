@@ -184,6 +184,31 @@ def test_a_propagated_bound_is_never_inside_the_exact_one_and_hardly_outside() -
         found, outside = (high[0], 1) if a > 0.0 else (low[0], -1)
         assert 0 <= outside * (Fraction(found) - exact) <= Fraction(1e-13)
         assert np.isinf(low[0] if a > 0.0 else high[0])
+        assert (low[1], high[1]) == (0.0, 1.0) == (known[0][1], known[1][1])  # x0 is open: x1 learns nothing
+        assert np.isinf([known[0][0], known[1][0]]).all()  # what the caller knows is not written over
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_bounds_of_rows_of_any_size_allow_for_their_rounding_and_hardly_more(equal: bool) -> None:
+    # a'x <= c, or a'x == c, with all but x0 in a known box: x0 <= (c - sum of least a_k x_k)/a_0, in exact fractions.
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        a = 10.0 ** rng.uniform(-4, 4, size=3) * rng.choice([-1.0, 1.0], size=3)
+        low, high = -(10.0 ** rng.uniform(-3, 3, size=3)), 10.0 ** rng.uniform(-3, 3, size=3)
+        c = float(rng.choice([0.0, a[1] * high[1] * rng.normal()]))
+        x = cp.Variable(3)
+        row = a @ x == c if equal else a @ x <= c
+        program = ConeProgram.from_problem(cp.Problem(cp.Minimize(x[0]), [row]), "CLARABEL")
+        low[0], high[0] = -np.inf, np.inf
+        found = variable_bounds(program, (low, high))
+        for side in (1, -1) if equal else (1,):  # an equality bounds from both sides
+            terms = [[Fraction(side * a[k]) * Fraction(end[k]) for end in (low, high)] for k in (1, 2)]
+            others = min(terms[0]) + min(terms[1])
+            exact = (Fraction(side * c) - others) / Fraction(side * a[0])
+            upper = side * a[0] > 0.0
+            outside = (Fraction(found[1][0]) - exact) if upper else (exact - Fraction(found[0][0]))
+            size = (abs(Fraction(c)) + sum(max(map(abs, pair)) for pair in terms)) / abs(Fraction(a[0]))
+            assert 0 <= outside <= 100 * Fraction(float(np.finfo(float).eps)) * size
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy.integrate import quad
+from scipy.optimize import brentq
 from scipy.stats import binom, kstest, norm
 
 from cvxpriv.errors import PrivacyError
@@ -23,6 +24,7 @@ from cvxpriv.privacy import (
     noise_source,
 )
 from cvxpriv.privacy.accounting import Accounting, advanced_composition, zcdp_epsilon
+from cvxpriv.privacy.audit import _best_cut, _direction
 from cvxpriv.privacy.gaussian import composed
 
 
@@ -250,3 +252,72 @@ def test_audit_takes_the_event_that_an_adversary_looks_for() -> None:
 def test_an_audit_that_cannot_say_anything_is_refused(options: dict[str, float], message: str) -> None:
     with pytest.raises(PrivacyError, match=message):
         audit(lambda x: x, 0.0, 1.0, **{"delta": 1e-6, **options})  # type: ignore[arg-type]
+
+
+def limits_of(hits: int, runs: int, risk: float) -> tuple[float, float]:
+    """The probabilities at which so many hits, or more, and so many, or fewer, have a chance of `risk`."""
+    low = brentq(lambda p: binom.sf(hits - 1, runs, p) - risk, 0.0, 1.0, xtol=1e-15)
+    return low, brentq(lambda p: binom.cdf(hits, runs, p) - risk, 0.0, 1.0, xtol=1e-15)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+@pytest.mark.parametrize(("hits", "other"), [(90, 5), (5, 90), (95, 10), (10, 95), (60, 40), (98, 60), (60, 98)])
+def test_an_audit_finds_the_best_of_four_ratios_of_exact_limits(hits: int, other: int, delta: float) -> None:
+    runs, risk = 100, (1.0 - 0.9) / 4.0
+    answers = iter([k < hits for k in range(runs)] + [k < other for k in range(runs)])
+    found = audit(lambda data: next(answers), 0, 1, delta=delta, runs=runs, confidence=0.9, event=bool)
+    (low, high), (its_low, its_high) = limits_of(hits, runs, risk), limits_of(other, runs, risk)
+    # P(E) - delta over P'(E), and the same of the event that does not happen, each either way round.
+    pairs = [(low, its_high), (its_low, high), (1.0 - high, 1.0 - its_low), (1.0 - its_high, 1.0 - low)]
+    expected = max([0.0, *(np.log((p - delta) / q) for p, q in pairs if p > delta)])
+    assert found.epsilon == pytest.approx(expected, rel=1e-9)
+    assert (found.hits, found.hits_neighbour, found.runs) == (hits, other, runs)
+
+
+def test_an_audit_judges_on_half_of_its_runs_a_thousand_unless_told_otherwise() -> None:
+    rng = np.random.default_rng(0)
+    assert audit(lambda x: x + rng.normal(), 0.0, 1.0, delta=0.0).runs == 500
+    assert audit(lambda x: x + rng.normal(), 0.0, 1.0, delta=0.0, runs=20).runs == 10
+    with pytest.raises(PrivacyError, match="runs=19"):
+        audit(lambda x: x, 0.0, 1.0, delta=0.0, runs=19)
+
+
+def test_an_audit_looks_along_the_likelihood_ratio_of_gaussians() -> None:
+    # Coordinates +-1 in every combination: means and variances are exact. log p/q is linear in shift/variance.
+    corners = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, -1).T
+    shift, spread, its_spread = np.array([1.0, -2.0, 0.5]), np.array([1.0, 3.0, 0.1]), np.array([2.0, 1.0, 0.3])
+    along = _direction(corners * spread + shift, corners * its_spread)
+    np.testing.assert_allclose(along, shift / ((spread**2 + its_spread**2) / 2.0), rtol=1e-12)
+    told = _direction(
+        np.column_stack([corners[:, 0], np.full(8, 3.0)]), np.column_stack([corners[:, 0] - 9.0, np.ones(8)])
+    )
+    assert told[1] > 1e9 * abs(told[0])  # a coordinate that is constant, and differs, gives the data away
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("middle", [0.0, 40.0, -40.0])
+def test_an_audit_finds_the_tail_that_tells_two_data_sets_apart(sign: float, swapped: bool, middle: float) -> None:
+    # Half of one side's releases lie at 1, where the other side has none but in a hundredth; all others lie at 0.
+    often, seldom = np.repeat([0.0, 1.0], 200) * sign + middle, np.repeat([0.0, 1.0], [396, 4]) * sign + middle
+    first, second = (seldom, often) if swapped else (often, seldom)
+    cut, side = _best_cut(first, second, 0.0)
+    assert middle + min(sign, 0.0) < cut < middle + max(sign, 0.0)
+    assert side in (1.0, -1.0)
+    turn = iter([*first, *first[::-1], *second, *second[::-1]])
+    found = audit(lambda data: next(turn), 0, 1, delta=0.0, runs=800)
+    (low, _), (_, high) = limits_of(200, 400, 0.0125), limits_of(4, 400, 0.0125)
+    assert found.epsilon == pytest.approx(np.log(low / high), rel=1e-9)
+
+
+def test_an_audit_prefers_the_cut_of_the_largest_ratio_that_enough_runs_show() -> None:
+    # Beyond 1 a side has 200 and 40 of 400, beyond 2 it has 60 and 4: a ratio of 15 against 5, both well shown.
+    first = np.repeat([0.5, 1.5, 2.5], [200, 140, 60])
+    second = np.repeat([0.5, 1.5, 2.5], [360, 36, 4])
+    assert 1.5 < _best_cut(first, second, 0.0)[0] < 2.5
+    # With 1 against 0 of 400 beyond 2 nothing is shown there, whatever the ratio.
+    first, second = np.repeat([0.5, 1.5, 2.5], [200, 199, 1]), np.repeat([0.5, 1.5], [360, 40])
+    assert 0.5 < _best_cut(first, second, 0.0)[0] < 1.5
+    # A delta of a tenth leaves nothing of the outer tail's 60 of 400 but a twentieth: the inner one shows more.
+    first, second = np.repeat([0.5, 1.5, 2.5], [200, 140, 60]), np.repeat([0.5, 1.5, 2.5], [380, 12, 8])
+    assert 0.5 < _best_cut(first, second, 0.1)[0] < 1.5

@@ -103,6 +103,69 @@ def test_each_fault_alone_turns_the_verdict(changes: dict[str, Any], verdict: st
     assert (found.verdict, reason in found.reason) == (verdict, True), found
 
 
+@pytest.mark.parametrize(
+    ("figure", "limits"),
+    [
+        # What a residual, a violation, a distance from stationary and a value off the reference may be: up to the
+        # first limit the answer agrees, up to the second it is loose, beyond that its claim is WRONG. It was asked
+        # for 1e-7: a false claim is 100 times that, or 30 times its root for the point; values have 1e-4 at least.
+        (lambda size: {"cone": cone("dual", size)}, (1e-6, 100.0 * 1e-7)),
+        (lambda size: {"missed": (size, "rows")}, (1e-6, 1e-4)),
+        (lambda size: {"displacement": size}, (1e-5, 30.0 * np.sqrt(1e-7) + 1e-6)),
+        (lambda size: {"objective": size, "reference": 0.0}, (1e-6, 1e-4)),
+    ],
+)
+def test_each_figure_turns_the_verdict_at_its_limit(figure: Any, limits: tuple[float, float]) -> None:
+    first, second = limits
+    sizes = (first, 1.0001 * first, second, 1.0001 * second)
+    found = [judge(*seen(asked=1e-7, **figure(size)), TOLERANCES).verdict for size in sizes]
+    assert found == ["agrees", "loose", "loose", "WRONG"]
+
+
+def test_who_was_asked_for_few_digits_lies_only_a_hundred_times_beyond_them() -> None:
+    off = [judge(*seen(asked=1e-5, objective=size, reference=0.0), TOLERANCES).verdict for size in (9e-4, 1.1e-3)]
+    assert off == ["loose", "WRONG"]
+    far = [judge(*seen(asked=1e-4, displacement=size), TOLERANCES).verdict for size in (0.3, 0.302)]
+    assert far == ["loose", "WRONG"]
+
+
+def test_a_move_into_the_domain_counts_relative_to_the_size_of_the_point() -> None:
+    reasons = [judge(*seen(moved=moved), TOLERANCES) for moved in (2e-9, 2.2e-9, 1.9e-6, 2.1e-6)]  # its size is 2
+    assert [found.verdict for found in reasons] == ["agrees", "agrees", "agrees", "loose"]
+    assert ["into the domain" in found.reason for found in reasons] == [False, True, True, False]
+    limit = Tolerances(agree=2.0**-20)
+    assert judge(*seen(moved=2.0**-19), limit).verdict == "agrees"  # exactly at the limit
+
+
+def test_an_answer_off_in_the_objective_s_own_units_is_loose_beyond_the_limit() -> None:
+    limit, tiny = Tolerances(agree=2.0**-20), {"reference": 0.0, "unit": 2.0**-10}
+    assert judge(*seen(objective=2.0**-30, **tiny), limit).verdict == "agrees"
+    assert judge(*seen(objective=1.001 * 2.0**-30, **tiny), limit).verdict == "loose"
+
+
+def test_a_point_far_from_stationary_is_told_where_residuals_do_not_show_it() -> None:
+    told = [judge(*seen(displacement=size), TOLERANCES).reason for size in (1e-6, 1.1e-6)]
+    assert ["from stationary" in reason for reason in told] == [False, True]
+    hidden = judge(*seen(displacement=5e-7), TOLERANCES).reason  # above the residuals, and within what agrees
+    assert "from stationary" not in hidden
+
+
+def test_a_closed_form_is_proven_by_a_bound_within_1e_8_of_it() -> None:
+    far = {"status": "claimed", "asked": 0.0, "cone": None, "displacement": 1e-2}
+    verdicts = [
+        judge_claim(*seen(tightest=1.0 - off, **far), TOLERANCES, exact=True).verdict for off in (0.9e-8, 1.1e-8)
+    ]
+    assert verdicts == ["loose", "WRONG"]
+
+
+def test_a_closed_form_is_not_wrong_for_a_reference_that_is_right_to_few_digits() -> None:
+    own = {"status": "claimed", "asked": 0.0, "cone": None}
+    assert judge_claim(*seen(reference=1.00001, **own), TOLERANCES, exact=True).verdict == "loose"
+    assert judge_claim(*seen(reference=1.001, **own), TOLERANCES, exact=True).verdict == "WRONG"
+    found = judge_claim(*seen(displacement=5e-7, **own), TOLERANCES, exact=True)
+    assert found.reason == "every exact residual is at most 5e-07"
+
+
 def test_the_same_residual_is_honest_for_a_solver_that_was_asked_for_less() -> None:
     found = [judge(*seen(cone=cone("cone", 1e-5), asked=asked), TOLERANCES).verdict for asked in (1e-8, 1e-6)]
     assert found == ["WRONG", "loose"]

@@ -231,13 +231,14 @@ def variable_bounds(program: ConeProgram, known: tuple[Array, Array] | None = No
     for _ in range(SWEEPS):
         least = np.where(a > 0, a * low[j], a * high[j])
         open_ended = np.isinf(least)
-        total = np.bincount(i, np.where(open_ended, 0.0, least), minlength=side.size)
+        finite = np.where(open_ended, 0.0, least)
+        total, terms = (np.bincount(i, part, minlength=side.size) for part in (finite, np.abs(finite)))
         opens = np.bincount(i, open_ended, minlength=side.size)
-        # The others' least activity is finite if no other entry is open.
-        others = np.where(open_ended, total[i], total[i] - np.where(open_ended, 0.0, least))
+        # The others' least activity is finite if no other entry is open. All terms are in its rounding, its own too.
+        others = total[i] - finite
         usable = opens[i] - open_ended == 0
         limit = np.where(usable, (side[i] - others) / a, np.where(a > 0, np.inf, -np.inf))
-        slack = ROUNDING * (np.abs(side[i]) + np.abs(others)) / np.abs(a)
+        slack = ROUNDING * (np.abs(side[i]) + terms[i]) / np.abs(a)
         before = low.copy(), high.copy()
         np.minimum.at(high, j[a > 0], (limit + slack)[a > 0])
         np.maximum.at(low, j[a < 0], (limit - slack)[a < 0])
