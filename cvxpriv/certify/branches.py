@@ -14,9 +14,9 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.answers import NAN
-from cvxpriv.certify.integers import MixedInteger
 from cvxpriv.certify.measuring import INTEGRAL
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
+from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 

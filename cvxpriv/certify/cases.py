@@ -14,12 +14,12 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.certify.complex_numbers import RealForm, is_complex, real_form
-from cvxpriv.certify.integers import MixedInteger, mixed_integer
-from cvxpriv.certify.lifting import lifted
 from cvxpriv.certify.problem_checks import label, require_checkable, require_finite, require_sound
 from cvxpriv.certify.yardstick import Yardstick
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.complex_numbers import RealForm, is_complex, real_form
+from cvxpriv.kkt.integers import MixedInteger, mixed_integer
+from cvxpriv.kkt.lifting import lifted
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.isolation import HERE, Place
 

@@ -18,12 +18,12 @@ import numpy as np
 from cvxpriv.certify.answers import NAN, Answer
 from cvxpriv.certify.branches import Branched, branched
 from cvxpriv.certify.cases import Case, case_of_problem
-from cvxpriv.certify.integers import MixedInteger
 from cvxpriv.certify.measuring import INTEGRAL, measured
 from cvxpriv.certify.proofs import Growth, Proofs
 from cvxpriv.certify.verdicts import CERTIFIED, SMALL, Verdict
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.certificates import Certificate
+from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import try_solver
 from cvxpriv.solvers.isolation import Place

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.certify.cases import Case, case_of_problem
-from cvxpriv.certify.integers import MixedInteger
 from cvxpriv.certify.yardstick import Measures
 from cvxpriv.kkt.conic.solving import ConicSolution
+from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Values
 
 __all__ = ["INTEGRAL", "measured"]

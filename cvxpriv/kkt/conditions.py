@@ -7,17 +7,19 @@ residual, which is in the units of the variables; see `cvxpriv.kkt.natural` for 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import cvxpy as cp
 import numpy as np
+import pandas as pd
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
 from cvxpriv.kkt.flat import State
+from cvxpriv.kkt.plain import real_and_continuous
 from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.written import Written
 
@@ -93,6 +95,16 @@ class Residuals:
         return text + hint
 
     @property
+    def table(self) -> pd.DataFrame:
+        """A row for each constraint: violation, the same relative to its row's terms, wrong sign, complementarity."""
+        rows = [
+            (name, primal, self.relative.get(name, primal), dual, product)
+            for name, (primal, dual, product) in self.by_constraint.items()
+        ]
+        columns = ["constraint", "violation", "relative", "wrong sign", "complementarity"]
+        return pd.DataFrame(rows, columns=columns).set_index("constraint")
+
+    @property
     def largest(self) -> float:
         """The worst of feasibility, sign, complementarity and the natural residual; stationarity has other units."""
         return max(self.primal, self.dual, self.complementarity, self.natural)
@@ -100,21 +112,25 @@ class Residuals:
 
 def residuals(
     problem: cp.Problem,
-    duals: Duals = None,
+    duals: Duals = "solver",
     names: Mapping[str, cp.Constraint] | None = None,
     *,
     active: float = 1e-6,
     kink_tolerance: float = 1e-9,
     domain_tolerance: float = 1e-6,
 ) -> Residuals:
-    """Residuals of ``problem`` at its variables' current values.
+    """Residuals of ``problem`` at the values that stand in it, whoever solved it, and without asking any solver.
+
+    Integer and boolean variables, and the entries of finite sets, are fixed at the allowed values nearest to them, and
+    their distance from those counts as a violation. Complex problems are measured in real and imaginary parts. Both
+    take the best multipliers, since there are none of the problem that is measured then.
 
     Parameters
     ----------
-    duals : None, "solver" or mapping of name to array
-        None takes the best multipliers there are: free for equalities, nonnegative for constraints that are nearly
-        active, by least squares. ``"solver"`` takes the constraints' own dual values. A mapping gives them by name, as
-        ``constraint.dual_value`` does: a list for a cone with several.
+    duals : "solver", None or mapping of name to array
+        ``"solver"`` takes the constraints' own dual values, as ``problem.solve()`` leaves them. None takes the best
+        multipliers there are: free for equalities, nonnegative for constraints that are nearly active, by least
+        squares. A mapping gives them by name, as ``constraint.dual_value`` does: a list for a cone with several.
     names : mapping of str to constraint, optional
         Names of the constraints; the others are called ``constraint[k]``.
     active : float
@@ -131,7 +147,7 @@ def residuals(
     ------
     ModelError
         If a variable has no value, a constraint has no multiplier where one was asked for, or is of a kind that is not
-        known.
+        known; or if a Parameter has no value, or ``problem`` is no problem.
     DerivativeError
         If an atom has no known derivative at the point.
 
@@ -139,12 +155,37 @@ def residuals(
     --------
     >>> x = cp.Variable(2, name="x")
     >>> problem = cp.Problem(cp.Minimize(cp.sum_squares(x)), [cp.sum(x) == 1])
-    >>> x.value = [0.5, 0.5]
-    >>> residuals(problem).stationarity < 1e-12
+    >>> value = problem.solve(solver="CLARABEL")
+    >>> residuals(problem).largest < 1e-6
     True
+    >>> x.value = [0.6, 0.5]
+    >>> round(residuals(problem).primal, 12)
+    0.1
     """
-    written = Written.of(problem, names)
-    return measured(written, written.state(), duals, Slopes(kink_tolerance, domain_tolerance, FLOOR), active)
+    if not isinstance(problem, cp.Problem):
+        raise ModelError(f"problem is a {type(problem).__name__}: pass a cvxpy Problem that has values")
+    unset = [parameter.name() for parameter in problem.parameters() if parameter.value is None]
+    if unset:
+        raise ModelError(f"Parameters have no values: set the value of {', '.join(unset)} first")
+    how = Slopes(kink_tolerance, domain_tolerance, FLOOR)
+    plain = real_and_continuous(problem, names or {})
+    written = Written.of(plain.problem, plain.names)
+    found = measured(written, written.state(), None if plain.changed and duals == "solver" else duals, how, active)
+    return found if not plain.off else _with_violations(found, plain.off)
+
+
+def _with_violations(found: Residuals, off: Mapping[str, float]) -> Residuals:
+    """The same, with further conditions that are violated by so much."""
+    worst = max(off, key=lambda name: off[name])
+    scaled = {**found.scaled, "primal": max(found.scaled["primal"], off[worst])}
+    return replace(
+        found,
+        primal=max(found.primal, off[worst]),
+        worst_constraint=worst if off[worst] > max(found.primal, found.dual) else found.worst_constraint,
+        by_constraint={**found.by_constraint, **{name: (value, 0.0, 0.0) for name, value in off.items()}},
+        relative={**found.relative, **off},
+        scaled=scaled,
+    )
 
 
 def measured(written: Written, state: State, duals: Duals, how: Slopes, active: float = 1e-6) -> Residuals:

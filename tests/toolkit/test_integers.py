@@ -12,8 +12,8 @@ import pytest
 from cvxpriv.certify import Stored
 from cvxpriv.certify.branches import branched
 from cvxpriv.certify.check import crosscheck
-from cvxpriv.certify.integers import mixed_integer
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.kkt.integers import mixed_integer
 
 VALUES, WEIGHTS = np.array([7.0, 9.0, 5.0, 12.0]), np.array([3.0, 4.0, 2.0, 6.0])
 

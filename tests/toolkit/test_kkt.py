@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import residuals
 from cvxpriv.kkt.derivatives import DerivativeError
+from cvxpriv.kkt.written import Written
 
 ROUNDING = 1e-12  # closed-form answers leave a few units in the last place, times the size of the data
 TIGHT = {"solver": "CLARABEL", "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
@@ -35,7 +36,7 @@ def linear_program() -> tuple[cp.Problem, cp.Variable, dict[str, cp.Constraint]]
 
 def test_known_multipliers_of_a_linear_program_are_found() -> None:
     problem, _, names = linear_program()
-    found = residuals(problem, names=names)
+    found = residuals(problem, None, names=names)
     assert found.largest <= ROUNDING
     assert found.stationarity <= ROUNDING
     np.testing.assert_allclose(found.multipliers["total"], -2, atol=ROUNDING)
@@ -57,8 +58,8 @@ def test_each_fault_shows_in_its_own_component() -> None:
     moved = residuals(problem, right, names)
     assert (moved.primal, moved.stationarity) == (0.5, 0.0)
     x.value = np.array([1.0, 2.0])  # feasible, not optimal
-    assert residuals(problem, names=names).natural > 0.1
-    assert residuals(problem, names=names).stationarity > 0.1
+    assert residuals(problem, None, names=names).natural > 0.1
+    assert residuals(problem, None, names=names).stationarity > 0.1
 
 
 def test_solver_duals_follow_one_sign_convention_for_both_senses() -> None:
@@ -71,7 +72,7 @@ def test_solver_duals_follow_one_sign_convention_for_both_senses() -> None:
         found = residuals(problem, "solver")
         assert found.largest < SOLVED
         assert found.stationarity < 1e-5  # log x magnifies an error of x by 1/x = 20
-        assert residuals(problem).stationarity < 1e-5
+        assert residuals(problem, None).stationarity < 1e-5
 
 
 def test_false_optimum_of_scs_is_caught_by_stationarity_alone() -> None:
@@ -86,7 +87,7 @@ def test_false_optimum_of_scs_is_caught_by_stationarity_alone() -> None:
     assert found.stationarity > 20
     # In the variable's own units the point is wrong by what is missing in x[1].
     assert found.natural == pytest.approx(truth[1], rel=1e-3)
-    best = residuals(problem)
+    best = residuals(problem, None)
     assert best.stationarity > 20
     assert (best.natural, best.worst_variable) == (pytest.approx(truth[1], rel=1e-3), "x[1]")
 
@@ -95,48 +96,48 @@ def test_false_optimum_of_scs_is_caught_by_stationarity_alone() -> None:
 def test_a_cell_that_should_hold_mass_but_does_not_has_the_missing_mass_as_natural_residual(tiny: float) -> None:
     problem, x, truth = softmin(np.array([0.0, 10.0]))
     x.value = np.array([1.0 - tiny, tiny])
-    assert residuals(problem).natural == pytest.approx(truth[1], rel=2e-2)
+    assert residuals(problem, None).natural == pytest.approx(truth[1], rel=2e-2)
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_a_tiny_cell_off_by_a_factor_has_a_tiny_natural_residual(factor: float) -> None:
     problem, x, truth = softmin(np.array([0.0, 0.0, -np.log(1e-9)]))
     x.value = truth * np.array([1, 1, factor])
-    found = residuals(problem)
+    found = residuals(problem, None)
     assert found.natural < 2e-9
     x.value = truth
-    assert max(residuals(problem).largest, residuals(problem).stationarity) < ROUNDING
+    assert max(residuals(problem, None).largest, residuals(problem, None).stationarity) < ROUNDING
 
 
 def test_a_tiny_cell_off_by_a_factor_still_shows_in_the_raw_stationarity() -> None:
     problem, x, truth = softmin(np.array([0.0, 0.0, -np.log(1e-9)]))
     x.value = truth * np.array([1, 1, 0.5])
     # The gradient's error log 2 in one of three cells, less its mean: two thirds of it.
-    assert residuals(problem).stationarity == pytest.approx(2 / 3 * np.log(2), rel=1e-6)
+    assert residuals(problem, None).stationarity == pytest.approx(2 / 3 * np.log(2), rel=1e-6)
 
 
 def test_kinks_of_the_objective_are_free_within_their_interval() -> None:
     x = cp.Variable(3, name="x")
     problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - np.array([3.0, 0.5, -2.0])) + cp.norm1(x)))
     x.value = np.array([2.0, 0.0, -1.0])  # soft thresholding
-    assert max(residuals(problem).stationarity, residuals(problem).natural) < ROUNDING
+    assert max(residuals(problem, None).stationarity, residuals(problem, None).natural) < ROUNDING
     x.value = np.array([2.0, 1e-7, -1.0])
-    near = residuals(problem)
+    near = residuals(problem, None)
     assert near.stationarity > 0.4  # the slope at 1e-7 is 1, not in [-1, 1]
     assert near.natural == pytest.approx(1e-7, rel=1e-3)  # ... though the answer is 1e-7 away
     x.value = np.array([2.0, 0.0, -0.5])
-    assert residuals(problem).stationarity == pytest.approx(0.5, abs=ROUNDING)
+    assert residuals(problem, None).stationarity == pytest.approx(0.5, abs=ROUNDING)
 
 
 def test_kinks_of_a_constraint_stay_within_its_multiplier() -> None:
     x = cp.Variable(3, name="x")
     problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - np.array([3.0, 0.5, -1.0]))), [cp.norm1(x) <= 2])
     x.value = np.array([2.0, 0.0, 0.0])  # multiplier 1
-    found = residuals(problem)
+    found = residuals(problem, None)
     assert max(found.stationarity, found.natural) < 1e-9
     np.testing.assert_allclose(found.multipliers["constraint[0]"], 1, atol=1e-9)
     x.value = np.array([1.5, 0.0, -0.5])  # needs 1.5 and .5 at once
-    assert residuals(problem).stationarity > 0.2
+    assert residuals(problem, None).stationarity > 0.2
 
 
 def test_second_order_exponential_power_and_matrix_constraints_are_judged() -> None:
@@ -165,10 +166,12 @@ def test_a_cone_at_its_apex_takes_any_dual() -> None:
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Minimize(2 * x[0] + x[1]), [cp.SOC(x[0], x[1:])])
     x.value = np.zeros(2)
-    found = residuals(problem)
+    found = residuals(problem, None)
     assert max(found.stationarity, found.dual, found.complementarity) < 1e-10  # first-order fit
     outside = cp.Problem(cp.Minimize(x[0] + 2 * x[1]), [cp.SOC(x[0], x[1:])])
-    assert residuals(outside).stationarity > 0.4  # (1, 2) is at distance 1/sqrt 2 from the cone, split over two entries
+    assert (
+        residuals(outside, None).stationarity > 0.4
+    )  # (1, 2) is at distance 1/sqrt 2 from the cone, split over two entries
 
 
 def test_attributes_of_variables_count_as_constraints() -> None:
@@ -181,8 +184,8 @@ def test_attributes_of_variables_count_as_constraints() -> None:
         found = residuals(problem, duals)
         assert max(found.largest, found.stationarity) < 1e-9, found
     y.save_value(np.array([2.0, -1.5]))  # cvxpy itself refuses such a value, a solver's answer may still hold one
-    assert residuals(problem).primal == 0.5
-    assert residuals(problem).worst_constraint == "y >= bound"
+    assert residuals(problem, None).primal == 0.5
+    assert residuals(problem, None).worst_constraint == "y >= bound"
 
 
 def test_random_problems_agree_with_a_solver_and_perturbations_do_not() -> None:
@@ -193,10 +196,10 @@ def test_random_problems_agree_with_a_solver_and_perturbations_do_not() -> None:
         f = cp.sum_squares(A @ x - b) + cp.log_sum_exp(x) + cp.norm(x) + cp.max(x)
         problem = cp.Problem(cp.Minimize(f), [cp.sum(x) == 1, cp.norm(x, 4) <= 1, x[:2] >= -0.2])
         problem.solve(**TIGHT)
-        good = residuals(problem, kink_tolerance=1e-6)
+        good = residuals(problem, None, kink_tolerance=1e-6)
         assert max(good.stationarity, good.largest) < 1e-4
         x.value = x.value + np.array([1e-2, -1e-2, 0, 0])
-        assert residuals(problem, kink_tolerance=1e-6).stationarity > 1e-3
+        assert residuals(problem, None, kink_tolerance=1e-6).stationarity > 1e-3
 
 
 def test_a_large_entropy_problem_is_judged_to_rounding() -> None:
@@ -215,18 +218,18 @@ def test_a_large_entropy_problem_is_judged_to_rounding() -> None:
 
     multiplier = brentq(lambda m: (log_w * tilted(m)).sum() + 4, -5, 5, xtol=1e-15)
     U.value = tilted(multiplier)
-    found = residuals(problem, names=names)
+    found = residuals(problem, None, names=names)
     assert max(found.largest, found.stationarity) < 1e-10
     np.testing.assert_allclose(found.multipliers["rate"], multiplier, rtol=1e-9)
     U.value = tilted(multiplier + 0.1)
-    assert residuals(problem, names=names).natural > 1e-6
+    assert residuals(problem, None, names=names).natural > 1e-6
 
 
 def test_a_point_just_outside_the_domain_is_judged_and_counted() -> None:
     x = cp.Variable(2, name="x")
     problem = cp.Problem(cp.Minimize(-cp.sum(cp.entr(x))), [cp.sum(x) == 1])
     x.value = np.array([-1e-7, 1 + 1e-7])
-    found = residuals(problem)
+    found = residuals(problem, None)
     assert (found.primal, found.worst_constraint) == (pytest.approx(1e-7), "domain")
     assert found.natural > 0.3  # the answer is (1/2, 1/2)
 
@@ -236,7 +239,7 @@ def test_a_single_entry_is_read_in_every_shape(shape: tuple[int, ...]) -> None:
     x = cp.Variable(shape, name="x")
     problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - 3) + cp.norm1(x)))
     x.value = np.full(shape, 2.0)  # soft thresholding
-    assert max(residuals(problem).stationarity, residuals(problem).natural) < ROUNDING
+    assert max(residuals(problem, None).stationarity, residuals(problem, None).natural) < ROUNDING
 
 
 def test_bad_requests_are_refused_with_the_remedy() -> None:
@@ -251,21 +254,21 @@ def test_bad_requests_are_refused_with_the_remedy() -> None:
         residuals(problem, 3)  # type: ignore[arg-type]
     x.value = None
     with pytest.raises(ModelError, match="'x' has no value"):
-        residuals(problem)
+        residuals(problem, None)
     entropy, y, _ = softmin(np.zeros(2))
     y.value = np.array([-0.5, 1.5])
     with pytest.raises(DerivativeError, match="outside the domain"):
-        residuals(entropy)
+        residuals(entropy, None)
     flag = cp.Variable(boolean=True, name="flag")
     flag.value = 1.0
-    with pytest.raises(ModelError, match="boolean"):
-        residuals(cp.Problem(cp.Minimize(flag)))
+    with pytest.raises(ModelError, match="boolean"):  # taken apart as it is, and not as `residuals` does
+        Written.of(cp.Problem(cp.Minimize(flag)))
 
 
 def test_residuals_where_derivatives_do_not_decide_are_printed_as_a_hint() -> None:
     X, y = cp.Variable((2, 2), symmetric=True, name="X"), cp.Variable(name="y")
     X.value, y.value = np.eye(2), 1.0
-    tied = residuals(cp.Problem(cp.Minimize(cp.lambda_max(X)), [cp.trace(X) == 2]))
-    smooth = residuals(cp.Problem(cp.Minimize(cp.square(y)), [y >= 1]))
+    tied = residuals(cp.Problem(cp.Minimize(cp.lambda_max(X)), [cp.trace(X) == 2]), None)
+    smooth = residuals(cp.Problem(cp.Minimize(cp.square(y)), [y >= 1]), None)
     assert "hint only: a tie or kink" in str(tied)
     assert "hint" not in str(smooth)

@@ -204,7 +204,7 @@ def test_a_claim_at_the_boundary_of_a_logarithm_is_moved_inside_and_still_wrong(
 def test_the_residuals_that_name_the_liar_are_those_of_the_toolkit() -> None:
     problem = FALSE_OPTIMUM.build().problem
     problem.variables()[0].value = np.array([1.0, 1e-17])
-    assert residuals(problem).natural == pytest.approx(np.exp(-10.5), rel=1e-2)
+    assert residuals(problem, None).natural == pytest.approx(np.exp(-10.5), rel=1e-2)
 
 
 def test_a_problem_that_cvxpy_compiles_wrongly_is_wrong_and_the_solver_is_not_blamed() -> None:

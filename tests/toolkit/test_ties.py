@@ -275,7 +275,7 @@ def test_a_gradient_outside_the_dual_ball_is_not_accepted_though_it_lies_in_its_
     x = square(3)
     problem = cp.Problem(cp.Minimize(half_squares(x, [0.9, 0.9, 0.9]) + cp.norm(x)))
     x.value = np.zeros(3)
-    enclosed = residuals(problem)
+    enclosed = residuals(problem, None)
     assert (enclosed.stationarity, enclosed.exact) == (0.0, False)
     assert proximal.proximal_step(problem).move > 0.1
     table = crosscheck(problem, ["CLARABEL"], answers={"zero": {"x": np.zeros(3)}}).table.set_index("solver")

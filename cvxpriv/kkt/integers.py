@@ -42,6 +42,12 @@ class Restriction:
         """Where its entries stand."""
         return dense(self.expression.value).ravel(order="F")
 
+    @property
+    def off(self) -> float:
+        """How far its entries are from allowed, relative, at most."""
+        at = self.value
+        return float((np.abs(at - self.nearest(at)) / np.maximum(1.0, np.abs(at))).max(initial=0.0))
+
     def nearest(self, at: Array) -> Array:
         """The nearest allowed value of each entry."""
         if self.allowed is None:
@@ -79,13 +85,8 @@ class MixedInteger:
 
     def off(self) -> tuple[float, str]:
         """How far the twins' values are from allowed, relative, and where most."""
-        worst, where = 0.0, ""
-        for one in self.restrictions:
-            at = one.value
-            distance = float((np.abs(at - one.nearest(at)) / np.maximum(1.0, np.abs(at))).max(initial=0.0))
-            if distance > worst:
-                worst, where = distance, one.name
-        return worst, where
+        worst = max(self.restrictions, key=lambda one: one.off)
+        return worst.off, worst.name
 
     def round(self) -> None:
         """Make the twins' whole numbers exact."""

@@ -1,0 +1,107 @@
+"""`cpv.residuals`: what stands in a problem after `problem.solve()`, whoever solved it."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import cvxpriv as cpv
+from cvxpriv.errors import ModelError
+
+ROUNDING = 1e-12
+
+
+def _problem(sense: type = cp.Minimize) -> tuple[cp.Problem, cp.Variable]:
+    """The optimum is (1, 0): sum x = 1, multiplier 2 - 4 = -2 of the sum, 4 of x1 >= 0."""
+    x = cp.Variable(2, name="x")
+    sign = 1 if sense is cp.Minimize else -1
+    objective = sense(sign * (cp.sum_squares(x - np.array([2.0, -1.0]))))
+    return cp.Problem(objective, [cp.sum(x) == 1, x >= 0]), x
+
+
+@pytest.mark.parametrize("sense", [cp.Minimize, cp.Maximize])
+@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "SCS", "OSQP", "HIGHS"])
+def test_every_solver_leaves_a_point_and_multipliers_that_are_optimal(sense: type, solver: str) -> None:
+    problem, _ = _problem(sense)
+    problem.solve(solver=solver)
+    found = cpv.residuals(problem)
+    assert max(found.largest, found.stationarity, found.gap, *found.scaled.values()) < 1e-3  # SCS asks for 1e-5
+    assert found.objective == pytest.approx(2.0 if sense is cp.Minimize else -2.0, abs=1e-3)
+
+
+def test_each_figure_is_the_one_by_hand() -> None:
+    problem, x = _problem()
+    problem.solve(solver="CLARABEL")
+    total, sign = problem.constraints
+    x.value = [1.25, -0.125]
+    total.dual_variables[0].save_value(2.0)
+    sign.dual_variables[0].save_value(np.array([-0.5, 4.0]))
+    found = cpv.residuals(problem, names={"total": total, "sign": sign})
+    assert found.by_constraint["total"] == pytest.approx((0.125, 0.0, 0.25), abs=ROUNDING)  # |1.125 - 1|, and times 2
+    assert found.by_constraint["sign"] == pytest.approx((0.125, 0.5, 0.625), abs=ROUNDING)  # .5 * 1.25
+    # 2 (x - (2, -1)) + 2 - (-.5, 4) = (-1.5 + 2 + .5, 1.75 + 2 - 4)
+    assert found.stationarity == pytest.approx(1.0, abs=ROUNDING)
+    assert found.gap == pytest.approx(abs(0.125 * 2 + 0.5 * 1.25 + 4 * 0.125), abs=ROUNDING)
+    assert found.table.loc["total", "violation"] == pytest.approx(0.125, abs=ROUNDING)
+    assert found.scaled["primal"] == found.table["relative"].max()
+    assert found.scaled["stationarity"] == pytest.approx(1.0 / found.steepness, abs=ROUNDING)
+
+
+def test_a_large_problem_is_measured_in_its_own_units_and_relative_to_its_terms() -> None:
+    x = cp.Variable(name="x")
+    problem = cp.Problem(cp.Minimize(1e6 * x), [1e6 * x >= 1e6])
+    problem.solve(solver="CLARABEL")
+    x.value = 1 - 1e-6
+    found = cpv.residuals(problem)
+    assert found.primal == pytest.approx(1.0, rel=1e-6)
+    assert found.scaled["primal"] == pytest.approx(1e-6 / 3, rel=0.4)  # of a row whose terms are 1e6 each
+
+
+def test_without_values_or_multipliers_the_remedy_is_named() -> None:
+    problem, x = _problem()
+    with pytest.raises(ModelError, match="'x' has no value: assign one or solve first"):
+        cpv.residuals(problem)
+    x.value = [1.0, 0.0]
+    with pytest.raises(ModelError, match="has no multiplier: solve first, or pass duals=None"):
+        cpv.residuals(problem)
+    assert cpv.residuals(problem, None).largest < ROUNDING
+    with pytest.raises(ModelError, match="problem is a int"):
+        cpv.residuals(3)  # type: ignore[arg-type]
+    p = cp.Parameter(name="p")
+    with pytest.raises(ModelError, match="set the value of p first"):
+        cpv.residuals(cp.Problem(cp.Minimize(cp.abs(x[0] - p))))
+
+
+def test_integers_are_fixed_and_their_distance_from_whole_is_a_violation() -> None:
+    n, y = cp.Variable(integer=True, name="n"), cp.Variable(name="y")
+    limit = y <= 0.5
+    problem = cp.Problem(cp.Minimize((n - 1.2) ** 2 + (y - n) ** 2), [limit])
+    problem.solve(solver="ECOS_BB")
+    found = cpv.residuals(problem, names={"limit": limit})
+    assert max(found.largest, found.stationarity) < 1e-5
+    assert "limit" in found.by_constraint
+    n.save_value(1.25)
+    off = cpv.residuals(problem, names={"limit": limit})
+    assert off.worst_constraint == "n is allowed"
+    assert off.table.loc["n is allowed", "violation"] == pytest.approx(0.2, abs=1e-6)  # .25, relative to 1.25
+    assert off.primal >= 0.2 - 1e-6
+    assert n.value == 1.25
+
+
+def test_complex_problems_are_measured_in_parts() -> None:
+    a = cp.Variable(2, complex=True, name="a")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(a - np.array([1 + 1j, 2]))), [cp.imag(a[0]) <= 0.5])
+    problem.solve(solver="CLARABEL")
+    assert max(cpv.residuals(problem).largest, cpv.residuals(problem).stationarity) < 1e-5
+    a.value = np.array([1 + 0.75j, 2])
+    assert cpv.residuals(problem).primal == pytest.approx(0.25, abs=ROUNDING)
+
+
+def test_an_indicator_is_a_constraint() -> None:
+    x = cp.Variable(name="x")
+    problem = cp.Problem(cp.Minimize(x + cp.transforms.indicator([x >= 1])))
+    problem.solve(solver="CLARABEL")
+    assert cpv.residuals(problem).largest < 1e-6
+    x.value = 0.5
+    assert cpv.residuals(problem).primal == pytest.approx(0.5, abs=ROUNDING)
