@@ -28,7 +28,7 @@ class Plain:
     changed : bool
         It is another problem than the one given, whose multipliers are not this one's.
     off : mapping of str to float
-        How far what has to be a whole number, or of a finite set, is from that, relative, by name; where it is off at all.
+        Relative distance of each restricted variable or expression from its nearest allowed value, where not zero.
     """
 
     problem: cp.Problem
