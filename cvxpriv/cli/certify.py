@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.bounds.check_service_certificate import KIND as SERVICE
+from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate, certificate_of
 from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
@@ -27,7 +27,8 @@ def certify(terminal: Terminal, file: str) -> None:
     """Derive the bound of CERTIFICATE again in exact arithmetic, a JSON file of `cvxpriv funnel` or `inference`.
 
     It ends with 2 where the certificate does not prove what it claims. The same check without cvxpriv is
-    `python check_certificate.py CERTIFICATE`, of the file that stands beside the certificate.
+    `python check_certificate.py CERTIFICATE`, of the file that stands beside the certificate, and
+    `python check_constrained_certificate.py CERTIFICATE` where it is one under constraints.
     """
     try:
         document = json.loads(read_text(file))
@@ -40,21 +41,30 @@ def certify(terminal: Terminal, file: str) -> None:
 
 
 def _of_funnel(document: Any, file: str) -> tuple[str, dict[str, Any]]:
-    certificate = Certificate.of_document(document, file)
+    certificate = certificate_of(document, file)
     shown = certificate.verify()
+    under = certificate.constraints if isinstance(certificate, ConstrainedCertificate) else ()
+    such = " that satisfies " + ", ".join(map(_stated, under)) if under else ""
     text = (
-        f"proved: every mechanism with I(X;Y) >= {format_number(certificate.rate, 6)} nats leaks at least "
+        f"proved: every mechanism with I(X;Y) >= {format_number(certificate.rate, 6)} nats{such} leaks at least "
         f"{format_number(shown.bound, 9)} nats\n"
         f"the certificate's own mechanism leaks {format_number(shown.leakage, 9)} nats and tells "
         f"{format_number(shown.utility, 6)}"
     )
     return text, {
         "rate": certificate.rate,
+        "constraints": list(under),
         "bound": shown.bound,
         "leakage": shown.leakage,
         "utility": shown.utility,
         "gap": shown.leakage - shown.bound,
     }
+
+
+def _stated(constraint: dict[str, Any]) -> str:
+    """A certificate's constraint, for people: its kind, and its numbers but for matrices."""
+    shown = [f"{key}={value}" for key, value in constraint.items() if key != "kind" and not isinstance(value, list)]
+    return f"{constraint['kind']}({', '.join(shown)})"
 
 
 def _of_service(document: Any, file: str) -> tuple[str, dict[str, Any]]:

@@ -19,6 +19,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 SUM_TOLERANCE = 1e-9
 """Largest distance from 1 of the sum of a table of probabilities."""
+NORMALISED = 1e-14
+"""A table whose sum is this near to 1 stays as it is: one that is read again keeps its bits."""
 SMOOTHING_ON = ("counts", "probabilities")
 """The two quantities that smoothing can be added to."""
 
@@ -58,7 +60,7 @@ def probability_matrix(values: ArrayLike, argument: str) -> Array:
             f"{argument} sums to {total:.12g}, expected 1 within {SUM_TOLERANCE:g}:"
             " divide the table by its sum, or use JointTable.from_counts for counts"
         )
-    return matrix / total
+    return matrix if abs(total - 1.0) <= NORMALISED else matrix / total
 
 
 def count_matrix(values: ArrayLike, argument: str) -> IntArray:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel.bound import bound_of
+from cvxpriv_models.privacy_funnel.stored_bound import stored_bound
 
 import cvxpriv as cpv
 from cvxpriv import datasets
@@ -64,7 +64,7 @@ def test_a_saved_run_keeps_its_proof_and_a_false_one_is_refused(tmp_path: Path) 
     assert run.bound is not None
     false = replace(run.bound.certificate, bound=run.bound.upper + 1e-4)
     with pytest.raises(DataError, match="does not prove"):
-        bound_of(false, run.problem.table.probabilities)
+        stored_bound(false, run.problem)
 
 
 def test_a_certified_curve_holds_every_rate_between_two_bounds() -> None:
@@ -107,3 +107,14 @@ def test_runs_that_end_without_a_pass_stand_beside_those_that_made_some() -> Non
     assert len(run.starts) == 2
     reverse = paper(rate=0.5).solve(starts=2)
     assert reverse.converged
+
+
+def test_a_run_is_read_again_whatever_the_rounding_of_its_table_s_sum(tmp_path: Path) -> None:
+    rounded = 0
+    for seed in (4, 14):
+        table = np.round(np.random.default_rng(seed).dirichlet(np.ones(6)), 2).reshape(2, 3) + 0.001
+        run = PrivacyFunnel(table / table.sum(), rate=0.4).solve()
+        rounded += run.problem.table.probabilities.sum() != 1.0
+        run.save(tmp_path / "run.json")
+        assert cpv.load(tmp_path / "run.json").gap == pytest.approx(run.gap, abs=1e-8)
+    assert rounded  # such tables were divided by their sum once more, and their certificates refused

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from cvxpriv_models.privacy_funnel.stored_bound import stored_bound
 from scipy.optimize import linprog
 from scipy.special import entr
 
+import cvxpriv as cpv
 from cvxpriv import constraints
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.errors import ModelError
+from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
+from cvxpriv.errors import DataError, ModelError
 from cvxpriv.models import PrivacyFunnel
 from cvxpriv.numerics.arrays import Array
 
@@ -146,3 +151,35 @@ def test_named_outputs_are_priced_one_by_one() -> None:
     assert plain.lower - 1e-9 <= run.bound.lower <= run.leakage + 1e-9
     masked = PrivacyFunnel(table, rate=0.6, size_y=4).constrain("not", constraints.forbidden([(0, 0), (1, 1), (2, 2)]))
     assert plain.lower - 1e-9 <= masked.bound().lower <= masked.solve(starts=2).leakage + 1e-9
+
+
+def test_a_saved_run_keeps_the_proof_under_its_constraints_and_a_false_one_is_refused(tmp_path: Path) -> None:
+    table = np.array([[0.3, 0.12, 0.02], [0.03, 0.18, 0.35]])
+    local = constraints.local_differential_privacy(1.2)
+    run = PrivacyFunnel(table, rate=0.12).constrain("mine", local).solve()
+    assert run.gap is not None
+    assert run.bound is not None
+    assert (run.bound.counted, run.bound.ignored) == (("mine",), ())
+    run.save(tmp_path / "run.json")
+    again = cpv.load(tmp_path / "run.json")
+    assert (again.bound.counted, again.bound.ignored) == (run.bound.counted, run.bound.ignored)
+    assert again.gap == pytest.approx(run.gap, abs=1e-8)
+    plain = PrivacyFunnel(table, rate=0.12).bound()
+    assert again.bound.lower > plain.upper + 1e-3  # what is kept is more than the bound without constraints
+    proof = run.bound.certificate
+    assert isinstance(proof, ConstrainedCertificate)
+    tighter = ({**proof.constraints[0], "epsilon": 1.1},)
+    for false in (replace(proof, bound=run.bound.upper + 1e-4), replace(proof, constraints=tighter)):
+        with pytest.raises(DataError, match="does not prove"):
+            stored_bound(false, run.problem, run.constraints)
+    with pytest.raises(DataError, match="states others"):  # a run without the constraint claims no such bound
+        stored_bound(proof, run.problem)
+
+
+def test_the_two_ends_under_named_outputs_are_in_order() -> None:
+    table = np.array([[0.3, 0.12, 0.02], [0.03, 0.18, 0.35]])
+    banned = constraints.forbidden([(0, 0), (1, 0), (1, 1), (2, 2)])
+    found = PrivacyFunnel(table, rate=0.6).constrain("not", banned).bound()
+    assert found.lower <= found.upper
+    assert found.certificate.verify().bound <= found.lower
+    assert found.gap <= 1e-6 or "outputs have names" in found.reason

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.certificate import Certificate
-from cvxpriv.bounds.check_certificate import table_hash
 from cvxpriv.bounds.columns import Generated, Generation
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
@@ -28,7 +27,7 @@ from .merging import merged_groups
 from .pricing import FunnelPricing
 from .problem import Problem
 
-__all__ = ["FunnelBound", "Prover", "bound", "bound_of"]
+__all__ = ["Clock", "FunnelBound", "Prover", "bound"]
 
 NUDGES = (0.0, 4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 """How far above the rate, in nats, the master is solved until the mechanism's own I(X;Y) reaches the rate."""
@@ -54,9 +53,6 @@ LARGEST_MERGED = 4
 CLAIM_SHARE = 0.5
 """What a certificate leaves of the gap, so that its checker need not follow phi down to zero."""
 
-CHECK_TIME = 60.0
-"""Seconds for the check of a stored certificate."""
-
 LEAST_CLAIM_ROOM = 1e-9
 """The same in nats, at least."""
 
@@ -81,7 +77,7 @@ class FunnelBound:
     reason : str
         "" if the wanted gap was proved, else why not.
     counted : tuple of str
-        The user's constraints that `lower` takes into account; the certificate leaves them out, and may prove less.
+        The user's constraints that `lower` takes into account; the certificate states them.
     ignored : tuple of str
         Those that it leaves out: it holds with them too, but the best mechanism that satisfies them may leak more.
     """
@@ -144,55 +140,6 @@ def bound(
     return Prover(problem.table.probabilities, columns, seed).at(problem.rate, gap, time_limit)
 
 
-def bound_of(certificate: Certificate, table: Array) -> FunnelBound:
-    """Return what a stored certificate says of a table, after a check in floating point with rounding bounded.
-
-    It takes a fraction of what `Certificate.verify` does, which derives the same in exact arithmetic.
-
-    Raises
-    ------
-    DataError
-        The certificate does not prove its claim.
-    """
-    claim, clock = certificate.bound, _Clock(CHECK_TIME)
-    if certificate.sha256 != table_hash(table.tolist()):
-        raise DataError("the certificate does not prove a bound of this table: its SHA-256 differs")
-    if claim > 0.0:
-        pricing = FunnelPricing(_grouped(table, certificate.groups), certificate.rate)
-        if len(certificate.nu) != len(pricing.p_x) or certificate.lam < 0.0:
-            raise DataError("the certificate does not prove its bound: nu or lam does not fit the table")
-        if not pricing.certifiable:  # multipliers that need corners alone
-            upper, rate = certificate.verify(table).leakage, certificate.rate
-            return FunnelBound(claim, upper, certificate.mechanism, certificate, rate, clock.seconds, "")
-        duals = np.append(certificate.nu, -certificate.lam)
-        room = pricing.bound(duals, 0.0) - claim
-        if room < 0.0:
-            raise DataError(
-                f"the certificate does not prove its bound of {claim:.9g}: its multipliers give at most "
-                f"{pricing.bound(duals, 0.0):.9g}"
-            )
-        least = pricing.verify(duals, -room, clock.over).least
-        if pricing.bound(duals, least) < claim:
-            raise DataError(
-                f"the certificate does not prove its bound of {claim:.9g}: its multipliers give "
-                f"{pricing.bound(duals, min(least, 0.0)):.9g}"
-            )
-    upper = max(mutual_information(table @ certificate.mechanism), claim)
-    return FunnelBound(claim, upper, certificate.mechanism, certificate, certificate.rate, clock.seconds, "")
-
-
-def _grouped(table: Array, groups: tuple[int, ...] | None) -> Array:
-    """The table with private symbols merged."""
-    if groups is None:
-        return table
-    if len(groups) != len(table):
-        raise DataError(f"the certificate does not prove its bound: {len(groups)} groups for {len(table)} symbols of S")
-    labels = np.unique(groups, return_inverse=True)[1]
-    merged = np.zeros((int(labels.max()) + 1, table.shape[1]))
-    np.add.at(merged, labels, table)
-    return merged
-
-
 class Prover:
     """Bounds of one table; columns found at one rate serve at the next.
 
@@ -224,7 +171,7 @@ class Prover:
         """
         if not gap > 0.0 or not time_limit > 0.0:
             raise ModelError(f"gap={gap!r} and time_limit={time_limit!r} have to be > 0: pass gap=1e-6, time_limit=60")
-        clock = _Clock(time_limit)
+        clock = Clock(time_limit)
         self._move(rate)
         if rate >= self.pricing.entropy_x - FULL:
             proof, mechanism = self._plain(), np.eye(len(self.pricing.p_x))
@@ -238,7 +185,7 @@ class Prover:
         """I(S;Y) in nats of P(Y|X), (|X|, |Y|)."""
         return mutual_information(self.pricing.p_s_given_x @ (self.pricing.p_x[:, None] * mechanism))
 
-    def _result(self, proof: _Proof, mechanism: Array, rate: float, gap: float, clock: _Clock) -> FunnelBound:
+    def _result(self, proof: _Proof, mechanism: Array, rate: float, gap: float, clock: Clock) -> FunnelBound:
         upper = self.leakage(mechanism)
         lower = min(max(proof.lower, 0.0), upper)  # both are exact but for rounding, and may meet
         claim = min(lower, proof.without_phi - max(CLAIM_SHARE * gap, LEAST_CLAIM_ROOM))
@@ -253,7 +200,7 @@ class Prover:
         lower = pricing.bound(np.append(nu, -1.0), 0.0)
         return _Proof(lower, nu, 1.0, lower, "")
 
-    def _generated(self, rate: float, gap: float, clock: _Clock) -> tuple[_Proof, Array]:
+    def _generated(self, rate: float, gap: float, clock: Clock) -> tuple[_Proof, Array]:
         """Column generation at one rate: the better of its proof and the plain one, and its mechanism."""
         share, idle = (1.0, None) if self.pricing.certifiable else (SEARCH_SHARE, SEARCHED)
         plain = self._plain()
@@ -284,7 +231,7 @@ class Prover:
                 return mechanism
         return mixed_to_rate(mechanism, p_x, rate + ROOM)
 
-    def _merged(self, rate: float, gap: float, mechanism: Array, known: float, clock: _Clock) -> Iterator[_Proof]:
+    def _merged(self, rate: float, gap: float, mechanism: Array, known: float, clock: Clock) -> Iterator[_Proof]:
         """Proofs for the table with private symbols merged: Y tells no more of groups of them than of them.
 
         Groups of which the mechanism tells no more than the bound that is `known` cannot raise it.
@@ -302,11 +249,11 @@ class Prover:
             if not prover.pricing.certifiable or left <= 0.0:
                 return
             prover._move(rate)
-            proof, _ = prover._generated(rate, gap, _Clock(MERGED_SHARE * left))
+            proof, _ = prover._generated(rate, gap, Clock(MERGED_SHARE * left))
             yield replace(proof, groups=tuple(int(group) for group in groups))
 
 
-class _Clock:
+class Clock:
     """Seconds since it was made, and whether a limit is over."""
 
     def __init__(self, limit: float) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,9 @@ MOST_GENERATORS = 260
 
 MOST_CELLS = 5000
 """Most cells of a mechanism of which each is asked whether it is forbidden."""
+
+LARGEST_EXPONENT = 40.0
+"""A constraint that allows ratios above e^40 is left out: nothing is proved with such numbers."""
 
 MERGED_DIGITS = 12
 """Generators that agree to so many digits are one."""
@@ -56,6 +60,8 @@ class ColumnConstraints:
         One output of each class; empty where all outputs are alike.
     counted, ignored : tuple of str
         The names of the constraints that the bound takes into account, and of those that it leaves out.
+    stated : tuple of dict
+        Those that are counted, as a certificate states them.
     """
 
     generators: Array
@@ -65,6 +71,7 @@ class ColumnConstraints:
     outputs: tuple[int, ...]
     counted: tuple[str, ...]
     ignored: tuple[str, ...]
+    stated: tuple[dict[str, Any], ...]
 
     @property
     def plain(self) -> bool:
@@ -76,8 +83,11 @@ class ColumnConstraints:
         """Read constraints; those that are of another kind, or would take too many generators, are ignored."""
         read = _Reading(problem)
         for name, constraint in constraints:
-            known = read.take(constraint) if isinstance(constraint, ReadyConstraint) else False
-            (read.counted if known else read.ignored).append(name)
+            if isinstance(constraint, ReadyConstraint) and (stated := read.take(constraint)) is not None:
+                read.counted.append(name)
+                read.stated.append({"kind": constraint.kind, **stated})
+            else:
+                read.ignored.append(name)
         return read.result()
 
 
@@ -90,30 +100,40 @@ class _Reading:
         self.shape: tuple[str, float] = ("", np.inf)
         self.sums: list[tuple[str, float]] = []
         self.distortions: list[tuple[Array, float]] = []
-        self.forbidden = np.zeros((len(self.p), self.size_y), dtype=bool)
+        self.forbidden: NDArray[np.bool_] = np.zeros((len(self.p), self.size_y), dtype=bool)
         self.counted: list[str] = []
         self.ignored: list[str] = []
+        self.stated: list[dict[str, Any]] = []
 
-    def take(self, constraint: ReadyConstraint) -> bool:
-        """Whether a constraint can be taken into account; if so, it is."""
+    def take(self, constraint: ReadyConstraint) -> dict[str, Any] | None:
+        """What a certificate states of a constraint that can be taken into account, and then is; else None."""
         kind, given = constraint.kind, constraint.parameters
-        if kind == "local_differential_privacy" and not given.get("delta", 0.0):
-            return self._shaped("ratio", float(given["epsilon"]))
-        if kind == "pointwise_leakage" and given.get("of") == "input":
-            return self._shaped("peak", float(given["epsilon"]))
-        if kind == "maximal_leakage" and given.get("of", "input") == "input":
-            return self._shaped("sets", np.inf) and self._sum("maximal", float(given["bound"]))
-        if kind == "total_variation_to_prior":
-            average = bool(given.get("average", False))
-            return self._shaped("moved", np.inf) and self._sum("mean" if average else "each", float(given["bound"]))
         if kind == "expected_distortion":
             self.distortions.append((np.asarray(given["distortion"], dtype=np.float64), float(given["bound"])))
-            return True
-        if kind == "forbidden" and self.forbidden.size <= MOST_CELLS:
-            shape = (len(self.p), self.size_y)
-            self.forbidden |= forbidden_cells(constraint, Known.of_table(self.problem.table), shape)
-            return True
-        return False
+            return {"distortion": self.distortions[-1][0].tolist(), "bound": float(given["bound"])}
+        if kind == "forbidden":
+            return self._forbid(constraint)
+        if given.get("delta", 0.0) or given.get("of", "private" if kind == "pointwise_leakage" else "input") != "input":
+            return None
+        limit = float(given.get("epsilon", given.get("bound", np.inf)))
+        if kind == "total_variation_to_prior":
+            average = bool(given.get("average", False))
+            known = self._shaped("moved", np.inf) and self._sum("mean" if average else "each", limit)
+            return {"bound": limit, "average": average} if known else None
+        if limit > LARGEST_EXPONENT:
+            return None
+        if kind == "maximal_leakage":
+            return {"bound": limit} if self._shaped("sets", np.inf) and self._sum("maximal", limit) else None
+        shape = {"local_differential_privacy": "ratio", "pointwise_leakage": "peak"}.get(kind)
+        return {"epsilon": limit} if shape is not None and self._shaped(shape, limit) else None
+
+    def _forbid(self, constraint: ReadyConstraint) -> dict[str, Any] | None:
+        """The cells that a constraint forbids, as a certificate states them."""
+        if self.forbidden.size > MOST_CELLS:
+            return None
+        cells = forbidden_cells(constraint, Known.of_table(self.problem.table), self.forbidden.shape)
+        self.forbidden |= cells
+        return {"cells": np.argwhere(cells).tolist(), "outputs": self.size_y}
 
     def _sum(self, what: str, bound: float) -> bool:
         self.sums.append((what, bound))
@@ -149,6 +169,7 @@ class _Reading:
             tuple(int(y) for y in first) if labelled else (),
             tuple(self.counted),
             tuple(self.ignored),
+            tuple(self.stated),
         )
 
     def _common(self) -> tuple[Array, list[float]]:

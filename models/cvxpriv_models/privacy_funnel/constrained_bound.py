@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.blocks.declaration import Constraint, Known
+from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.bounds.columns import Generated, Generation
+from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
+from cvxpriv.constraints.gate import missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.tables.information import mutual_information
 
-from .bound import FunnelBound, bound
+from .bound import CLAIM_SHARE, LEAST_CLAIM_ROOM, FunnelBound, bound
 from .column_constraints import ColumnConstraints
 from .column_mechanism import mechanism_of
 from .constrained_pricing import ConstrainedPricing
@@ -28,7 +31,10 @@ ROUNDING = 1e-8
 """How far above the most that can be told, by a linear program, a rate may lie, nats."""
 
 PLAIN_SHARE = 0.3
-"""Share of the time for the bound without constraints, which the certificate is of."""
+"""Share of the time for the bound without constraints, where it is asked too."""
+
+UNKNOWN = "outputs have names, and the mechanism of the bound is one without constraints"
+"""Why the two ends do not meet where no mechanism on the named outputs is at hand."""
 
 BARRED = 1e6
 """Cost of an output that a column may not be."""
@@ -53,6 +59,8 @@ class ConstrainedBound:
         carries the rate; where they have names, those of one name are merged, in their place, and it may not.
     most : float
         Nats: no mechanism that satisfies the constraints tells more of X.
+    certificate : ConstrainedCertificate
+        The multipliers behind `lower`.
     named : bool
         Whether outputs have names; the bound then allows several outputs of each.
     counted, ignored : tuple of str
@@ -64,6 +72,7 @@ class ConstrainedBound:
     lower: float
     mechanism: Array
     most: float
+    certificate: ConstrainedCertificate
     named: bool
     counted: tuple[str, ...]
     ignored: tuple[str, ...]
@@ -80,7 +89,7 @@ def bound_under(
     """Bound the least leakage, with the constraints that can be counted; beside it what these leave.
 
     `upper` and `mechanism` are those of the constrained bound where all outputs are alike, else those without
-    constraints.
+    constraints. Where the time ends before the constraints raise the bound, it is that without them.
 
     Raises
     ------
@@ -89,17 +98,39 @@ def bound_under(
     """
     if not constraints:
         return bound(problem.table, problem.rate, gap, time_limit), None
+    begun = time.perf_counter()
     under = constrained_bound(problem, constraints, gap, (1.0 - PLAIN_SHARE) * time_limit)
+    if under is not None and not (under.named or under.reason):
+        return _as_bound(problem, under, time.perf_counter() - begun), under
     plain = bound(problem.table, problem.rate, gap, PLAIN_SHARE * time_limit)
-    if under is None:
-        return replace(plain, ignored=tuple(name for name, _ in constraints)), None
-    found = replace(plain, lower=max(plain.lower, under.lower), counted=under.counted, ignored=under.ignored)
-    if under.named:
+    if under is None or under.lower < plain.lower - gap:
+        return replace(plain, ignored=tuple(name for name, _ in constraints)), under
+    found = _as_bound(problem, under, time.perf_counter() - begun)
+    lower = max(plain.lower, found.lower)
+    found = replace(found, lower=lower, upper=max(found.upper, lower))
+    if not under.named or _satisfies(under.mechanism, problem, constraints):
         return found, under
-    upper = problem.leakage(under.mechanism)
-    return replace(
-        found, lower=min(found.lower, upper), upper=upper, mechanism=under.mechanism, reason=under.reason
-    ), under
+    return replace(found, upper=max(plain.upper, lower), mechanism=plain.mechanism, reason=UNKNOWN), under
+
+
+def _satisfies(mechanism: Array, problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> bool:
+    told = problem.utility(mechanism) >= problem.rate - ROUNDING
+    return told and not missed(mechanism, constraints, Known.of_table(problem.table))
+
+
+def _as_bound(problem: Problem, under: ConstrainedBound, seconds: float) -> FunnelBound:
+    upper = max(problem.leakage(under.mechanism), under.lower)
+    return FunnelBound(
+        under.lower,
+        upper,
+        under.mechanism,
+        under.certificate,
+        problem.rate,
+        seconds,
+        under.reason,
+        under.counted,
+        under.ignored,
+    )
 
 
 def fitted(problem: Problem, mechanism: Array) -> Array:
@@ -147,11 +178,17 @@ def constrained_bound(
         found = generation.run(gap, lambda: time.perf_counter() > end, 0.0, pricing.plain.entropy_s)
     except SolverFailure:  # at the most that can be told, rounding decides whether there is a point
         return None
-    lower = max(found.bound, 0.0)
+    lam, nu, mu = pricing.split(found.duals)
+    lower = max(found.bound - lam * max(pricing.plain.rate - problem.rate, 0.0), 0.0)
+    pricing.plain.rate = problem.rate
+    claim = min(lower, pricing.bound(found.duals, 0.0) - max(CLAIM_SHARE * gap, LEAST_CLAIM_ROOM))
+    mechanism = _mechanism(problem, pricing, found)
+    plain = Certificate.of(problem.table.probabilities, problem.rate, nu, lam, max(claim, 0.0), mechanism)
     return ConstrainedBound(
         lower,
-        _mechanism(problem, pricing, found),
+        mechanism,
         most,
+        ConstrainedCertificate.under(plain, mu, asked.stated),
         bool(asked.outputs),
         asked.counted,
         asked.ignored,

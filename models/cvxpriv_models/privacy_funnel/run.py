@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.bounds.certificate import Certificate
+from cvxpriv.bounds.constrained_certificate import certificate_of
 from cvxpriv.errors import DataError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
@@ -21,11 +23,12 @@ from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.tables.documents import table_of
 
 from . import algorithm, optimum
-from .bound import FunnelBound, bound_of
+from .bound import FunnelBound
 from .facts import funnel_facts
 from .kkt import PointResiduals
 from .problem import Problem
 from .relaxation import columns_block
+from .stored_bound import stored_bound
 
 __all__ = ["FunnelRun", "Settings"]
 
@@ -134,14 +137,18 @@ class FunnelRun(MechanismRun[Problem, Settings]):
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> FunnelRun:
         """See `Run`; a certificate that proves nothing, or of another rate, is refused by a DataError."""
-        problem = Problem(table_of(document), document["rate"], document["size_y"])
+        problem, kept = Problem(table_of(document), document["rate"], document["size_y"]), restored(document)
         held = document.get("certificate")
-        proof = None if held is None else Certificate.of_document(held)
-        if proof is not None and abs(proof.rate - problem.rate) > SAME_RATE:
-            raise DataError(f"the certificate is of rate={proof.rate!r}, the run of {problem.rate!r}: solve again")
         return cls(
             problem=problem,
-            bound=None if proof is None else bound_of(proof, problem.table.probabilities),
+            bound=None if held is None else _bound_of(certificate_of(held), problem, kept["constraints"]),
             settings=decoded(Settings, document["settings"]),
-            **restored(document),
+            **kept,
         )
+
+
+def _bound_of(proof: Certificate, problem: Problem, constraints: tuple[tuple[str, Constraint], ...]) -> FunnelBound:
+    """What a run's certificate says of its problem."""
+    if abs(proof.rate - problem.rate) > SAME_RATE:
+        raise DataError(f"the certificate is of rate={proof.rate!r}, the run of {problem.rate!r}: solve again")
+    return stored_bound(proof, problem, constraints)

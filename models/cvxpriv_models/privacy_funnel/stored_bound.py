@@ -1,0 +1,95 @@
+"""What a stored certificate says of a run: checked in floating point, a fraction of the work of the exact check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.bounds.certificate import Certificate
+from cvxpriv.bounds.check_certificate import table_hash
+from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
+from cvxpriv.bounds.pricing import Pricing
+from cvxpriv.errors import DataError
+from cvxpriv.numerics.arrays import Array
+
+from .bound import Clock, FunnelBound
+from .column_constraints import ColumnConstraints
+from .constrained_pricing import ConstrainedPricing
+from .pricing import FunnelPricing
+from .problem import Problem
+
+__all__ = ["stored_bound"]
+
+CHECK_TIME = 60.0
+"""Seconds for the check of a stored certificate."""
+
+
+def stored_bound(
+    certificate: Certificate, problem: Problem, constraints: Sequence[tuple[str, Constraint]] = ()
+) -> FunnelBound:
+    """Return what a stored certificate says of a problem under constraints.
+
+    Raises
+    ------
+    DataError
+        The certificate is of another table or of other constraints, or does not prove its claim.
+    """
+    table, clock, names = problem.table.probabilities, Clock(CHECK_TIME), tuple(name for name, _ in constraints)
+    if certificate.sha256 != table_hash(table.tolist()):
+        raise DataError("the certificate does not prove a bound of this table: its SHA-256 differs")
+    counted: tuple[str, ...] = ()
+    ignored, upper = names, 0.0
+    if isinstance(certificate, ConstrainedCertificate):
+        asked = ColumnConstraints.of(problem, constraints)
+        pricing: FunnelPricing | ConstrainedPricing = ConstrainedPricing(FunnelPricing(table, certificate.rate), asked)
+        if certificate.constraints != asked.stated:
+            raise DataError("the certificate does not prove a bound under these constraints: it states others")
+        counted, ignored = asked.counted, asked.ignored
+        duals = np.concatenate([certificate.nu, [-certificate.lam], -certificate.mu])
+        size = len(problem.p_x) + 1 + len(asked.upper)
+    else:
+        pricing = FunnelPricing(_grouped(table, certificate.groups), certificate.rate)
+        duals, size = np.append(certificate.nu, -certificate.lam), len(pricing.p_x) + 1
+    if len(duals) != size or max(duals[len(problem.p_x) :]) > 0.0:
+        raise DataError("the certificate does not prove its bound: its multipliers do not fit the table")
+    if certificate.bound > 0.0 and pricing.certifiable:
+        _require_proved(pricing, duals, certificate.bound, clock)
+    elif certificate.bound > 0.0:  # multipliers that need corners alone
+        upper = certificate.verify(table).leakage
+    upper = max(problem.leakage(certificate.mechanism), certificate.bound, upper)
+    return FunnelBound(
+        certificate.bound,
+        upper,
+        certificate.mechanism,
+        certificate,
+        certificate.rate,
+        clock.seconds,
+        "",
+        counted,
+        ignored,
+    )
+
+
+def _require_proved(pricing: Pricing, duals: Array, claim: float, clock: Clock) -> None:
+    room = pricing.bound(duals, 0.0) - claim
+    shown = room
+    if room >= 0.0:
+        shown = pricing.bound(duals, min(pricing.verify(duals, -room, clock.over).least, 0.0)) - claim
+    if shown < 0.0:
+        raise DataError(
+            f"the certificate does not prove its bound of {claim:.9g}: its multipliers give at most {claim + shown:.9g}"
+        )
+
+
+def _grouped(table: Array, groups: tuple[int, ...] | None) -> Array:
+    """The table with private symbols merged."""
+    if groups is None:
+        return table
+    if len(groups) != len(table):
+        raise DataError(f"the certificate does not prove its bound: {len(groups)} groups for {len(table)} symbols of S")
+    labels = np.unique(groups, return_inverse=True)[1]
+    merged = np.zeros((int(labels.max()) + 1, table.shape[1]))
+    np.add.at(merged, labels, table)
+    return merged
