@@ -2,7 +2,7 @@
 
     from cvxpriv_models import PrivateSparseLogisticRegression, VerticalLogisticRegression
 
-scikit-learn is imported when one of them is first asked for, and not before.
+scikit-learn is imported when one of them is first used, and not before.
 """
 
 from importlib import import_module

@@ -235,6 +235,10 @@ def _afresh(target: Target, mutant: Mutant) -> str | None:
         if not name.startswith("tests.mutants"):
             del sys.modules[name]
     sys.meta_path.insert(0, _Planted(target.module, ROOT / target.path, mutant.source))
+    try:
+        import_module(target.module)  # before pytest, whose own finder would come first: it rewrites plugins' packages
+    except Exception as error:
+        return f"import: {type(error).__name__}"
     failed: list[str] = []
 
     class First:

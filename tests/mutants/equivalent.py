@@ -81,6 +81,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("variable_bounds", r"- 0\.0"): "a sum with 0 copies an array, and so does a difference",
         ("variable_bounds", r"a >= 0"): "no entry is 0 here: they were left out",
     },
+    "cvxpriv.certify.verdicts": {("judge", r"residual < tolerances"): TOUCHED},
     "cvxpriv.bounds.check_certificate": {
         ("", r"^SHORT = "): "the bound holds for any multipliers, so for those rounded otherwise",
         ("", r"^LOG_ERROR = \((129|256)\)"): "a larger allowance",

@@ -1,4 +1,4 @@
-"""Learning over features split among parties (SHARING): each party shares one value a sample, and no column.
+"""Learning over features split among parties (SHARING): each party shares one value per sample, and no column.
 
 Hu, Liu, Kong, Niu: "Learning Privately over Distributed Features: An ADMM Sharing Approach".
 """

@@ -34,15 +34,15 @@ __all__ = [
     "schedule",
 ]
 
-#: The name under which the loop stands in a run's history.
+#: Name of the loop in a run's history.
 LOOP = "pass"
 
-#: (party, name, constraint) of every constraint that a user added.
+#: Every constraint that a user added, as (party, name, constraint).
 Constraints = tuple[tuple[int, str, Constraint], ...]
 
 
 class Posed(Protocol):
-    """A model as the algorithm sees it."""
+    """A model in the algorithm's view."""
 
     @property
     def problem(self) -> Problem: ...
@@ -76,8 +76,8 @@ def schedule(
 ) -> Loop:
     """Return the whole algorithm: passes until the KKT residual of (1) is at most `tol`.
 
-    An accelerated pass begins with z: what follows a pass is then determined by x and y alone, and the first x-step
-    of the plain order, from x = z = y = 0, leaves x where it is.
+    An accelerated pass begins with z: the result of a pass is then determined by x and y alone, and the first x-step of
+    the plain order, from x = z = y = 0, leaves x where it is.
     """
     parties, z, y = one_pass(problem, scheme, factors, constraints)
     steps = [z, y, parties] if accelerate else [parties, z, y]
@@ -110,9 +110,9 @@ def constrained(block: Block, m: int, constraints: Constraints) -> Block:
 
 
 def initial_state(problem: Problem, rho: float, coefficients: Array | None = None) -> dict[str, Array]:
-    """Return the start z = S and y = 0 at given coefficients, (d_1 + ... + d_M,), and the penalty.
+    """Return the start z = S and y = 0 at given coefficients, (d_1 + ... + d_M,), with the penalty.
 
-    None is the paper's start, x = z = y = 0.
+    None means the paper's start, x = z = y = 0.
     """
     zeros = np.zeros((1, problem.samples))
     x = problem.split(np.zeros(problem.columns) if coefficients is None else coefficients)
@@ -151,7 +151,7 @@ def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constra
 def residuals_with_constraints(
     problem: Problem, scheme: Scheme, factors: Sequence[Factor], view: Values, constraints: Constraints
 ) -> kkt.SharingResiduals:
-    """Return the residuals of one start; of a party with constraints, those of its own block where it stands.
+    """Return the residuals of one start; a party with constraints has the residual of its own block there.
 
     A user's constraint has no closed distance: the party is stationary where its block would stay.
     """

@@ -1,4 +1,4 @@
-"""What SHARING assumes of data and penalty (Assumptions 1 and 2), measured, with what is right beside it."""
+"""The assumptions of SHARING on data and penalty (Assumptions 1 and 2), measured, beside the right conditions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .schemes import Scheme
 
 __all__ = ["Assumptions", "check", "require_guarantee"]
 
-#: How far a row's norm may be from 1 by rounding.
+#: Distance of a row's norm from 1 that is rounding.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Row:
-    """One assumption: as printed, measured, whether it holds, and what is right."""
+    """One assumption: as printed, measured, whether it holds, and the right condition."""
 
     assumption: str
     printed: str
@@ -44,7 +44,7 @@ class Assumptions:
     ----------
     rows : tuple of Row
     scheme : str
-        For which the right conditions are told.
+        The scheme whose right conditions are given.
     rho : float
     """
 
@@ -54,7 +54,7 @@ class Assumptions:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row an assumption: assumption, printed, measured, holds, right, right_holds."""
+        """One row per assumption: assumption, printed, measured, holds, right, right_holds."""
         return pd.DataFrame([vars(row) for row in self.rows]).set_index("assumption")
 
     def __str__(self) -> str:
@@ -198,7 +198,7 @@ def _smoothness_of(problem: Problem) -> float:
 
 
 def _squares(part: Part) -> np.ndarray:
-    """Squared norms of the rows."""
+    """Return the squared norms of the rows."""
     if sparse.issparse(part):
         return np.asarray(part.multiply(part).sum(axis=1)).ravel()
     return np.asarray(np.einsum("ij,ij->i", part, part))

@@ -15,18 +15,18 @@ from .problem import Problem
 
 __all__ = ["balance"]
 
-#: Passes between two changes: a new rho is a new factorisation, and needs a few passes to show what it does.
+#: Number of passes between two changes: a new rho is a new factorisation, and needs a few passes to take effect.
 EVERY = 10
-#: Passes after which rho stays: convergence is proved for a penalty that changes finitely often.
+#: Number of passes after which rho stays: convergence is proved for a penalty that changes finitely often.
 UNTIL = 200
-#: How unequal the residuals may be, and by what rho is then multiplied or divided.
+#: Ratio of the residuals from which on rho changes, and the factor by which it is multiplied or divided.
 UNEQUAL, BY = 5.0, 2.0
 
 
 def balance(problem: Problem, factors: Sequence[Factor]) -> Update:
     """Return the step that doubles rho while S = z lags behind, and halves it while stationarity does.
 
-    It writes `rho`, and `passes`, its count of them.
+    It writes `rho`, and `passes`, the number of passes.
     """
 
     def step(state: Values) -> Values:

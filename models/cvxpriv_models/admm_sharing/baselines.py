@@ -1,4 +1,4 @@
-"""What SHARING compares with: SGD over local models, and scikit-learn on all columns or on one party's."""
+"""Baselines of SHARING: SGD over local models, and scikit-learn on all columns or on one party's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SGDRun(Fitted):
     Attributes
     ----------
     history : DataFrame
-        One row an epoch: epoch, objective.
+        One row per epoch: epoch, objective.
     """
 
     history: pd.DataFrame
@@ -47,20 +47,20 @@ def sgd(
 ) -> SGDRun:
     """Fit by minibatch SGD with the structure of FDML (Hu et al. 2019): every party has its own local model.
 
-    For each minibatch the parties send their local predictions D_m x_m of its samples. Everyone gets the slope of the
-    loss at their sum, and moves its own x_m by it, then by the proximal step of lam R_m. An epoch exchanges what one
-    pass of ADMM does: a number a sample and party. FDML's parties may lag behind each other; here none does.
+    It works on minibatches: the parties send their local predictions D_m x_m of its samples. Each receives the slope of
+    the loss at their sum, and moves its own x_m by it, then by the proximal step of lam R_m. An epoch exchanges as much
+    as one pass of ADMM: one number per sample and party. FDML's parties may lag behind each other; here none does.
 
     Parameters
     ----------
     problem : Problem
     step : float
-        Of the averaged loss in the first epoch; in epoch t it is step/sqrt(t).
+        Step of the averaged loss in the first epoch; in epoch t it is step/sqrt(t).
     epochs : int
     batch : int
-        Samples in a minibatch.
+        Number of samples in a minibatch.
     seed : int
-        Of the start and of the order of the samples.
+        Seed of the start and of the order of the samples.
     callback : callable, optional
         `callback(epoch, coefficients)` after each epoch.
 
@@ -103,16 +103,17 @@ def pooled(problem: Problem, parties: Sequence[int] | None = None, **options: An
     Parameters
     ----------
     problem : Problem
-        With the logistic or the squared loss and R_m = (1/2)||x||^2.
+        The problem, with the logistic or the squared loss and R_m = (1/2)||x||^2.
     parties : sequence of int, optional
-        Whose columns: (0,) is the first party alone. None is all.
+        The parties whose columns are used: (0,) is the first party alone. None is all.
     **options
-        Of scikit-learn's LogisticRegression (unless given: solver="newton-cholesky") or Ridge; tol=1e-10 for both.
+        Options of scikit-learn's LogisticRegression (unless given: solver="newton-cholesky") or Ridge; tol=1e-10 for
+        both.
 
     Returns
     -------
     Fitted
-        It predicts on the columns of these parties.
+        The fit, which predicts on the columns of these parties.
 
     Raises
     ------
@@ -135,7 +136,7 @@ def pooled(problem: Problem, parties: Sequence[int] | None = None, **options: An
 
 
 def _step(problem: Problem, x: list[Array], batch: npt.NDArray[np.intp], step: float) -> None:
-    """One minibatch, in place: the mean gradient of the loss, and the penalty as it stands to the average."""
+    """Do one minibatch in place: the mean gradient of the loss, and the penalty in proportion to the average."""
     parts = [part[batch] for part in problem.parts]
     total = problem.predictions(x, parts)
     slope = problem.weights[batch] * problem.loss.gradient(total, problem.y[batch]) / batch.size

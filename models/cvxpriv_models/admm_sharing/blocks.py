@@ -25,13 +25,13 @@ from .schemes import Scheme
 
 __all__ = ["centre", "dual", "party", "total_share"]
 
-#: Samples up to which the z block has Parameters. cvxpy's memory for a Parameter of N entries grows as N^2: 32 GiB at
-#: 32,561, where the same problem with numbers takes CLARABEL six seconds.
+#: Largest number of samples for which the z block has Parameters. cvxpy's memory for a Parameter of N entries grows as
+#: N^2: 32 GiB at 32,561, where the same problem with numbers takes CLARABEL six seconds.
 MOST_PARAMETERS = 1000
 
 
 def total_share(state: Values, parties: int) -> Array:
-    """Return S = sum_m D_m x_m of a state, with whatever leading axes it has."""
+    """Return S = sum_m D_m x_m of a state, whatever leading axes it has."""
     total = state["v/0"].copy()
     for m in range(1, parties):
         total += state[f"v/{m}"]
@@ -41,8 +41,8 @@ def total_share(state: Values, parties: int) -> Array:
 def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -> Block:
     """x_m, SHARING (6): minimise lam R_m(x) + y'D_m x + (rho/2)||D_m x - target||^2 + (tau/2)||x - x_m||^2.
 
-    Target and tau are the scheme's (`schemes`). D_m enters the cone program by the root of D_m'D_m, which makes it as
-    small as the party's columns.
+    Target and tau belong to the scheme (`schemes`). D_m enters the cone program by the root of D_m'D_m, which makes it
+    as small as the party's columns.
     """
     factor, penalty, parties = factors[m], problem.penalties[m], problem.parties
     own_x, own_v = f"x/{m}", f"v/{m}"
@@ -102,13 +102,13 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
 
 @dataclass(frozen=True)
 class Constants:
-    """What the z block's objective depends on, where it goes into the declaration as numbers.
+    """The constants of the z block's objective, where it goes into the declaration as numbers.
 
     Attributes
     ----------
     half_r : float
     slope : bytes
-        y + r S, (N,), as it lies in memory: comparable, which an array is not.
+        The bytes of y + r S, (N,), in memory: comparable, which an array is not.
     """
 
     half_r: float
@@ -179,7 +179,7 @@ def dual(problem: Problem, scheme: Scheme) -> Update:
 
 
 def _each_start(exact: Callable[[Values], Values]) -> Callable[[Values], Values]:
-    """An update of one start as one of all of them."""
+    """Return an update of one start as one of all of them."""
 
     def every(state: Values) -> Values:
         if starts_in(state) == 1:  # without a copy

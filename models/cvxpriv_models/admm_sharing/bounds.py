@@ -1,4 +1,4 @@
-"""The public bounds that a neighbouring relation needs, held against the data."""
+"""Public bounds for a neighbour relation, checked against the data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .problem import Part, Problem
 
 __all__ = ["ADJACENCIES", "neighbours", "public_bounds", "within"]
 
-#: Relation to (the bound that it goes with, what one neighbour changes).
+#: Each relation with its bound, and the change that one neighbour makes.
 ADJACENCIES = {
     "replace-one": (
         "row_bound",
@@ -24,7 +24,8 @@ ADJACENCIES = {
     "cell": ("cell_bound", "one entry of one party replaced, of absolute value at most {bound}"),
 }
 
-#: How far beyond a bound rounding may leave a norm: within the margin of `gaussian_mu`, so that the budget covers it.
+#: Relative excess of a norm over its bound that rounding may leave: within the margin of `gaussian_mu`, so that the
+#: budget covers it.
 ROUNDING = 1e-12
 
 
@@ -36,12 +37,12 @@ def public_bounds(adjacency: str, parties: int, given: dict[str, Bound]) -> tupl
     adjacency : str
     parties : int
     given : dict
-        `row_bound`, `column_bound`, `cell_bound`: a number for all parties, one a party, or None.
+        Bounds `row_bound`, `column_bound`, `cell_bound`: a number for all parties, one per party, or None.
 
     Raises
     ------
     PrivacyError
-        No such relation, a bound of another relation, or a bound that is not a finite number > 0.
+        There is no such relation, a bound belongs to another relation, or a bound is not a finite number > 0.
     """
     if adjacency not in ADJACENCIES:
         raise PrivacyError(f"adjacency={adjacency!r} is no neighbouring relation: {suggest(adjacency, ADJACENCIES)}")
@@ -60,14 +61,16 @@ def public_bounds(adjacency: str, parties: int, given: dict[str, Bound]) -> tupl
 
 
 def within(problem: Problem, adjacency: str, bounds: tuple[float, ...], clip_data: bool) -> tuple[Part, ...]:
-    """Return the parties' columns within their bounds: as they are, or clipped where that was asked for.
+    """Return the parties' columns within their bounds: unchanged, or clipped where that was asked for.
 
-    Rows and columns are scaled down to their bound, cells cut off there, each on its own: neighbours stay neighbours.
+    Rows and columns are scaled down to their bound, and cells are clipped at it, each on its own: neighbours stay
+    neighbours.
 
     Raises
     ------
     PrivacyError
-        The data exceed a bound, and clipping was not asked for. By how much is not said: that would tell of the data.
+        The data exceed a bound, and clipping was not asked for. The excess is not stated: it would reveal something of
+        the data.
     """
     name = ADJACENCIES[adjacency][0]
     parts = []
@@ -87,7 +90,7 @@ def within(problem: Problem, adjacency: str, bounds: tuple[float, ...], clip_dat
 
 
 def neighbours(adjacency: str, bounds: tuple[float, ...], held: bool) -> str:
-    """Return the relation in words: what one neighbour may change."""
+    """Return the relation in words: the change that one neighbour may make."""
     each = sorted(set(bounds))
     bound = f"{each[0]:g}" if len(each) == 1 else ", ".join(f"{one:g}" for one in bounds)
     words = ADJACENCIES[adjacency][1].format(parties=len(bounds), bound=bound)
@@ -100,7 +103,7 @@ def _is_bound(value: object) -> bool:
 
 
 def _sizes(part: Part, adjacency: str) -> Array:
-    """Norms of rows or columns, or the largest absolute entry."""
+    """Return the norms of rows or columns, or the largest absolute entry."""
     if adjacency == "cell":
         entries = part.data if sparse.issparse(part) else part
         return np.array([np.abs(entries).max(initial=0.0)])

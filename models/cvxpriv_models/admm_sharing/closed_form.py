@@ -1,4 +1,4 @@
-"""The exact updates of SHARING, as functions of arrays; shapes are (N,) for a value a sample, (d,) for coefficients.
+"""The exact updates of SHARING, as functions of arrays; shapes are (N,) for a value per sample, (d,) for coefficients.
 
 S = sum_m D_m x_m; r is the penalty of the constraint S = z (rho, or rho/M where the parties average).
 """
@@ -20,12 +20,12 @@ def party(
 ) -> Array:
     """Return x_m of (6) for R_m = (ridge/2)||x||^2: one linear system.
 
-    The least of (ridge/2)||x||^2 + y'D x + (rho/2)||D x - target||^2 + (tau/2)||x - x_m||^2.
+    It is the minimiser of (ridge/2)||x||^2 + y'D x + (rho/2)||D x - target||^2 + (tau/2)||x - x_m||^2.
 
     Parameters
     ----------
     target : ndarray, (N,)
-        What the party's share should be; what it is depends on the scheme.
+        Target of the party's share, which depends on the scheme.
     """
     return factor.minimiser(rho * target - y, rho, ridge, tau, x)
 
@@ -40,20 +40,20 @@ def party_linearised(
     Parameters
     ----------
     aim : ndarray, (N,)
-        The target less D_m x.
+        The target minus D_m x.
     """
     return penalty.prox(x + factor.pull(rho * aim - y) / tau, lam / tau)
 
 
 def consensus(loss: Loss, total: Array, y: Array, labels: Array, weights: Array, r: float, start: Array) -> Array:
-    """Return z of (7): the least of sum_i weight_i l(z_i) - y'z + (r/2)||S - z||^2, one sample at a time.
+    """Return z of (7): the minimiser of sum_i weight_i l(z_i) - y'z + (r/2)||S - z||^2, one sample at a time.
 
     Parameters
     ----------
     total : ndarray, (N,)
-        S.
+        The total S.
     start : ndarray, (N,)
-        A guess: the last z.
+        First guess: the last z.
     """
     return loss.prox(total + y / r, labels, weights, r, start)
 

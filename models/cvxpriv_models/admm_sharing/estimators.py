@@ -1,4 +1,4 @@
-"""scikit-learn's face of ADMM sharing: `VerticalLogisticRegression`."""
+"""The scikit-learn estimator of ADMM sharing: `VerticalLogisticRegression`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["VerticalLogisticRegression"]
 
 
 class VerticalLogisticRegression(BinaryLogisticClassifier):
-    """Logistic regression whose columns are split among parties that share one value a row. SHARING.
+    """Logistic regression whose columns are split among parties that share one value per row. SHARING.
 
     Minimise sum_i log(1 + exp(-y_i (S_i + b))) + lam sum_m R(x_m), S = sum_m D_m x_m: the loss is **summed**, and lam
     is 1/C of scikit-learn's `LogisticRegression`, whose coefficients these are without privacy.
@@ -35,23 +35,24 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
     Parameters
     ----------
     groups : int, or sequence of sequences of int or str
-        The columns of each party, by position or name, each column with one party; a number is so many parties, with
-        equal parts of the columns in order.
+        The columns of each party, by position or name, each column with one party. A number is the number of parties,
+        with equal parts of the columns in order.
     lam : float
     penalty : str
         `l2` (half the square), `l1`, `elastic-net:<weight>:<ratio>`, ...: see `ADMMSharing`.
     rho : float, optional
-        The penalty of ADMM; None is a good one, or with `epsilon` the one that suits noise.
+        The penalty parameter of ADMM. None is a good one, or with `epsilon` one that suits noise.
     method : str, optional
         See `ADMMSharing.solve`.
     max_iter, tol
-        Most passes, and the relative KKT residual to reach. A private fit has `max_iter` passes, four unless named.
+        Largest number of passes, and the relative KKT residual to reach. A private fit has `max_iter` passes, four
+        unless named.
     fit_intercept : bool
-        Without privacy it is as good as not penalised; with `epsilon` it is, as a coefficient of the first party: see
-        `intercept`.
+        Fit an intercept. Without privacy it is practically not penalised; with `epsilon` it is, as a coefficient of the
+        first party: see `intercept`.
     epsilon : float, optional
-        None: no privacy. Else what parties send each other is (epsilon, delta)-private. **Coefficients and predictions
-        are not**: each party's coefficients stay with it, see `warnings_`.
+        None: no privacy. Otherwise the messages between parties are (epsilon, delta)-private. **Coefficients and
+        predictions are not**: each party's coefficients stay with it, see `warnings_`.
     delta, adjacency, clip, clip_entries, labels, noise_seed
         See `ADMMSharing.solve_private`; `adjacency` is `replace-one` or `party-row`.
     row_bound : float or one a group, optional
@@ -66,16 +67,16 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
     Attributes
     ----------
     classes_, coef_, intercept_, n_features_in_, feature_names_in_
-        As ever in scikit-learn.
+        Attributes as usual in scikit-learn.
     groups_ : list of ndarray
         The positions of each party's columns.
     n_iter_ : int
     converged_ : bool
-        A private fit does not converge, and says False.
+        Whether the fit converged; False for a private fit, which does not.
     accounting_ : Accounting or None
-        What a private fit guarantees.
+        The guarantee of a private fit.
     warnings_ : tuple of str
-        What the guarantee does not cover.
+        Quantities that the guarantee does not cover.
 
     Examples
     --------
@@ -217,12 +218,12 @@ def column_groups(groups: object, columns: int, names: list[str] | None) -> list
         See `VerticalLogisticRegression`.
     columns : int
     names : list of str, optional
-        Of the columns.
+        Names of the columns.
 
     Raises
     ------
     DataError
-        No number of parties, an empty group, an unknown column, or a column that is not in exactly one group.
+        The number of parties is not valid, a group is empty, or a column is unknown or not in exactly one group.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a party needs of its own columns for the step x_m: factored once, on the smaller side.
+"""A party's own columns, factored once for the step x_m on the smaller side.
 
 The step solves (shift I + rho D'D) x = D'u + tau a. With fewer columns than samples that is a system of D'D, (d, d);
 otherwise one of D D', (N, N), by the identity D' (shift I + rho D D')^-1 = (shift I + rho D'D)^-1 D'.
@@ -19,17 +19,17 @@ from .problem import Part
 
 __all__ = ["Factor"]
 
-#: Systems kept for one party: residual balancing changes rho now and then, and comes back to old values.
+#: Number of systems kept for one party: residual balancing changes rho sometimes, and returns to old values.
 KEPT = 2
-#: Dense columns with at most this part of entries that are not 0 are multiplied by rows: a9a's, four times faster. The
-#: copy takes 3/8 of their memory at most.
+#: Largest share of entries that are not 0 for which dense columns are multiplied as sparse rows: a9a's, four times
+#: faster. The copy takes 3/8 of their memory at most.
 SPARSE = 0.25
 Solve = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A party's columns D, (N, d), and the inverses of shift I + rho G that its steps ask for.
+    """A party's columns D, (N, d), and the inverses of shift I + rho G for its steps.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class Factor:
 
     @cached_property
     def gram(self) -> Array:
-        """G, of the smaller side."""
+        """The Gram matrix G of the smaller side."""
         part = self.part
         product = part.T @ part if self.tall else part @ part.T
         return np.asarray(product.toarray() if sparse.issparse(product) else product)
 
     @cached_property
     def eigenvalues(self) -> Array:
-        """Of G, ascending, those below rounding set to 0."""
+        """Eigenvalues of G, ascending, with those below rounding set to 0."""
         values = np.asarray(linalg.eigvalsh(self.gram), dtype=np.float64)
         return np.where(values > _rounding(values), values, 0.0)
 
@@ -66,7 +66,7 @@ class Factor:
 
     @cached_property
     def frobenius(self) -> float:
-        """The root of the sum of squares of D's entries: at least ||D||, of the absolute values too."""
+        """The root of the sum of squares of D's entries: at least ||D||, and also that of the absolute values."""
         entries = self.part.data if sparse.issparse(self.part) else self.part
         return float(np.linalg.norm(entries))
 
@@ -77,12 +77,12 @@ class Factor:
 
     @property
     def rank(self) -> int:
-        """Of D, to rounding."""
+        """Rank of D, to rounding."""
         return int(np.count_nonzero(self.eigenvalues))
 
     @cached_property
     def root(self) -> Array:
-        """F with F'F = D'D and as few rows as may be: what stands for D in a DCP problem."""
+        """A matrix F with F'F = D'D and as few rows as possible, which replaces D in a DCP problem."""
         if not self.tall:
             return np.asarray(self.part.toarray() if sparse.issparse(self.part) else self.part)
         values, vectors = linalg.eigh(self.gram)
@@ -91,14 +91,14 @@ class Factor:
 
     @cached_property
     def stored(self) -> Part:
-        """D as products with it are fastest."""
+        """The columns D in the form in which products are fastest."""
         if sparse.issparse(self.part) or np.count_nonzero(self.part) > SPARSE * self.part.size:
             return self.part
         return sparse.csr_array(self.part)
 
     @cached_property
     def transposed(self) -> Array | sparse.csc_array:
-        """D', a view: making one at every step costs as much as a product with a sparse D."""
+        """The transpose D' as a view: making one at every step costs as much as a product with a sparse D."""
         return self.stored.T
 
     def pull(self, u: Array) -> Array:
@@ -112,7 +112,7 @@ class Factor:
     def minimiser(self, u: Array, rho: float, ridge: float, tau: float = 0.0, anchor: Array | None = None) -> Array:
         """Return the least of (ridge/2)||x||^2 + (tau/2)||x - anchor||^2 + (rho/2)||D x||^2 - u'D x, (d,).
 
-        With ridge = tau = 0 and columns that depend on each other the least is not unique: this is the one of least
+        With ridge = tau = 0 and columns that depend on each other the minimiser is not unique: this is the one of least
         norm. D x is the same for all of them.
 
         Parameters
@@ -121,7 +121,7 @@ class Factor:
         rho : float
         ridge, tau : float
         anchor : ndarray, (d,), optional
-            Needed when tau > 0.
+            The anchor, needed when tau > 0.
         """
         shift = ridge + tau
         inverse = self._inverse(shift, rho)
@@ -133,7 +133,7 @@ class Factor:
         return held + self.pull(inverse(u - rho * self.share(held)))
 
     def _inverse(self, shift: float, rho: float) -> Solve:
-        """The inverse of shift I + rho G, made once for each pair; the pseudo-inverse where it is singular."""
+        """Return the inverse of shift I + rho G, made once for each pair; the pseudo-inverse where it is singular."""
         key = (shift, rho)
         if key not in self._systems:
             if len(self._systems) >= KEPT:
@@ -156,5 +156,5 @@ def _inverse(gram: Array, shift: float, rho: float) -> Solve:
 
 
 def _rounding(values: Array) -> float:
-    """What of the ascending eigenvalues of a Gram matrix is rounding."""
+    """Return the size below which ascending eigenvalues of a Gram matrix are rounding."""
     return float(len(values) * np.finfo(float).eps * max(values[-1], 0.0))

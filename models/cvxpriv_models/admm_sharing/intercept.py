@@ -28,14 +28,14 @@ TALL = 1000.0
 
 @dataclass(frozen=True)
 class Intercept:
-    """Where the intercept of a model is.
+    """The place of a model's intercept.
 
     Attributes
     ----------
     height : float
-        Of its column.
+        Value of its column.
     own : bool
-        Whether that column is a party of its own, the last one; else it is the last one of the first party.
+        Whether that column is a party of its own, the last one; otherwise it is the last column of the first party.
     """
 
     height: float
@@ -51,12 +51,12 @@ class Intercept:
 def with_intercept(
     parts: Sequence[Part], penalty: str | Penalty, *, private: bool
 ) -> tuple[list[Part], list[str | Penalty], Intercept]:
-    """Return the parties' columns with that of an intercept, each party's penalty, and where the intercept is.
+    """Return the parties' columns with an intercept's column, each party's penalty, and the intercept's place.
 
     Raises
     ------
     ModelError
-        A private model whose penalty is no square.
+        The model is private and its penalty is not a square.
     """
     square = convex_penalty(penalty).ridge is not None
     if private and not square:
@@ -73,12 +73,12 @@ def with_intercept(
 
 
 def bounds_with_ones(bounds: Sequence[float], adjacency: str, rows: int) -> list[float]:
-    """Return the public bound of each party where the first one also has a private model's column of ones.
+    """Return the public bound of each party, where the first one also has a private model's column of ones.
 
     Parameters
     ----------
     bounds : sequence of float
-        Of a party's part of any row, of any column, or of any entry, as `adjacency` says.
+        Bounds of a party's part of any row, of any column, or of any entry, as `adjacency` says.
     adjacency : str
     rows : int
     """

@@ -1,4 +1,4 @@
-"""First-order residuals of SHARING (1), from the columns alone: no solver, no scheme, no penalty is in them.
+"""First-order residuals of SHARING (1), from the columns alone, whatever the solver, scheme and penalty.
 
 A point (x, z, y) is optimal for a convex loss iff S = z, -D_m'y lies in lam dR_m(x_m) for every party, and y_i lies in
 weight_i dl(z_i) for every sample.
@@ -20,26 +20,26 @@ from .problem import Problem
 
 __all__ = ["SharingResiduals", "duality_gap", "residuals"]
 
-#: How near a kink of the loss counts as on it: what rounding leaves of a z that was put there.
+#: Distance from a kink of the loss that counts as on it: rounding leaves as much of a z that was put there.
 AT_KINK = 1e-9
-#: How far a sum of products may be off, relative to the sum of their sizes.
+#: Rounding error of a sum of products, relative to the sum of their sizes.
 ROUNDING = 8.0 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
 class SharingResiduals:
-    """How far a point is from optimal.
+    """Distances of a point from optimality.
 
     Attributes
     ----------
     primal : float
         ||sum_m D_m x_m - z||.
     stationarity : tuple of float
-        dist(-D_m'y, lam dR_m(x_m)), one a party.
+        The distances dist(-D_m'y, lam dR_m(x_m)), one per party.
     fit : float
-        dist(y, weight dl(z)).
+        The distance dist(y, weight dl(z)).
     scales : tuple of float
-        ||z||, the largest ||D_m'y||, ||y||: what the three are compared with, each at least 1.
+        Scales of the three: ||z||, the largest ||D_m'y||, and ||y||, each at least 1.
     """
 
     primal: float
@@ -49,7 +49,7 @@ class SharingResiduals:
 
     @property
     def largest(self) -> float:
-        """The largest of the three, each relative to its scale: what `tol` bounds."""
+        """The largest of the three, each relative to its scale; `tol` bounds it."""
         figures = (self.primal, max(self.stationarity), self.fit)
         return max(figure / max(1.0, scale) for figure, scale in zip(figures, self.scales, strict=True))
 
@@ -70,8 +70,8 @@ def residuals(problem: Problem, factors: Sequence[Factor], state: Values) -> Sha
 def duality_gap(problem: Problem, state: Values) -> float:
     """Return an upper bound on objective(x) - optimum, at one start of a state.
 
-    For a convex loss and R_m = (c/2)||x||^2 it is exact duality at the slopes of the loss at z: their conjugate is
-    y'z - l(z). What rounding may hide is added. inf for other penalties, for lam = 0 and for a loss that is not
+    For a convex loss and R_m = (c/2)||x||^2 it is exact duality at the slopes of the loss at z: their conjugate is y'z
+    - l(z). A bound of the rounding is added. It is inf for other penalties, for lam = 0 and for a loss that is not
     convex.
     """
     ridges = [one.ridge for one in problem.penalties]

@@ -1,8 +1,8 @@
-"""What the labels' holder gives away, and how not to.
+"""The disclosure of labels by their holder, and its prevention.
 
 The paper broadcasts y^t = grad l(z^t). For a margin loss l(z, b) = phi(b z) with phi' < 0 the sign of -y_i **is** the
 label, at the first pass and, but for y_i that are 0 to rounding, at every later one: no noise on the shares hides it.
-`labels="shared"` says so openly: labels are known to all parties and no guarantee is about them.
+`labels="shared"` states this openly: labels are known to all parties and no guarantee is about them.
 
 With `labels="held"` they stay with their party, which is the centre. It flips each label once, at random, and uses
 the flipped ones in place of the true ones ever after (randomised response, Warner 1965). Whatever it sends is then
@@ -27,17 +27,17 @@ from cvxpriv.schedules.steps import Draw
 
 __all__ = ["LABELS", "flip_probability", "flipping", "recovered", "unbiased"]
 
-#: The state's entry of the labels, and the name of their release.
+#: Name of the labels in the state, and of their release.
 LABELS = "labels"
 
 
 def recovered(y: Array) -> Array:
-    """Return the labels, -1 and 1, that anyone reads off the broadcast dual of a margin loss."""
+    """Return the labels, -1 and 1, that anyone can read off the broadcast dual of a margin loss."""
     return np.where(y < 0.0, 1.0, -1.0)
 
 
 def flip_probability(epsilon: float) -> float:
-    """Return with which probability randomised response flips a label: 1/(1 + exp(epsilon)).
+    """Return the probability with which randomised response flips a label: 1/(1 + exp(epsilon)).
 
     >>> round(flip_probability(1.0), 4)
     0.2689
@@ -67,7 +67,7 @@ def unbiased(loss: Loss, flipped: float) -> Loss:
     ----------
     loss : Loss
     flipped : float
-        f, below 1/2.
+        Probability f of a flip, below 1/2.
     """
     if loss.name != "logistic" or loss.iterated is None or loss.expression is None:
         return loss

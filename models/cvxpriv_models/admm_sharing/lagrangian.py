@@ -55,17 +55,17 @@ def stationarity(problem: Problem, factors: Sequence[Factor], state: Values, r: 
 
 @dataclass(frozen=True)
 class Descent:
-    """How much (5) falls at least from pass to pass, and what that says of V^t.
+    """The guaranteed fall of (5) from pass to pass, and the bound of V^t that follows.
 
     Attributes
     ----------
     x : tuple of float
-        (5) falls by x_m ||x_m^{t+1} - x_m^t||^2, one a party.
+        Coefficients of the fall x_m ||x_m^{t+1} - x_m^t||^2, one per party.
     z : float
-        And by z ||z^{t+1} - z^t||^2.
+        Coefficient of the fall z ||z^{t+1} - z^t||^2.
     constant : float
-        C with V^2 + ... + V^T <= C (L^1 - f) for every T, hence (T - 1) min V^t <= C (L^1 - f); inf where (5) need
-        not fall.
+        Constant C with V^2 + ... + V^T <= C (L^1 - f) for every T, hence (T - 1) min V^t <= C (L^1 - f); inf where (5)
+        need not fall.
     """
 
     x: tuple[float, ...]
@@ -82,7 +82,7 @@ def descent(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rho: fl
     Parameters
     ----------
     rho : float
-        As passed to `solve`; r below is the scheme's penalty.
+        The rho passed to `solve`; r below is the scheme's penalty.
     """
     parties, r = problem.parties, float(scheme.weight(np.asarray(rho), problem.parties))
     smoothness = float(problem.weights.max()) * problem.loss.smoothness

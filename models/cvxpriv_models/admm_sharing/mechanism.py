@@ -1,4 +1,4 @@
-"""The private release of a share, and the passes of ADMM built on it: SHARING (10), put right.
+"""The private release of a share, and the passes of ADMM built on it: SHARING (10), corrected.
 
 A party computes its share v_m = D_m x_m, and releases v~_m = v_m + s N(0, I_N): independent noise on each of the N
 values, on a public grid (`cvxpriv.privacy.grid`). Nothing else of its columns leaves it. All that any other step reads,
@@ -35,33 +35,33 @@ from .schemes import Scheme
 
 __all__ = ["ShareRelease", "initial_state", "last_step", "private_passes", "shrunk"]
 
-#: How far a computed share may be from H a, as a part of ||a||: it counts in the sensitivity.
+#: Largest distance of a computed share from H a, as a part of ||a||; the sensitivity includes it.
 INEXACT = 2.0**-22
 DEGENERATE = "the noise lies in the range of the data, which differs between neighbours"
 
 
 @dataclass(frozen=True)
 class ShareRelease:
-    """How a party releases its share.
+    """The rule by which a party releases its share.
 
     Attributes
     ----------
     mu : float
-        Sensitivity / standard deviation of each release.
+        Ratio of sensitivity to standard deviation of each release.
     adjacency : str
         "replace-one" or "party-row", "column", "cell".
     bounds : tuple of float
-        Public bound of the data, one a party; inf where there is none.
+        Public bounds of the data, one per party; inf where there is none.
     kappas : tuple of float
-        lam c / rho of each party; 0 where its step has no bounded sensitivity but by `clip`.
+        The number lam c / rho of each party; 0 where its step has no bounded sensitivity except by `clip`.
     clip : float
-        Of the norm of a share; inf for none.
+        Bound of the norm of a share; inf for none.
     clip_entries : float
-        Of each value of a share; inf for none.
+        Bound of each value of a share; inf for none.
     printed : bool
-        The paper's noise, in the range of D_m.
+        Whether the noise is the paper's, in the range of D_m.
     shrink : bool
-        See `shrunk`.
+        Whether released shares are shrunk: see `shrunk`.
     """
 
     mu: float
@@ -74,18 +74,18 @@ class ShareRelease:
     shrink: bool = True
 
     def entry(self, m: int) -> Release:
-        """Return what a release of party m costs, and whom: a row stands in all parties, any other change in one."""
+        """Return the cost of a release of party m, and whom it touches: a row is in all parties, else in one."""
         name = f"party {m}"
         touches = EVERYONE if self.adjacency == "replace-one" else name
         return Release(mu=self.mu, source=name, touches=touches, flaw=DEGENERATE if self.printed else "")
 
     def clipped(self, share: Array) -> Array:
-        """Return a share within its bounds: entries first, then the norm; both move no two shares apart."""
+        """Return a share within its bounds, entries first, then the norm; neither moves two shares apart."""
         inside = np.clip(share, -self.clip_entries, self.clip_entries)
         return inside * min(1.0, self.clip / max(float(np.linalg.norm(inside)), np.finfo(float).tiny))
 
     def sensitivity(self, target: Array, m: int, columns: int) -> float:
-        """Return the most, in Euclidean norm, by which a neighbour moves the clipped share of party m."""
+        """Return the largest Euclidean norm by which a neighbour moves the clipped share of party m."""
         return min(self.of_clips(target.size), self.of_the_step(target, m, columns))
 
     def of_clips(self, samples: int) -> float:
@@ -108,11 +108,11 @@ class ShareRelease:
 
 
 def shrunk(released: Array, scale: float, labels: Array) -> tuple[Array, float]:
-    """Return a released share without the noise that can be told from it, and which part of it was kept.
+    """Return a released share without the noise that can be told from it, and the share of it that was kept.
 
-    Its regression on the labels stays; of what is left, of mean square v, the part max(0, 1 - scale^2/v) does (James
-    and Stein). It is computed from released values and costs no privacy. Without it a loss that saturates sees noise
-    of several units in every prediction, and little else.
+    Its regression on the labels stays; of the rest, of mean square v, the part max(0, 1 - scale^2/v) is kept (James and
+    Stein). It is computed from released values and costs no privacy. Without it a loss that saturates sees noise of
+    several units in every prediction, and little else.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def shrunk(released: Array, scale: float, labels: Array) -> tuple[Array, float]:
     scale : float
         Standard deviation of its noise.
     labels : ndarray, (N,)
-        As all parties know them.
+        Labels as all parties know them.
     """
     known = np.column_stack([np.ones_like(labels), labels])
     explained = known @ np.linalg.lstsq(known, released, rcond=None)[0]
@@ -131,7 +131,7 @@ def shrunk(released: Array, scale: float, labels: Array) -> tuple[Array, float]:
 
 
 def initial_state(problem: Problem, rho: float) -> dict[str, Array]:
-    """Return x = z = y = 0 and what the passes keep beside it."""
+    """Return x = z = y = 0 and the other entries that the passes keep."""
     zeros = np.zeros((1, problem.samples))
     state = {"z": zeros, "y": zeros, "rho": np.array([rho]), "passes": np.zeros(1)}
     for m, part in enumerate(problem.parts):
@@ -170,13 +170,13 @@ def private_passes(
 
 
 def last_step(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints) -> Sweep:
-    """Return what follows the last release: every party fits once more, and releases nothing."""
+    """Return the step after the last release: every party fits once more, and releases nothing."""
     parties = [Sweep(_kept_at_home(problem, scheme, factors, m, constraints)) for m in range(problem.parties)]
     return Sweep([*_centre(problem, scheme), Parallel(parties, name="parties")])
 
 
 def draw(problem: Problem, scheme: Scheme, factor: Factor, m: int, release: ShareRelease) -> Draw:
-    """Return the step that releases v~_m, with as much noise as the target of this pass asks for."""
+    """Return the step that releases v~_m, with as much noise as the target of this pass needs."""
     public = _public(problem)
     columns = factor.part.shape[1]
 
@@ -204,8 +204,8 @@ def draw(problem: Problem, scheme: Scheme, factor: Factor, m: int, release: Shar
 def _require_solved(factor: Factor, x: Array, target: Array, kappa: float) -> None:
     """Refuse a share that is not known to be within `INEXACT` of H a: its sensitivity would be another one.
 
-    A residual r of (D'D + kappa I) x = D'a moves D x by at most ||r||/(2 sqrt(kappa)). What rounding may do to r and to
-    D x is bounded at worst.
+    A residual r of (D'D + kappa I) x = D'a moves D x by at most ||r||/(2 sqrt(kappa)). The rounding of r and of D x is
+    bounded in the worst case.
     """
     share = factor.share(x)
     residual = kappa * x - factor.pull(target - share)
@@ -234,7 +234,7 @@ def _centre(problem: Problem, scheme: Scheme) -> tuple[Public, Public]:
 def _kept_at_home(
     problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int, constraints: Constraints
 ) -> tuple[Block, Update]:
-    """A party's step, whose share stays with it, and the mean of its coefficients since the first release.
+    """Return a party's step whose share stays with it, and its mean coefficients since the first release.
 
     Each pass has its own noise, so that the mean is steadier than the last. It never leaves the party.
     """
@@ -249,7 +249,7 @@ def _kept_at_home(
 
 
 def _private(block: Block, m: int) -> Block:
-    """A party's block that writes its share where nothing public reads it."""
+    """Return a party's block that writes its share where nothing public reads it."""
     own, kept, write, direct = f"v/{m}", f"share/{m}", block.write, block.direct
 
     def renamed(values: Values) -> Values:
@@ -283,7 +283,7 @@ def _count() -> Update:
 
 
 def _public_figures(problem: Problem) -> Measure:
-    """What a run's history holds: nothing that was not released."""
+    """Return the figures of a run's history, which holds only released numbers."""
     parties = range(problem.parties)
 
     def figures(state: Values) -> dict[str, Array]:
@@ -295,7 +295,7 @@ def _public_figures(problem: Problem) -> Measure:
 
 
 def _in_range(factor: Factor, scale: float, noise: Noise) -> Array:
-    """D xi with xi ~ N(0, scale^2 (D'D)^+): the paper's noise, of rank rank(D)."""
+    """Return D xi with xi ~ N(0, scale^2 (D'D)^+): the paper's noise, of rank rank(D)."""
     values, vectors = linalg.eigh(factor.gram)
     large = values > len(values) * np.finfo(float).eps * values[-1]
     basis = vectors[:, large]

@@ -1,4 +1,4 @@
-"""The model's face: `ADMMSharing`."""
+"""The face of the model: `ADMMSharing`."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ from .schemes import SCHEMES, USUAL, Scheme, scheme_named
 
 __all__ = ["ADMMSharing"]
 
-#: Most passes, unless told otherwise.
+#: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000
 
 
 @declared
 class ADMMSharing(LearningModel):
-    """Fit a linear model whose columns are split among parties; each shares one value a sample. SHARING (1).
+    """Fit a linear model whose columns are split among parties; each shares one value per sample. SHARING (1).
 
     Minimise sum_i weight_i l(S_i, y_i) + lam sum_m R_m(x_m) over x_m in X_m, with S = sum_m D_m x_m. The loss is
     **summed** over the samples, not averaged.
@@ -81,11 +81,11 @@ class ADMMSharing(LearningModel):
     parts : sequence of array or scipy.sparse, (N, d_m)
         Each party's columns of the same samples, in the same order.
     y : array, (N,)
-        Labels; for a margin loss two classes, of any type.
+        Labels; a margin loss takes two classes, of any type.
     sets : str, or one a party, optional
-        X_m: `nonneg` or `box:<low>:<high>`, on top of the penalty. `constrain` takes any other convex set.
+        Sets X_m, `nonneg` or `box:<low>:<high>`, in addition to the penalty. `constrain` takes any other convex set.
     weights : array, (N,), optional
-        > 0.
+        Weights of the samples, > 0.
 
     Raises
     ------
@@ -136,9 +136,9 @@ class ADMMSharing(LearningModel):
         ----------
         name : str
         constraint : callable
-            x_m, a cvxpy expression (d_m,), to a constraint or several: `lambda x: cvxpy.sum(x) == 1`.
+            Maps x_m, a cvxpy expression (d_m,), to a constraint or several: `lambda x: cvxpy.sum(x) == 1`.
         party : int
-            m, from 0.
+            Number m of the party, from 0.
 
         Raises
         ------
@@ -181,8 +181,8 @@ class ADMMSharing(LearningModel):
     ) -> SharingRun:
         """Run ADMM without privacy.
 
-        `cvxpriv_models.admm_sharing.schemes` tells of the methods; `printed` may diverge. A party without an exact
-        update goes to a solver: one whose penalty is no square, unless the method is `proximal_jacobi`.
+        `cvxpriv_models.admm_sharing.schemes` describes the methods; `printed` may diverge. A solver does the step of a
+        party without an exact update: one whose penalty is not a square, unless the method is `proximal_jacobi`.
 
         Raises
         ------
@@ -240,21 +240,21 @@ class ADMMSharing(LearningModel):
     ) -> PrivateSharingRun:
         """Fit with differential privacy: Gaussian noise on every share, scaled to the budget before anything runs.
 
-        A released share has N values, and their noise is of the size of what one person may move: single values are
-        drowned, and sums over thousands of rows are not. Few passes, a large `lam` (tens, where the loss is summed
-        over tens of thousands of rows) and a small `rho` serve best.
+        A released share has N values, and their noise is of the size of one person's influence: single values are
+        drowned, and sums over thousands of rows are not. Few passes, a large `lam` (tens, where the loss is summed over
+        tens of thousands of rows) and a small `rho` serve best.
 
-        `adjacency` says what one neighbour changes. "replace-one" is a person's whole row, over all M parties: it is
-        touched by M times as many releases as one party makes, and costs sqrt(M) times the mu of "party-row".
-        Replacing moves by up to twice the public bound that goes with it; data beyond it are refused. The method
-        `proximal_jacobi` reads private coefficients, and needs `clip`. `cvxpriv_models.admm_sharing.labels` tells of
+        `adjacency` states the change of one neighbour. "replace-one" is a person's whole row, over all M parties: it is
+        touched by M times as many releases as one party makes, and costs sqrt(M) times the mu of "party-row". Replacing
+        moves by up to twice the public bound that goes with it; data beyond it are refused. The method
+        `proximal_jacobi` reads private coefficients, and needs `clip`. `cvxpriv_models.admm_sharing.labels` describes
         held labels.
 
         Raises
         ------
         PrivacyError
-            The budget is none; the relation has no public bound and nothing is clipped, so that the sensitivity is
-            unbounded; the data exceed the bound; labels='held' without two classes.
+            The budget is not valid; the relation has no public bound and nothing is clipped, so that the sensitivity is
+            unbounded; the data exceed the bound; or labels='held' comes without two classes.
         ModelError
             Another option is out of range.
 
@@ -319,14 +319,14 @@ class ADMMSharing(LearningModel):
         rho: options.Rho = None,
         method: Annotated[Method, Option(choices=tuple(SCHEMES), usual="printed")] = None,
     ) -> Assumptions:
-        """Return the paper's Assumptions 1 and 2 with measured numbers, each with what is right for a method."""
+        """Return the paper's Assumptions 1 and 2 with measured numbers, each with the right condition for a method."""
         chosen = scheme_named(method or "printed")
         weight = default_rho(self.problem.loss, chosen, self.problem.parties) if rho is None else float(rho)
         return check(self.problem, chosen, self.factors, weight)
 
     @staticmethod
     def example_cases() -> list[Case]:
-        """Return every block of a few small problems: what `cvxpriv crosscheck --all` checks."""
+        """Return every block of a few small problems, which `cvxpriv crosscheck --all` checks."""
         return example_cases()
 
     def _from(
@@ -385,7 +385,7 @@ class ADMMSharing(LearningModel):
 
 
 def example_cases() -> list[Case]:
-    """Return the blocks of small problems, one for each loss and some penalties, where a few passes lead."""
+    """Return the blocks of small problems after a few passes, one for each loss and some penalties."""
     rng = np.random.default_rng(0)
     columns = rng.normal(size=(40, 5))
     labels = np.where(columns[:, 0] - columns[:, 3] + rng.normal(size=40) > 0.0, 1.0, -1.0)

@@ -23,7 +23,7 @@ from .run import SharingRun
 
 __all__ = ["SharingOnRows"]
 
-#: Weight of the penalty unless named: noise in the shares asks for more of it.
+#: Default weight of the penalty, without and with privacy (noise in the shares needs more of it), and default delta.
 LAM, PRIVATE_LAM, DELTA = 1.0, 30.0, 1e-6
 
 Parties = Annotated[
@@ -46,7 +46,7 @@ class SharingOnRows(Fit):
     Attributes
     ----------
     parties : tuple of tuple of str
-        The columns of each.
+        Names of each party's columns.
     not_private : bool
     """
 
@@ -84,7 +84,7 @@ class SharingOnRows(Fit):
         self.model = kind(parts, self.rows.y, **posed)
 
     def public_numbers(self) -> dict[str, Any]:
-        """See `Fit`: entries lie in [0, 1], and a column's part of a row has norm at most 1."""
+        """See `Fit`. Entries lie in [0, 1], and a column's part of a row has norm at most 1."""
         adjacency, rows = self.solving.get("adjacency", "replace-one"), self.rows.y.size
         of_cells, of_columns = [1.0] * len(self.parties), [float(np.sqrt(rows))] * len(self.parties)
         of_rows = [self.rows.encoding.row_bound(names) for names in self.parties]
@@ -107,7 +107,7 @@ class SharingOnRows(Fit):
         return "all parties together"
 
     def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
-        """See `Fit`: each party's columns alone, by the same model."""
+        """See `Fit`. The comparisons are each party's columns alone, by the same model."""
         return list(self._alone(kind, options)) if len(self.parties) > 1 else []
 
     def _alone(self, kind: Any, options: Mapping[str, Any]) -> Iterator[Scored]:
@@ -157,7 +157,7 @@ class SharingOnRows(Fit):
 
     @property
     def shows_coefficients(self) -> bool:
-        """See `Fit`: those of a private fit are not covered by its guarantee."""
+        """See `Fit`. The guarantee of a private fit does not cover its coefficients."""
         return not self.private or self.not_private
 
     @property
@@ -190,7 +190,7 @@ class SharingOnRows(Fit):
 
     @property
     def coefficients(self) -> pd.DataFrame:
-        """One row an encoded column: feature, party, coefficient; the intercept last."""
+        """One row per encoded column: feature, party, coefficient; the intercept last."""
         owner = {name: f"party {m + 1}" for m, names in enumerate(self.parties) for name in names}
         owners = [owner[column.name] for column in self.rows.encoding.columns for _ in column.features]
         table = super().coefficients

@@ -1,4 +1,4 @@
-"""The options that are this model's own; those that all models share stand in `cvxpriv.runs.shared_options`."""
+"""The model's own options; those that all models share stand in `cvxpriv.runs.shared_options`."""
 
 from __future__ import annotations
 

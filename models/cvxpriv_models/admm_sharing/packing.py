@@ -1,8 +1,8 @@
-"""What decides the next pass, x, shares and p = S + y/r, as one vector: for Anderson acceleration.
+"""The vector that decides the next pass, x, shares and p = S + y/r, for Anderson acceleration.
 
 A pass that begins with z is a map of (x, p): z and y follow from p. Parties combine their own x by the centre's few
-weights: to find them a party adds one number for each pair of passes remembered, and no column leaves it. What is
-returned is always the image of a pass: it lies in X_m, and y in weight dl(z).
+weights: to find them a party adds one number for each pair of passes remembered, and no column leaves it. The result is
+always the image of a pass: it lies in X_m, and y in weight dl(z).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .schemes import Scheme
 
 __all__ = ["MEMORY", "CoefficientsAndArgument"]
 
-#: Passes remembered.
+#: Number of passes remembered.
 MEMORY = 15
 
 
@@ -39,7 +39,7 @@ class CoefficientsAndArgument:
         self.names = [f"{kind}/{m}" for m in range(problem.parties) for kind in "xv"]  # in the order of `step`
 
     def step(self, moved: Array, image: Values) -> Array:
-        """What a pass moved, in the norm lam ||x||^2 + rho ||D x||^2 + r ||p||^2 in which ADMM contracts."""
+        """Return the move of a pass, in the norm lam ||x||^2 + rho ||D x||^2 + r ||p||^2 in which ADMM contracts."""
         rho, parts, first = float(image["rho"][0]), [], 0
         for factor in self.factors:
             samples, columns = factor.part.shape
@@ -49,12 +49,12 @@ class CoefficientsAndArgument:
         return np.concatenate([*parts, np.sqrt(self._weight(image)) * moved[first:]])
 
     def pack(self, state: Values) -> Array:
-        """x and share of each party, and p = S + y/r, of which z is the proximal step."""
+        """Return x and share of each party, and p = S + y/r, of which z is the proximal step."""
         argument = total_share(state, self.problem.parties)[0] + state["y"][0] / self._weight(state)
         return np.concatenate([*(state[name][0] for name in self.names), argument])
 
     def unpack(self, packed: Array, state: Values) -> Values:
-        """The state whose x, shares and p are the packed ones: y = r (p - S) makes it so."""
+        """Return the state with the packed x, shares and p, by y = r (p - S)."""
         mixed, first = dict(state), 0
         for name in self.names:
             last = first + state[name].shape[1]
@@ -68,5 +68,5 @@ class CoefficientsAndArgument:
 
 
 def _bent(factor: Factor, x: Array, share: Array) -> Array:
-    """A vector as long as D x: as short as the party's columns, if they are few."""
+    """Return a vector as long as D x, or as short as the party's columns, if they are few."""
     return np.asarray(factor.root @ x if x.size**2 <= share.size else share)

@@ -79,7 +79,7 @@ def _passes(
 
 
 def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings, constrained: bool) -> mechanism.ShareRelease:
-    """How shares are released: every release has the same part of what the labels leave of the budget."""
+    """Return the rule of release: every release has the same part of the budget that the labels leave."""
     if settings.labels == "held":
         together = mu_beside(settings.epsilon, settings.delta, [FOR_LABELS * settings.epsilon])
     else:

@@ -1,4 +1,4 @@
-"""What a private fit returns: `PrivateSharingRun`."""
+"""The result of a private fit: `PrivateSharingRun`."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ DEGENERATE = (
 
 @dataclass(frozen=True, eq=False)
 class NotPrivate(Fitted):
-    """What a private fit gives and no guarantee covers: coefficients, predictions, times.
+    """The results of a private fit that no guarantee covers: coefficients, predictions, times.
 
     Coefficients are the mean over the passes since the first release. Each party computes its own, and keeps them.
 
     Attributes
     ----------
     seconds : float
-        Not in a file.
+        Wall time; not in a file.
     """
 
     seconds: float = field(default=float("nan"), repr=False, metadata=UNSAVED)
@@ -65,32 +65,32 @@ class NotPrivate(Fitted):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateSharingRun(PrivateLearningRun):
-    """What a private fit came to: what was released, and behind `not_private` what was not.
+    """The result of a private fit: its releases, and behind `not_private` the rest.
 
     Attributes
     ----------
     loss_name : str
     classes : ndarray, (2,), optional
-        The labels as the user gave them, of -1 and of 1; None for a residual loss.
+        The user's labels for -1 and 1; None for a residual loss.
     columns : tuple of int
-        Of each party.
+        Number of columns of each party.
     settings : PrivateSettings
     accounting : Accounting
-        Of the ledger: exact composition, the looser constraints beside it, and Corollary 1 as printed.
+        Accounting of the ledger: exact composition, the looser rules beside it, and Corollary 1 as printed.
     ledger : tuple of Release
-        Every release: of which party in which pass, what it costs, and whom.
+        Every release: its party and pass, its cost, and whom it touches.
     released : mapping of str to ndarray
-        What everyone knows at the end: `v/m` (N,), `z`, `y`, `noise/m`, `sensitivity/m`, `kept/m`, the `weights`, and
-        the `labels` that the centre used: public ones, or flipped ones, which its dual shows.
+        The public values at the end: `v/m` (N,), `z`, `y`, `noise/m`, `sensitivity/m`, `kept/m`, the `weights`, and the
+        `labels` that the centre used: public ones, or flipped ones, which its dual shows.
     warnings : tuple of str
-        What the guarantee does not cover.
+        Quantities that the guarantee does not cover.
     history : DataFrame
-        One row a pass, public figures only: iteration, gap (||S - z||), and of each party noise, sensitivity and the
+        One row per pass, public figures only: iteration, gap (||S - z||), and for each party noise, sensitivity and the
         part kept.
     hidden : NotPrivate, optional
         See `not_private`.
     interrupted : bool
-        Whether the keyboard or a callback ended the run; the accounting is then of what was released.
+        Whether a keyboard interrupt or a callback ended the run; the accounting then covers the releases so far.
     """
 
     model: ClassVar[str] = "ADMMSharing"
@@ -117,7 +117,7 @@ class PrivateSharingRun(PrivateLearningRun):
     def not_private(self) -> NotPrivate:
         """Coefficients and predictions, **which the guarantee does not cover** (see `warnings`).
 
-        It is for whoever may see all parties' coefficients, as in a simulation.
+        It is for a user who may see all parties' coefficients, as in a simulation.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class PrivateSharingRun(PrivateLearningRun):
         model: Posed | None = None,
         **options: Any,
     ) -> CrossCheck:
-        """Pose the step that would follow the last release again, to every solver, and judge the answers.
+        """Pose the step after the last release again, to every solver, and judge the answers.
 
         The centre's step reads released values alone. A party's step reads its columns too, which a private run does
         not keep: with the `model` they are posed as well.
@@ -148,20 +148,20 @@ class PrivateSharingRun(PrivateLearningRun):
         Parameters
         ----------
         solvers : sequence of str, optional
-            None is every installed solver that takes the block's cones.
+            Names of solvers. None is every installed solver that takes the block's cones.
         rows, seed
             See `SharingRun.certify`.
         model : ADMMSharing, optional
-            The one that was fitted.
+            The model that was fitted.
         **options
-            Passed to `cvxpriv.certify.check.crosscheck`.
+            Options of `cvxpriv.certify.check.crosscheck`.
 
         Raises
         ------
         DataError
             The model has other rows or columns than the fit.
         ModelError
-            The loss is a user's own, and known by its name only.
+            The loss is a user's own, and only its name is known.
         """
         return crosscheck(self.cases(rows, seed, model), solvers, **options)
 
@@ -184,7 +184,7 @@ class PrivateSharingRun(PrivateLearningRun):
         return cases
 
     def save(self, path: PathLike, *, not_private: bool = False) -> Path:
-        """Write the run to a JSON file, whole or not at all: what was released.
+        """Write the released values of the run to a JSON file, whole or not at all.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class PrivateSharingRun(PrivateLearningRun):
         return write_run(path, self.model, self.document_with_hidden() if not_private else self.document())
 
     def document_with_hidden(self) -> dict[str, Any]:
-        """Return what a file holds of the run, and all coefficients, **which the guarantee does not cover**."""
+        """Return the content of the run's file, and all coefficients, **which the guarantee does not cover**."""
         return {**self.document(), "not_private": fields_of(self.not_private)}
 
     @classmethod
@@ -204,7 +204,7 @@ class PrivateSharingRun(PrivateLearningRun):
         return replace(super().of_document(document), hidden=decoded(NotPrivate, document.get("not_private")))
 
     def _problem(self) -> Problem:
-        """The problem as the centre knows it: everything but the parties' columns."""
+        """Return the problem as the centre knows it: everything but the parties' columns."""
         labels, loss = self.released[LABELS], loss_named(self.loss_name)
         if self.settings.labels == "held":
             loss = unbiased(loss, flip_probability(FOR_LABELS * self.settings.epsilon))

@@ -18,15 +18,15 @@ from .schemes import USUAL, Scheme, scheme_named
 
 __all__ = ["FOR_LABELS", "PASSES", "PrivateSettings", "kappas", "planned", "require_bounded", "settings_of"]
 
-#: Passes, unless told otherwise.
+#: Number of passes, unless told otherwise.
 PASSES = 4
 #: Default penalty of S = z in units of the loss's curvature: small, so that noise in S moves y little.
 PENALTY = 0.2
 #: That curvature for a loss with a kink.
 CURVATURE = 0.25
-#: Which part of epsilon goes to the labels when they are held back.
+#: Part of epsilon that goes to the labels when they are held back.
 FOR_LABELS = 0.5
-#: Bound of what one party adds to one prediction of a margin loss, unless told otherwise.
+#: Default bound of one party's contribution to one prediction of a margin loss.
 CLIP_ENTRIES = 2.0
 
 
@@ -144,7 +144,7 @@ def _by_schema(
 def kappas(problem: Problem, scheme: Scheme, rho: float, constrained: bool) -> tuple[float, ...]:
     """Return lam c / rho of each party whose step is the ridge step of a public target; 0 for the others.
 
-    A user's constraint makes it another step, and the proximal scheme holds on to the party's own, private,
+    A user's constraint makes it another step, and the proximal scheme depends on the party's own, private,
     coefficients.
     """
     if scheme.proximal or constrained:
@@ -153,19 +153,19 @@ def kappas(problem: Problem, scheme: Scheme, rho: float, constrained: bool) -> t
 
 
 def require_bounded(problem: Problem, settings: PrivateSettings, constrained: bool) -> None:
-    """Refuse a run whose sensitivity nothing bounds, and labels that cannot be flipped.
+    """Refuse a run of unbounded sensitivity, and labels that cannot be flipped.
 
     Parameters
     ----------
     problem : Problem
     settings : PrivateSettings
     constrained : bool
-        Whether a user's constraint is on some party's coefficients.
+        Whether a user's constraint applies to some party's coefficients.
 
     Raises
     ------
     PrivacyError
-        Either.
+        Either of these holds.
     """
     scheme = scheme_named(settings.method)
     if settings.labels == "held" and not problem.loss.margin:

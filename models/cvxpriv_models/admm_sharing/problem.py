@@ -23,7 +23,7 @@ __all__ = ["Part", "Problem", "checked_part"]
 #: One party's columns, (N, d_m): dense, or sparse by rows.
 Part = Array | sparse.csr_array
 
-#: Of an entry and of a weight: products of a few of them stay finite.
+#: Largest entry and weight: products of a few of them stay finite.
 LARGEST = 1e75
 
 
@@ -37,18 +37,18 @@ class Problem:
     Attributes
     ----------
     parts : tuple of ndarray or csr_array
-        D_m, (N, d_m), one a party.
+        The columns D_m, (N, d_m), one array per party.
     y : ndarray, (N,)
         Labels -1 and 1 for a margin loss; any numbers for a residual loss.
     loss : Loss
     penalties : tuple of Penalty
-        R_m, one a party. The square is (1/2) ||x||^2. A ready set X_m is in it.
+        The penalties R_m, one per party. The square is (1/2) ||x||^2. A ready set X_m is part of it.
     lam : float
-        >= 0.
+        Weight of the penalties, >= 0.
     weights : ndarray, (N,)
-        > 0; ones unless given.
+        Weights of the samples, > 0; ones unless given.
     classes : ndarray, (2,), optional
-        The labels that the user gave for -1 and 1; None for a residual loss.
+        The user's labels for -1 and 1; None for a residual loss.
     schema : PublicSchema, optional
         What is known of all parties' columns together, without the rows.
     """
@@ -69,17 +69,17 @@ class Problem:
 
     @property
     def samples(self) -> int:
-        """N."""
+        """Number of samples, N."""
         return int(self.y.size)
 
     @property
     def parties(self) -> int:
-        """M."""
+        """Number of parties, M."""
         return len(self.parts)
 
     @property
     def columns(self) -> int:
-        """Of all parties: d_1 + ... + d_M."""
+        """Number of columns of all parties: d_1 + ... + d_M."""
         return sum(int(part.shape[1]) for part in self.parts)
 
     def split(self, coefficients: Array) -> list[Array]:
@@ -105,19 +105,19 @@ class Problem:
         sets: str | Penalty | Sequence[str | Penalty | None] | None = None,
         schema: PublicSchema | None = None,
     ) -> Problem:
-        """Validate what a user passes. Columns may depend on each other: D_m of deficient rank is handled.
+        """Validate a user's data. Columns may depend on each other: D_m of deficient rank is handled.
 
         Parameters
         ----------
         parts : sequence of array or scipy.sparse, (N, d_m)
         y : array, (N,)
-            For a margin loss two classes, of any type: the smaller one becomes -1.
+            Labels. A margin loss takes two classes, of any type: the smaller one becomes -1.
         loss : str or Loss
         penalty : str, Penalty, or one a party
         lam : float
         weights : array, (N,), optional
         sets : str or Penalty, or one a party, optional
-            X_m: `nonneg` or `box:<low>:<high>`; None leaves a party free.
+            Sets X_m: `nonneg` or `box:<low>:<high>`; None leaves a party free.
         schema : PublicSchema, optional
             Of the parties' columns, one party after the other.
 
@@ -127,7 +127,7 @@ class Problem:
             Parties of unequal rows, an empty party, NaN or infinite entries, labels that are not two classes, or
             weights that are not positive.
         ModelError
-            No such loss, penalty or set, a number of them that is not that of the parties, or lam < 0.
+            There is no such loss, penalty or set, their number is not that of the parties, or lam < 0.
         """
         matrices = _parts(parts if schema is None else _within(schema, parts))
         chosen, rows = loss_named(loss), matrices[0].shape[0]
@@ -166,7 +166,7 @@ class Problem:
 
 
 def checked_part(name: str, part: Any) -> Part:
-    """Return a party's columns as a dense array or by rows, without a copy where they are that already.
+    """Return a party's columns as a dense array or by rows, without a copy where they have that form already.
 
     Raises
     ------

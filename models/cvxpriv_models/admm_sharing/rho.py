@@ -1,4 +1,4 @@
-"""The penalty rho that a run begins with where its user names none."""
+"""The initial penalty rho of a run whose user names none."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .schemes import Scheme
 
 __all__ = ["default_rho"]
 
-#: The mean curvature of a loss, as a part of the largest: that of a logistic loss where predictions are of some use.
+#: Mean curvature of a loss, as a part of the largest: that of a logistic loss where predictions are of some use.
 MEAN = 0.3
 #: The largest curvature of a loss with a kink.
 KINKED = 0.25
-#: A loss that is not convex needs a penalty above its curvature.
+#: Factor by which the penalty exceeds the curvature of a loss that is not convex.
 ABOVE = 1.1
 
 

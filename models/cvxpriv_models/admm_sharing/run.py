@@ -1,4 +1,4 @@
-"""What a solve of ADMM sharing returns: `SharingRun`."""
+"""The result of ADMM sharing: `SharingRun`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .schemes import scheme_named
 
 __all__ = ["ROWS", "Fitted", "Settings", "SharingRun", "sampled"]
 
-#: Samples of the z block that a cross-check takes unless told otherwise: a cone solver does these in about a second.
+#: Default number of samples of the z block that a cross-check takes: a cone solver does these in about a second.
 ROWS = 2000
 
 
@@ -53,15 +53,15 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted linear model over split columns: what it takes to predict.
+    """A fitted linear model over split columns, with all that predicting needs.
 
     Attributes
     ----------
     coefficients : list of ndarray
-        x_m, (d_m,), one a party.
+        The coefficients x_m, (d_m,), one array per party.
     loss_name : str
     classes : ndarray, (2,), optional
-        The labels as the user gave them, of -1 and of 1; None for a residual loss.
+        The user's labels for -1 and 1; None for a residual loss.
     """
 
     coefficients: list[Array]
@@ -74,7 +74,7 @@ class Fitted:
         Raises
         ------
         DataError
-            Not as many parties, or not the columns, of the training data; unequal rows.
+            The number of parties or their columns differ from the training data, or the rows are unequal.
         """
         widths = [x.size for x in self.coefficients]
         if len(parts) != len(widths):
@@ -113,21 +113,21 @@ class SharingRun(LearningRun, Fitted):
     converged : bool
         Whether `kkt.largest` is at most the tolerance.
     iterations : int
-        Passes.
+        Number of passes.
     objective : float
-        Of (1), the loss summed.
+        The objective of (1), with the loss summed.
     kkt : SharingResiduals
     gap : float
-        objective - optimum is at most this, by duality; inf where no dual is known in closed form.
+        Upper bound of objective - optimum, by duality; inf where no dual is known in closed form.
     seconds : float
     problem : Problem, optional
-        None in a run read from a file: the parties' columns are not in it.
+        The problem; None in a run read from a file, which does not hold the parties' columns.
     log : History
     constraints : tuple
     interrupted : bool
-        Whether the keyboard or a callback ended the solve.
+        Whether a keyboard interrupt or a callback ended the solve.
     starts : DataFrame, optional
-        One row a start: objective, kkt, iterations, converged, best.
+        One row per start: objective, kkt, iterations, converged, best.
     """
 
     model: ClassVar[str] = "ADMMSharing"
@@ -150,9 +150,9 @@ class SharingRun(LearningRun, Fitted):
 
     @property
     def history(self) -> pd.DataFrame:
-        """Pass by pass: iteration, block, objective, primal, stationarity, kkt, rho, seconds, engine, solver, status.
+        """The steps: iteration, block, objective, primal, stationarity, kkt, rho, seconds, engine, solver, status.
 
-        For a loss that is not convex also the augmented Lagrangian (5) and the paper's V^t.
+        For a loss that is not convex it also has the augmented Lagrangian (5) and the paper's V^t.
         """
         return self.log.frame(0)
 
@@ -162,7 +162,7 @@ class SharingRun(LearningRun, Fitted):
         return tuple(Factor(part) for part in self._problem().parts)
 
     def blocks(self) -> dict[str, Block]:
-        """Return the model's blocks by name, as the scheme of this run has them."""
+        """Return the model's blocks by name, in the scheme of this run."""
         return algorithm.blocks(self._problem(), scheme_named(self.settings.method), self.factors, self.constraints)
 
     def certify(
@@ -177,14 +177,14 @@ class SharingRun(LearningRun, Fitted):
         Parameters
         ----------
         solvers : sequence of str, optional
-            None is every installed solver that takes the block's cones.
+            Names of solvers. None is every installed solver that takes the block's cones.
         rows : int, optional
-            Samples of the z block, drawn without replacement: its samples are separate problems, and a cone solver
-            takes seconds for tens of thousands of them. None is all.
+            Number of samples of the z block, drawn without replacement: its samples are separate problems, and a cone
+            solver takes seconds for tens of thousands of them. None is all.
         seed : int
-            Of that draw.
+            Seed of that draw.
         **options
-            Passed to `cvxpriv.certify.check.crosscheck`.
+            Options of `cvxpriv.certify.check.crosscheck`.
 
         Raises
         ------
@@ -206,7 +206,7 @@ class SharingRun(LearningRun, Fitted):
         return cases
 
     def document(self) -> dict[str, Any]:
-        """See `Run`: coefficients and figures; the parties' columns, and what each shared, are not in it."""
+        """See `Run`. The file holds coefficients and figures, but neither the parties' columns nor their shares."""
         return {**super().document(), "constraints": [name for _, name, _ in self.constraints]}
 
     def _problem(self) -> Problem:

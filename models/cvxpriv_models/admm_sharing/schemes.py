@@ -1,4 +1,4 @@
-"""The schemes of ADMM sharing: whom a party's step sees, what it aims at, and what holds it back.
+"""The schemes of ADMM sharing: the shares that a party's step sees, its target, and its proximal term.
 
 =================  ========  =======================================================  ====================
 scheme             parties   step x_m aims at                                          held by
@@ -36,7 +36,7 @@ class Scheme:
     ----------
     name : str
     averages : bool
-        Whether each party takes over its M-th part of the gap S - z, not all of it.
+        Whether each party takes over its M-th part of the gap S - z rather than all of it.
     in_turn : bool
         Gauss-Seidel; otherwise Jacobi.
     proximal : bool
@@ -56,11 +56,11 @@ class Scheme:
         return penalty * parties if self.averages else penalty
 
     def target(self, share: Array, total: Array, z: Array, parties: int) -> Array:
-        """Return what D_m x_m should become in the view of party m."""
+        """Return the target of D_m x_m in the view of party m."""
         return share - (total - z) / (parties if self.averages else 1)
 
     def linearises(self, penalty: Penalty) -> bool:
-        """Whether the step of a party is one proximal step: with a penalty that is no square, and when held."""
+        """Return whether the step of a party is one proximal step: with a penalty that is no square, and when held."""
         return self.proximal and penalty.ridge is None
 
     def tau(self, factor: Factor, penalty: Penalty, rho: float, parties: int) -> float:
@@ -86,7 +86,7 @@ SCHEMES: Mapping[str, Scheme] = {
     )
 }
 
-#: The scheme unless told otherwise.
+#: Name of the default scheme.
 USUAL = "averaged"
 
 

@@ -1,4 +1,4 @@
-"""How far one neighbour can move what a party shares: SHARING Lemma 1, put right.
+"""Bounds of how far one neighbour can move a party's share: SHARING Lemma 1, corrected.
 
 With a ridge, R_m = (c/2)||x||^2, the share of a party is v = D x = H a, where H = D (D'D + kappa I)^-1 D' and
 kappa = lam c / rho. The target a is (share - gap) - y/rho: where the scheme wants the share, less the dual. A private
@@ -32,12 +32,12 @@ def shrinkage(norm: float, kappa: float) -> float:
 def operator(target: Array, kappa: float, norm: float, change: float) -> float:
     """Return a bound for any two D, D' of spectral norm at most `norm` with ||D - D'||_2 <= `change`.
 
-    ||a|| min{ B^2/(B^2 + kappa), change/sqrt(kappa) }.
+    The bound is ||a|| min{ B^2/(B^2 + kappa), change/sqrt(kappa) }.
 
     Parameters
     ----------
     target : ndarray, (N,)
-        a.
+        The target a.
     kappa : float
         > 0.
     norm, change : float
@@ -60,7 +60,7 @@ def row(target: Array, kappa: float, bound: float, clip: float = np.inf) -> floa
     kappa : float
         > 0.
     bound : float
-        Of the norm of this party's part of any row.
+        Bound of the norm of this party's part of any row.
     clip : float
     """
     size, largest = float(np.linalg.norm(target)), float(np.abs(target).max())
@@ -90,9 +90,9 @@ def cell(target: Array, kappa: float, bound: float, columns: int, clip: float = 
     ----------
     target : ndarray, (N,)
     kappa, bound : float
-        > 0.
+        The number kappa, > 0.
     columns : int
-        d_m.
+        Number of columns d_m.
     clip : float
     """
     size, root = float(np.linalg.norm(target)), np.sqrt(kappa)
@@ -109,9 +109,9 @@ def printed(columns: int, parties: int, rho: float, lam: float, size: float, cur
     Parameters
     ----------
     columns, parties : int
-        d_m and M.
+        The numbers d_m and M.
     rho, lam : float
     size, curvature : float
-        b_1 and c_1 of the paper's Assumption 2.
+        The constants b_1 and c_1 of the paper's Assumption 2.
     """
     return 3.0 / (columns * rho) * (lam * curvature + (1.0 + parties * rho) * size)

@@ -1,4 +1,4 @@
-"""What a private run spent: the ledger's releases as one guarantee, and what the paper states of them."""
+"""The cost of a private run: the ledger's releases as one guarantee, and the paper's claims about them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["corollary_1", "parties_touched", "spent"]
 
 
 def parties_touched(adjacency: str, parties: int) -> int:
-    """Return in how many parties one neighbour's change stands: a person's row spans all of them."""
+    """Return the number of parties that one neighbour's change touches: a person's row spans all of them."""
     return parties if adjacency == "replace-one" else 1
 
 
 def corollary_1(mu: float, passes: int, delta: float) -> Claim:
     """Return SHARING Corollary 1: epsilon' = sqrt(2 T log(1/delta')) epsilon + T epsilon (exp(epsilon) - 1).
 
-    epsilon is that of Theorem 1, sqrt(2 log(1.25/delta_0)) mu, which needs epsilon <= 1. The delta in hand is split,
-    as the corollary leaves open: delta' = delta/2 and delta_0 = delta/(2 T).
+    Here epsilon is that of Theorem 1, sqrt(2 log(1.25/delta_0)) mu, which needs epsilon <= 1. The given delta is split
+    in a way that the corollary leaves open: delta' = delta/2 and delta_0 = delta/(2 T).
     """
     each = float(np.sqrt(2.0 * np.log(2.5 * passes / delta)) * mu)
     with np.errstate(over="ignore"):
@@ -34,7 +34,7 @@ def corollary_1(mu: float, passes: int, delta: float) -> Claim:
 def spent(
     ledger: Sequence[Release], delta: float, adjacency: str, *, neighbours: str, secure: bool = True
 ) -> Accounting:
-    """Return the guarantee of a ledger, and beside it what the paper states of the same releases.
+    """Return the guarantee of a ledger, and the paper's claims about the same releases.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def spent(
     delta : float
     adjacency : str
     neighbours : str
-        In words.
+        The relation in words.
     secure : bool
     """
     by_party = Counter(entry.source for entry in ledger if entry.mu is not None)

@@ -1,4 +1,4 @@
-"""The algorithms that are not private, as schedules: the private ones stand in `private`."""
+"""The algorithms without privacy, as schedules: the private ones stand in `private`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Average gradients that no row moves far: each row's own gradient is clipped first.
+"""Average gradients of bounded sensitivity: each row's own gradient is clipped first.
 
 A row's gradient is l'(z_i, y_i) x_i, so its norm is |l'| ||x_i||, and clipping it bounds |l'| by clip / ||x_i||. The n
 gradients of d numbers are never formed, and a sparse design stays sparse.
@@ -30,20 +30,20 @@ __all__ = [
     "summed",
 ]
 
-#: Neighbouring relation to how many clipped gradients the sum of one neighbour has that the other's has not.
+#: Number of clipped per-row gradients by which the sums of two neighbours can differ, by neighbour relation.
 ADJACENCIES = {"replace-one": 2.0, "add-remove": 1.0}
 
-#: Rows that are summed at once: the rounding of a sum grows with the terms of its longest part.
+#: Number of rows that are summed at once: the rounding of a sum grows with the terms of its longest part.
 BLOCK = 1024
-#: Where the number of rows is private: how many times the public divisor they may be, for what rounding may do.
+#: Largest ratio of rows to the public divisor that the rounding bound covers, where the number of rows is private.
 MOST_ROWS = 4
 
-#: Sums of squares below this may have lost some to underflow.
+#: Size below which sums of squares may have lost some to underflow.
 LEAST_SQUARE = 1e-280
 
 
 def row_norms(design: Design) -> Array:
-    """Return the Euclidean norm of each row, (n,); never too small, as a lost square would let a row through.
+    """Return the Euclidean norm of each row, (n,), never too small: a lost square would let a row through.
 
     Where squares leave the range of doubles it is a bound, sqrt(d) times the largest entry.
     """
@@ -64,21 +64,21 @@ def row_norms(design: Design) -> Array:
 
 
 def clipped_slopes(slopes: Array, norms: Array, clip: float) -> Array:
-    """Return the slopes l'(z_i), (n,), cut to where |l'| ||x_i|| is at most `clip`; one that is no number is 0."""
+    """Return the slopes l'(z_i), (n,), clipped where |l'| ||x_i|| exceeds `clip`; NaN becomes 0."""
     with np.errstate(divide="ignore", over="ignore"):
         most = clip / norms
     return np.where(np.isnan(slopes), 0.0, np.clip(slopes, -most, most))
 
 
 def clipped_rows(design: Design, bound: float) -> Design:
-    """Return the rows, those longer than `bound` shortened to it."""
+    """Return the rows, with those longer than `bound` shortened to it."""
     share = bound / np.maximum(row_norms(design), bound)
     scaled = design * share[:, None] if isinstance(design, np.ndarray) else sp.diags_array(share) @ design
     return scaled if isinstance(scaled, np.ndarray) else sp.csr_array(scaled)
 
 
 def neighbours(adjacency: str, divisor: int) -> str:
-    """Return the neighbouring relation in words."""
+    """Return the neighbour relation in words."""
     if adjacency == "replace-one":
         return f"one row replaced, n = {divisor} public"
     return f"one row added or removed, the divisor {divisor} public"
@@ -90,13 +90,13 @@ def row_blocks(design: Design) -> tuple[Array | sp.csc_array, ...]:
 
 
 def summed(blocks: tuple[Array | sp.csc_array, ...], weights: Array) -> Array:
-    """Return the sum of the rows times their weights, (d,), block by block: its rounding is `sum_error`."""
+    """Return the sum of the rows times their weights, (d,), block by block; `sum_error` bounds its rounding."""
     parts = [block @ weights[place * BLOCK : (place + 1) * BLOCK] for place, block in enumerate(blocks)]
     return np.asarray(np.sum(parts, axis=0))
 
 
 def sum_error(rows: int, features: int) -> float:
-    """Return the most that `summed` and the weights' own clipping are off, as a part of the sum of the rows' sizes."""
+    """Return the error bound of `summed` and of the weights' own clipping, as a part of the sum of the rows' sizes."""
     return sum_rounding(min(rows, BLOCK) + rows // BLOCK + features + 16)
 
 
@@ -108,9 +108,10 @@ class ClippedGradient:
     ----------
     problem : Problem
     clip : float
-        > 0: the most, in Euclidean norm, that a row's gradient counts; that of an intercept is one coordinate of it.
+        Clipping bound, > 0: each row's gradient is scaled to at most this Euclidean norm. The intercept is one of its
+        coordinates.
     divisor : int
-        What the sum is divided by: a public number, n unless the caller knows one that is.
+        Divisor of the sum, a public number: n, unless the caller gives another one.
     """
 
     problem: Problem
@@ -118,18 +119,18 @@ class ClippedGradient:
     divisor: int
 
     def at(self, theta: Array) -> Array:
-        """Return the average at theta, (size,); it is the gradient of the average loss where no row is clipped."""
+        """Return the average at theta, (size,): the gradient of the average loss where no row is clipped."""
         problem = self.problem
         with np.errstate(over="ignore", invalid="ignore"):
             slopes = problem.loss.gradient(problem.predictions(theta), problem.y)
         return summed(self._blocks, clipped_slopes(slopes, self._norms, self.clip) / self.divisor)
 
     def sensitivity(self, adjacency: str) -> float:
-        """Return the most, in Euclidean norm, by which a neighbour moves the average at any theta, as it is computed.
+        """Return the largest Euclidean norm by which a neighbour moves the average at any theta, as it is computed.
 
-        2 clip / n where a row is replaced, clip / n where one is added or removed and the divisor n stays: the paper
-        has 2 clip for an average, n times too much (ERRATA ISTDP 7). What rounding may do to both sums comes on top;
-        where the number of rows is private, this is for at most `MOST_ROWS` times the divisor.
+        It is 2 clip / n where a row is replaced, and clip / n where one is added or removed and the divisor n stays:
+        the paper has 2 clip for an average, n times too much (ERRATA ISTDP 7). A bound of the rounding of both sums is
+        added; where the number of rows is private, it covers at most `MOST_ROWS` times the divisor.
         """
         rows = self.divisor * (MOST_ROWS if adjacency == "add-remove" else 1)
         rounding = 2.0 * sum_error(rows, self.problem.size) * rows * self.clip / self.divisor

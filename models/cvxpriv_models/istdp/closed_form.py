@@ -18,7 +18,7 @@ def barzilai_borwein(moved: Array, turned: Array) -> tuple[float, float]:
     Parameters
     ----------
     moved, turned : ndarray
-        dtheta and dg, the differences of two points and of their gradients.
+        The differences dtheta and dg of two points and of their gradients.
     """
     along, across = float(moved @ turned), float(turned @ turned)
     if not along > 0.0:  # the loss bends down along the move, or nothing moved
@@ -27,22 +27,22 @@ def barzilai_borwein(moved: Array, turned: Array) -> tuple[float, float]:
 
 
 def cauchy_step(gradient: Array, image: Array, smoothness: float) -> float:
-    """Return the step to the least of the quadratic bound along -gradient: g'g / (smoothness (Xg)'(Xg) / n).
+    """Return the step to the minimum of the quadratic bound along -gradient: g'g / (smoothness (Xg)'(Xg) / n).
 
     Parameters
     ----------
     gradient : ndarray, (size,)
     image : ndarray, (n,)
-        X gradient.
+        The product X gradient.
     smoothness : float
-        Of the loss in its prediction.
+        Smoothness of the loss in its prediction.
     """
     bend = smoothness * float(image @ image) / image.size
     return float(gradient @ gradient) / bend if bend > 0.0 else 1.0
 
 
 def allowed_height(recent: Array, beta: float, step: float, moved: Array) -> float:
-    """Return the F up to which a trial is taken: max(recent) - beta / (2 step) ||moved||^2.
+    """Return the F up to which a trial is accepted: max(recent) - beta / (2 step) ||moved||^2.
 
     ISTDP (5) prints beta step / 2 in place of beta / (2 step) (ERRATA ISTDP 4). Against the last of `recent` alone
     the search is monotone.

@@ -1,4 +1,4 @@
-"""X as a model wants it: dense column by column, or sparse row by row; checked once."""
+"""The design X in a model's form: dense by columns, or sparse by rows; checked once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Design = Array | sp.csr_array
 
 
 def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
-    """Return X as the products want it, and its columns' names.
+    """Return X in the form that products need, and its columns' names.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
 
 
 def refuse_constant(design: Design, names: tuple[str, ...]) -> None:
-    """Refuse columns that would be a penalised intercept. An empty column, all zeros, is none: its coefficient is 0.
+    """Refuse columns that would be a penalised intercept. A column of zeros is allowed: its coefficient is 0.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""scikit-learn's face of ISTDP: `PrivateSparseLogisticRegression`."""
+"""The scikit-learn estimator of ISTDP: `PrivateSparseLogisticRegression`."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
     """Sparse logistic regression whose coefficients are (epsilon, delta)-differentially private. ISTDP.
 
     Minimise (1/n) sum_i log(1 + exp(-y_i (x_i theta + b))) + P(theta) by proximal steps along clipped, noisy gradients.
-    What is private are the coefficients, and whatever is computed from them and from other people's rows. The shape of
-    X, the names of its columns, the two classes and every parameter here count as public: choose them without these
-    data, a grid search on them is not private.
+    The coefficients are private, and so is everything that is computed from them and from other people's rows. The
+    shape of X, the names of its columns, the two classes and every parameter here count as public: choose them without
+    these data, since a grid search on them is not private.
 
     Parameters
     ----------
     penalty : str or Penalty
-        `mcp:<lam>:<alpha>`, `l1:<lam>`, ...: see `ISTDP`. "auto" is one that follows from public numbers.
+        `mcp:<lam>:<alpha>`, `l1:<lam>`, ...: see `ISTDP`. "auto" follows from public numbers.
     epsilon, delta : float
         The budget of one fit.
     max_iter, clip, step, adjacency, output, noise_seed
         See `ISTDP.solve_private`.
     row_bound : float, optional
-        A public bound of the norms of the rows of X: the step rests on it, privacy does not, as longer rows are
-        clipped. None: what the clip stands for.
+        A public bound of the norms of the rows of X. The step rests on it; privacy does not, as longer rows are
+        clipped. None: the bound that the clip implies.
     schema : PublicSchema or path, optional
         What is known of X and y without them: a private fit then infers none of it, rows that lie outside are moved
         inside, and `adjacency` is the schema's. None: the two classes are read off y, with a warning.
     budget : Budget or path, optional
         What a private fit spends from; a fit beyond it is refused before a row is read.
     fit_intercept : bool
-        It is not penalised, and inside the sensitivity: as private as the rest.
+        Fit an intercept. It is not penalised, and inside the sensitivity: as private as the rest.
 
     Attributes
     ----------
     classes_, coef_, intercept_, n_features_in_, feature_names_in_
-        As ever in scikit-learn.
+        Attributes as usual in scikit-learn.
     support_ : ndarray
         The positions of the coefficients that are not 0.
     accounting_ : Accounting
-        What the fit guarantees.
+        The guarantee of the fit.
     n_iter_ : int
 
     Examples

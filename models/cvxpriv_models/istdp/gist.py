@@ -33,11 +33,11 @@ from .problem import Problem
 
 __all__ = ["LOOP", "STEPS", "gist", "initial_state"]
 
-#: The names under which the loops stand in a run's history.
+#: Names of the loops in a run's history.
 LOOP = "pass"
 SEARCH = "line search"
 
-#: F is a sum of terms of its own size: a rise within their rounding is none.
+#: F is a sum of terms of its own size: a rise within their rounding does not count.
 ROUNDING = 8.0 * np.finfo(float).eps
 
 
@@ -45,7 +45,7 @@ def _alternating(first: float, second: float, passes: int) -> float:
     return first if passes % 2 else second
 
 
-#: Rule to (BB1, BB2, passes done) to the next length.
+#: Each rule maps (BB1, BB2, passes done) to the next length.
 STEPS: Mapping[str, Callable[[float, float, int], float]] = {
     "bb1": lambda first, second, passes: first,
     "bb2": lambda first, second, passes: second,
@@ -116,7 +116,7 @@ def initial_state(problem: Problem, theta: Array, search: Search) -> dict[str, A
 
 
 def _aim() -> Update:
-    """The centre u = theta - step g of ISTDP (4)."""
+    """Return the centre u = theta - step g of ISTDP (4)."""
 
     def fn(state: Values) -> Values:
         return {"center": state["theta"] - state["step"][:, None] * state["gradient"]}
@@ -125,7 +125,7 @@ def _aim() -> Update:
 
 
 def _weigh(problem: Problem, search: Search) -> Update:
-    """F at the trial against (5); a trial that is too high halves the step."""
+    """Compare F at the trial with (5); a trial that is too high halves the step."""
 
     def one(at: Values) -> Values:
         trial, step = at["trial"], float(at["step"])
@@ -145,7 +145,7 @@ def _weigh(problem: Problem, search: Search) -> Update:
 
 
 def _move(problem: Problem, rule: str) -> Update:
-    """Take the trial, and find the next length from how the gradient turned; stay where the search found nothing."""
+    """Take the trial, and find the next length from the change of the gradient; stay where the search found nothing."""
 
     def one(at: Values) -> Values:
         if at["shortfall"] > 0.0:
@@ -179,7 +179,7 @@ def _each(name: str, one: Callable[[Values], Values], reads: set[str], writes: s
 
 
 def _figures(problem: Problem) -> Callable[[Values], Mapping[str, Array]]:
-    """The columns of a history: objective, kkt, support, step, far (`proximal_block`), newton."""
+    """Return the columns of a history: objective, kkt, support, step, far (`proximal_block`), newton."""
 
     def figures(state: Values) -> Mapping[str, Array]:
         pairs = zip(state["theta"], state["gradient"], strict=True)

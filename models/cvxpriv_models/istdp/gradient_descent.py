@@ -1,4 +1,4 @@
-"""Private gradient descent: ISTDP's loop without the proximal step. DP-SGD with one batch, the whole data."""
+"""Private gradient descent: ISTDP's loop without the proximal step, or DP-SGD with the whole data as one batch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def smooth_weight(penalty: Penalty) -> float:
 
 
 def descent(problem: Problem) -> Update:
-    """Return the step theta - step (xi + lam theta), xi the noisy gradient; an intercept has no lam."""
+    """Return the step theta - step (xi + lam theta), with the noisy gradient xi; an intercept has no lam."""
     weights = np.zeros(problem.size)
     weights[: problem.features] = smooth_weight(problem.penalty)
 

@@ -19,14 +19,14 @@ __all__ = ["SparseResiduals", "residuals"]
 
 @dataclass(frozen=True, eq=False)
 class SparseResiduals:
-    """How far a point is from stationary.
+    """Distances of a point from stationarity.
 
     Attributes
     ----------
     stationarity : ndarray, (d,)
-        One distance a coefficient.
+        One distance per coefficient.
     intercept : float
-        |dL/dintercept|; 0 without one.
+        The size |dL/dintercept|; 0 without one.
     """
 
     stationarity: Array
@@ -34,7 +34,7 @@ class SparseResiduals:
 
     @cached_property
     def largest(self) -> float:
-        """The largest of all."""
+        """The largest of all these distances."""
         return max(float(self.stationarity.max()), self.intercept)
 
 
@@ -44,9 +44,9 @@ def residuals(penalty: Penalty, theta: Array, gradient: Array, features: int) ->
     Parameters
     ----------
     theta, gradient : ndarray, (d,) or (d + 1,)
-        With an intercept last.
+        The coefficients and their gradient, with an intercept last.
     features : int
-        d.
+        Number of features, d.
     """
     free = gradient[features:]
     penalised = np.abs(penalty.residual(theta[:features], gradient[:features]))

@@ -12,7 +12,7 @@ from cvxpriv.penalties import Penalty
 
 __all__ = ["Search"]
 
-#: A loss that is flat far out has Barzilai-Borwein lengths without bound.
+#: Limit for a loss that is flat far out, whose Barzilai-Borwein lengths are unbounded.
 FAR = 1e6
 
 
@@ -23,19 +23,19 @@ class Search:
     Attributes
     ----------
     beta : float
-        In (0, 1): the share of the decrease asked for, beta / (2 step) ||theta+ - theta||^2.
+        Share of the requested decrease, beta / (2 step) ||theta+ - theta||^2, in (0, 1).
     shrink : float
-        In (0, 1): the paper's eta.
+        Factor by which a step shrinks, in (0, 1): the paper's eta.
     memory : int
-        Over how many points the highest F counts; 1 is monotone.
+        Number of points whose highest F counts; 1 is monotone.
     shortest : float
         Least first length, alpha_min in the paper, as a share of the first one.
     longest : float, optional
         Greatest first length, alpha_max in the paper. None is 1 / weak_convexity of the penalty: up to there the
-        proximal step is continuous, beyond it thresholds hard and may throw coefficients far out. For a convex penalty
-        and for capped l1 it is `FAR` times the first length.
+        proximal step is continuous, and beyond it thresholds hard and may throw coefficients far out. For a convex
+        penalty and for capped l1 it is `FAR` times the first length.
     halvings : int
-        Most trials of a pass.
+        Largest number of trials of a pass.
     """
 
     beta: float = 1e-4
@@ -57,7 +57,7 @@ class Search:
         require_counts(memory=self.memory, halvings=self.halvings)
 
     def bound(self, penalty: Penalty, first: float) -> float:
-        """Return the greatest length that a pass begins with; `first` is the first one's."""
+        """Return the greatest length that a pass begins with; `first` is that of the first pass."""
         if self.longest is not None:
             return self.longest
         bend = penalty.weak_convexity

@@ -1,4 +1,4 @@
-"""The model's face: `ISTDP`."""
+"""The face of the model: `ISTDP`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from .solving import solve_from
 
 __all__ = ["ISTDP"]
 
-#: Most passes, unless told otherwise.
+#: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000
 
 
@@ -78,26 +78,25 @@ class ISTDP(LearningModel):
     Parameters
     ----------
     X : array, DataFrame or scipy sparse array, (n, d)
-        Scale the columns alike: one weight punishes them all.
+        The rows. Scale the columns alike: one weight penalises them all.
     y : array, (n,)
-        Two classes of any type for a loss of the margin, or one only of 0 and 1, or of -1 and 1; any numbers for a loss
-        of the residual.
+        Labels: two classes of any type for a margin loss, or only one of 0 and 1, or of -1 and 1; any numbers for a
+        residual loss.
     intercept : bool
-        Adds a coefficient that is not penalised: that of a last column of ones. It is one more coordinate of theta and
-        of each row's gradient, before that is clipped, so it is inside the sensitivity and costs no release of its own:
-        a private model with an intercept is as private as one without.
+        Add a coefficient that is not penalised: that of a last column of ones. It is one more coordinate of theta and
+        of each row's gradient before clipping, so it is inside the sensitivity and costs no release of its own: a
+        private model with an intercept is as private as one without.
     allow_constant : bool
-        Keep columns of X that are constant and not 0; those of zeros are always kept. Whether a column is
-        constant is a fact about the data that an error tells:
-        where even that is private, pass True.
+        Keep columns of X that are constant and not 0; those of zeros are always kept. An error about a constant column
+        reveals a fact about the data: where even that is private, pass True.
 
     Raises
     ------
     DataError
-        X or y holds something that is no finite number, they do not fit, a column is constant and not 0, or y has not
-        two classes for a loss of the margin.
+        X or y holds entries that are not finite numbers, they do not fit, a column is constant and not 0, or y does not
+        have two classes for a margin loss.
     ModelError
-        The loss has a kink, or the penalty is none.
+        The loss has a kink, or the penalty is not valid.
 
     Examples
     --------
@@ -139,7 +138,7 @@ class ISTDP(LearningModel):
 
     @property
     def lambda_max(self) -> float:
-        """The weight from which on no coefficient leaves 0 (`Problem.lambda_max`)."""
+        """The weight from which on all coefficients stay 0 (`Problem.lambda_max`)."""
         return self.problem.lambda_max
 
     @classmethod
@@ -178,7 +177,7 @@ class ISTDP(LearningModel):
         accelerate: options.Accelerate = "auto",
         line_search: options.LineSearch = None,
     ) -> SparseRun:
-        """Find a stationary point; nothing about it is private.
+        """Find a stationary point, without privacy.
 
         Raises
         ------
@@ -238,8 +237,8 @@ class ISTDP(LearningModel):
         """Find coefficients with (epsilon, delta)-differential privacy.
 
         The shape of X, the loss, the penalty and the options count as public: choose them without these data, and make
-        the model with `allow_constant=True` where it must not become known that a column is constant. A penalty that
-        was left out is the MCP of `public_rules.noise_level_penalty`.
+        the model with `allow_constant=True` where it must stay secret that a column is constant. The default penalty is
+        the MCP of `public_rules.noise_level_penalty`.
 
         `adjacency` says what one person may change: a row is replaced, n being public ("replace-one"); or a row is
         there or not ("add-remove"), and the sum of gradients is divided by the public number `public_rows`, by that of
@@ -252,7 +251,7 @@ class ISTDP(LearningModel):
         Raises
         ------
         PrivacyError
-            The budget, `clip`, `max_iter` or a public bound is none, or the loss needs a `row_bound`.
+            The budget, `clip`, `max_iter` or a public bound is not valid, or the loss needs a `row_bound`.
         ModelError
             There is no such method or step, or it does not cover the loss or the penalty.
 
@@ -295,9 +294,10 @@ class ISTDP(LearningModel):
         Parameters
         ----------
         lams : iterable of float, or int
-            Weights; a number is so many from `lambda_max` down to a hundredth of it, with equal ratios.
+            The weights; a number is the number of weights from `lambda_max` down to a hundredth of it, with equal
+            ratios.
         **solving
-            Passed to `solve`; `init` is the first start.
+            Options of `solve`; `init` is the first start.
 
         Returns
         -------
@@ -308,7 +308,7 @@ class ISTDP(LearningModel):
         Raises
         ------
         ModelError
-            A weight is none, or the penalty has no weight `lam`.
+            A weight is not valid, or the penalty has no weight `lam`.
         """
 
         def solved(penalty: Penalty, init: ArrayLike | None) -> SparseRun:
@@ -320,7 +320,7 @@ class ISTDP(LearningModel):
 
     @staticmethod
     def example_cases() -> list[Case]:
-        """Return the block with each kind of proximal problem: what `cvxpriv crosscheck --all` checks."""
+        """Return the block with each kind of proximal problem, which `cvxpriv crosscheck --all` checks."""
         center = np.array([-2.0, -0.85, -0.3, 0.025, 0.2, 0.55, 1.15, 1.75])
         posed: list[tuple[Penalty, float]] = [
             (MCP(0.5, 3.0), 1.0),

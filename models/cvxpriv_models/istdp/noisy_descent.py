@@ -37,11 +37,11 @@ GRADIENT_DESCENT = "gradient-descent"
 SHORTEST = 0.1
 
 PUBLIC = frozenset({"theta", "noisy", "last_theta", "last_noisy", "step", "center", "trial", "far", "total", "passes"})
-"""The whole state: there is nothing in it that was not released, or public from the start."""
+"""The whole state: every entry was released, or public from the start."""
 
 
 def private_loop(average: ClippedGradient, settings: PrivateSettings, gaussian: GaussianNoise) -> Loop:
-    """Return the algorithm, with this noise on every gradient; every step but the noisy gradient is `Public`."""
+    """Return the algorithm with this noise on every gradient; every step except the noisy gradient is `Public`."""
     problem = average.problem
     plain = settings.method == GRADIENT_DESCENT
     taken = descent(problem) if plain else proximal_block(problem.penalty, problem.features)
@@ -100,7 +100,7 @@ def _noisy_gradient(average: ClippedGradient, gaussian: GaussianNoise) -> Draw:
 
 
 def _step(settings: PrivateSettings) -> Update:
-    """The length, and the centre theta - step xi of ISTDP (4), from noisy gradients alone."""
+    """Return the length, and the centre theta - step xi of ISTDP (4), from noisy gradients alone."""
     limit = settings.step_limit
 
     def fn(state: Values) -> Values:
@@ -127,7 +127,7 @@ def _move(iterations: int) -> Update:
 
 
 def _figures(features: int) -> printed.Figures:
-    """Of public entries alone: length of the step, norm of the noisy gradient, size of the support."""
+    """Return figures of public entries alone: length of the step, norm of the noisy gradient, size of the support."""
 
     def figures(state: Values) -> Mapping[str, Array]:
         return {

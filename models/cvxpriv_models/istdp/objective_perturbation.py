@@ -43,22 +43,22 @@ from .tilted import Tilted
 
 __all__ = ["Spending", "require_smooth", "solve_objective_perturbation", "spend"]
 
-#: Which gradient of J may be left, rounding included, as a part of the sizes of its two random and private terms.
+#: Largest remaining gradient of J, rounding included, as a part of the sizes of its two random and private terms.
 EXACT = 2.0**-38
-#: Which part of epsilon covers what the computer leaves of it.
+#: Part of epsilon that covers the inexactness of computing.
 COVER = 2.0**-8
 
 
 @dataclass(frozen=True)
 class Spending:
-    """Where epsilon goes.
+    """The split of epsilon.
 
     Attributes
     ----------
     rate : float
-        Of the density exp(-rate ||b||).
+        Rate of the density exp(-rate ||b||).
     more : float
-        What is added to lam.
+        The amount that is added to lam.
     determinant : float
         The epsilon that the Hessian costs.
     """
@@ -75,11 +75,11 @@ def spend(epsilon: float, lam: float, bend: float, moved: float) -> Spending:
     ----------
     epsilon : float
     lam : float
-        Of the l2 penalty.
+        Weight of the l2 penalty.
     bend : float
-        smoothness row_bound^2 / m.
+        The number smoothness row_bound^2 / m.
     moved : float
-        The most by which b differs between neighbours.
+        Largest distance of b between neighbours.
     """
     half = 0.5 * epsilon
     least = bend * float(np.exp(-half) / -np.expm1(-half))  # bend / (e^half - 1), which overflows

@@ -15,9 +15,10 @@ from cvxpriv.reports.facts import Fact
 
 __all__ = ["SparseOnRows"]
 
-#: The part of a row's largest gradient that counts, unless `clip` is named: few gradients of a fitted model are longer.
+#: Part of a row's largest gradient at which it is clipped, unless `clip` is named: few gradients of a fitted model are
+#: longer.
 COUNTED = 0.5
-#: Of a fit without privacy, on rows of norm at most 1.
+#: Penalty of a fit without privacy, on rows of norm at most 1.
 PENALTY = "mcp:0.001:50"
 DELTA = 1e-6
 
@@ -41,7 +42,7 @@ class SparseOnRows(Fit):
         self.model = kind(self.rows.x, self.rows.y, **posed, intercept=self.intercept, allow_constant=True)
 
     def public_numbers(self) -> dict[str, Any]:
-        """See `Fit`: the encoding bounds the rows' norms."""
+        """See `Fit`. The encoding bounds the rows' norms."""
         bound = float(np.hypot(self.rows.encoding.row_bound(), float(self.intercept)))
         slope = self.model.problem.loss.slope
         if np.isfinite(slope):
@@ -58,7 +59,7 @@ class SparseOnRows(Fit):
         return f"this model, {self.run.support.size} columns"
 
     def compared(self, kind: Any, options: Mapping[str, Any]) -> list[Scored]:
-        """See `Fit`: hardly any penalty."""
+        """See `Fit`. The comparison has hardly any penalty."""
         bare = self.model.with_penalty(penalty_named("l2:1e-6")).solve(**{**self.solving, "tol": 1e-6})
         return [self.score(f"hardly penalised, {bare.support.size} columns", self.linear(bare))]
 

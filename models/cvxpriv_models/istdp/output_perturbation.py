@@ -1,9 +1,9 @@
-"""Output perturbation (Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 1): the minimiser, and Gaussian noise on it.
+"""Output perturbation (Chaudhuri, Monteleoni and Sarwate 2011, Algorithm 1): Gaussian noise on the minimiser.
 
 F is strongly convex with modulus lam. A row whose gradient has a norm of at most slope row_bound then moves the
 minimiser by at most slope row_bound / (m lam) where it is added or removed, and by twice that where it is replaced; m
-is what the sum is divided by. Chaudhuri's noise of density exp(-rate ||b||) is pure; Gaussian noise of the same
-sensitivity is smaller, and its accounting exact.
+is the divisor of the sum. Chaudhuri's noise of density exp(-rate ||b||) is pure; Gaussian noise of the same sensitivity
+is smaller, and its accounting exact.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = ["minimiser_sensitivity", "require_bounded_minimiser", "require_bounde
 
 #: KKT residual at which the minimiser stops. The sensitivity includes the error that remains, and rounding.
 TOLERANCE = 1e-10
-#: Most passes of that.
+#: Largest number of passes of that minimisation.
 LIMIT = 1000
 
 
 def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, divisor: int) -> float:
-    """Return the most, in Euclidean norm, by which a neighbour moves the minimiser that was found.
+    """Return the largest Euclidean norm by which a neighbour moves the minimiser that was found.
 
     Raises
     ------
@@ -67,12 +67,12 @@ def require_bounded_minimiser(problem: Problem) -> float:
 
 
 def require_bounded_slope(problem: Problem) -> None:
-    """Refuse what bounds no minimiser: a loss that bends down or is steep far out, and an intercept, which has no lam.
+    """Refuse an unbounded minimiser: a loss that bends down or is steep far out, or an intercept, which has no lam.
 
     Raises
     ------
     ModelError
-        Any of these.
+        Any of these applies.
     """
     loss = problem.loss
     if not (loss.convex and np.isfinite(loss.slope)):
@@ -97,7 +97,7 @@ def solve_output_perturbation(
     ModelError
         See `minimiser_sensitivity`.
     PrivacyError
-        F was not minimised to `TOLERANCE`.
+        The residual of F did not reach `TOLERANCE`.
     """
     count = divisor.number
     sensitivity = minimiser_sensitivity(problem, row_bound, adjacency, count)
@@ -122,7 +122,7 @@ def solve_output_perturbation(
 
 
 def _minimiser(problem: Problem, row_bound: float, divisor: int) -> np.ndarray:
-    """Of sum/divisor + P; the model averages over its own rows, so P is weighed instead."""
+    """Return the minimiser of sum/divisor + P; the model averages over its own rows, so P is reweighted instead."""
     if problem.rows == 0:
         return np.zeros(problem.size)
     share = divisor / problem.rows

@@ -28,12 +28,12 @@ def path_table(
     init: ArrayLike | None,
     solve: Callable[[Penalty, ArrayLike | None], SparseRun],
 ) -> pd.DataFrame:
-    """Return the table of `ISTDP.path`; `solve` takes a penalty and where to start.
+    """Return the table of `ISTDP.path`; `solve` takes a penalty and a start.
 
     Raises
     ------
     ModelError
-        A weight is none, or the penalty has no weight `lam`.
+        A weight is not valid, or the penalty has no weight `lam`.
     """
     weights = _weights(lams, problem)
     columns = _columns(problem)

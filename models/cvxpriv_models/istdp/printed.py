@@ -36,18 +36,18 @@ LEAK = (
     "objective, and both show in the coefficients; use method='istdp'"
 )
 FLAW = "step and line search read clean data"
-#: Bounds of the length (alpha_min, alpha_max), the line search's beta and eta, and its most trials.
+#: Bounds of the length (alpha_min, alpha_max), the line search's beta and eta, and its largest number of trials.
 SHORTEST, LONGEST, BETA, SHRINK, TRIALS = 1e-6, 1e6, 1e-4, 0.5, 60
 
 
 def printed_noise(epsilon: float, delta: float, iterations: int, bound: float) -> float:
-    """Return the standard deviation of Theorem 3.3; `bound` is U, of the gradient's norm."""
+    """Return the standard deviation of Theorem 3.3; `bound` is U, the bound of the gradient's norm."""
     each = min(epsilon / (2.0 * np.sqrt(2.0 * iterations * np.log(2.0 / delta))), 0.5 * np.sqrt(epsilon / iterations))
     return float(2.0 * bound / each * np.sqrt(2.0 * np.log(1.25 * 2.0 * iterations / delta)))
 
 
 def clean_step() -> Update:
-    """Step 1.2: the length from clean gradients, between alpha_min and alpha_max."""
+    """Return the length of step 1.2 from clean gradients, between alpha_min and alpha_max."""
 
     def fn(state: Values) -> Values:
         moved, turned = state["theta"] - state["last_theta"], state["clean"] - state["last_clean"]
@@ -60,7 +60,7 @@ def clean_step() -> Update:
 def solve_printed(
     average: ClippedGradient, epsilon: float, delta: float, iterations: int, adjacency: str, noise: Noise
 ) -> PrivateSparseRun:
-    """Run Algorithm 1 from theta^0 = 0 and theta^1 = e_1; the accounting has no rule that holds."""
+    """Run Algorithm 1 from theta^0 = 0 and theta^1 = e_1; no rule of the accounting holds."""
     problem = average.problem
     scale = printed_noise(epsilon, delta, iterations, average.clip)
     zero, first = np.zeros(problem.size), np.eye(1, problem.size)[0]
@@ -99,7 +99,7 @@ def solve_printed(
 
 
 def _gradient(average: ClippedGradient, scale: float, mu: float) -> Draw:
-    """Step 1.1: the gradient, and the noisy one."""
+    """Return the gradient of step 1.1, and the noisy one."""
 
     def fn(state: Values, noise: Noise) -> Values:
         clean = average.at(state["theta"][0])
@@ -109,7 +109,7 @@ def _gradient(average: ClippedGradient, scale: float, mu: float) -> Draw:
 
 
 def _search(problem: Problem) -> Update:
-    """Step 1.3: proximal steps, shortened until the clean F has fallen by beta step / 2 ||move||^2; then 1.4."""
+    """Do step 1.3, proximal steps, shortened until the clean F has fallen by beta step / 2 ||move||^2; then 1.4."""
 
     def fn(state: Values) -> Values:
         theta, length = state["theta"][0], float(state["step"][0])

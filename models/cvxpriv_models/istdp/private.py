@@ -1,12 +1,12 @@
-"""The door of private solves: options, public rules, and the algorithm that they choose.
+"""The entry to private solves: options, public rules, and the algorithm that they choose.
 
 `istdp` takes proximal steps along noisy gradients (`noisy_descent`), `gradient-descent` the same without the proximal
 step. `output-perturbation` and `objective-perturbation` are the two other classes that the paper names. `printed` is
 its Algorithm 1 as it stands, which is not private.
 
-Which iterate is returned is decided without the data: the last one, which is sparse, or the average of the second half,
-which moves less and is not sparse. The iterate of least F would have to be selected privately: every comparison of F
-takes from the budget that the gradients have.
+The returned iterate is chosen without the data: the last one, which is sparse, or the average of the second half, which
+moves less and is not sparse. The iterate of least F would have to be selected privately: every comparison of F takes
+from the budget of the gradients.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ def public_step_limit(problem: Problem, row_bound: float) -> float:
     """Return the greatest step, 1/L: up to it a step without noise lowers F, whatever the penalty.
 
     L = smoothness row_bound^2 bounds the Lipschitz constant of the average gradient; ||X||^2 would be smaller, but it
-    is a fact about the data. Beyond 1/weak_convexity the proximal step is still the exact least, but thresholds hard.
+    is a fact about the data. Beyond 1/weak_convexity the proximal step is still the exact minimiser, but thresholds
+    hard.
 
     Raises
     ------
@@ -38,7 +39,7 @@ def require_bounds(problem: Problem, clip: float | None, row_bound: float | None
     Raises
     ------
     PrivacyError
-        One is no bound, or is missing where nothing implies it.
+        One is not a valid bound, or is missing where nothing implies it.
     """
     slope = problem.loss.slope
     if clip is None and (row_bound is None or not np.isfinite(slope)):

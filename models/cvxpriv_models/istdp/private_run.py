@@ -1,4 +1,4 @@
-"""What a private solve returns: `PrivateSparseRun`, which holds nothing but what was released."""
+"""The result of a private solve: `PrivateSparseRun`, which holds only released numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .run import SparseFit, support_fact
 
 __all__ = ["LOOP", "PrivateSettings", "PrivateSparseRun"]
 
-#: The name under which the loop stands in a run's history.
+#: Name of the loop in a run's history.
 LOOP = "private step"
 LEAK = "The algorithm as printed reads clean data in its step and its line search: it guarantees nothing."
 
@@ -33,11 +33,11 @@ class PrivateSettings:
     ----------
     method : str
     max_iter : int
-        Noisy gradients.
+        Number of noisy gradients.
     clip : float
     step, adjacency, output : str
     noise_scale : float
-        Standard deviation of each coordinate's noise; of objective perturbation 1/rate.
+        Standard deviation of each coordinate's noise; for objective perturbation, 1/rate.
     step_limit : float
         The greatest step; 0 for a single release.
     """
@@ -54,25 +54,26 @@ class PrivateSettings:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateSparseRun(PrivateLearningRun, SparseFit):
-    """A private solve of ISTDP (2); the coefficients and what they predict are those of `SparseFit`.
+    """A private solve of ISTDP (2); the coefficients and their predictions are those of `SparseFit`.
 
     F, residuals and times are not here: they are facts about the data that were not released.
 
     Attributes
     ----------
     accounting : Accounting
-        Of the ledger: what the run guarantees, or that nothing holds for the algorithm as printed.
+        Accounting of the ledger: the guarantee of the run, or that nothing holds for the algorithm as printed.
     ledger : tuple of Release
-        Every release, and what it costs.
+        Every release, with its cost.
     settings : PrivateSettings
     history : DataFrame
-        One row an iteration: iteration, step, noisy_gradient (its norm), support. The algorithm as printed has `step`,
+        One row per iteration: iteration, step, noisy_gradient (its norm), support. The algorithm as printed has `step`,
         the length that step 1.2 reads off clean data, `taken` and `support`.
     interrupted : bool
     center : ndarray, optional
-        theta - step xi of the last iteration, released as both are: with it `certify` poses the last proximal problem.
+        The centre theta - step xi of the last iteration, released as both are: with it `certify` poses the last
+        proximal problem.
     last_step : float, optional
-        The length of the last step.
+        Length of the last step.
     """
 
     model: ClassVar[str] = "ISTDP"
@@ -106,12 +107,12 @@ class PrivateSparseRun(PrivateLearningRun, SparseFit):
         ]
 
     def cases(self) -> list[Case]:
-        """See `Run`: the last proximal problem, which reads no data.
+        """See `Run`. The case is the last proximal problem, which reads no data.
 
         Raises
         ------
         ModelError
-            The algorithm releases no proximal problem: the printed one, or no proximal one at all.
+            The algorithm releases no proximal problem: it is the printed one, or has no proximal step.
         """
         if self.center is None or self.last_step is None:
             raise ModelError(

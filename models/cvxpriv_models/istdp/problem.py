@@ -24,11 +24,11 @@ from .design import Design, read_design, refuse_constant, with_ones
 
 __all__ = ["Design", "Problem"]
 
-#: Up to which share of coefficients that are not zero their columns alone are multiplied.
+#: Largest share of coefficients other than 0 for which only their columns are multiplied.
 FEW = 0.25
-#: What leaves the penalty to the model, and which one a solve that is not private then takes.
+#: The name that leaves the penalty to the model, and the penalty of a solve without privacy in that case.
 AUTOMATIC, DEFAULT = "auto", MCP(0.05, 3.0)
-#: How far from 0 an intercept is looked for.
+#: Largest size of an intercept that is searched.
 FAR = 1e6
 
 
@@ -39,17 +39,17 @@ class Problem:
     Attributes
     ----------
     design : ndarray (column by column in memory) or csr_array, (n, d) or (n, d + 1)
-        The rows x_i. With an intercept a last column of ones, whose coefficient is not penalised: it is one more
-        coordinate of theta.
+        The rows x_i. With an intercept there is a last column of ones, whose coefficient is not penalised: it is one
+        more coordinate of theta.
     y : ndarray, (n,)
-        -1 and 1 for a margin loss.
+        Labels, -1 and 1 for a margin loss.
     loss : Loss
     penalty : Penalty
     intercept : bool
     classes : ndarray, (2,), optional
-        What the labels -1 and 1 were called; None for a residual loss.
+        The user's labels for -1 and 1; None for a residual loss.
     names : tuple of str
-        Of the d features.
+        Names of the d features.
     automatic : bool
         Whether the penalty was left to the model.
     schema : PublicSchema, optional
@@ -77,12 +77,12 @@ class Problem:
         allow_constant: bool,
         schema: PublicSchema | None = None,
     ) -> Problem:
-        """Validate what a user passes; see `ISTDP`.
+        """Validate a user's data; see `ISTDP`.
 
         Raises
         ------
         DataError
-            X or y is no table of numbers, they do not fit, or a column is constant and not 0.
+            X or y is not a table of numbers, they do not fit, or a column is constant and not 0.
         ModelError
             The loss is not smooth, or the penalty lacks a part.
         """
@@ -103,12 +103,12 @@ class Problem:
 
     @property
     def rows(self) -> int:
-        """n."""
+        """Number of rows, n."""
         return self.y.size
 
     @property
     def features(self) -> int:
-        """d, the number of coefficients that are penalised: the first d of theta."""
+        """Number of penalised coefficients, d: the first d of theta."""
         return len(self.names)
 
     @property
@@ -171,12 +171,12 @@ class Problem:
     def lambda_max(self) -> float:
         """The largest |dL/dtheta_i| where only the intercept is fitted: an l1 weight above it leaves no coefficient.
 
-        So does the weight of MCP, SCAD and capped l1, for the start at 0.
+        The same holds for the weights of MCP, SCAD and capped l1, for the start at 0.
 
         Raises
         ------
         ModelError
-            The loss of an intercept alone has no least.
+            The loss of an intercept alone has no minimum.
         """
         theta = np.zeros(self.size)
         if self.intercept:

@@ -1,18 +1,17 @@
-"""What a private solve chooses by itself, from public numbers alone: it costs no privacy.
+"""The choices of a private solve that follow from public numbers alone and cost no privacy.
 
 The public numbers are n, d, epsilon, delta, the clip and the step. Let c = sensitivity / mu be the noise of one release
 that spends the whole budget. Then each of T releases has noise of deviation c sqrt(T).
 
-**How many.** Along a direction in which the average loss has curvature h, T steps of length 1/L from 0 leave
-(h/2) R^2 exp(-2 T h / L) of the excess, at most R^2 L / (4 e T) over all h; R is how far away the solution is. Noise
-adds T c^2 / (4 L) at most in each of d directions. Both are equal at T = R L / (c sqrt(e d)). R is not public: two of
-the longest steps there are, 2 clip/L, stand for it. That is 8 for logistic loss and rows of norm 1, and was chosen on
-German credit, COMPAS and synthetic data. For one row replaced T is n mu / sqrt(e d), free of the clip and of the scale
-of X.
+**How many.** Along a direction in which the average loss has curvature h, T steps of length 1/L from 0 leave (h/2) R^2
+exp(-2 T h / L) of the excess, at most R^2 L / (4 e T) over all h; R is the distance of the solution. Noise adds T c^2 /
+(4 L) at most in each of d directions. Both are equal at T = R L / (c sqrt(e d)). R is not public: two of the longest
+steps there are, 2 clip/L, stand for it. That is 8 for logistic loss and rows of norm 1, and was chosen on German
+credit, COMPAS and synthetic data. For one row replaced T is n mu / sqrt(e d), free of the clip and of the scale of X.
 
-**How much penalty.** Over the whole run, T/L long, noise alone moves a coefficient by c T / L. With alpha = T/L and
-lam = c sqrt(log(2 d) / 2), MCP presses what stays below alpha lam, half of the largest of d such moves, and leaves
-alone what comes further.
+**How much penalty.** Over the whole run, T/L long, noise alone moves a coefficient by c T / L. With alpha = T/L and lam
+= c sqrt(log(2 d) / 2), MCP shrinks coefficients below alpha lam, half of the largest of d such moves, and leaves larger
+ones alone.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from cvxpriv.penalties import MCP
 
 __all__ = ["LEAST_ALPHA", "MOST_ITERATIONS", "noise_level_penalty", "public_iterations"]
 
-#: A run without privacy needs no more gradients than this for what noise would hide.
+#: Largest number of gradients: noise would hide what more of them could gain.
 MOST_ITERATIONS = 2000
-#: MCP needs alpha > 1: rows of large norm have short steps.
+#: Least alpha: MCP needs alpha > 1, and rows of large norm have short steps.
 LEAST_ALPHA = 1.5
 
 
@@ -35,13 +34,13 @@ def public_iterations(clip: float, sensitivity: float, mu: float, size: int) -> 
     Parameters
     ----------
     clip : float
-        The most that one row's gradient counts.
+        Clipping bound of one row's gradient.
     sensitivity : float
-        Of the average gradient.
+        Sensitivity of the average gradient.
     mu : float
-        Of the whole budget (`gaussian_mu`).
+        The mu of the whole budget (`gaussian_mu`).
     size : int
-        d, with 1 for an intercept.
+        Number d of coefficients, with 1 for an intercept.
 
     Examples
     --------
@@ -53,15 +52,15 @@ def public_iterations(clip: float, sensitivity: float, mu: float, size: int) -> 
 
 
 def noise_level_penalty(sensitivity: float, mu: float, travel: float, features: int) -> MCP:
-    """Return the MCP that presses what noise alone could have moved, and no more.
+    """Return the MCP that shrinks coefficients that noise alone could have moved, and no larger ones.
 
     Parameters
     ----------
     sensitivity, mu : float
         See `public_iterations`.
     travel : float
-        Iterations times the greatest step.
+        Number of iterations times the greatest step.
     features : int
-        d, without an intercept.
+        Number d of features, without an intercept.
     """
     return MCP(float(sensitivity / mu * np.sqrt(0.5 * np.log(2.0 * features))), max(float(travel), LEAST_ALPHA))

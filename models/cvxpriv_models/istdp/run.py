@@ -1,4 +1,4 @@
-"""What a solve that is not private returns: `SparseRun`."""
+"""The result of a solve without privacy: `SparseRun`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class SparseFit:
-    """Fitted coefficients and what they predict; it holds no row of the data.
+    """Fitted coefficients with their predictions; it holds no row of the data.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class SparseFit:
     classes : ndarray, (2,), optional
         The two labels; None for a residual loss.
     names : tuple of str
-        Of the d features.
+        Names of the d features.
     """
 
     theta: Array
@@ -64,12 +64,12 @@ class SparseFit:
 
     @property
     def coefficients(self) -> Array:
-        """Without the intercept, (d,)."""
+        """Coefficients without the intercept, (d,)."""
         return self.theta[: len(self.names)]
 
     @property
     def intercept(self) -> float:
-        """0 in a model without one."""
+        """The intercept; 0 in a model without one."""
         return float(self.theta[-1]) if self.theta.size > len(self.names) else 0.0
 
     @property
@@ -78,7 +78,7 @@ class SparseFit:
         return np.flatnonzero(self.coefficients)
 
     def decision_function(self, x: ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix) -> Array:
-        """Return X theta plus the intercept, one number a row.
+        """Return X theta plus the intercept, one number per row.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class SparseFit:
 
 
 def support_fact(fit: SparseFit) -> Fact:
-    """Return how many coefficients are not 0."""
+    """Return the number of coefficients that are not 0, as a fact."""
     kept, sentence = f"of {len(fit.names)}; penalty {fit.penalty.name}", "Coefficients that are not 0."
     return Fact("support", fit.support.size, "", sentence, "Coefficients that are not 0", kept, main=True)
 
@@ -120,19 +120,19 @@ class SparseRun(LearningRun, SparseFit):
     Attributes
     ----------
     gradient : ndarray, (d,) or (d + 1,)
-        Of the average loss at theta.
+        Gradient of the average loss at theta.
     objective : float
-        F(theta).
+        The objective F(theta).
     step : float
-        The last step's length: with it `certify` poses the proximal problem.
+        Length of the last step: with it `certify` poses the proximal problem.
     iterations : int
     settings : Settings
     seconds : float
     log : History
     interrupted : bool
-        Whether the keyboard or a callback ended the solve.
+        Whether a keyboard interrupt or a callback ended the solve.
     starts : DataFrame, optional
-        One row a start: objective, kkt, iterations, converged, best.
+        One row per start: objective, kkt, iterations, converged, best.
     """
 
     model: ClassVar[str] = "ISTDP"
@@ -151,12 +151,12 @@ class SparseRun(LearningRun, SparseFit):
 
     @cached_property
     def kkt(self) -> SparseResiduals:
-        """The residuals at theta; `largest` is the figure that the run was stopped by."""
+        """The residuals at theta; the run stopped by `largest`."""
         return residuals(self.penalty, self.theta, self.gradient, len(self.names))
 
     @cached_property
     def gap(self) -> float:
-        """F(theta) - inf F is at most this; inf where F is not strongly convex.
+        """Upper bound of F(theta) - inf F; inf where F is not strongly convex.
 
         With modulus lam (1 - ratio) of an elastic net or a square, F is at most |subgradient|^2 / (2 lam (1 - ratio))
         above its least, for every subgradient at theta. An intercept has no modulus.
@@ -173,19 +173,19 @@ class SparseRun(LearningRun, SparseFit):
 
     @property
     def converged(self) -> bool:
-        """Whether the KKT residual is within the tolerance asked for."""
+        """Whether the KKT residual is within the requested tolerance."""
         return self.kkt.largest <= self.settings.tol
 
     @property
     def history(self) -> pd.DataFrame:
-        """Step by step: iteration, block, objective, kkt, support, step, far, newton, seconds, engine, solver, status.
+        """The steps: iteration, block, objective, kkt, support, step, far, newton, seconds, engine, solver, status.
 
-        `far` says which piece of a proximal problem was taken (`cvxpriv.penalties.proximal`), `newton`
-        how many Newton steps on the support followed a pass.
+        The column `far` names the piece of a proximal problem that was taken (`cvxpriv.penalties.proximal`), and
+        `newton` the number of Newton steps on the support that followed a pass.
         """
         return self.log.frame(0)
 
     def cases(self) -> list[Case]:
-        """See `Run`: the proximal problem at theta. A stationary theta is its own step where that problem is convex."""
+        """See `Run`. The case is the proximal problem at theta, whose own step it is where that problem is convex."""
         view: Values = {"center": self.theta - self.step * self.gradient, "step": np.asarray(self.step)}
         return [case_of_block(proximal_block(self.penalty, len(self.names)), view)]

@@ -1,4 +1,4 @@
-"""From a start to a `SparseRun`."""
+"""The way from a start to a `SparseRun`."""
 
 from __future__ import annotations
 

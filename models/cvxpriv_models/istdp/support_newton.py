@@ -1,4 +1,4 @@
-"""Newton steps on the coefficients that are not zero: what makes GIST's last digits cheap.
+"""Newton steps on the coefficients other than zero, which make GIST's last digits cheap.
 
 Once the zeros are known, (2) is smooth in the other coefficients, and few: d matters no more. A step that would change
 a sign stops there, at zero, and that coefficient leaves the support. MCP and SCAD make F bend down: where its Hessian
@@ -26,21 +26,21 @@ from .problem import Problem
 
 __all__ = ["Bent", "suits", "support_newton"]
 
-#: Most Newton steps after a pass, and halvings of each.
+#: Largest number of Newton steps after a pass, and of halvings of each.
 STEPS, HALVINGS = 30, 20
-#: The Hessian of a larger support costs more than a pass: it must have stayed the same over one, and is never larger
-#: than the second number.
+#: Sizes of supports: the Hessian of one larger than the first costs more than a pass, so it must have stayed the same
+#: over one; none is larger than the second.
 SMALL, LARGEST = 150, 2000
 #: Share of the slope that a step's decrease must reach (Armijo).
 DECREASE = 1e-4
-#: A loss that is flat where the point is has a direction without scale: left out beyond so many times the point's own.
+#: Largest ratio of a step to the point's own size: a loss that is flat at the point has a direction without scale.
 WILD = 1e6
-#: Of the support's average diagonal: makes a Hessian that is nearly singular one that can be factored.
+#: Part of the support's average diagonal that is added: it makes a nearly singular Hessian factorable.
 RIDGE = 1e-10
 
 
 class Bent(Protocol):
-    """What a penalty must have beside the contract: p' and p'' of |theta|, coordinate by coordinate."""
+    """The methods that a penalty needs beside the contract: p' and p'' of |theta|, coordinate by coordinate."""
 
     def value(self, theta: Array) -> float:
         """Return P(theta)."""
@@ -56,7 +56,7 @@ class Bent(Protocol):
 
 
 def suits(problem: Problem) -> bool:
-    """Whether a problem's penalty has what Newton steps need."""
+    """Return whether a problem's penalty has the methods that Newton steps need."""
     return all(hasattr(problem.penalty, part) for part in ("slope", "bend"))
 
 
@@ -123,7 +123,7 @@ def _refined(problem: Problem, at: Values, tol: float) -> dict[str, Array]:
 
 
 def _lower(found: Values, before: Values) -> bool:
-    """Whether F is below that of the recent points, within its rounding, and the point is not where the pass began."""
+    """Return whether F is below the recent points, within its rounding, and the point is not the pass's first one."""
     least = float(before["recent"].min())
     return bool(found["value"] <= least + ROUNDING * abs(least)) and not np.array_equal(found["theta"], before["theta"])
 
@@ -171,7 +171,7 @@ def _newton_step(problem: Problem, columns: Array, support: npt.NDArray[np.intp]
 
 
 def _direction(problem: Problem, columns: Array, support: npt.NDArray[np.intp], point: _Point) -> Array | None:
-    """Return -H^-1 slope with the Hessian of F, or without what bends down in it; None if neither has a factor."""
+    """Return -H^-1 slope with the Hessian of F, or without its downward bends; None if neither has a factor."""
     weight = problem.loss.curvature(point.z, problem.y) / problem.rows
     hessian = columns.T @ (weight[:, None] * columns)
     upward = hessian if problem.loss.convex else columns.T @ (np.maximum(weight, 0.0)[:, None] * columns)

@@ -1,4 +1,4 @@
-"""The tilted objective of objective perturbation, and its minimiser with a bound of how far it is off."""
+"""The tilted objective of objective perturbation, and its minimiser with an error bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .problem import Design, Problem
 
 __all__ = ["Tilted"]
 
-#: Most Newton steps, and halvings of each.
+#: Largest number of Newton steps, and of halvings of each.
 STEPS, HALVINGS = 100, 50
 
 
@@ -30,13 +30,13 @@ class Tilted:
     Attributes
     ----------
     problem : Problem
-        Loss and labels.
+        The problem, with loss and labels.
     rows : array or csr_array, (n, d)
-        Of norm at most `row_bound`.
+        The rows, of norm at most `row_bound`.
     lam : float
-        > 0.
+        Weight of the square, > 0.
     b : ndarray, (d,)
-        A double of a real vector, within `BALL_ERROR` of its norm.
+        A double vector, within `BALL_ERROR` of a real one relative to its norm.
     divisor : int
     row_bound : float
     """
@@ -59,7 +59,7 @@ class Tilted:
         return np.asarray(summed(self._blocks, slopes) + self.lam * theta + self.b / self.divisor)
 
     def rounding(self, theta: Array) -> float:
-        """Return how far, in Euclidean norm, the gradient that is computed may be from that of the real J."""
+        """Return a bound, in Euclidean norm, of the distance between the computed gradient and that of the real J."""
         loss, count = self.problem.loss, self.rows.shape[0]
         length, tilt = float(np.linalg.norm(theta)), float(np.linalg.norm(self.b)) / self.divisor
         of_rows = loss.slope * self.row_bound + loss.smoothness * self.row_bound**2 * length
@@ -67,14 +67,14 @@ class Tilted:
         return float(of_sums + 4.0 * UNIT * self.lam * length + (BALL_ERROR + 4.0 * UNIT) * tilt)
 
     def minimiser(self, left: float) -> Array:
-        """Return theta, (d,), where the real gradient of J has at most the norm `left`: within left/lam of the minimum.
+        """Return theta, (d,), where the real gradient of J has norm at most `left`: within left/lam of the minimum.
 
-        Newton steps, shortened until J falls, down to half of it: the rest is for rounding.
+        It takes Newton steps, shortened until J falls, down to half of `left`: the rest is for rounding.
 
         Raises
         ------
         PrivacyError
-            It is not known to be there.
+            The minimiser is not known to be there.
         """
         theta = np.zeros(self.rows.shape[1])
         for _ in range(STEPS):
