@@ -21,6 +21,7 @@ from cvxpriv.errors import ModelError
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.fit_facts import fit_facts
 from cvxpriv.learning.learning_model import LearningModel
+from cvxpriv.learning.schema import relation_of
 from cvxpriv.runs.options import Parameter
 from cvxpriv.solvers.registry import solver_spec
 from cvxpriv.solvers.silence import solvers_silent
@@ -61,12 +62,19 @@ def learning_command(kind: Kind) -> click.Command:
         for name in (name for name in asked if name in posing or name in solving):
             {**posing, **solving, **own}[name].check(asked[name])
         _require_suitable(fit, [one for name, one in solving.items() if name in asked and name not in own], wanted)
+        relation = relation_of(given["schema"], asked.get("adjacency"))
+        chosen = {name: asked[name] for name in own if name in asked}
+        if "budget" in chosen:
+            fit.plan(chosen, relation).require(chosen["budget"])
         rows = RowOptions(**taken(reading.values(), given)).load(
-            source, **fit.reads(given), scaled=fit.scaled, private=wanted
+            source,
+            **fit.reads(given),
+            scaled=fit.scaled,
+            private=wanted,
+            counted=not wanted or relation != "add-remove",
         )
         fitted = fit(rows=rows, private=wanted, **taken(layout.values(), given))
         options = {name: asked[name] for name in posing if name in asked}
-        chosen = {name: asked[name] for name in own if name in asked}
         fitted.pose(kind, options)
         fitted.solving = chosen
         _work(terminal, fitted, kind, options, () if crosscheck is False else solvers)

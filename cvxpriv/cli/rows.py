@@ -14,13 +14,15 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
+from cvxpriv.cli.private_rows import columns_of, ranges_of, require_given, told_nothing, uncounted_split, within
+from cvxpriv.cli.row_labels import Labels, blind_labels, labels_by_schema, labels_found, texts_of
 from cvxpriv.datasets.named_rows import NAMED, NamedRows
 from cvxpriv.errors import DataError, PrivacyError, suggest
 from cvxpriv.learning.encoding import Encoding, complete_rows
 from cvxpriv.learning.rows import Rows
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.runs.options import Option
-from cvxpriv.tables.frames import in_order, names_in, read_table, require_columns, symbol
+from cvxpriv.tables.frames import names_in, read_table, require_columns
 
 __all__ = ["RowOptions"]
 
@@ -53,6 +55,15 @@ def category_in(text: str) -> tuple[str, tuple[str, ...] | None]:
 class RowOptions:
     """The options that say how rows are read, encoded and split."""
 
+    schema: Annotated[
+        PublicSchema | None,
+        Option(
+            "What is publicly known of the rows: a JSON or TOML file with label, classes, columns, ranges, categories, "
+            "rows or adjacency. Private: nothing of it is read off them, and every row is brought within it.",
+            metavar="FILE",
+            read=PublicSchema.load,
+        ),
+    ] = None
     label: Annotated[str | None, Option("The column to predict.", metavar="COLUMN")] = None
     positive: Annotated[
         str | None, Option("The value that is class 1.", usual="the second of two", metavar="VALUE")
@@ -90,7 +101,14 @@ class RowOptions:
     ] = None
 
     def load(
-        self, source: str, columns: Sequence[str] | None, *, scaled: bool, private: bool, beside: str | None = None
+        self,
+        source: str,
+        columns: Sequence[str] | None,
+        *,
+        scaled: bool,
+        private: bool,
+        counted: bool = True,
+        beside: str | None = None,
     ) -> Rows:
         """Return the rows of a file, or of the set of that name.
 
@@ -102,7 +120,9 @@ class RowOptions:
         scaled : bool
             Divide rows by the square root of the number of columns.
         private : bool
-            Refuse bounds that were read off the rows, unless `bounds_from_data`.
+            Refuse bounds and classes that were read off the rows, unless `bounds_from_data`.
+        counted : bool
+            Whether the number of rows is public.
         beside : str, optional
             A column that accompanies the rows and is not learned from.
 
@@ -114,31 +134,43 @@ class RowOptions:
             Bounds would be read off private rows.
         """
         try:
-            return self._load(source, columns, scaled, private, beside)
+            self._require_once()
+            return self._load(source, columns, scaled, private, counted, beside)
         except (DataError, PrivacyError) as error:
             raise type(error)(_as_typed(str(error))) from error
 
     def _load(
-        self, source: str, columns: Sequence[str] | None, scaled: bool, private: bool, beside: str | None
+        self, source: str, columns: Sequence[str] | None, scaled: bool, private: bool, counted: bool, beside: str | None
     ) -> Rows:
+        known = self.schema
         named = NAMED[source] if source in NAMED and not Path(source).exists() else None
         frame = self._read(source) if named is None else named.load()
         label = self._label(frame, source, named)
+        if known is not None:
+            known.require_rows(len(frame))
+            columns = columns or columns_of(known)
         others = named.columns if named else [str(name) for name in frame.columns if name != label]
         chosen = list(columns or [name for name in others if name != beside])
         require_columns(frame, [*chosen, *([beside] if beside is not None and beside not in chosen else [])], "columns")
         if label in chosen:
             raise DataError(f"column {label!r} is the label: predict it from other columns")
-        y, classes, labelled = self._labels(frame[label], named.positive if named else None)
-        if not (self.drop_missing or labelled.all()):
-            raise DataError(f"column {label!r} has {int((~labelled).sum()):,} missing labels: drop those rows")
-        train, test = self._split(np.flatnonzero(labelled))
-        encoding = self._encoding(frame.iloc[train], chosen, named, scaled)
-        if private and not self.bounds_from_data:
-            encoding.require_public()
+        blind = private and not self.bounds_from_data
+        y, classes, labelled = self._labels(frame[label], named, blind)
+        with told_nothing(private):
+            if not (self.drop_missing or labelled.all()):
+                raise DataError(f"column {label!r} has {int((~labelled).sum()):,} missing labels: drop those rows")
+        train, test = self._split(np.flatnonzero(labelled), counted)
+        ranges, categories = self._bounds(chosen, named)
+        if blind:
+            require_given(chosen, ranges, categories)
+        encoding = Encoding.of(frame.iloc[train], chosen, ranges=ranges, categories=categories, scaled=scaled)
         if self.drop_missing:
             train, test = (rows[complete_rows(frame.iloc[rows], encoding)] for rows in (train, test))
-        encoded = [encoding.encode(frame.iloc[rows], self.beyond) for rows in (train, test)]
+        table, beyond = frame, self.beyond
+        if known is not None and known.beyond == "clip":
+            table, beyond = within(frame, encoding), "move"
+        with told_nothing(private):
+            encoded = [encoding.encode(table.iloc[rows], beyond) for rows in (train, test)]
         return Rows(
             named.title if named else Path(source).name,
             label,
@@ -150,7 +182,9 @@ class RowOptions:
             y[test],
             dropped=len(frame) - train.size - test.size,
             seed=self.seed,
-            beside=() if beside is None else tuple(_texts(frame[beside].iloc[train])),
+            beside=() if beside is None else tuple(texts_of(frame[beside].iloc[train])),
+            counted=counted,
+            known=self._encoded_schema(counted) if private else None,
         )
 
     def _read(self, source: str) -> pd.DataFrame:
@@ -160,50 +194,60 @@ class RowOptions:
         return read_table(source, separator, self.missing)
 
     def _label(self, frame: pd.DataFrame, source: str, named: NamedRows | None) -> str:
-        label = self.label or (named.label if named else None)
+        label = self.label or (self.schema.label if self.schema else None) or (named.label if named else None)
         if label is None:
             raise DataError(f"--label names no column of {source}: {suggest('', frame.columns)}")
         require_columns(frame, [label], "label")
         return label
 
-    def _labels(
-        self, column: pd.Series[Any], usual: str | None
-    ) -> tuple[Array, tuple[str, str], np.ndarray[Any, np.dtype[np.bool_]]]:
-        """Return -1 and 1, the names of the two classes, and a mask of the rows that have a label."""
-        texts = _texts(column)
-        found = in_order({str(text) for text in texts} - {""})
-        positive = symbol(self.positive) if self.positive is not None else (usual if usual in found else None)
-        if positive is None:
-            if len(found) != 2:
-                shown = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
-                raise DataError(
-                    f"column {column.name!r} has {len(found)} values ({shown}), and a label has two: name one of them, "
-                    "--positive VALUE, to tell it from all others"
-                )
-            positive = found[1]
-        if positive not in found:
-            raise DataError(
-                f"--positive={positive!r} is no value of column {column.name!r}: {suggest(positive, found)}"
-            )
-        others = [value for value in found if value != positive]
-        if not others:
-            raise DataError(f"column {column.name!r} holds {positive!r} alone: there is nothing to tell it from")
-        negative = others[0] if len(others) == 1 else f"not {positive}"
-        return np.where(texts == positive, 1.0, -1.0), (negative, positive), np.asarray(texts != "", dtype=bool)
+    def _labels(self, column: pd.Series[Any], named: NamedRows | None, blind: bool) -> Labels:
+        if self.schema is not None:
+            return labels_by_schema(column, self.schema)
+        usual = named.positive if named else None
+        return blind_labels(column, self.positive, usual) if blind else labels_found(column, self.positive, usual)
 
-    def _split(self, rows: np.ndarray[Any, np.dtype[np.intp]]) -> tuple[Any, Any]:
+    def _encoded_schema(self, counted: bool) -> PublicSchema:
+        """What is known of the encoded rows to learn from."""
+        about = None if counted or self.schema is None else self.schema.rows
+        rows = None if about is None else max(round((1.0 - self.test_fraction) * about), 2)
+        return PublicSchema(classes=(-1, 1), rows=rows, adjacency="replace-one" if counted else "add-remove")
+
+    def _require_once(self) -> None:
+        """Refuse options that say again what the schema says.
+
+        Raises
+        ------
+        DataError
+        """
+        if self.schema is None:
+            return
+        said = {"positive": self.positive, "range": self.range, "category": self.category}
+        said |= {"drop-missing": self.drop_missing, "bounds-from-data": self.bounds_from_data}
+        if twice := [name for name, value in said.items() if value]:
+            raise DataError(f"--{twice[0]} and --schema: the schema says how rows are read; give one of them")
+
+    def _split(self, rows: np.ndarray[Any, np.dtype[np.intp]], counted: bool) -> tuple[Any, Any]:
         if not 0.0 <= self.test_fraction < 1.0:
             raise DataError(f"--test-fraction={self.test_fraction:g} is no part of the rows: give a number in [0, 1)")
         if self.seed < 0:
             raise DataError(f"--seed={self.seed} is no seed: give a whole number >= 0")
+        if not counted:
+            return tuple(rows[part] for part in uncounted_split(rows.size, self.test_fraction, self.seed))
         count = round(self.test_fraction * rows.size)
         if rows.size - count < 2:
             raise DataError(f"{rows.size - count} rows are left to learn from: give more rows, or --test-fraction 0")
         order = np.random.default_rng(self.seed).permutation(rows)
         return np.sort(order[count:]), np.sort(order[:count])
 
-    def _encoding(self, frame: pd.DataFrame, columns: list[str], named: NamedRows | None, scaled: bool) -> Encoding:
-        ranges, categories = dict(self.range), dict(self.category)
+    def _bounds(
+        self, columns: list[str], named: NamedRows | None
+    ) -> tuple[dict[str, tuple[float, float]], dict[str, Sequence[object] | None]]:
+        """The ranges and values that were given, or that a named set has."""
+        ranges: dict[str, tuple[float, float]] = dict(self.range)
+        categories: dict[str, Sequence[object] | None] = dict(self.category)
+        if self.schema is not None:
+            ranges = ranges_of(self.schema, columns)
+            categories = {name: one for name, one in self.schema.categories.items() if name in columns}
         for flag, given in (("--range", ranges), ("--category", categories)):
             if stray := [name for name in given if name not in columns]:
                 raise DataError(f"{flag} names {stray[0]!r}, which is not learned from: {suggest(stray[0], columns)}")
@@ -211,12 +255,7 @@ class RowOptions:
             asked = set(ranges) | set(categories)
             ranges |= {name: ends for name, ends in named.ranges.items() if name in columns and name not in asked}
             categories |= {name: one for name, one in named.categories.items() if name in columns and name not in asked}
-        return Encoding.of(frame, columns, ranges=ranges, categories=categories, scaled=scaled)
-
-
-def _texts(column: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.object_]]:
-    """Return the cells as texts; a missing one is empty."""
-    return column.map(symbol, na_action="ignore").fillna("").to_numpy(dtype=object)
+        return ranges, categories
 
 
 def _as_typed(message: str) -> str:

@@ -14,6 +14,7 @@ from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.rows import Rows
 from cvxpriv.learning.scores import Scores, scores_of
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.frames import names_in
@@ -110,6 +111,11 @@ class Fit(ABC):
             An option is wrong whatever the rows are.
         """
         return {"columns": given["columns"]}
+
+    @classmethod
+    @abstractmethod
+    def plan(cls, options: Mapping[str, Any], adjacency: str) -> Plan:
+        """Return what a private fit with these options of `solve_private` is going to spend."""
 
     @abstractmethod
     def pose(self, kind: Any, options: Mapping[str, Any]) -> None:

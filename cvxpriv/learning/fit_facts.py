@@ -30,7 +30,8 @@ FEW_PASSES = 10
 def fit_facts(fit: Fit) -> Facts:
     """Return the facts; those of a private fit hold only released numbers, and scores of held-out rows."""
     rows, said = fit.rows, fit.run.facts
-    against = f"predicts {rows.label} = {rows.classes[1]} (against {rows.classes[0]}) from {rows.y.size:,} rows."
+    counted = f"{rows.y.size:,}" if rows.counted else "private"
+    against = f"predicts {rows.label} = {rows.classes[1]} (against {rows.classes[0]}) from {counted} rows."
     return Facts(
         title=f"{fit.title}{', private' if fit.private else ''}: {rows.title}",
         summary=f"{fit.summary} {against}",
@@ -88,6 +89,7 @@ def _scores(fit: Fit) -> list[Fact]:
 def _score_frame(fit: Fit) -> pd.DataFrame:
     scored = {one.name: asdict(one.scores) if one.scores is not None else {} for one in fit.scored}
     names = ["accuracy", "log_loss", "auc", "rows"]
+    names = names if fit.rows.counted else names[:-1]
     return pd.DataFrame([{"model": who, **{name: one.get(name) for name in names}} for who, one in scored.items()])
 
 
@@ -95,7 +97,7 @@ def _scores_section(fit: Fit) -> list[Section]:
     rows, frame = fit.rows, _score_frame(fit)
     if not rows.test_y.size:
         return []
-    shown = frame.drop(columns="rows").assign(accuracy=frame["accuracy"].map("{:.1%}".format))
+    shown = frame.drop(columns="rows", errors="ignore").assign(accuracy=frame["accuracy"].map("{:.1%}".format))
     shown = shown.rename(columns={"log_loss": "log loss", "auc": "AUC"}).dropna(axis="columns", how="all")
     pictures = []
     if frame["auc"].notna().all():
@@ -104,8 +106,10 @@ def _scores_section(fit: Fit) -> list[Section]:
     notes = ["These are scores on other people's rows, which had no part in the fit."]
     if fit.private:
         notes.append("They tell of those rows, and no guarantee covers that: do not publish them with the model.")
-    text = f"{rows.test_y.size:,} rows were held out, {rows.share_held_out:.0%} of all, drawn by seed."
-    brief = Section(f"On the {rows.test_y.size:,} rows held out", tables=[Table(shown)])
+    counted = f"{rows.test_y.size:,} " if rows.counted else ""
+    share = f", {rows.share_held_out:.0%} of all" if rows.counted else ""
+    text = f"{counted or 'Some '}rows were held out{share}, drawn by seed."
+    brief = Section(f"On the {counted}rows held out", tables=[Table(shown)])
     return [Section("On the rows held out", text, pictures, [Table(shown)], notes, brief)]
 
 

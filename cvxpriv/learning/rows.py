@@ -9,6 +9,7 @@ import pandas as pd
 
 from cvxpriv.learning.columns import Category, Number
 from cvxpriv.learning.encoding import Encoding
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact, Section, Table
 from cvxpriv.reports.formatting import format_number
@@ -43,6 +44,10 @@ class Rows:
         Seed of the split.
     beside : tuple of str
         A column, as texts, that accompanies the rows and is not learned from; empty where none was asked for.
+    counted : bool
+        Whether the number of rows is public: else nothing here says it.
+    known : PublicSchema, optional
+        What is known of private rows, as they are encoded.
     """
 
     title: str
@@ -56,6 +61,8 @@ class Rows:
     dropped: int
     seed: int
     beside: tuple[str, ...] = ()
+    counted: bool = True
+    known: PublicSchema | None = None
 
     @property
     def share_held_out(self) -> float:
@@ -68,9 +75,7 @@ class Rows:
             "source": self.title,
             "label": self.label,
             "classes": self.classes,
-            "rows": self.y.size,
-            "held_out": self.test_y.size,
-            "dropped": self.dropped,
+            **({"rows": self.y.size, "held_out": self.test_y.size, "dropped": self.dropped} if self.counted else {}),
             "seed": self.seed,
             "encoding": self.encoding.document(),
             "read_off": self.encoding.read_off,
@@ -78,15 +83,23 @@ class Rows:
 
     def facts(self) -> list[Fact]:
         """Return the facts of the rows, without a row and without a count of a label."""
+        if not self.counted:
+            return self._uncounted_facts()
         held = f"{self.test_y.size:,} held out, seed {self.seed}" if self.test_y.size else "none held out"
-        columns = f"encoded as {len(self.encoding.features)}"
         lacking = "rows that lack a number or the label"
         return [
             Fact("rows", self.y.size, "to learn from", detail=held),
             Fact("left_out", self.dropped, detail=lacking, aside=not self.dropped),
+            *self._uncounted_facts()[1:],
+            Fact("held_out", self.test_y.size, label="rows held out", aside=True),
+        ]
+
+    def _uncounted_facts(self) -> list[Fact]:
+        columns = f"encoded as {len(self.encoding.features)}"
+        return [
+            Fact("rows", "private", "to learn from", detail="how many there are was not released"),
             Fact("predicted", f"{self.label}: {self.classes[1]} against {self.classes[0]}"),
             Fact("columns", len(self.encoding.columns), detail=columns),
-            Fact("held_out", self.test_y.size, label="rows held out", aside=True),
             Fact("seed", self.seed, label="seed of the split", aside=True),
             Fact("label", self.label, aside=True),
             Fact("classes", self.classes, aside=True),

@@ -20,7 +20,7 @@ from .conftest import Run, one_error_line, scores_of
 
 PUBLIC = ("--range", "a:-1:1", "--range", "b:-1:1")
 BARE = ("--no-crosscheck", "--no-report")
-PRIVATE = (*PUBLIC, "--columns", "a,b", "--epsilon", "2")
+PRIVATE = (*PUBLIC, "--positive", "1", "--columns", "a,b", "--epsilon", "2")
 EDGES = "from,to\neast,west\nwest,north\n"
 
 
@@ -134,7 +134,21 @@ def test_a_private_fit_says_per_node_what_was_spent_and_shows_no_time(
 
 
 def test_a_rate_of_noise_is_a_budget_too(run: Run, rows: str) -> None:
-    document = fitted(run, rows, *PUBLIC, "--columns", "a,b", "--alpha", "0.5", "--method", "dvp", "--max-iter", "2")
+    document = fitted(
+        run,
+        rows,
+        *PUBLIC,
+        "--positive",
+        "1",
+        "--columns",
+        "a,b",
+        "--alpha",
+        "0.5",
+        "--method",
+        "dvp",
+        "--max-iter",
+        "2",
+    )
     assert document["settings"]["private"]
     assert {row["alpha"] for row in document["tables"]["privacy_loss"]} == {0.5}
 
@@ -182,7 +196,7 @@ def test_without_rows_held_out_there_is_a_fit_and_no_score(run: Run, rows: str) 
         (("--epsilon", "1", "--delta", "1"), "delta=1.0 is not a finite number > 0 and < 1"),
         (("--epsilon", "1", "--alpha", "1"), "are two budgets"),
         (("--delta", "1e-6"), "goes with --epsilon"),
-        (("--epsilon", "1"), "would be read off the private rows"),
+        (("--epsilon", "1", "--positive", "1"), "would be read off the private rows"),
         ((*PRIVATE, "--max-iter", "5000"), "take fewer passes"),
         ((*PRIVATE, "--perturbation", "input"), "perturbation='input'"),
         ((*PRIVATE, "--loss", "squared"), "no bounded slope"),

@@ -21,7 +21,7 @@ from .conftest import Run, one_error_line, scores_of
 PARTIES = ("--party", "age,job", "--party", "hours")
 PUBLIC = ("--range", "age:0:100", "--range", "hours:0:80", "--category", "job:clerk,farmer,miner")
 BARE = ("--no-crosscheck", "--no-report")
-PRIVATE = (*PUBLIC, "--epsilon", "2", "--lam", "10")
+PRIVATE = (*PUBLIC, "--positive", "high", "--epsilon", "2", "--lam", "10")
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_rows_that_were_left_out_of_a_private_fit_are_said_to_be_public(run: Run
 
 
 def test_bounds_that_are_not_public_are_refused_unless_that_is_said(run: Run, rows: str) -> None:
-    options = ("sharing", rows, "--label", "income", *PARTIES, "--epsilon", "1", *BARE)
+    options = ("sharing", rows, "--label", "income", *PARTIES, "--positive", "high", "--epsilon", "1", *BARE)
     assert "would be read off the private rows" in one_error_line(run(*options))
     told = run(*options, "--bounds-from-data", "--json")
     assert any("The bounds of age, job, hours were read off" in line for line in json.loads(told.stdout)["promises"])

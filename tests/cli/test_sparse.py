@@ -63,7 +63,7 @@ def test_a_fit_writes_what_it_says_and_stays_within_80_columns(run: Run, rows: s
 
 
 def test_a_private_fit_releases_coefficients_and_tells_nothing_else(run: Run, rows: str) -> None:
-    document = fitted(run, rows, *PUBLIC, "--epsilon", "3", "--delta", "1e-5")
+    document = fitted(run, rows, *PUBLIC, "--positive", "1", "--epsilon", "3", "--delta", "1e-5")
     assert document["facts"]["epsilon"]["value"] == pytest.approx(3.0, rel=1e-8)  # found by bisection
     assert not {"objective", "kkt", "seconds", "iterations"} & set(document["facts"])
     assert len(scores_of(document)) == 1
@@ -74,7 +74,7 @@ def test_a_private_fit_releases_coefficients_and_tells_nothing_else(run: Run, ro
 
 
 def test_the_page_of_a_private_fit_has_its_accounting_and_no_times(run: Run, rows: str) -> None:
-    result = run("sparse", rows, "--label", "y", *PUBLIC, "--epsilon", "3", "--out", "o")
+    result = run("sparse", rows, "--label", "y", *PUBLIC, "--positive", "1", "--epsilon", "3", "--out", "o")
     assert result.exit_code == 0, result.stderr
     page = Path("o/report.html").read_text()
     assert "exact Gaussian composition" in page
@@ -83,7 +83,9 @@ def test_the_page_of_a_private_fit_has_its_accounting_and_no_times(run: Run, row
 
 
 def test_bounds_that_are_not_public_are_refused_unless_that_is_said(run: Run, rows: str) -> None:
-    assert "--bounds-from-data" in one_error_line(run("sparse", rows, "--label", "y", "--epsilon", "1", *BARE))
+    assert "--bounds-from-data" in one_error_line(
+        run("sparse", rows, "--label", "y", "--positive", "1", "--epsilon", "1", *BARE)
+    )
     assert fitted(run, rows, "--epsilon", "1", "--bounds-from-data")["about"]["read_off"] == list("abcdef")
 
 
@@ -114,10 +116,10 @@ def test_every_bound_of_the_named_rows_holds_for_their_rows(run: Run) -> None:
         (("--penalty", "lasso:1"), "lasso"),
         (("--loss", "hinge"), "has a kink"),
         (("--epsilon", "-1"), "epsilon=-1.0 is not a finite number > 0"),
-        (("--epsilon", "1", *PUBLIC, "--max-iter", "0"), "max_iter=0"),
-        (("--epsilon", "1", *PUBLIC, "--clip", "0"), "clip=0.0"),
-        (("--epsilon", "1", *PUBLIC, "--step", "long"), "step='long'"),
-        (("--epsilon", "1", *PUBLIC, "--loss", "squared"), "clip is missing"),
+        (("--positive", "1", "--epsilon", "1", *PUBLIC, "--max-iter", "0"), "max_iter=0"),
+        (("--positive", "1", "--epsilon", "1", *PUBLIC, "--clip", "0"), "clip=0.0"),
+        (("--positive", "1", "--epsilon", "1", *PUBLIC, "--step", "long"), "step='long'"),
+        (("--positive", "1", "--epsilon", "1", *PUBLIC, "--loss", "squared"), "clip is missing"),
         (("--columns", "a,z"), "'z' is no column"),
     ],
 )

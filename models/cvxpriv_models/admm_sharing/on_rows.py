@@ -13,12 +13,14 @@ from cvxpriv.errors import DataError
 from cvxpriv.learning.columns import Category
 from cvxpriv.learning.fit import Fit, Scored
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.frames import names_in
 
 from .bounds import ADJACENCIES
 from .intercept import Intercept, bounds_with_ones, with_intercept
+from .private_settings import planned
 from .run import SharingRun
 
 __all__ = ["SharingOnRows"]
@@ -73,6 +75,12 @@ class SharingOnRows(Fit):
             raise DataError(f"column {twice[0]!r} stands in --party twice: each column is held by one party")
         return {"columns": columns}
 
+    @classmethod
+    def plan(cls, options: Mapping[str, Any], adjacency: str) -> Plan:
+        """See `Fit`."""
+        asked = options.get("epsilon"), options.get("delta", DELTA)
+        return planned(*asked, options.get("labels", "shared"), options.get("noise", "gaussian"), adjacency)
+
     def pose(self, kind: Any, options: Mapping[str, Any]) -> None:
         """See `Fit`."""
         parts: list[Any] = [self.rows.x[:, place] for place in self._places()]
@@ -81,7 +89,7 @@ class SharingOnRows(Fit):
             parts, posed["penalty"], self.where = with_intercept(
                 parts, posed.get("penalty", "l2"), private=self.private
             )
-        self.model = kind(parts, self.rows.y, **posed)
+        self.model = kind(parts, self.rows.y, **posed, schema=self.rows.known)
 
     def public_numbers(self) -> dict[str, Any]:
         """See `Fit`. Entries lie in [0, 1], and a column's part of a row has norm at most 1."""

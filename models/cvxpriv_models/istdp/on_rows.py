@@ -11,7 +11,10 @@ import numpy as np
 from cvxpriv.learning.fit import Columns, Fit, Scored
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.penalties import penalty_named
+from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact
+
+from .private import planned
 
 __all__ = ["SparseOnRows"]
 
@@ -36,10 +39,16 @@ class SparseOnRows(Fit):
 
     columns: Columns = None
 
+    @classmethod
+    def plan(cls, options: Mapping[str, Any], adjacency: str) -> Plan:
+        """See `Fit`."""
+        return planned(options.get("epsilon"), options.get("delta", DELTA), options.get("method"), adjacency)
+
     def pose(self, kind: Any, options: Mapping[str, Any]) -> None:
         """See `Fit`."""
         posed = {"penalty": "auto" if self.private else PENALTY, **options}
-        self.model = kind(self.rows.x, self.rows.y, **posed, intercept=self.intercept, allow_constant=True)
+        posed |= {"intercept": self.intercept, "allow_constant": True, "schema": self.rows.known}
+        self.model = kind(self.rows.x, self.rows.y, **posed)
 
     def public_numbers(self) -> dict[str, Any]:
         """See `Fit`. The encoding bounds the rows' norms."""

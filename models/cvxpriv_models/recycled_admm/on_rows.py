@@ -16,6 +16,7 @@ from cvxpriv.errors import DataError, ModelError, NotConverged, PrivacyError
 from cvxpriv.learning.fit import Columns, Fit, Scored
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number
 from cvxpriv.runs.options import Option
@@ -24,6 +25,7 @@ from .graph import Network
 from .methods import RECYCLING
 from .node_rows import Placement, Spelling, graph_of_file, place, spelled
 from .pictures import plot_graph, plot_spread
+from .private import planned
 from .run import Optimality
 from .spending import worst_nodes
 
@@ -88,13 +90,18 @@ class ConsensusOnRows(Fit):
             Network.of(network)
         return {"columns": given["columns"], "beside": given["node_column"]}
 
+    @classmethod
+    def plan(cls, options: Mapping[str, Any], adjacency: str) -> Plan:
+        """See `Fit`."""
+        return planned(options.get("epsilon"), options.get("delta"), options.get("perturbation"), adjacency)
+
     def pose(self, kind: Any, options: Mapping[str, Any]) -> None:
         """See `Fit`."""
         rows = self.rows
         self.placement = place(_network(self.graph), rows.y.size, self.nodes, self._owners(), rows.seed)
         shards = self.placement.shards(rows.x, rows.y, self.intercept)
         try:
-            self.model = kind(self.placement.graph, shards, **options)
+            self.model = kind(self.placement.graph, shards, **options, schema=rows.known)
         except ModelError as error:
             message = str(error)
             raise ModelError(f"--weight {message}" if message.startswith("C=") else message) from error
@@ -242,10 +249,10 @@ class ConsensusOnRows(Fit):
     def _owners(self) -> tuple[str, ...] | None:
         if self.node_column is None:
             return None
-        if missing := sum(owner == "" for owner in self.rows.beside):
+        if "" in self.rows.beside:
             raise DataError(
-                f"--node-column: {missing:,} rows have no value in {self.node_column!r}, and belong to no node: fill "
-                "them, or drop these rows from the file"
+                f"--node-column: some rows have no value in {self.node_column!r}, and belong to no node: fill them, or "
+                "drop these rows from the file"
             )
         return self.rows.beside
 
