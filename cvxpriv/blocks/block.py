@@ -1,8 +1,8 @@
 """A block: one convex subproblem, declared once as a DCP problem.
 
-A block says what it reads of the state and what it writes, how the state becomes Parameters, how a solver's values
-become state again, and, where one is known, the exact update that does the same job without a solver. Which of the
-two runs is the engine's choice (`cvxpriv.blocks.engines`).
+A block declares the state entries that it reads and writes, how the state becomes Parameters, how a solver's values
+become state again, and, where one is known, the exact update that replaces a solver. The engine chooses which of the
+two runs (`cvxpriv.blocks.engines`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Block"]
 
-#: Compiled problems kept; a block whose structure changes at each step must not grow without bound.
+#: Number of compiled problems kept; a block whose structure changes at each step must not grow without bound.
 KEPT = 12
 
 NO_FAST_PATH = "no fast path"
@@ -54,26 +54,27 @@ class Block:
     reads, writes : frozenset of str
         Keys of the state.
     declare : callable
-        Structure to `Declaration`. The structure is what the problem's shape depends on; () when it never changes.
+        Maps a structure to a `Declaration`. The structure is whatever the problem's shape depends on; () when it never
+        changes.
     parameters : callable
-        One start of the state to the Parameters' values. Logs, squares and products are taken here, which keeps
+        Maps one start of the state to the Parameters' values. Logs, squares and products are taken here, which keeps
         the declaration DPP.
     embed : callable
-        (state after, state before), one start each, to the variables' values: where residuals are measured.
+        Maps (state after, state before), one start each, to the variables' values at which residuals are measured.
     repair : callable
-        (a solver's values, one start of the state) to values in the domain: a solver's are only nearly feasible, and
-        nothing is evaluated before they are repaired.
+        Maps (a solver's values, one start of the state) to values in the domain: a solver's values are only nearly
+        feasible, and nothing is evaluated before they are repaired.
     write : callable
-        (Solution with repaired values, one start of the state) to the state entries written.
+        Maps (Solution with repaired values, one start of the state) to the state entries written.
     direct : callable, optional
-        The exact update, all starts at once. None: this block has only its DCP form.
+        The exact update, for all starts at once. None: this block has only its DCP form.
     structure : callable
-        One start of the state to a hashable structure.
+        Maps one start of the state to a hashable structure.
     constraints : tuple of (str, Constraint)
         Constraints that a user added.
     refinement : Refinement, optional
-        For a declaration that only bounds its objective, by cuts in its Parameters: how they are placed, and how
-        small a gap `solve` has to reach (`cvxpriv.blocks.refinement`).
+        For a declaration that only bounds its objective, by cuts in its Parameters: how they are placed, and the gap
+        that `solve` has to reach (`cvxpriv.blocks.refinement`).
 
     Raises
     ------
@@ -110,21 +111,21 @@ class Block:
         Parameters
         ----------
         name : str
-            How residuals and messages call it.
+            Name of the constraint in residuals and messages.
         constraint : callable
-            The mechanism (a cvxpy expression) to a constraint or an iterable of constraints.
+            Maps the mechanism (a cvxpy expression) to a constraint or an iterable of constraints.
 
         Raises
         ------
         ModelError
-            If the name is taken. What the constraint returns is checked when the block is first declared.
+            The name is taken. The returned constraints are checked when the block is first declared.
         """
         if name in dict(self.constraints):
             raise ModelError(f"name={name!r} is already a constraint of block {self.name!r}: choose another name")
         return replace(self, constraints=(*self.constraints, (name, constraint)), direct=None)
 
     def declaration(self, structure: Hashable = (), solver: str = "") -> Declaration:
-        """Return the declaration for a structure, made once a solver and checked to be DCP."""
+        """Return the declaration for a structure, made once per solver and checked to be DCP."""
         key = (structure, solver)
         if key not in self._compiled:
             _make_room(self._compiled)
@@ -186,7 +187,7 @@ class Block:
         options: Mapping[str, Any] | None,
         fast: bool,
     ) -> Round:
-        """Solve the declaration once."""
+        """Raise an error if the constraints contradict each other or the block."""
         structure, parameters = self.structure(view), self.parameters(view)
         placed: dict[str, Declaration] = {}
         answers: dict[str, FastSolution] = {}
@@ -233,7 +234,7 @@ class Block:
             raise ModelError(f"block {self.name!r}: {conflict}") from failure
 
     def _program(self, structure: Hashable, solver: str, options: Mapping[str, Any]) -> FastProblem | None:
-        """The fast program of a structure, made at its second solve; None before, and where there is no fast path.
+        """Return the fast program of a structure, made at its second solve; None before, or without a fast path.
 
         A structure that is solved once, as pruning makes many, is not worth a second compilation.
         """
@@ -255,7 +256,7 @@ class Block:
         return program if isinstance(program, FastProblem) else None
 
     def objective(self, point: Values, at: Values) -> float:
-        """Return the declared objective at the variables that `point` stands for, Parameters taken from `at`.
+        """Return the declared objective at the variables of `point`, with Parameters taken from `at`.
 
         Both are one start of the state. `at` is the state before the block ran, `point` the state after it; the same
         state twice asks whether the block would move from there.

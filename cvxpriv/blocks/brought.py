@@ -1,7 +1,7 @@
-"""Values of the variables that a user's constraint brings along, at a given mechanism.
+"""Values of the variables that a user's constraint adds, at a given mechanism.
 
-An epigraph t >= f(P), t <= bound has a t at every mechanism, but none is written there. The one is taken with which the
-constraints are missed by the least, and which would be feasible if any is.
+An epigraph t >= f(P), t <= bound has a t at every mechanism, but none is written there. The chosen t misses the
+constraints by the least, and is feasible if any is.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["give_values"]
 
 
 def give_values(declaration: Declaration) -> None:
-    """Set the values of what constraints brought along, all other variables of a declaration staying where they are.
+    """Set the values of the variables that constraints add, while all other variables of a declaration stay.
 
     Raises
     ------
     SolverFailure
-        No solver of the usual chain finds any.
+        No solver of the usual chain finds such values.
     """
     for name, own in declaration.brought.items():
         parts = [declaration.constraints[label] for label in declaration.added[name]]

@@ -1,4 +1,4 @@
-"""A problem of differences of convex functions, made convex around a point: the block of the convex-concave procedure.
+"""The block of the convex-concave procedure: a problem of differences of convex functions, made convex around a point.
 
 Every part that is not convex is replaced by a convex one that is nowhere below it and meets it at the point
 (`cvxpriv.blocks.differences`): what satisfies the constraints of the block satisfies those of the problem, and the
@@ -26,7 +26,7 @@ from cvxpriv.numerics.arrays import Array, Values
 
 __all__ = ["PRICE", "SLACK", "Convexified"]
 
-#: The entries of the state that hold what a unit of slack costs, and how much slack all constraints took together.
+#: The state's entries for the price of a unit of slack, and for the slack of all constraints together.
 PRICE, SLACK = "price of slack", "slack"
 
 
@@ -42,9 +42,9 @@ class Convexified:
     tangents : Tangents
         Those of the latest declaration.
     split : dict of str to int
-        How many tangents the objective and each constraint took; 0 is a convex one, which stays as it is.
+        Number of tangents that the objective and each constraint took; 0 is a convex one, which stays as it is.
     slacks : dict of str to cvxpy.Variable
-        Those of the latest declaration.
+        The tangents of the latest declaration.
     """
 
     problem: cp.Problem
@@ -59,7 +59,7 @@ class Convexified:
         Raises
         ------
         ModelError
-            A part is no difference of convex functions, or a variable is unfit: the message says which and why.
+            A part is not a difference of convex functions, or a variable is unfit: the message names it and the reason.
         """
         names = named(self.problem)
         self.tangents, self.split, self.slacks = Tangents(), {}, {}
@@ -107,7 +107,7 @@ class Convexified:
         )
 
     def _taken(self, name: str, make: Any) -> Any:
-        """What a part becomes, its tangents counted; an error names the part."""
+        """Return the bound of a part, with its tangents counted; an error names the part."""
         before = len(self.tangents.tangents)
         try:
             made = make()
@@ -117,7 +117,7 @@ class Convexified:
         return made
 
     def _convex(self, one: cp.Constraint, name: str) -> Iterator[tuple[str, cp.Constraint]]:
-        """Yield what a constraint becomes."""
+        """Yield the convex constraints that replace a constraint."""
         if one.is_dcp():
             yield name, one
             return

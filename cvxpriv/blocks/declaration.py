@@ -1,4 +1,4 @@
-"""What a block tells cvxpy: a DCP problem whose every part has a name, and the constraints that a user adds to it."""
+"""The declaration of a block: a DCP problem whose every part has a name, and the constraints that a user adds to it."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ __all__ = [
     "with_constraint",
 ]
 
-#: A user's constraint: takes the whole mechanism as a cvxpy expression, and, if it has a second argument, what is
-#: `Known`; returns one constraint or several.
+#: A user's constraint: it takes the whole mechanism as a cvxpy expression and, if it has a second argument, a `Known`;
+#: it returns one constraint or several.
 Constraint = Callable[..., "cp.Constraint | Iterable[cp.Constraint]"]
 
-#: Parameters stay symbolic, and a block is compiled once, up to so many Parameter entries times variable entries.
-#: cvxpy's tensor from Parameters to coefficients then takes half a gigabyte and a second; at eight times that, three
-#: and ten. Without it each solve compiles, in hundredths of a second.
+#: Largest product of Parameter entries and variable entries for which Parameters stay symbolic, and a block is compiled
+#: once. cvxpy's tensor from Parameters to coefficients then takes half a gigabyte and a second; at eight times that,
+#: three and ten. Without it each solve compiles, in hundredths of a second.
 LARGEST_TENSOR = 10_000_000
 _JUDGED = (cp.constraints.Zero, cp.constraints.NonNeg, cp.constraints.Inequality, cp.constraints.Equality)
 """Constraints whose violation is arithmetic; that of the other cones is a projection by a solver."""
-#: How many characters of an expression a message shows.
+#: Number of characters of an expression that a message shows.
 SHOWN = 300
 
 
@@ -51,18 +51,18 @@ class NotDPPWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is fixed while a mechanism is designed: the second argument of a constraint.
+    """The known quantities in the design of a mechanism, for the second argument of a constraint.
 
     Attributes
     ----------
     prior : ndarray, (|inputs|,)
-        P of the mechanism's inputs.
+        Distribution of the mechanism's inputs.
     p_s : ndarray, (|S|,)
-        P of what is private.
+        Distribution of the private symbol.
     p_s_given_input : ndarray, (|S|, |inputs|)
-        Columns sum to 1.
+        Distributions of the private symbol given the input; columns sum to 1.
     labels : tuple of str
-        Of the inputs, in the order of the mechanism's rows.
+        Labels of the inputs, in the order of the mechanism's rows.
     """
 
     prior: Array
@@ -72,7 +72,7 @@ class Known:
 
     @classmethod
     def of_table(cls, table: JointTable) -> Known:
-        """Return what a joint table tells of a mechanism whose inputs are its public symbols.
+        """Return the known quantities of a joint table, for a mechanism whose inputs are its public symbols.
 
         Examples
         --------
@@ -85,22 +85,22 @@ class Known:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a block tells cvxpy.
+    """The cvxpy problem of a block, with names for its parts.
 
     Attributes
     ----------
     objective : cvxpy.Minimize or cvxpy.Maximize
     constraints : mapping of str to cvxpy.Constraint
-        Named, and explicit: a bound given as a variable's attribute has no multiplier.
+        Constraints by name. They are explicit: a bound given as a variable's attribute has no multiplier.
     variables, parameters : mapping of str to cvxpy.Variable, cvxpy.Parameter
     mechanism : cvxpy.Expression, optional
-        The whole mechanism, row-stochastic, which the constraints of `Block.constrain` receive.
+        The whole mechanism, row-stochastic, for the constraints of `Block.constrain`.
     known : Known, optional
-        What constraints with a second argument receive.
+        The known quantities, for constraints with a second argument.
     added : mapping of str to tuple of str
-        The user's constraints, and the names of the cvxpy constraints that each returned.
+        The user's constraints, with the names of the cvxpy constraints that each returned.
     brought : mapping of str to tuple of str
-        The user's constraints that bring variables of their own, and how `variables` calls these.
+        The user's constraints that add variables of their own, with these variables' names in `variables`.
     """
 
     objective: cp.Minimize | cp.Maximize
@@ -167,13 +167,13 @@ def with_constraint(declaration: Declaration, block: str, name: str, constraint:
 def constraints_of(
     name: str, constraint: Constraint, mechanism: cp.Expression, known: Known | None
 ) -> list[cp.Constraint]:
-    """Return the cvxpy constraints that a user's constraint makes of a mechanism.
+    """Return the cvxpy constraints that a user's constraint returns for a mechanism.
 
     Raises
     ------
     ModelError
-        The constraint takes neither one argument nor two, asks for what is known where nothing is, raises, returns
-        something that is not a constraint or nothing at all, or brings Parameters without values.
+        The constraint takes neither one argument nor two, asks for known quantities where there are none, raises an
+        error, returns something that is not a constraint or nothing at all, or adds Parameters without values.
     """
     arguments = (mechanism, known) if _takes_known(name, constraint, known) else (mechanism,)
     try:
@@ -197,7 +197,7 @@ def constraints_of(
 
 
 def _takes_known(name: str, constraint: Constraint, known: Known | None) -> bool:
-    """Whether a constraint takes what is known: it needs two arguments, or its second one is called `known`."""
+    """Return whether a constraint takes known quantities: it needs two arguments, or the second is `known`."""
     if not callable(constraint):
         raise ModelError(
             f"constraint {name!r} is {constraint!r}, no function: pass, for example, lambda mechanism: ..."
@@ -248,7 +248,7 @@ def require_dcp(block: str, declaration: Declaration) -> None:
     Raises
     ------
     ModelError
-        A part is not DCP: cvxpy's reason is given.
+        A part is not DCP; the message gives cvxpy's reason.
     """
     parts: dict[str, Any] = {"objective": declaration.objective, **declaration.constraints}
     wrong = [name for name, part in parts.items() if not part.is_dcp()]
@@ -268,13 +268,13 @@ def require_dcp(block: str, declaration: Declaration) -> None:
 
 
 def require_usable(declaration: Declaration, values: Values, tolerance: float = 0.0) -> None:
-    """Refuse what a solver returned if it is no point, or far from the constraints. Parameters hold their values.
+    """Refuse a solver's values that are no point, or far from the constraints. Parameters hold their values.
 
     Raises
     ------
     Unusable
-        A value is missing or no number, or a constraint is violated by more than `FARTHEST`, or ten times the tolerance
-        asked for, relative to its terms.
+        A value is missing or not a number, or a constraint is violated by more than `FARTHEST`, or ten times the
+        requested tolerance, relative to its terms.
     """
     farthest = max(FARTHEST, 10.0 * tolerance)
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""Differences of convex functions: an expression to a convex one that is nowhere below it and meets it at a point.
+"""Convex bounds of differences of convex functions: nowhere below the expression, and equal to it at a point.
 
 Convex parts stay as they are, concave parts become their tangents at the point, held in Parameters. cvxpy's own
 analysis says which is which, part by part: a sum is taken apart, and inside a monotone function each argument gets
@@ -29,7 +29,7 @@ from cvxpriv.numerics.arrays import Array
 __all__ = ["Tangent", "Tangents"]
 
 ABOVE, BELOW = 1, -1
-#: Tangents are not taken closer to 0 than this, where slopes jump or are infinite; a tangent there still bounds.
+#: Least distance of tangents from 0, where slopes jump or are infinite; a tangent there still bounds.
 INSIDE = 1e-8
 SHOWN = 100
 
@@ -42,11 +42,11 @@ class Tangent:
     ----------
     atom : cvxpy Atom
     constant : str
-        The name of its Parameter.
+        Name of the constant's Parameter.
     slopes : mapping of int to str
-        Of the arguments that are not constant: the names of their Parameters.
+        Names of the Parameters of the arguments that are not constant.
     signs : mapping of int to int
-        +1 where a slope is known not to be negative, -1 not to be positive, else 0.
+        Sign of each slope: +1 where it is known not to be negative, -1 not to be positive, else 0.
     """
 
     atom: Atom
@@ -88,7 +88,7 @@ class Tangents:
     parameters : dict of str to cvxpy.Parameter
     tangents : list of Tangent
     domains : list of cvxpy.Constraint
-        Where the atoms that have become tangents are defined.
+        The domains of the atoms that have become tangents.
     """
 
     parameters: dict[str, cp.Parameter] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Tangents:
         Raises
         ------
         ModelError
-            No rule shows `part` to be a difference of convex functions.
+            No rule shows that `part` is a difference of convex functions.
         """
         return self._bound(part, ABOVE)
 
@@ -143,7 +143,7 @@ class Tangents:
         raise _no_difference(part)
 
     def _inner(self, part: Any, k: int, side: int) -> Any:
-        """An argument of a function that is bounded by bounding its arguments."""
+        """Return an argument of a function that is bounded by bounding its arguments."""
         one = part.args[k]
         if one.is_affine():
             return one
@@ -154,7 +154,7 @@ class Tangents:
         raise _no_difference(part)
 
     def _scaled(self, part: Any, side: int) -> Any:
-        """A constant times an expression: its positive and its negative entries apart."""
+        """Return a constant times an expression, with its positive and its negative entries apart."""
         first = part.args[0].is_constant()
         factor, other = part.args if first else part.args[::-1]
         value = dense(factor.value)
@@ -203,7 +203,7 @@ def _no_difference(part: Any) -> ModelError:
 
 
 def _as_squares(part: Any) -> Any:
-    """A product of two affine expressions, or an indefinite quadratic form, by squares; None for anything else."""
+    """Return a product of two affine expressions, or an indefinite quadratic form, by squares; otherwise None."""
     if isinstance(part, QuadForm) and part.args[1].is_constant() and part.args[0].is_affine():
         matrix = dense(part.args[1].value)
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
@@ -240,7 +240,7 @@ def _slope_shape(atom: Atom, k: int) -> tuple[int, ...]:
 
 
 def _laid_out(atom: Atom, k: int, jacobian: sp.csc_array) -> Array:
-    """A Jacobian, one column an entry of the atom, in the shape of its Parameter."""
+    """Return a Jacobian, one column per entry of the atom, in the shape of its Parameter."""
     shape = _slope_shape(atom, k)
     if _elementwise(atom):  # one row serves all entries where the argument is a number
         return np.asarray(jacobian.sum(axis=0), dtype=float).reshape(shape, order="F")

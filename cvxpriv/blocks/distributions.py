@@ -1,4 +1,4 @@
-"""Blocks whose variables are distributions and entries of the state: most blocks of Blahut-Arimoto's kind."""
+"""Blocks whose variables are distributions and entries of the state, as most of Blahut-Arimoto's kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def distribution_block(
 ) -> Block:
     """Return a block each of whose variables is the entry of the state that has its name.
 
-    The last axis of each variable holds probabilities. What a solver returns is cut off at 0 and divided by its sum.
+    The last axis of each variable holds probabilities. A solver's values are clipped at 0 and divided by their sum.
 
     Parameters
     ----------
@@ -30,11 +30,11 @@ def distribution_block(
     declare : callable
         Returns the `Declaration`, anew at each call. It is called once here, for the names of its variables.
     reads : iterable of str
-        Entries of the state.
+        Names of entries of the state.
     parameters : callable
-        One start of these to the values of the declaration's Parameters.
+        Maps one start of these to the values of the declaration's Parameters.
     direct : callable, optional
-        The exact update, all starts at once.
+        The exact update, for all starts at once.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Solving a block where a solver that hangs or dies takes nothing with it: in a process of its own.
+"""The solve of a block in a process of its own, so that a solver that hangs or dies loses nothing else.
 
 Each solver of the chain is asked there, one after the other. One that gives no answer in its time, or by which the
 process ends, is named in the result like any other that failed, and the next one is asked.
@@ -25,12 +25,12 @@ __all__ = ["Elsewhere"]
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A process for solvers.
+    """A process in which solvers run.
 
     Attributes
     ----------
     seconds : float
-        For each call of a solver.
+        Seconds for each call of a solver.
     worker : Worker
     """
 
@@ -46,7 +46,7 @@ class Elsewhere:
         tolerance: float | None = None,
         fast: bool = True,
     ) -> tuple[Values, Solution]:
-        """Return what `Block.solve` does.
+        """Return the same as `Block.solve`.
 
         Raises
         ------
@@ -81,7 +81,7 @@ class Elsewhere:
 def _by_one(
     block: Block, view: Values, name: str, tolerance: float | None, fast: bool
 ) -> tuple[Values, Solution] | CvxprivError:
-    """What the process does: a block by one solver, or why there is no answer."""
+    """Solve a block by one solver in the process; return the answer, or the reason why there is none."""
     try:
         return block.solve(view, solver=(name,), tolerance=tolerance, fast=fast)
     except CvxprivError as error:

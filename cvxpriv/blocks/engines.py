@@ -1,4 +1,4 @@
-"""Engines: who does a block's work.
+"""Engines, which do a block's work.
 
 `dcp` hands the declaration to a solver, `closed_form` runs the exact update, `checked` does both at each step from the
 same state and raises `Disagreement` when they differ.
@@ -23,26 +23,26 @@ from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain
 
 __all__ = ["DCP", "ENGINES", "Checked", "ClosedForm", "Engine", "Outcome", "Until", "engine_named"]
 
-#: The largest violation that an exact update may leave in a constraint: what adding up rounded numbers does.
+#: Largest violation of a constraint that an exact update may leave: the rounding of sums.
 FEASIBLE = 1e-9
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an engine did with a block.
+    """The outcome of an engine's work on a block.
 
     Attributes
     ----------
     values : mapping of str to ndarray
         The state entries written, with the leading axis of starts.
     engine : str
-        Who did the work in the end: `closed_form` becomes `dcp` for a block without an exact update.
+        Name of the engine that did the work: `closed_form` becomes `dcp` for a block without an exact update.
     solver, status : tuple of str
         One per start; the status names a fallback.
     objective : tuple of float
         The declared objective at each start's repaired solution; empty where no declaration was solved.
     seconds : float
-        For all starts together.
+        Seconds for all starts together.
     """
 
     values: Values
@@ -54,7 +54,7 @@ class Outcome:
 
 
 class Engine(Protocol):
-    """What the schedule asks of an engine."""
+    """The contract between the schedule and an engine."""
 
     @property
     def name(self) -> str:
@@ -128,7 +128,7 @@ class ClosedForm:
 
 @dataclass(frozen=True)
 class Checked:
-    """Do the work twice from the same state, compare, and go on with the exact update's answer.
+    """Do the work twice from the same state, compare, and continue with the exact update's answer.
 
     Two answers agree when the declared objectives at both repaired points differ by at most `tolerance` relative to
     max(1, |objective|). Objectives and not minimisers: a minimiser is only known to about the square root of the gap.
@@ -169,14 +169,14 @@ class Checked:
 
 @dataclass(frozen=True)
 class Until:
-    """An engine with a moment, of `time.monotonic`, after which loops end with what they have."""
+    """An engine with a deadline, by `time.monotonic`, after which loops end with their results so far."""
 
     engine: Engine
     moment: float
 
     @property
     def name(self) -> str:
-        """As a user writes it."""
+        """Name of the engine, in a user's spelling."""
         return self.engine.name
 
     @property
@@ -190,12 +190,12 @@ class Until:
 
     @property
     def over(self) -> bool:
-        """Whether that moment has passed."""
+        """Return whether the deadline has passed."""
         return time.monotonic() >= self.moment
 
 
 def _feasible(placed: Declaration) -> bool:
-    """Whether the variables of a declaration satisfy its constraints to rounding."""
+    """Return whether the variables of a declaration satisfy its constraints to rounding."""
     from cvxpriv.kkt.constraints import violations
 
     return max(violations(placed.problem, placed.constraints).values(), default=0.0) <= FEASIBLE

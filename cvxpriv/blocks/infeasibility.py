@@ -1,4 +1,4 @@
-"""Which of a user's constraints cannot hold, and by how much each would have to give way.
+"""Conflicts of a user's constraints: those that cannot hold, and by how much each would have to give way.
 
 A problem that is infeasible with a user's constraints is solved again with them relaxed: each becomes one slack wider,
 and the slacks' sum is minimised. Constraints are then left out one by one until those that remain contradict each
@@ -35,7 +35,7 @@ class Conflict:
     Attributes
     ----------
     alone : mapping of str to float
-        Constraint to the least amount by which it would have to be relaxed if the others stay, in the units of its
+        Least amount by which each constraint would have to be relaxed if the others stay, in the units of its
         inequality; inf where relaxing it does not help.
     """
 
@@ -53,12 +53,12 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Infeasibility:
-    """Why a block with constraints has no solution.
+    """The reason why a block with constraints has no solution.
 
     Attributes
     ----------
     conflicts : tuple of Conflict
-        Disjoint; at least one.
+        The conflicts, disjoint; at least one.
     together : mapping of str to float
         The constraints that give way when the sum of all slacks is smallest, with their amounts: relaxed by these, and
         only by these, all constraints hold at once.
@@ -78,12 +78,12 @@ class Infeasibility:
 
 
 def explain(declaration: Declaration, solvers: Sequence[str] = DEFAULT_CHAIN) -> Infeasibility | None:
-    """Return which constraints of a declaration cannot hold, or None where they can or the block fails without them.
+    """Return the constraints of a declaration that cannot hold; None where they can, or the block fails without them.
 
     Parameters
     ----------
     declaration : Declaration
-        With constraints (`with_constraint`), and Parameters that have their values.
+        The declaration with constraints (`with_constraint`), whose Parameters have their values.
     solvers : sequence of str
         The chain to solve the relaxed problems with.
     """
@@ -132,16 +132,16 @@ class _Search:
         return self.scales[label]
 
     def amount(self, name: str, slacks: Mapping[str, float]) -> float:
-        """Return by how much a user's constraint gives way, in its own units: the most of its cvxpy constraints."""
+        """Return the amount by which a user's constraint gives way, in its own units."""
         return max(self.scale(label) * slacks[label] for label in self.declaration.added[name] if label in slacks)
 
     def contradict(self, names: Sequence[str]) -> bool:
-        """Whether constraints, without the others, cannot hold."""
+        """Return whether constraints, without the others, cannot hold."""
         slacks = self.least(names) if names else {}
         return slacks is not None and _noticed(slacks)
 
     def alone(self, name: str, core: Sequence[str]) -> float:
-        """Return by how much a constraint has to give way when the others of a conflict stay; inf if none is enough."""
+        """Return the amount by which a constraint has to give way when the others stay; inf if none is enough."""
         slacks = self.least((name,), held=[other for other in core if other != name])
         return np.inf if slacks is None else self.amount(name, slacks)
 

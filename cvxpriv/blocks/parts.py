@@ -1,8 +1,8 @@
-"""Blocks of a cvxpy problem that is convex in some of its variables at a time, the others held fixed.
+"""Blocks of a cvxpy problem that is convex in some of its variables while the others are fixed.
 
-Whatever the others make of an expression becomes one Parameter, with the sign that cvxpy knows of it: H'H inside
-||X - W H||^2 stands as H, and the square of a distance to fixed centres as one nonnegative matrix. Each block is then
-affine in its Parameters wherever cvxpy allows it, and compiled once.
+Each expression of the fixed variables becomes one Parameter, with the sign that cvxpy knows of it: H'H inside ||X - W
+H||^2 stands as H, and the square of a distance to fixed centres as one nonnegative matrix. Each block is then affine in
+its Parameters wherever cvxpy allows it, and compiled once.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Part:
     Attributes
     ----------
     problem : cvxpy.Problem
-        The whole one; its variables hold the values at which Parameters are computed.
+        The whole problem; its variables hold the values at which Parameters are computed.
     own, others : mapping of str to cvxpy.Variable
-        Those that it solves for, and those that are held.
+        The variables that it solves for, and the fixed ones.
     parameters : mapping of str to (cvxpy.Parameter, cvxpy.Expression)
-        Each with the expression of the others that it stands for.
+        Each Parameter with the expression of the fixed variables that it replaces.
     """
 
     problem: cp.Problem
@@ -46,7 +46,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """The names of its variables."""
+        """Names of its variables."""
         return ", ".join(self.own)
 
     def declaration(self) -> Declaration:
@@ -67,7 +67,7 @@ class Part:
         )
 
     def values(self, view: Values) -> dict[str, Array]:
-        """Return the Parameters' values where the other variables have those of a view."""
+        """Return the Parameters' values at the fixed variables' values in a view."""
         for name, variable in self.others.items():
             variable.save_value(view[name])
         found = {}
@@ -103,7 +103,7 @@ class Part:
         return any(one.id in ours for one in part.variables())
 
     def _rewritten(self, part: Any) -> Any:
-        """An expression with a Parameter for each largest part that only the others move."""
+        """Return an expression with a Parameter for each largest part that only the fixed variables move."""
         if id(part) not in self._seen:
             self._seen[id(part)] = self._new(part)
         return self._seen[id(part)]
@@ -121,7 +121,7 @@ class Part:
 
 
 def label(constraint: cp.Constraint, place: int) -> str:
-    """How a block calls a constraint: by its own label, else by its place in the problem."""
+    """Return a block's name for a constraint: its own label, otherwise its place in the problem."""
     return str(getattr(constraint, "label", None) or f"constraint[{place}]")
 
 
@@ -146,19 +146,19 @@ def named(problem: cp.Problem) -> dict[str, cp.Variable]:
 
 
 def parts_of_problem(problem: cp.Problem, groups: Sequence[Sequence[cp.Variable]]) -> list[Part]:
-    """Return the parts of a problem, each convex with the other variables held.
+    """Return the parts of a problem, each convex while the other variables are fixed.
 
     Parameters
     ----------
     problem : cvxpy.Problem
     groups : sequence of sequences of cvxpy.Variable
-        Every variable of the problem in at least one.
+        Groups of variables; every variable of the problem is in at least one.
 
     Raises
     ------
     ModelError
-        A group is empty or names what is not in the problem, a variable is in none, or a part is not convex: cvxpy's
-        reason is given.
+        A group is empty or names a variable that is not in the problem, a variable is in none, or a part is not convex;
+        the message gives cvxpy's reason.
 
     Examples
     --------

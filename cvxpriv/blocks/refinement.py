@@ -1,8 +1,8 @@
 """Refinement: a block whose declaration is an outer approximation, solved again until its gap is small.
 
-The declaration bounds a convex objective from one side, by cuts that stand in its Parameters. Each solve gives a bound
-on the optimum, the true objective at the repaired solution the other one. In between, new cuts are placed where the
-solution is. The problem is compiled once.
+The declaration bounds a convex objective from one side, by cuts in its Parameters. Each solve gives a bound on the
+optimum, and the true objective at the repaired solution gives the other one. In between, new cuts are placed at the
+solution. The problem is compiled once.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = ["Refinement", "solve_refined"]
 
 @dataclass(frozen=True)
 class Refinement:
-    """How a block's cuts are refined.
+    """The rule by which a block's cuts are refined.
 
     Attributes
     ----------
     refine : callable
-        (the solver's own values, before repair; one start of the state) to state entries for the next round, from
-        which the block's `parameters` reads its cuts. They are none of the model's state: where they are missing,
+        Maps (the solver's own values, before repair; one start of the state) to state entries for the next round, from
+        which the block's `parameters` reads its cuts. They are not part of the model's state: where they are missing,
         `parameters` takes its first cuts.
     gap : float
-        Where to stop: bound and objective differ by at most this, relative to max(1, |objective|).
+        Gap at which rounds stop: bound and objective differ by at most this, relative to max(1, |objective|).
     rounds : int
-        Where to stop at the latest.
+        Largest number of rounds.
 
     Notes
     -----
@@ -43,13 +43,13 @@ class Refinement:
     gap: float = 5e-8
     rounds: int = 40
 
-    #: Rounds without a smaller gap after which the solver's own accuracy is the limit.
+    #: Number of rounds without a smaller gap after which the solver's own accuracy is the limit.
     patience: ClassVar[int] = 6
 
 
 @dataclass(frozen=True)
 class Round:
-    """One solve: the repaired solution, the solver's own values and value, and the sense."""
+    """One round: the repaired solution, the solver's own values and value, and the sense."""
 
     solution: Solution
     raw: Values
@@ -64,14 +64,14 @@ def solve_refined(refinement: Refinement, once: Callable[[Values], Round], view:
     ----------
     refinement : Refinement
     once : callable
-        One start of the state to a `Round`.
+        Maps one start of the state to a `Round`.
     view : mapping
         One start of the state; it may hold cuts of an earlier solve.
 
     Raises
     ------
     SolverFailure
-        If no solver answers in the first round; a later failure ends the rounds.
+        No solver answers in the first round; a later failure ends the rounds.
     """
     cuts: Values = {}
     found = once(view)
@@ -97,6 +97,6 @@ def _reached(refinement: Refinement, best: Solution, gap: float) -> bool:
 
 
 def _goes_on(refinement: Refinement, gaps: list[float]) -> bool:
-    """Whether rounds are left, and the last few of them brought anything."""
+    """Return whether rounds are left, and the last few of them improved anything."""
     before = gaps[: -refinement.patience]
     return len(gaps) < refinement.rounds and not (before and min(before) <= gaps[-1])

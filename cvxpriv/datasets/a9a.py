@@ -20,7 +20,7 @@ from cvxpriv.reports.files import PathLike
 
 __all__ = ["A9A", "BINS", "features", "load_a9a"]
 
-#: Lower edges of every bin but the first.
+#: Lower edges of every bin except the first.
 BINS: dict[str, tuple[int, ...]] = {
     "age": (26, 33, 41, 50),
     "fnlwgt": (106648, 158662, 196338, 259873),
@@ -38,11 +38,11 @@ class A9A:
     Attributes
     ----------
     x_train, x_test : scipy.sparse.csr_array, (32561, 123) and (16281, 123)
-        Entries are 0 or 1; at most 14 a row.
+        Features of 0 or 1; at most 14 ones per row.
     y_train, y_test : ndarray
-        1 for an income above 50K, else -1.
+        Labels: 1 for an income above 50K, else -1.
     names : tuple of str
-        One a feature, `column=value`.
+        Names of the features, such as `column=value`.
     """
 
     x_train: sparse.csr_array
@@ -53,12 +53,12 @@ class A9A:
 
 
 def load_a9a(folder: PathLike | None = None) -> A9A:
-    """Return a9a, derived from Adult's rows (see `load_adult` for where they come from).
+    """Return a9a, derived from Adult's rows (`load_adult` describes their source).
 
     Raises
     ------
     DataError
-        Adult's rows cannot be had.
+        Adult's rows are not available.
     """
     sides = [load_adult(folder, part) for part in ("train", "test")]
     (x_train, names), (x_test, _) = (features(side) for side in sides)

@@ -18,7 +18,7 @@ from cvxpriv.reports.files import PathLike
 
 __all__ = ["LARGEST", "AdultNodes", "load_adult_nodes"]
 
-#: The largest value of each number in the 48,842 rows: constants here, so that scaling reads no data.
+#: Largest value of each number in the 48,842 rows: constants here, so that scaling reads no data.
 LARGEST: dict[str, int] = {
     "age": 90,
     "fnlwgt": 1_490_400,
@@ -36,10 +36,10 @@ class AdultNodes:
     Attributes
     ----------
     shards : list of (ndarray, (B_i, 105), ndarray, (B_i,))
-        Rows and labels of each node; labels are 1 for an income above 50K, else -1. B_i differ by at most 1.
+        Rows and labels of each node; labels are 1 for an income above 50K, else -1. The B_i differ by at most 1.
     x_test, y_test : ndarray
     names : tuple of str
-        One a column.
+        Names of the columns.
     """
 
     shards: list[tuple[Array, Array]]
@@ -49,21 +49,21 @@ class AdultNodes:
 
 
 def load_adult_nodes(nodes: int = 5, train: int = 40_000, seed: int = 0, folder: PathLike | None = None) -> AdultNodes:
-    """Return the 45,222 complete rows of Adult, `train` of them dealt to nodes at random, the others for a test.
+    """Return the 45,222 complete rows of Adult: `train` of them dealt to nodes at random, the others for a test.
 
     Parameters
     ----------
     nodes : int
     train : int
     seed : int
-        Of the split.
+        Seed of the split.
     folder : path, optional
         See `load_adult`.
 
     Raises
     ------
     DataError
-        Adult's rows cannot be had, or there are not so many.
+        Adult's rows are not available, or there are not so many.
     """
     rows = load_adult(folder).dropna()
     if not 1 <= nodes <= train < len(rows):

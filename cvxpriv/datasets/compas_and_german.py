@@ -54,7 +54,7 @@ def load_compas(folder: PathLike | None = None) -> pd.DataFrame:
     Parameters
     ----------
     folder : path, optional
-        Where compas-scores-two-years.csv lies; None: the user's cache, then the package registry.
+        Folder with compas-scores-two-years.csv. None: the user's cache, then the package registry.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def load_german(folder: PathLike | None = None) -> pd.DataFrame:
     Parameters
     ----------
     folder : path, optional
-        Where german.data lies; None: the user's cache, then the package registry.
+        Folder with german.data. None: the user's cache, then the package registry.
 
     Raises
     ------

@@ -34,23 +34,23 @@ FILES = tuple(
 #: The rows of 4 and 9 alone: arrays x, y and test; the test part first, and 4 before 9.
 PACKED = RawFile("mnist49.npz", "", "482fc231c77a12ca0d047e798d79a795c732e00406b4bd97db730fa8b04d9ce7")
 SIDE = 28
-#: Rows and columns of the image from which pixels are drawn: where the upper loop of a 4 and of a 9 differ.
+#: Rows and columns of the image from which pixels are drawn, where the upper loops of a 4 and of a 9 differ.
 MIDDLE_TOP = (slice(4, 16), slice(6, 22))
 ROWS, FEATURES, PROBES = 6000, 2500, 2500
 
 
 @dataclass(frozen=True, eq=False)
 class DigitPairs:
-    """The set.
+    """The set of digits.
 
     Attributes
     ----------
     x_train, x_test : ndarray, (6000, 5000) and (rest, 5000)
-        In [0, 1]. Columns are shuffled: features and probes stand mixed.
+        Features in [0, 1]. Columns are shuffled: features and probes stand mixed.
     y_train, y_test : ndarray
-        1 for a 4, -1 for a 9.
+        Labels: 1 for a 4, -1 for a 9.
     probe : ndarray of bool, (5000,)
-        Which columns are probes: they carry nothing about the digit.
+        Mask of the columns that are probes: they carry no information about the digit.
     """
 
     x_train: Array
@@ -70,14 +70,14 @@ def load_gisette_like(folder: PathLike | None = None, seed: int = 0) -> DigitPai
     Parameters
     ----------
     folder : path, optional
-        Where MNIST's four files lie, packed as their authors distribute them (train-images-idx3-ubyte.gz ...), or
-        mnist49.npz, their 4 and 9 alone. None: the user's cache, then a mirror.
+        Folder with MNIST's four files, packed as their authors distribute them (train-images-idx3-ubyte.gz ...), or
+        with mnist49.npz, their 4 and 9 alone. None: the user's cache, then a mirror.
     seed : int
 
     Raises
     ------
     DataError
-        The files cannot be had, or are another version.
+        The files are not available, or are another version.
     """
     images, labels, test = _digits(folder)
     rng = np.random.default_rng(seed)
@@ -94,7 +94,7 @@ def load_gisette_like(folder: PathLike | None = None, seed: int = 0) -> DigitPai
 
 
 def _digits(folder: PathLike | None) -> tuple[Array, npt.NDArray[np.int_], npt.NDArray[np.bool_]]:
-    """MNIST's 4 and 9: images (rows, 784), labels, and whether each belongs to the test part."""
+    """Return MNIST's 4 and 9: images (rows, 784), labels, and whether each belongs to the test part."""
     if folder is not None and (Path(folder) / PACKED.name).exists():
         with np.load(io.BytesIO(fetch((PACKED,), folder)[PACKED.name]), allow_pickle=False) as held:
             return held["x"], held["y"].astype(int), held["test"]
@@ -107,7 +107,7 @@ def _digits(folder: PathLike | None) -> tuple[Array, npt.NDArray[np.int_], npt.N
 
 
 def _idx(data: bytes) -> npt.NDArray[np.uint8]:
-    """The array of an IDX file: its fourth byte says how many 4-byte sizes follow, then come the bytes."""
+    """Return the array of an IDX file: its fourth byte counts the 4-byte sizes that follow, then come the bytes."""
     unpacked = gzip.decompress(data)
     sizes = np.frombuffer(unpacked, dtype=">i4", count=unpacked[3], offset=4)
     return np.frombuffer(unpacked, dtype=np.uint8, offset=4 + 4 * unpacked[3]).reshape(sizes)

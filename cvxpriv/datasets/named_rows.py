@@ -1,4 +1,4 @@
-"""Rows that commands know by name, with what is publicly known of their columns.
+"""Rows that commands know by name, with public knowledge of their columns.
 
 Ranges and values come from the files' own descriptions (adult.names, german.doc, ProPublica's notebook) or are wide
 round numbers; none was read off the rows. A private fit may rest on them.
@@ -26,9 +26,9 @@ class NamedRows:
     title : str
     load : callable
     label, positive : str
-        The column to predict, and which of its values is class 1.
+        The column to predict, and its value for class 1.
     columns : tuple of str
-        What it is predicted from, where no columns are named.
+        The columns to predict from, where none are named.
     ranges : mapping of str to (float, float)
     categories : mapping of str to tuple of str
     """
@@ -43,7 +43,7 @@ class NamedRows:
 
 
 def _codes(prefix: str, last: int, first: int = 1) -> tuple[str, ...]:
-    """A11 to A14, as german.doc numbers the values of an attribute."""
+    """Return codes such as A11 to A14, as german.doc numbers the values of an attribute."""
     return tuple(f"{prefix}{number}" for number in range(first, last + 1))
 
 

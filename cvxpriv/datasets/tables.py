@@ -1,4 +1,4 @@
-"""Embedded real tables: aggregate counts, no records. ``data/SOURCES.md`` says where they come from.
+"""Embedded real tables: aggregate counts without records. ``data/SOURCES.md`` lists their sources.
 
 >>> adult().shape, heart_failure().shape
 ((10, 160), (4, 16))
@@ -20,7 +20,7 @@ PAPER_SMOOTHING = 1e-3
 
 @dataclass(frozen=True)
 class Source:
-    """An embedded table: its file, and what PF, section IV-B, takes as private and public."""
+    """An embedded table: its file, and its private and public columns in PF, section IV-B."""
 
     file: str
     private: tuple[str, ...]
@@ -46,7 +46,7 @@ SOURCES = {
 
 
 def load_table(name: str) -> pd.DataFrame:
-    """An embedded table as a frame of counts: one row per cell, the number of people in the column ``count``.
+    """Return an embedded table as a frame of counts: one row per cell, the number of people in the column ``count``.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def load_table(name: str) -> pd.DataFrame:
 
 
 def joint_table(name: str, smoothing: float = PAPER_SMOOTHING, smoothing_on: str = "counts") -> JointTable:
-    """An embedded table as PF, section IV-B, uses it: `heart_failure` or `adult` by name.
+    """Return an embedded table as PF, section IV-B, uses it: `heart_failure` or `adult` by name.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def joint_table(name: str, smoothing: float = PAPER_SMOOTHING, smoothing_on: str
 
 
 def heart_failure(smoothing: float = PAPER_SMOOTHING, smoothing_on: str = "counts") -> JointTable:
-    """299 patients: S = sex, death; X = anaemia, high blood pressure, diabetes, smoking; 4 x 16.
+    """Return 299 patients: S = sex, death; X = anaemia, high blood pressure, diabetes, smoking; 4 x 16.
 
     The default is the paper's perturbation of 1e-3, read as an addition to each count: it keeps every cell possible and
     hardly moves the measures. ``smoothing_on="probabilities"`` is the other reading, ``smoothing=0`` the bare counts.
@@ -115,7 +115,7 @@ def heart_failure(smoothing: float = PAPER_SMOOTHING, smoothing_on: str = "count
 
 
 def adult(smoothing: float = PAPER_SMOOTHING, smoothing_on: str = "counts") -> JointTable:
-    """32,561 people: S = age, income; X = age, sex, education_num; 10 x 160.
+    """Return 32,561 people: S = age, income; X = age, sex, education_num; 10 x 160.
 
     Age is private and public, as in the paper.
 

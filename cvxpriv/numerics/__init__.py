@@ -1,1 +1,1 @@
-"""Arrays, arguments, extensions and numerical methods: what knows nothing of privacy."""
+"""Arrays, arguments, extensions and numerical methods: the parts that know nothing of privacy."""

@@ -1,7 +1,7 @@
 """Anderson acceleration of a pass, type II, safeguarded (Walker and Ni 2011; Zhang, O'Donoghue and Boyd 2020).
 
-From the last few passes the combination is found whose step is shortest, and the next pass starts at that combination
-of their images. What is returned is always the image of a pass, so that it has every property that a pass gives.
+The combination of the last few passes with the shortest step is found, and the next pass starts at that combination of
+their images. The result is always the image of a pass, so that it has every property that a pass gives.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from cvxpriv.numerics.arrays import Array, Values
 
 __all__ = ["Anderson", "Packing"]
 
-#: Of the trace, added to the normal equations: steps become parallel near the end.
+#: Part of the trace that is added to the normal equations: steps become parallel near the end.
 DAMPING = 1e-10
-#: The n-th combination is kept only if its pass moves at most this times the first pass's step, over n^POWER: a sum
-#: that converges, hence so does the run (Zhang et al., Theorem 6). It must not be longer than the last step either.
+#: Factor and power of the safeguard: the n-th combination is kept only if its pass moves at most this times the first
+#: pass's step, over n^POWER: a sum that converges, hence so does the run (Zhang et al., Theorem 6). It must not be
+#: longer than the last step either.
 SAFE, POWER = 2.0, 1.01
 
 
 class Packing(Protocol):
-    """How the part of a state that decides the next pass becomes one vector, and in which norm its steps are short."""
+    """The map between the part of a state that decides the next pass and a vector, with the norm of its steps."""
 
     def pack(self, state: Values) -> Array:
         """Return that part of a state, with a leading axis of one start, as one vector."""
@@ -45,7 +46,7 @@ class Anderson:
     ----------
     packing : Packing
     memory : int
-        Passes remembered.
+        Number of passes remembered.
 
     Examples
     --------
@@ -95,7 +96,7 @@ class Anderson:
         self.kept, self.last = 0, (np.zeros(0), np.zeros(0))
 
     def _remember(self, step: Array, image: Array) -> None:
-        """Keep how step and image differ from the last ones, in a ring of rows, and the steps' products."""
+        """Keep the differences of step and image from the last ones, in a ring of rows, and the steps' products."""
         if self.last[0].size == 0:
             self.steps, self.images = np.zeros((self.memory, step.size)), np.zeros((self.memory, image.size))
             self.products = np.zeros((self.memory, self.memory))
@@ -108,7 +109,7 @@ class Anderson:
         self.last = step, image
 
     def _combination(self) -> Array:
-        """The combination of images whose step is shortest."""
+        """Return the combination of images whose step is shortest."""
         rows = min(self.kept, self.memory)
         products, (step, image) = self.products[:rows, :rows], self.last
         damping = DAMPING * np.trace(products) * np.eye(rows)

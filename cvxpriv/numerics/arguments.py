@@ -1,4 +1,4 @@
-"""Options that every model's `solve` takes, checked at the door."""
+"""Checks of the options that every model's `solve` takes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def numbers(name: str, values: object) -> Array:
 
 
 def require_seed(seed: object) -> None:
-    """Refuse what is no seed.
+    """Refuse a value that is not a seed.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def require_seed(seed: object) -> None:
 
 
 def require_counts(**counts: object) -> None:
-    """Refuse what is no count; None passes: the caller has a default for it.
+    """Refuse a value that is not a count; None passes, as the caller has a default for it.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def require_counts(**counts: object) -> None:
 
 
 def require_positive(**values: object) -> None:
-    """Refuse what is no finite number above 0.
+    """Refuse a value that is not a finite number above 0.
 
     Raises
     ------

@@ -49,7 +49,7 @@ def put(state: Values, index: npt.NDArray[np.intp], part: Values) -> dict[str, A
 
 
 def single(state: Values, start: int) -> dict[str, Array]:
-    """Return one start without its leading axis: what a block's declaration sees."""
+    """Return one start without its leading axis, in the form that a block's declaration sees."""
     return {name: array[start] for name, array in state.items()}
 
 

@@ -1,4 +1,4 @@
-"""What installed packages add to the toolkit: objects named by entry points, imported when they are asked for.
+"""Objects that installed packages add to the toolkit: entry points name them, and use imports them.
 
 A package declares, in its `pyproject.toml`,
 
@@ -20,7 +20,7 @@ __all__ = ["extension", "extensions"]
 
 
 def extensions(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group by name, in the order of their names, none of them imported.
+    """Return the entry points of a group by name, in the order of their names, without importing any.
 
     >>> "PrivacyFunnel" in extensions("cvxpriv.models")
     True
@@ -34,9 +34,9 @@ def extension(group: str, name: str) -> Any:
     Raises
     ------
     KeyError
-        No package did.
+        No package registered it.
     ModelError
-        Its module cannot be imported, or lacks the object: whatever it raises is somebody else's fault, and named.
+        Its module cannot be imported, or lacks the object; the message names the module, and any error that it raises.
     """
     point = extensions(group)[name]
     try:

@@ -1,4 +1,4 @@
-"""Reading what a caller passes as numbers: exact doubles, or a typed error that says what is wrong with it."""
+"""Reading of a caller's numbers: exact doubles, or a typed error that names the problem."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cvxpriv.numerics.arrays import Array
 __all__ = ["finite_double", "is_missing", "real_number", "real_numbers"]
 
 EXACT = 2**53
-"""Whole numbers beyond it are not all doubles."""
+"""Largest whole number up to which all are doubles."""
 
 
 def real_numbers(values: object, argument: str, error: type[CvxprivError] = DataError, copy: bool = True) -> Array:
@@ -25,16 +25,16 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
     ----------
     values : array-like
     argument : str
-        What messages call it.
+        Name of the values in messages.
     error : type of CvxprivError
-        What is raised.
+        Class of the error to raise.
     copy : bool
         Whether the result is a copy where the values are doubles already.
 
     Returns
     -------
     array
-        Infinities and not-a-numbers pass: the caller says what range it expects.
+        Infinities and not-a-numbers pass: the caller checks its own range.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def finite_double(value: object) -> float:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value says that there is none: None, a not-a-number, pandas' NA and NaT.
+    """Return whether a value stands for a missing one: None, a not-a-number, pandas' NA and NaT.
 
     >>> [is_missing(value) for value in (None, float("nan"), 0, "")]
     [True, True, False, False]

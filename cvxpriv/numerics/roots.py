@@ -11,15 +11,16 @@ from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Rows", "increasing_root"]
 
-#: Which functions are asked for: all of them, or their numbers.
+#: The functions that are evaluated: all of them, or their numbers.
 Rows = slice | npt.NDArray[np.intp]
 Equation = Callable[[Array, Rows], tuple[Array, Array]]
 
-#: Of a double of size 1; beside larger ones it grows with them.
+#: Resolution at a double of size 1; beside larger ones it grows with them.
 RESOLUTION = 2.0 * float(np.finfo(float).eps)
-#: Newton takes about eight; halving alone takes sixty from any bracket that doubling steps leave, walking 1100 at most.
+#: Largest number of steps: Newton takes about eight; halving alone takes sixty from any bracket that doubling steps
+#: leave, and walking 1100 at most.
 STEPS = 1200
-#: An end at such a distance is looked for by doubling steps as an infinite one is: halving from 1e300 takes a thousand.
+#: Distance from which an end is searched by doubling steps as an infinite one is: halving from 1e300 takes a thousand.
 FAR = 1e12
 
 
@@ -42,7 +43,7 @@ def increasing_root(equation: Equation, low: Array, high: Array, start: Array, c
     Returns
     -------
     array, (m,)
-        Where each function was asked last.
+        The last point at which each function was evaluated.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What rounding may do to sums and products, at worst: bounds that hold for any order of summation."""
+"""Worst-case rounding of sums and products: bounds that hold for any order of summation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNIT = float(np.finfo(float).eps) / 2.0
 
 
 def sum_rounding(terms: int) -> float:
-    """Return the most that a sum of so many doubles is off, as a part of the sum of their absolute values.
+    """Return the largest error of a sum of so many doubles, as a part of the sum of their absolute values.
 
     terms u/(1 - terms u), with u the unit roundoff (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,
     section 3.1). It holds for a sum of products too, where each product counts as one term more.
@@ -21,7 +21,7 @@ def sum_rounding(terms: int) -> float:
     Raises
     ------
     ModelError
-        So many that nothing is known.
+        There are so many terms that no bound is known.
 
     Examples
     --------

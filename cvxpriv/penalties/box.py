@@ -21,7 +21,7 @@ class Box(Penalty):
     Parameters
     ----------
     low, high : float
-        low < high; inf is no bound.
+        Bounds with low < high; inf stands for no bound.
     """
 
     low: float = 0.0
@@ -78,14 +78,14 @@ class Within(Penalty):
 
     @property
     def name(self) -> str:
-        """What it is; no text that `penalty_named` reads."""
+        """Name of the penalty; `penalty_named` does not read it."""
         return f"{self.penalty.name} within {self.box.name}"
 
     def value(self, x: Array) -> float:
         return self.penalty.value(x) + self.box.value(x)
 
     def prox(self, s: Array, step: float) -> Array:
-        """See `Penalty.prox`: convex in each coordinate, so the clipped step is the least in the box."""
+        """See `Penalty.prox`. It is convex in each coordinate, so the clipped step is the minimiser in the box."""
         return self.box.prox(self.penalty.prox(s, step), step)
 
     def residual(self, x: Array, gradient: Array) -> Array:
@@ -97,7 +97,7 @@ class Within(Penalty):
 
 
 def bounded(penalty: Penalty) -> bool:
-    """Whether a penalty keeps every coefficient between two finite bounds."""
+    """Return whether a penalty keeps every coefficient between two finite bounds."""
     if isinstance(penalty, Within):
         return bounded(penalty.box) or bounded(penalty.penalty)
     return isinstance(penalty, Box) and bool(np.isfinite([penalty.low, penalty.high]).all())

@@ -21,9 +21,9 @@ class CappedL1(Separable):
     Parameters
     ----------
     lam : float
-        >= 0.
+        Weight, >= 0.
     cap : float
-        > 0.
+        Size at which the penalty is capped, > 0.
     """
 
     lam: float
@@ -40,7 +40,7 @@ class CappedL1(Separable):
 
     @property
     def weak_convexity(self) -> float:
-        """Inf: no quadratic mends a concave kink."""
+        """Infinite: no quadratic makes a concave kink convex."""
         return float("inf") if self.lam > 0.0 else 0.0
 
     def terms(self, x: Array) -> Array:
@@ -53,13 +53,13 @@ class CappedL1(Separable):
         return np.zeros_like(x)
 
     def prox(self, s: Array, step: float) -> Array:
-        """See `Penalty.prox`: the lower of the two pieces' leasts."""
+        """See `Penalty.prox`: the lower of the two pieces' minima."""
         size = np.abs(s)
         soft = np.clip(size - step * self.lam, 0.0, self.cap)
         return self.lowest(s, step, [np.zeros_like(size), soft, np.maximum(size, self.cap)])
 
     def residual(self, x: Array, gradient: Array) -> Array:
-        """See `Penalty.residual`; at the cap the limiting subgradients are 0 and lam, and nothing between."""
+        """See `Penalty.residual`. At the cap the limiting subgradients are 0 and lam, and none between them."""
         below = super().residual(x, gradient)
         return np.where(np.abs(x) == self.cap, np.minimum(below, np.abs(gradient)), below)
 

@@ -1,8 +1,8 @@
-"""The checks of a penalty: are its value, its proximal step, its residual and its weak convexity those of one P?
+"""The checks of a penalty: value, proximal step, residual and weak convexity must belong to one P.
 
 A penalty that is not convex must be a sum of p(|x_i|) with p >= 0 that does not fall: only then does a grid on [0, s]
-hold the least of each proximal problem. A convex penalty is compared with the points around each step instead. Sizes of
-coefficients come from the working interval of `cvxpriv.verify`, 1e-3 to 1e3 unless told otherwise.
+contain the minimiser of each proximal problem. A convex penalty is compared with the points around each step instead.
+Sizes of coefficients come from the working interval of `cvxpriv.verify`, 1e-3 to 1e3 unless told otherwise.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from cvxpriv.penalties.setting import CENTERS, PenaltySetting
 
 __all__ = ["CHECKS", "WithPenaltyMethods", "verify_penalty"]
 
-#: Differences of p lose half the digits.
+#: Relative error of differences of p, which lose half the digits.
 DIFFERENCES = 1e-6
-#: Of differences, second ones: cells are a hundredth of the size.
+#: Relative error of second differences: cells are a hundredth of the size.
 BENDS = 1e-7
 
 
 @runtime_checkable
 class WithPenaltyMethods(Protocol):
-    """Whatever has the methods of a penalty, whether it inherits from `Penalty` or not."""
+    """An object with the methods of a penalty, whether it inherits from `Penalty` or not."""
 
     def value(self, theta: Array) -> float: ...
 
@@ -43,7 +43,7 @@ def verify_penalty(penalty: Penalty, interval: tuple[float, float], seed: int = 
     Raises
     ------
     ModelError
-        It lacks a part of the contract; the message names which.
+        It lacks a part of the contract; the message names the part.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """One contract for every penalty P(x), convex or not: value, proximal step, stationarity, bend, and DCP form.
 
-A class that overrides a part says of it only what is its own; the rest stands here. A set of allowed coefficients is a
-penalty too: 0 inside, inf outside. A new penalty is a class with these parts and a row in `named.FAMILIES`;
+A class that overrides a part states only that part; the rest stands here. A set of allowed coefficients is a penalty
+too: 0 inside, inf outside. A new penalty is a class with these parts and a row in `named.FAMILIES`;
 `cvxpriv.verify(penalty)` checks that its parts are of one P.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["Form", "Penalty", "Pieces", "Separable", "distance", "require_penalt
 
 #: A convex expression and the constraints that go with it.
 Form = tuple[cp.Expression | float, list[cp.Constraint]]
-#: The parts that every method needs, and those that steps by a solver or by linear algebra need beside them.
+#: Parts that every method needs, and further ones for steps by a solver or by linear algebra.
 STEPS = ("value", "prox", "residual", "weak_convexity")
 CONVEX_STEPS = (*STEPS, "expression", "ridge", "name")
 
@@ -44,7 +44,7 @@ class Pieces:
         return 0.5 * self.bend * near**2 + (self.slope - size) * near, 0.5 * far**2 - size * far + self.plateau
 
     def leasts(self, s: Array) -> tuple[Array, Array]:
-        """Return the least of each piece, coordinate by coordinate."""
+        """Return the minimiser of each piece, coordinate by coordinate."""
         size = np.abs(s)
         if self.bend > 0.0:
             near = np.clip((size - self.slope) / self.bend, 0.0, self.near_end)
@@ -67,7 +67,7 @@ class Penalty(ABC):
 
     @abstractmethod
     def prox(self, s: Array, step: float) -> Array:
-        """Return the least of ||t - s||^2 / 2 + step P(t); the one nearer to 0 where two are equally low.
+        """Return the minimiser of ||t - s||^2 / 2 + step P(t); the one nearer to 0 where two are equally low.
 
         A step of 0 projects onto the set where P is finite.
         """
@@ -96,11 +96,11 @@ class Penalty(ABC):
 
     @property
     def ridge(self) -> float | None:
-        """c where P(x) = (c/2) ||x||^2, so that a quadratic step is a linear system; None otherwise."""
+        """The number c where P(x) = (c/2) ||x||^2, so that a quadratic step is a linear system; None otherwise."""
         return None
 
     def pieces(self, step: float) -> Pieces | None:
-        """Return the two convex pieces of the proximal problem at a step beyond 1 / weak_convexity; None: not known."""
+        """Return the two convex pieces of the proximal problem at a step beyond 1 / weak_convexity, or None."""
         return None
 
 
@@ -147,13 +147,13 @@ def distance(penalty: Penalty, x: Array, gradient: Array, weight: float = 1.0) -
 
 
 def require_penalty(penalty: object, parts: tuple[str, ...] = STEPS) -> None:
-    """Refuse an object that lacks a part of the contract, naming exactly what is missing.
+    """Refuse an object that lacks a part of the contract; the message names the missing parts.
 
     Parameters
     ----------
     penalty : object
     parts : tuple of str
-        What the method needs: `STEPS`, or `CONVEX_STEPS` where a solver or a linear system takes a step.
+        Parts that the method needs: `STEPS`, or `CONVEX_STEPS` where a solver or a linear system takes a step.
 
     Raises
     ------

@@ -21,9 +21,9 @@ class ElasticNet(Separable):
     Parameters
     ----------
     lam : float
-        >= 0.
+        Weight, >= 0.
     ratio : float
-        In [0, 1]: 1 is l1, 0 is l2.
+        Share of the l1 part, in [0, 1]: 1 is l1, 0 is l2.
 
     Examples
     --------

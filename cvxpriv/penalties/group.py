@@ -25,7 +25,7 @@ class GroupLasso(Penalty):
     groups : sequence of sequences of int
         Indices of coefficients, each in at most one group.
     lam : float
-        >= 0.
+        Weight, >= 0.
     """
 
     groups: Sequence[Sequence[int]]
@@ -40,7 +40,7 @@ class GroupLasso(Penalty):
 
     @property
     def name(self) -> str:
-        """What it is; no text that `penalty_named` reads."""
+        """Name of the penalty; `penalty_named` does not read it."""
         return "group"
 
     def _weighted(self) -> Iterator[tuple[float, npt.NDArray[np.intp]]]:
@@ -57,7 +57,7 @@ class GroupLasso(Penalty):
         return t
 
     def residual(self, x: Array, gradient: Array) -> Array:
-        """See `Penalty.residual`; at 0 the subgradients of a group are a ball."""
+        """See `Penalty.residual`. At 0 the subgradients of a group are a ball."""
         off = gradient.copy()
         for weight, one in self._weighted():
             size = float(np.linalg.norm(x[one]))
@@ -69,6 +69,6 @@ class GroupLasso(Penalty):
 
 
 def _beyond(v: Array, radius: float) -> Array:
-    """What of v is outside the ball."""
+    """Return the part of v outside the ball."""
     size = float(np.linalg.norm(v))
     return v * (max(0.0, size - radius) / size) if size > 0.0 else v

@@ -1,4 +1,4 @@
-"""The root that a proximal step asks for, all samples at once."""
+"""The root of a proximal step, for all samples at once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from cvxpriv.numerics.roots import Rows, increasing_root
 
 __all__ = ["falling_sigmoid", "falling_slope", "logistic_root", "monotone_root"]
 
-#: Halley's steps of the logistic root before the bracketed one takes over, and the step after which a cubic method is
-#: right to the last bits.
+#: Number of Halley's steps of the logistic root before the bracketed one takes over, and the step after which a cubic
+#: method is right to the last bits.
 HALLEY_STEPS, HALLEY_SETTLED = 8, 1e-6
 
 
@@ -28,7 +28,7 @@ def monotone_root(
     Parameters
     ----------
     derivative, second : callable
-        phi' and phi''; phi'' + ratio > 0.
+        Functions phi' and phi''; phi'' + ratio > 0.
     v, ratio, guess : ndarray
     """
     edge = v - derivative(v) / ratio

@@ -1,7 +1,7 @@
-"""Losses of a prediction z against a label b, one a sample, and their exact proximal steps.
+"""Losses of a prediction z against a label b, one value per sample, and their exact proximal steps.
 
-A margin loss is phi(b z) with labels b of -1 and 1; a residual loss is phi(z - b) with any labels. The proximal step of
-a sample, the least of weight l(z, b) + (r/2) (z - v)^2, is what every splitting method asks of a loss.
+A margin loss is phi(b z) with labels b of -1 and 1; a residual loss is phi(z - b) with any labels. Every splitting
+method needs the proximal step of a sample, the minimiser of weight l(z, b) + (r/2) (z - v)^2.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cvxpriv.penalties.loss_steps import falling_sigmoid, falling_slope, logisti
 __all__ = ["LOSSES", "Loss", "loss_named"]
 
 Scalar = Callable[[Array], Array]
-#: (argument v, rho over weight) to the least of phi(t) + (ratio/2) (t - v)^2.
+#: Maps (argument v, rho over weight) to the minimiser of phi(t) + (ratio/2) (t - v)^2.
 Proximal = Callable[[Array, Array], Array]
-#: The same from a guess: (v, ratio, guess).
+#: The same map from a guess: (v, ratio, guess).
 Iterated = Callable[[Array, Array, Array], Array]
 
 
@@ -35,9 +35,9 @@ class Loss:
     ----------
     name : str
     phi, derivative, second : callable
-        phi, phi' and phi'' of an array, elementwise. At a kink phi' is any slope between left and right.
+        Functions phi, phi' and phi'' of an array, elementwise. At a kink phi' is any slope between left and right.
     expression : callable, optional
-        A cvxpy expression to phi of it, elementwise and convex; None for a loss that is not convex.
+        Maps a cvxpy expression to phi of it, elementwise and convex; None for a loss that is not convex.
     margin : bool
         Whether the argument is b z (labels -1 and 1) or z - b.
     smoothness : float
@@ -45,11 +45,11 @@ class Loss:
     slope : float
         Lipschitz constant of phi; inf where it has none.
     proximal : callable, optional
-        The least of phi(t) + (ratio/2) (t - v)^2 in closed form. None: bracketed Newton on phi'.
+        Minimiser of phi(t) + (ratio/2) (t - v)^2 in closed form. None: bracketed Newton on phi'.
     iterated : callable, optional
-        The same by an iteration of its own, which starts from a guess.
+        The same minimiser by an iteration of its own, which starts from a guess.
     kink : float, optional
-        Where phi' jumps.
+        Place where phi' jumps.
     convex : bool
 
     Examples
@@ -77,29 +77,29 @@ class Loss:
         return f"Loss({self.name!r}, of {'the margin b z' if self.margin else 'the residual z - b'})"
 
     def argument(self, z: Array, b: Array) -> Array:
-        """Return what phi is taken of."""
+        """Return the argument of phi."""
         return b * z if self.margin else z - b
 
     def value(self, z: Array, b: Array) -> Array:
-        """Return l(z, b), one a sample."""
+        """Return l(z, b), one value per sample."""
         return self.phi(self.argument(z, b))
 
     def gradient(self, z: Array, b: Array) -> Array:
-        """Return dl/dz, one a sample."""
+        """Return dl/dz, one value per sample."""
         slope = self.derivative(self.argument(z, b))
         return b * slope if self.margin else slope
 
     def curvature(self, z: Array, b: Array) -> Array:
-        """Return d2l/dz2, one a sample; labels of a margin loss have square 1."""
+        """Return d2l/dz2, one value per sample; labels of a margin loss have square 1."""
         return self.second(self.argument(z, b))
 
     def slopes(self, z: Array, b: Array, within: float = 0.0) -> tuple[Array, Array]:
-        """Return the least and the largest subgradient in z, one a sample: they differ at a kink.
+        """Return the least and the largest subgradient in z, one per sample; they differ at a kink.
 
         Parameters
         ----------
         within : float
-            How near the kink still counts as on it.
+            Distance from the kink that counts as on it.
         """
         if self.kink is None:
             gradient = self.gradient(z, b)
@@ -114,7 +114,7 @@ class Loss:
         return np.where(b > 0, low, -high), np.where(b > 0, high, -low)
 
     def of(self, z: cp.Expression, b: Array) -> cp.Expression:
-        """Return l(z, b) as a convex cvxpy expression, one a sample.
+        """Return l(z, b) as a convex cvxpy expression, one value per sample.
 
         Raises
         ------
@@ -126,7 +126,7 @@ class Loss:
         return self.expression(cp.multiply(b, z) if self.margin else z - b)
 
     def of_rows(self, rows: Array | sparse.csr_array, f: cp.Expression, b: Array) -> cp.Expression:
-        """Return l(rows f, b) as a convex cvxpy expression, one a row.
+        """Return l(rows f, b) as a convex cvxpy expression, one value per row.
 
         The labels of a margin go into the rows: cvxpy 1.9 bounds the product of labels and `rows @ f` wrongly, and
         hands the bounds to HiGHS.
@@ -143,17 +143,18 @@ class Loss:
     def prox(
         self, v: Array, b: Array, weight: float | Array = 1.0, rho: float = 1.0, start: Array | None = None
     ) -> Array:
-        """Return the least of weight l(z, b) + (rho/2) (z - v)^2 in z, one a sample.
+        """Return the minimiser of weight l(z, b) + (rho/2) (z - v)^2 in z, one per sample.
 
         Parameters
         ----------
         v, b : ndarray
         weight : float or ndarray
-            > 0.
+            Weight of the loss, > 0.
         rho : float
-            > 0; for a loss that is not convex above weight times its smoothness, so that the least is the only one.
+            Weight of the square, > 0; for a loss that is not convex above weight times its smoothness, so that the
+            minimiser is unique.
         start : ndarray, optional
-            A guess; the last answer saves steps.
+            A first guess; the last answer saves steps.
         """
         ratio = np.broadcast_to(np.asarray(rho / weight, dtype=float), v.shape)
         argument = self.argument(v, b)
@@ -189,7 +190,7 @@ def _sigmoid_second(t: Array) -> Array:
     return p * (1.0 - p) * (1.0 - 2.0 * p)
 
 
-#: Over how much margin the smoothed hinge bends, and up to which residual Huber's loss is a square.
+#: Width of the margin over which the smoothed hinge bends, and largest residual at which Huber's loss is a square.
 SMOOTHING, HUBER_WIDTH = 0.5, 1.0
 
 LOGISTIC = Loss(
@@ -273,7 +274,7 @@ def loss_named(loss: str | Loss) -> Loss:
     Raises
     ------
     ModelError
-        There is no such loss, or the object lacks a part of the contract (named).
+        There is no such loss, or the object lacks a part of the contract; the message names it.
     """
     if isinstance(loss, Loss):
         return loss

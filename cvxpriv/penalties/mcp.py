@@ -21,9 +21,9 @@ class MCP(Separable):
     Parameters
     ----------
     lam : float
-        >= 0.
+        Weight, >= 0.
     alpha : float
-        > 1; large is near l1.
+        Shape, > 1; a large one is near l1.
 
     Examples
     --------
@@ -67,13 +67,13 @@ class MCP(Separable):
         return np.where(size <= self.alpha * self.lam, firm, s)
 
     def expression(self, x: cp.Expression) -> Form:
-        """See `Penalty.expression`: the square that is added straightens P up to alpha lam, and bends it beyond."""
+        """See `Penalty.expression`. The added square straightens P up to alpha lam, and bends it beyond."""
         if self.lam == 0.0:
             return 0.0, []
         beyond = cp.sum_squares(cp.pos(cp.abs(x) - self.alpha * self.lam))
         return self.lam * cp.norm1(x) + 0.5 / self.alpha * beyond, []
 
     def pieces(self, step: float) -> Pieces:
-        """See `Penalty.pieces`; the near one is concave, so it is replaced by its chord, which has the same least."""
+        """See `Penalty.pieces`. The near one is concave, so its chord replaces it, which has the same minimum."""
         lam, alpha = self.lam, self.alpha
         return Pieces(0.0, 0.5 * lam * (alpha + step), alpha * lam, alpha * lam, 0.5 * step * alpha * lam**2)

@@ -27,7 +27,7 @@ from cvxpriv.penalties.scad import SCAD
 
 __all__ = ["FAMILIES", "convex_penalty", "penalty_named", "penalty_of", "penalty_record"]
 
-#: Name to maker, the names of its numbers, and how many of them have no default.
+#: Makers by name, with the names of their numbers and how many of these have no default.
 FAMILIES: dict[str, tuple[Callable[..., Penalty], tuple[str, ...], int]] = {
     "none": (lambda: L2(0.0), (), 0),
     "l2": (L2, ("lam",), 0),
@@ -51,7 +51,7 @@ def penalty_named(text: str) -> Penalty:
     Raises
     ------
     ModelError
-        There is no such penalty, or its numbers are none.
+        There is no such penalty, or its numbers are not valid.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def penalty_named(text: str) -> Penalty:
 
 
 def _described(kind: Callable[..., Penalty]) -> tuple[Callable[..., Penalty], tuple[str, ...], int]:
-    """A maker with the names of its numbers, and how many have no default."""
+    """Return a maker with the names of its numbers, and the number of those without a default."""
     parameters = inspect.signature(kind).parameters.values()
     required = sum(one.default is inspect.Parameter.empty for one in parameters)
     return kind, tuple(one.name for one in parameters), required
@@ -103,7 +103,7 @@ def penalty_record(penalty: Penalty) -> dict[str, Any]:
     Raises
     ------
     ModelError
-        It is a user's own: that is code.
+        It is a user's own, which is code.
     """
     kind = type(penalty)
     own = kind.__name__ if _CLASSES.get(kind.__name__) is kind else None
@@ -130,7 +130,7 @@ def penalty_of(record: Mapping[str, Any]) -> Penalty:
 
 
 def _plain(part: Any) -> Any:
-    """A part of a penalty as JSON holds it, which has no infinity."""
+    """Return a part of a penalty as JSON holds it, which has no infinity."""
     if isinstance(part, Penalty):
         return penalty_record(part)
     return str(part) if isinstance(part, float) and not np.isfinite(part) else part

@@ -23,14 +23,14 @@ from cvxpriv.solvers.chain import Solution
 __all__ = ["CONVEX", "PIECES", "pieces_at", "proximal", "proximal_block", "regime"]
 
 CONVEX, PIECES = "convex", "two pieces"
-"""The structures of the block: one convex problem, or two pieces whose leasts are compared."""
+"""The structures of the block: one convex problem, or two pieces whose minima are compared."""
 
 RESOLUTION = 1e-7
-"""A solver's coordinate below this is a zero that it did not resolve: the support is the point of a sparse model."""
+"""Size below which a solver's coordinate is a zero that it did not resolve: a sparse model rests on its support."""
 
 
 def proximal(penalty: Penalty, center: Array, step: float, features: int) -> Array:
-    """Return the least of ||t - center||^2 / 2 + step P(t); coordinates after `features` stay at their centre."""
+    """Return the minimiser of ||t - center||^2 / 2 + step P(t); coordinates after `features` stay at their centre."""
     return np.concatenate([penalty.prox(center[:features], step), center[features:]])
 
 
@@ -42,14 +42,15 @@ def regime(penalty: Penalty, step: float) -> str:
 def proximal_block(penalty: Penalty, features: int) -> Block:
     """Minimise ||t - center||^2 / 2 + step P(t), at the state's `center` and `step`.
 
-    It writes `trial`, and `far`: at how many coordinates the far one of two pieces was the lower, NaN where the problem
-    was convex and nothing was compared. Coordinates after `features`, such as an intercept, stay at their centre.
+    It writes `trial`, and `far`: the number of coordinates at which the far one of two pieces was the lower, NaN where
+    the problem was convex and nothing was compared. Coordinates after `features`, such as an intercept, stay at their
+    centre.
 
     Parameters
     ----------
     penalty : Penalty
     features : int
-        d; the centre has d coordinates, or more.
+        Number of features d; the centre has d coordinates, or more.
     """
 
     def structure(view: Values) -> Hashable:
@@ -150,7 +151,7 @@ def _convex(penalty: Penalty, features: int) -> Declaration:
 
 
 def _two_pieces(features: int) -> Declaration:
-    """Both pieces in one problem: they share no variable."""
+    """Return both pieces in one problem: they share no variable."""
     near, far = cp.Variable(features, name="near"), cp.Variable(features, name="far")
     size = cp.Parameter(features, nonneg=True, name="size")
     names = ("bend", "slope", "end", "start", "plateau")
@@ -166,13 +167,13 @@ def _two_pieces(features: int) -> Declaration:
 
 
 def _lower(both: Pieces, values: Values, s: Array) -> tuple[Array, float]:
-    """Return the lower piece's least, with the sign of s, and at how many coordinates that is the far one."""
+    """Return the lower piece's minimiser, with the sign of s, and the number of coordinates on the far one."""
     near, far = both.heights(values["near"], values["far"], s)
     beyond = far < near
     return np.sign(s) * np.where(beyond, values["far"], values["near"]), float(beyond.sum())
 
 
 def _far(penalty: Penalty, trial: Array, step: float) -> float:
-    """How many coordinates of an exact step lie on the far piece; NaN where none was compared, or none is declared."""
+    """Return the number of coordinates of an exact step on the far piece; NaN where none was compared or declared."""
     both = None if regime(penalty, step) == CONVEX else pieces_at(penalty, step)
     return float("nan") if both is None else float((np.abs(trial) >= both.far_start).sum())

@@ -21,9 +21,9 @@ class SCAD(Separable):
     Parameters
     ----------
     lam : float
-        >= 0.
+        Weight, >= 0.
     a : float
-        > 2; 3.7 is its authors' choice.
+        Shape, > 2; 3.7 is its authors' choice.
     """
 
     lam: float
@@ -57,7 +57,7 @@ class SCAD(Separable):
         return np.where((size > self.lam) & (size < self.a * self.lam), -1.0 / (self.a - 1.0), 0.0)
 
     def prox(self, s: Array, step: float) -> Array:
-        """See `Penalty.prox`: the lowest of each piece's own least."""
+        """See `Penalty.prox`: the lowest of each piece's own minimum."""
         size = np.abs(s)
         soft = np.clip(size - step * self.lam, 0.0, self.lam)
         beyond = np.maximum(size, self.a * self.lam)
@@ -69,7 +69,7 @@ class SCAD(Separable):
         return self.lowest(s, step, candidates)
 
     def expression(self, x: cp.Expression) -> Form:
-        """See `Penalty.expression`; huber(x, lam) = x^2 - (|x| - lam)_+^2 takes the concave part of P out."""
+        """See `Penalty.expression`. As huber(x, lam) = x^2 - (|x| - lam)_+^2, it takes the concave part of P out."""
         if self.lam == 0.0:
             return 0.0, []
         bent = cp.huber(x, self.lam) + cp.square(cp.pos(cp.abs(x) - self.a * self.lam))

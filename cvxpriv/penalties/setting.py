@@ -1,4 +1,4 @@
-"""What the checks of a penalty share: sizes, steps in each regime, centres, and the least that a search finds."""
+"""The setting that the checks of a penalty share: sizes, steps in each regime, centres, and a search's minimum."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class PenaltySetting:
         return 0.5 * float(((t - centers) ** 2).sum()) + step * float(self.penalty.value(t))
 
     def one_by_one(self, step: float) -> Array:
-        """Return the proximal steps of the centres, asked for one at a time."""
+        """Return the proximal steps of the centres, computed one at a time."""
         return np.array([float(self.penalty.prox(np.array([s]), step)[0]) for s in self.centers])
 
     def lowest(self, s: float, step: float) -> float:

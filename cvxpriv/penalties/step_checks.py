@@ -14,9 +14,9 @@ from cvxpriv.penalties.setting import PenaltySetting
 
 __all__ = ["declared", "least", "stationary", "whole_step"]
 
-#: Of heights, relative: the search refines its grid until a cell is worth less.
+#: Relative tolerance of heights: the search refines its grid until a cell is worth less.
 LEAST = 1e-9
-#: What cone solvers agree to (an array of 20 coordinates), relative.
+#: Relative agreement of cone solvers (on an array of 20 coordinates).
 SOLVED = 1e-7
 
 
@@ -38,14 +38,14 @@ def least(setting: PenaltySetting) -> Finding:
 
 
 def _on_grids(setting: PenaltySetting, step: float) -> Iterator[tuple[dict[str, float], float, float]]:
-    """Where the step is, its height, and the least on a refined grid, for each centre."""
+    """Return the step, its height, and the minimum on a refined grid, for each centre."""
     for s, t in zip(setting.centers.tolist(), setting.one_by_one(step).tolist(), strict=True):
         height = setting.objective(np.array([t]), step, np.array([s]))
         yield {"s": s, "prox": t}, height, setting.lowest(s, step)
 
 
 def _around(setting: PenaltySetting, step: float) -> Iterator[tuple[dict[str, float], float, float]]:
-    """The same for all centres at once, against random points around the step: enough where P is convex."""
+    """Return the same for all centres at once, against random points around the step: enough where P is convex."""
     random = np.random.default_rng(setting.seed)
     centers = setting.centers
     t = np.asarray(setting.penalty.prox(centers, step))

@@ -1,4 +1,4 @@
-"""Facts as one JSON document, for programs; an error as one too."""
+"""Facts as one JSON document for programs; an error as one too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cvxpriv.reports.facts import Fact, Facts
 __all__ = ["SCHEMA_VERSION", "document_of", "error_document", "plain_data", "records"]
 
 SCHEMA_VERSION = 1
-"""Raised by one whenever a key of a document changes its name or its meaning."""
+"""Version of the schema, raised by one whenever a key of a document changes its name or its meaning."""
 
 
 def document_of(facts: Facts, command: str = "", files: Sequence[Path] = ()) -> dict[str, Any]:
@@ -26,9 +26,9 @@ def document_of(facts: Facts, command: str = "", files: Sequence[Path] = ()) -> 
     ----------
     facts : Facts
     command : str
-        What made them.
+        The command that made them.
     files : sequence of path
-        What was written.
+        Files that were written.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Facts: what is known of a run, said once. A page, a terminal's text, JSON and CSV are made from it.
+"""Facts of a run, stated once: a page, a terminal's text, JSON and CSV are made from them.
 
 A `Fact` is a number or a short text with its unit and a sentence. `Facts` holds those of a run, with the tables and
 pictures that belong to them, by section. Pictures are drawn when a page needs them, and not before.
@@ -28,27 +28,27 @@ _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"<?xml": "image/svg+xml", b"<
 
 @dataclass(frozen=True)
 class Fact:
-    """A number or a short text, with what it means.
+    """A number or a short text, with its meaning.
 
     Attributes
     ----------
     name : str
-        By which a program finds it: a key of the JSON document.
+        Name for programs: a key of the JSON document.
     value : object
         A number, a text, a truth value, several of them, or None.
     unit : str
     sentence : str
-        What it says, in one sentence.
+        Its meaning in one sentence.
     label : str
-        How people call it; the name with blanks unless given.
+        Name for readers; the name with blanks unless given.
     detail : str
-        What it is compared with.
+        The value or standard that it is compared with.
     interval : (float, float), optional
-        Where the population's value lies.
+        Interval for the population's value.
     level : float
-        The chance that the interval covers it.
+        Probability that the interval covers it.
     digits : int
-        Significant digits that are shown.
+        Number of significant digits that are shown.
     percent : bool
         Whether it is shown as a percentage.
     main : bool
@@ -83,7 +83,7 @@ class Fact:
 
     @property
     def shown(self) -> str:
-        """The value as people read it."""
+        """The value in a reader's form."""
         if self.percent and is_number(self.value):
             return f"{float(self.value):.1%}"  # type: ignore[arg-type]
         return format_cell(self.value, self.digits)
@@ -107,14 +107,14 @@ class Picture:
     Attributes
     ----------
     source : bytes, Figure or callable
-        A PNG or SVG file, or a matplotlib figure, or what draws one.
+        A PNG or SVG file, a matplotlib figure, or a function that draws one.
     alt : str
-        What it shows, for readers who do not see it.
+        Description for readers who do not see it.
     caption : str
     wide : bool
-        On a narrow screen keep it large enough to read, and let it scroll.
+        Keep it large enough to read on a narrow screen, and let it scroll.
     file : str
-        The name of a file that the picture is also written to: ``curve.png``.
+        Name of a file that the picture is also written to, such as ``curve.png``.
 
     Raises
     ------
@@ -162,7 +162,7 @@ class Table:
     Attributes
     ----------
     frame : DataFrame
-        Column names are the headings. Numbers come out right-aligned, with four significant digits.
+        The table; column names are the headings. Numbers come out right-aligned, with four significant digits.
     caption : str
     index : bool
         Show the index as the first columns.
@@ -197,9 +197,9 @@ class Section:
     pictures : sequence of Picture
     tables : sequence of Table
     notes : sequence of str
-        Listed at the end.
+        Notes that are listed at the end.
     brief : Section, optional
-        What a terminal shows in place of the section. None: a terminal does not show it.
+        The part that a terminal shows in place of the section. None: a terminal does not show it.
     """
 
     title: str
@@ -212,23 +212,23 @@ class Section:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a run, or of whatever is reported.
+    """The facts of a run, or of another subject of a report.
 
     Attributes
     ----------
     title : str
     summary : str
-        A blank line begins a paragraph.
+        Text; a blank line begins a paragraph.
     facts : sequence of Fact
     sections : sequence of Section
     about : sequence of Fact
-        What it is about: the data.
+        Facts about the data.
     settings : sequence of Fact
         The options that decided the result.
     messages : sequence of str
-        What a reader must know before anything else.
+        Messages that a reader needs before anything else.
     promises : sequence of str
-        What is guaranteed and what is not.
+        Sentences on which guarantees hold and which do not.
     promised : str
         The title above these.
     tables : mapping of str to DataFrame
@@ -236,10 +236,10 @@ class Facts:
     files : mapping of str to callable
         Other files by name, each written whole to a path.
     converged : bool, optional
-        None where the question has no sense.
+        Whether the run converged; None where the question makes no sense.
     interrupted : bool
     unmet : str
-        What missed its tolerance, in a sentence; empty where nothing did. A command then exits with 3.
+        The parts that missed their tolerance, in a sentence; empty where none did. A command then exits with 3.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Writing files whole: a reader sees the old file or the new one, never half of one.
+"""Files written whole: a reader sees the old file or the new one, never half of one.
 
-The text goes to a temporary file in the same folder, to the disk, and then to its name in one rename. Whatever fails
+The text goes to a temporary file in the same folder, to the disk, and then to its name in one rename. Any failure
 before the rename leaves the old file as it was and no temporary one behind.
 """
 
@@ -31,7 +31,7 @@ def write_bytes(path: PathLike, data: bytes, private: bool = False) -> Path:
     path : path
     data : bytes
     private : bool
-        Nobody else may read it: mode 0600 from its first byte.
+        Only the owner may read it: mode 0600 from its first byte.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def _replace(target: Path, data: bytes, path: str, private: bool) -> None:
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:
-    """Make a file that did not exist, with what the user's mask leaves of a mode, and see it to the disk."""
+    """Make a file that did not exist, with a mode limited by the user's mask, and flush it to the disk."""
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode), "wb") as file:
         file.write(data)
         file.flush()

@@ -1,4 +1,4 @@
-"""Numbers and cells as texts for people: four significant digits, an exponent only where it is needed."""
+"""Numbers and cells as texts for readers: four significant digits, and an exponent only where it is needed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numbers
 __all__ = ["DIGITS", "MISSING", "exact_zero", "format_cell", "format_number", "is_number"]
 
 DIGITS = 4
-"""Significant digits."""
+"""Number of significant digits."""
 MISSING = "–"
-"""What stands for a value that is not known."""
+"""Text that stands for an unknown value."""
 PLAIN = (1e-4, 1e7)
-"""Between these sizes a number is written without exponent."""
+"""Sizes between which a number is written without exponent."""
 
 ROUNDING = 1e-12
 """Rounding error allowed in sums of a few thousand terms of size at most 1."""
@@ -28,12 +28,12 @@ def exact_zero(value: float) -> float:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number; truth values are not."""
+    """Return whether a value is a number; truth values are not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def format_number(value: float, digits: int = DIGITS) -> str:
-    """A number with a fixed count of significant digits.
+    """Return a number as text with a fixed count of significant digits.
 
     Whole numbers of type int keep all their digits, with commas between thousands.
 
@@ -60,7 +60,7 @@ def format_number(value: float, digits: int = DIGITS) -> str:
 
 
 def format_cell(value: object, digits: int = DIGITS) -> str:
-    """A cell of a table: a number by `format_number`, a truth value as yes or no, nothing as a dash.
+    """Return a cell of a table as text: a number by `format_number`, a truth value as yes or no, nothing as a dash.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A report's tables laid out for its page: cells with their digits, shades, badges, and what they are sorted by."""
+"""The layout of a report's tables for its page: cells with digits, shades, badges, and sort keys."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_number
 __all__ = ["BADGES", "Cell", "Grid", "grid"]
 
 SHORT = 16
-"""A column whose texts are no longer than this is not broken into lines."""
+"""Length of texts up to which a column is not broken into lines."""
 BADGES = ("wrong", "failed", "loose", "agrees")
 """The words, in small letters, that have a colour in the template; the worst first."""
 HEATED_DIGITS = 2
-"""Significant digits in a heatmap, where the size is the message."""
+"""Number of significant digits in a heatmap, where the size is the message."""
 _COLDEST, _HOTTEST = -12, -2
 """Decades of the coldest and the hottest shade of a heatmap."""
 
 
 class Cell(NamedTuple):
-    """What a cell shows and how."""
+    """The content of a cell, and how it is shown."""
 
     text: str
     kind: str
@@ -31,7 +31,7 @@ class Cell(NamedTuple):
     heat: int | None = None
     """The shade, from 0 to 10."""
     sort: str = ""
-    """What a sortable table sorts by."""
+    """The key by which a sortable table sorts."""
 
 
 class Grid(NamedTuple):
@@ -77,7 +77,7 @@ def _column(values: list[object], table: Table, name: str) -> list[Cell]:
 
 
 def _shade(size: float) -> int | None:
-    """A size by decades: 0 up to the coldest one, 10 from the hottest one on."""
+    """Return the shade of a size by decades: 0 up to the coldest one, 10 from the hottest one on."""
     if math.isnan(size):
         return None
     if math.isinf(size):
@@ -91,7 +91,7 @@ def _badge(verdict: str) -> str:
 
 
 def _rank(badge: str) -> int:
-    """0 for the worst verdict; unknown ones last."""
+    """Return the rank of a verdict: 0 for the worst one; unknown ones last."""
     return BADGES.index(badge) if badge in BADGES else len(BADGES)
 
 

@@ -10,12 +10,12 @@ from cvxpriv.reports.formatting import DIGITS, format_number
 __all__ = ["WIDTH", "ascii_text", "number", "paragraph", "residual", "table"]
 
 WIDTH = 96
-"""The longest line of a paragraph."""
+"""Length of the longest line of a paragraph."""
 _ASCII = str.maketrans({"−": "-", "–": "-", "∞": "inf"})
 
 
 def ascii_text(text: str) -> str:
-    """A text without the signs that some terminals lack.
+    """Return a text without the signs that some terminals lack.
 
     >>> ascii_text("from −1 to ∞")
     'from -1 to inf'
@@ -24,7 +24,7 @@ def ascii_text(text: str) -> str:
 
 
 def number(value: float, digits: int = DIGITS) -> str:
-    """A number as `cvxpriv.reports.formatting` writes it, in plain ASCII.
+    """Return a number as `cvxpriv.reports.formatting` writes it, in plain ASCII.
 
     >>> [number(x) for x in (0.6, 1.23456, 1.234e-5, -2.0, float("nan"))]
     ['0.6000', '1.235', '1.234e-5', '-2.000', '-']
@@ -33,7 +33,7 @@ def number(value: float, digits: int = DIGITS) -> str:
 
 
 def residual(value: float) -> str:
-    """A residual, of which the size is all that matters.
+    """Return a residual as text, by its size alone.
 
     >>> [residual(x) for x in (3.2e-9, 0.0, float("nan"))]
     ['3e-9', '0', '-']
@@ -47,7 +47,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", i
     Parameters
     ----------
     head : sequence of str
-        The columns' names; empty for a table without a head.
+        Names of the columns; empty for a table without a head.
     rows : sequence of sequence of str
     right : str
         One letter a column: ``r`` puts it flush right, anything else flush left. Columns without a letter are left.
@@ -92,5 +92,5 @@ def paragraph(text: str, indent: str = "  ", hanging: str | None = None) -> str:
 
 
 def _width(text: str) -> int:
-    """Of a text's first line; those below it bring their own indent."""
+    """Return the width of a text's first line; those below it bring their own indent."""
     return len(text.partition("\n")[0])

@@ -1,4 +1,4 @@
-"""Facts as one HTML page that holds everything it shows, for any model.
+"""Facts as one self-contained HTML page, for any model.
 
 The page loads nothing, neither scripts nor fonts nor pictures, and its content policy forbids it to: it can be mailed,
 kept and read without a network. A page with sortable tables holds one script, and its policy allows that one by its
@@ -25,7 +25,7 @@ __all__ = ["render", "write"]
 
 
 def render(facts: Facts) -> str:
-    """The page as a text. All texts are escaped.
+    """Return the page as a text. All texts are escaped.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def write(facts: Facts, path: PathLike) -> Path:
 
 
 def _sections(facts: Facts) -> list[Section]:
-    """Return the promises, the sections, every fact with what it means, and what went into it."""
+    """Return the promises, the sections, every fact with its meaning, and the inputs."""
     promised = [Section(facts.promised, "\n\n".join(facts.promises))] if facts.promises else []
     return [*promised, *facts.sections, *_every_fact(facts), *_settings(facts)]
 

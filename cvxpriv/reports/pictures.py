@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "GREY", "MARKERS", "blank", "image", "save_figure", "styled"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Of Okabe and Ito, told apart by colour-blind readers."""
+"""Colours of Okabe and Ito, which colour-blind readers can tell apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P")
 GREY = "#666666"
 STYLE: dict[str, Any] = {
@@ -59,7 +59,7 @@ def styled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
     Raises
     ------
     ModelError
-        When it is called and matplotlib is missing.
+        It is called and matplotlib is missing.
     """
 
     @wraps(function)
@@ -76,7 +76,7 @@ def styled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
 
 @styled
 def image(figure: Figure, kind: str = "svg", dpi: int = 150) -> bytes:
-    """A figure as the bytes of a file, the same bytes for the same figure.
+    """Return a figure as the bytes of a file, the same bytes for the same figure.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def save_figure(figure: Figure, path: PathLike, dpi: int = 150) -> Path:
 
 
 def blank(width: float, height: float) -> Figure:
-    """An empty white figure of a size in inches; call it under `styled`."""
+    """Return an empty white figure of a size in inches; call it under `styled`."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")

@@ -1,4 +1,4 @@
-"""Which versions of what computed a result. No names of hosts, users or folders: results are meant to be shared."""
+"""Versions of the software behind a result, without names of hosts, users or folders: results are for sharing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from importlib import metadata
 __all__ = ["PACKAGES", "machine", "versions"]
 
 PACKAGES = ("numpy", "scipy", "cvxpy", "clarabel", "ecos", "scs", "osqp", "highspy")
-"""The packages that numbers depend on."""
+"""The packages on which numbers depend."""
 
 
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
-    """The versions of cvxpriv, Python and some packages; ``"not installed"`` where one is missing.
+    """Return the versions of cvxpriv, Python and some packages; ``"not installed"`` where one is missing.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 
 
 def machine() -> dict[str, str]:
-    """The kind of machine: system, processor architecture, number of cores.
+    """Return the kind of machine: system, processor architecture, number of cores.
 
     Examples
     --------

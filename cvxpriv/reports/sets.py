@@ -1,4 +1,4 @@
-"""Writing files that belong together as one set: a reader sees the old set or the new one, never a mixture.
+"""Sets of files that belong together: a reader sees the old set or the new one, never a mixture.
 
 The set is made in a hidden folder beside the one asked for, with a manifest of hashes, and then the two folders change
 places: in one step where the system can exchange them (Linux), in two renames elsewhere. A folder that cannot change
@@ -42,19 +42,19 @@ def write_set(folder: PathLike, contents: Mapping[str, Content]) -> list[Path]:
     Parameters
     ----------
     folder : path
-        It need not exist.
+        Path of the folder, which need not exist yet.
     contents : mapping of str to text, bytes or function
-        By file name; a function writes itself whole to the path it gets.
+        Contents by file name; a function writes itself whole to the path it gets.
 
     Returns
     -------
     list of Path
-        The files in the folder, in the order given, the manifest not among them.
+        Paths of the files in the folder, in the order given, without the manifest.
 
     Raises
     ------
     DataError
-        One cannot be written; the old set then stands as it was.
+        A file cannot be written; the old set then stays as it was.
     """
     target = Path(folder)
     try:
@@ -77,7 +77,7 @@ def require_whole(folder: PathLike) -> tuple[str, ...]:
     Raises
     ------
     DataError
-        No manifest, a file of the set is missing or is not the one that was written.
+        There is no manifest, or a file of the set is missing or differs from the one that was written.
     """
     path = Path(folder) / MANIFEST
     listed = _listed(Path(folder))
@@ -145,7 +145,7 @@ def _keep_others(target: Path, stage: Path) -> None:
 
 
 def _may_move(target: Path) -> bool:
-    """Whether a folder can be exchanged for another without anybody losing their place in it."""
+    """Return whether a folder can be exchanged for another without anybody losing their place in it."""
     if not os.path.lexists(target):
         return bool(target.name) and target.name != ".."
     if target.is_symlink() or os.path.ismount(target) or not os.access(target.absolute().parent, os.W_OK):
@@ -167,7 +167,7 @@ def _swap(stage: Path, target: Path) -> None:
 
 
 def _moved(stage: Path, target: Path) -> bool:
-    """Rename a folder; False where another writer was first."""
+    """Rename a folder; return False where another writer was first."""
     try:
         os.rename(stage, target)
     except OSError as error:
@@ -178,7 +178,7 @@ def _moved(stage: Path, target: Path) -> bool:
 
 
 def _exchanged(stage: Path, target: Path) -> bool:
-    """Exchange two folders in one step; False where the system cannot."""
+    """Exchange two folders in one step; return False where the system cannot."""
     try:
         call: Any = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):
@@ -187,7 +187,7 @@ def _exchanged(stage: Path, target: Path) -> bool:
 
 
 def _tidy(target: Path) -> None:
-    """Remove what processes that were killed left behind; a set that was moved away comes back if nothing is there."""
+    """Remove files that killed processes left behind; a set that was moved away comes back if nothing is there."""
     for folder in (target.absolute().parent, target):
         for entry in list(os.scandir(folder)) if folder.is_dir() and not folder.is_symlink() else ():
             found = _LITTER.fullmatch(entry.name)

@@ -14,12 +14,12 @@ from cvxpriv.reports.layout import WIDTH, ascii_text, paragraph, table
 
 __all__ = ["facts_text", "section_text", "text_of"]
 
-#: A last column is not broken into lines shorter than this.
+#: Least length of lines into which a last column is broken.
 NARROWEST = 24
 
 
 def text_of(facts: Facts) -> str:
-    """Return the whole text: what it is about, the facts, the messages, sections in brief, the promises.
+    """Return the whole text: the subject, the facts, the messages, sections in brief, the promises.
 
     Examples
     --------

@@ -18,21 +18,20 @@ __all__ = ["coupling", "figures", "placed", "stationarity", "violation"]
 
 
 def placed(problem: cp.Problem, values: Values) -> None:
-    """Give a problem's variables their values."""
+    """Set the values of a problem's variables."""
     for variable in problem.variables():
         variable.save_value(np.array(values[variable.name()], dtype=float))
 
 
 def violation(problem: cp.Problem) -> float:
-    """Return by how much the variables' values violate a constraint at most; 0 where all hold."""
+    """Return the largest violation of a constraint at the variables' values; 0 where all hold."""
     return max((float(np.max(one.violation(), initial=0.0)) for one in problem.constraints), default=0.0)
 
 
 def figures(parts: Sequence[Part], blocks: Sequence[Block], *, passing: bool = False) -> Measure:
-    """Return what is measured after each pass, per start: the objective, by how much constraints are violated
-    at most, and the residual of the whole problem.
+    """Return the figures of each pass, per start: objective, largest violation, and residual of the whole problem.
 
-    Measured after a pass, the block that was solved last stands at its optimum, and is not asked again.
+    They are measured after a pass: the block that was solved last stands at its optimum, and is not asked again.
     """
     problem, shared = parts[0].problem, coupling(parts)
 
@@ -72,11 +71,11 @@ def stationarity(
     ----------
     parts : sequence of Part
     blocks : sequence of Block
-        Theirs.
+        The blocks of the parts.
     at : mapping of str to ndarray
-        Every variable.
+        The values of every variable.
     shared : frozenset of str, optional
-        What `coupling` says of the parts, where that is known.
+        The result of `coupling` for the parts, where it is known.
     """
     alone = [block.residual(at, at) for block in blocks]
     shared = coupling(parts) if shared is None else shared

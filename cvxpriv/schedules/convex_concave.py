@@ -1,8 +1,9 @@
 """The convex-concave procedure: passes that solve the problem made convex around the last point, at a growing price.
 
-Each pass replaces what is not convex by tangents at the last point and lets the constraints that were not convex be
-violated at a price, which grows while they are (penalty procedure of Lipp and Boyd, 2016). A point is done where the
-exact residual of the whole problem is small; a point that no longer moves is given up, and the run says why.
+Each pass replaces parts that are not convex by tangents at the last point, and lets the constraints that were not
+convex be violated at a price, which grows while they are (penalty procedure of Lipp and Boyd, 2016). A point is done
+where the exact residual of the whole problem is small; a point that no longer moves is given up, and the run states the
+reason.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from cvxpriv.schedules.steps import Context, Loop, Sweep, Update
 __all__ = ["KIND", "Passes", "Price", "residual_of"]
 
 KIND = "convex-concave"
-#: A pass that moves no entry by more than this, relative, is the last, unless the price of slack grew.
+#: Relative move of every entry up to which a pass is the last, unless the price of slack grew.
 STILL = 1e-9
-#: By what the price is multiplied where the convex problem has no answer.
+#: Factor of the price where the convex problem has no answer.
 STEEPER = 4.0
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a unit of slack costs: at first, by what it grows while constraints are violated, and at most."""
+    """The price of a unit of slack: its first value, its growth while constraints are violated, and its limit."""
 
     first: float
     growth: float
@@ -46,7 +47,7 @@ class Price:
 
 @dataclass
 class Patient:
-    """Solves as an engine does; where nobody has an answer the price is raised, and at the last the point stays.
+    """An engine that raises the price where no solver has an answer, and in the end keeps the point.
 
     At a low price the convex problem can fall without bound although the whole one does not.
     """
@@ -58,7 +59,7 @@ class Patient:
     checks: bool = False
 
     def solve(self, block: Block, state: Values) -> Outcome:
-        """See `Engine.solve`; of one start."""
+        """See `Engine.solve`; it takes one start."""
         at = dict(state)
         while True:
             try:
@@ -83,7 +84,7 @@ class Passes:
     price : Price
     tol : float
     limit : int
-        Most passes of a start.
+        Largest number of passes of a start.
     engine : Engine
     """
 
@@ -100,7 +101,7 @@ class Passes:
         self._priced = Convexified(self.problem, slack=True).block()
 
     def run(self, start: Values, callback: Any = None) -> tuple[dict[str, Array], Context, str]:
-        """Return where one start ends, with its history, and how it ended: "" where the limit came first."""
+        """Return the last point of one start, its history, and the reason of its end: "" where the limit came first."""
         patient = Patient(self.engine, self.price)
         engine: Engine = Until(patient, self.engine.moment) if isinstance(self.engine, Until) else patient
         stop = _Ended(self, patient)
@@ -112,7 +113,7 @@ class Passes:
         return single(run(loop, state, context), 0), context, stop.why
 
     def figures(self, point: Values) -> dict[str, float]:
-        """Return the objective at a point, by how much it violates constraints, and the residual; inf for none."""
+        """Return the objective at a point, its violation of constraints, and the residual; inf for none."""
         placed(self.problem, point)
         value = self.problem.objective.value
         known = value is not None and np.isfinite(value)
@@ -136,7 +137,7 @@ class Passes:
 
 @dataclass
 class _Ended:
-    """Stop where the residual is small, where nothing moves any more, and where nobody has an answer."""
+    """Stop where the residual is small, where nothing moves any more, and where no solver has an answer."""
 
     passes: Passes
     engine: Patient

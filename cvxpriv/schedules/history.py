@@ -1,4 +1,4 @@
-"""What happened in a run, step by step, kept cheaply and read as a table."""
+"""The history of a run, step by step, kept cheaply and read as a table."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class History:
         self.records += [replace(record, starts=record.starts + shift) for record in other.records]
 
     def frame(self, start: int | None = None) -> pd.DataFrame:
-        """Return the records as a table: of one start, or of all with a column `start`.
+        """Return the records as a table, of one start, or of all with a column `start`.
 
         Columns: iteration, block, the measured figures, seconds (of the record, shared by the starts it covers),
         engine, solver, status.

@@ -1,4 +1,4 @@
-"""Many independent runs: in order, in parallel, with a bar; the results never depend on how many workers there were."""
+"""Many independent runs in order, in parallel, and with a bar; the number of workers never changes the results."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def run_each(
     Parameters
     ----------
     work : callable
-        Takes one item. With several workers it must be picklable.
+        Function of one item. With several workers it must be picklable.
     items : sequence
     n_jobs : int
         Worker processes; -1 is one per core.
     progress : bool
         Show a bar on a terminal.
     description : str
-        The bar's text.
+        Text of the bar.
     last : callable, optional
         Whether a result is the last one wanted: an interrupted run ends the rest. A keyboard interrupt between two
-        results then ends it too, and the results so far come back.
+        results then ends it too, and the results so far are returned.
 
     Raises
     ------
     ModelError
-        If `n_jobs` is no number of workers.
+        The number `n_jobs` is not a valid number of workers.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def run_each(
 
 
 def pieces(count: int, n_jobs: int) -> list[range]:
-    """Cut `count` starts into one piece a worker: all of them in one when there is one worker.
+    """Return `count` starts cut into one piece per worker.
 
     >>> pieces(30, 2)
     [range(0, 15), range(15, 30)]

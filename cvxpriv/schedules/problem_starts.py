@@ -1,4 +1,4 @@
-"""Where the starts of a problem that is not convex come from: the user's values, `init`, or random ones."""
+"""The starts of a problem that is not convex: the user's values, `init`, or random ones."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def starting_points(
     seed: int,
     init: Init | None,
 ) -> tuple[list[dict[str, Array]], list[str]]:
-    """Return every start's values by name, and where each comes from: "init", "values" or "random".
+    """Return every start's values by name, and the origin of each: "init", "values" or "random".
 
-    Where all variables have values, these are the first start; the others are drawn. `init` is in place of all.
+    Where all variables have values, these are the first start; the others are drawn. `init` replaces them all.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def _nearest(variable: cp.Variable, entries: Array, constraints: Sequence[cp.Con
 
 
 def moved_to_convex(problem: cp.Problem, values: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the nearest values at which the problem's convex constraints hold; as they are where nobody finds any."""
+    """Return the nearest values at which the problem's convex constraints hold; unmoved where no solver finds any."""
     convex = [one for one in problem.constraints if one.is_dcp()]
     variables = named(problem)
     distance = sum(cp.sum_squares(one - values[name]) for name, one in variables.items())

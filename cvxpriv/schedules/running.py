@@ -1,4 +1,4 @@
-"""How a schedule runs: each kind of step, and loops that follow every start until its own stopping rule holds."""
+"""The runner of schedules: each kind of step, and loops that follow every start until its own stopping rule holds."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = ["run"]
 
 
 def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
-    """Run a step and return the whole next state; the given one stays as it was.
+    """Run a step and return the whole next state; the given state stays as it was.
 
     Raises
     ------
     SolverFailure, Disagreement
-        From the engine.
+        The engine raised it.
     """
     match step:
         case Block():
@@ -56,7 +56,7 @@ def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
 
 
 class _Released(dict[str, Array]):
-    """What a public step sees, or a loop around a draw: asking for anything else is refused."""
+    """The view of a public step, or of a loop around a draw: it refuses access to anything unreleased."""
 
     def __init__(self, known: Values, refusal: str) -> None:
         super().__init__(known)
@@ -106,7 +106,7 @@ def _run_sweep(sweep: Sweep, state: Values, context: Context) -> dict[str, Array
 
 
 def _all_exact(sweep: Sweep) -> bool:
-    """Whether every block of a sweep has its exact update; one with a user's constraint has not."""
+    """Return whether every block of a sweep has its exact update; one with a user's constraint has none."""
     return all(step.direct is not None for step in sweep.steps if isinstance(step, Block))
 
 
@@ -150,7 +150,7 @@ def _run_loop(loop: Loop, state: Values, context: Context) -> dict[str, Array]:
 
 
 def _seen_by(loop: Loop) -> Callable[[Values], Values]:
-    """What the loop's own functions see of a state: all of it, or around a draw what was released."""
+    """Return the state as the loop's own functions see it: all of it, or around a draw the released entries."""
     released = released_by(loop.body)
     if released is None:
         return lambda state: state

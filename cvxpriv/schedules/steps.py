@@ -1,6 +1,6 @@
 """The schedule: steps over a state, in sweeps and loops, declared here and run by `cvxpriv.schedules.running.run`.
 
-An algorithm is written as the paper writes it::
+An algorithm reads as in the paper::
 
     Loop(Sweep([u, r, w, q]), stop=Below("kkt", 1e-7), limit=500)
 
@@ -35,7 +35,7 @@ Accelerator = Callable[[Callable[[Values], dict[str, Array]], dict[str, Array], 
 
 @dataclass
 class Context:
-    """What one run shares among its steps.
+    """The objects that one run shares among its steps.
 
     Attributes
     ----------
@@ -45,19 +45,19 @@ class Context:
         Called as `callback(loop, iteration, measured)` after each iteration of a loop that measures; returning True
         ends the run as a keyboard interrupt would.
     iteration : int
-        Of the innermost loop that runs.
+        Iteration of the innermost loop that runs.
     starts : ndarray of int
-        Which starts of the whole run the state at hand holds.
+        Numbers of the starts of the whole run that the current state holds.
     noise : Noise
-        Where the `Draw` steps take their randomness from.
+        The source of randomness of the `Draw` steps.
     ledger : list of Release
-        What they released so far, and what it costs.
+        Their releases so far, with the costs.
     published : list of mapping
-        What each of them wrote, in the order of the ledger's steps.
+        The entries that each of them wrote, in the order of the ledger's steps.
     interrupted : bool
-        Set by a keyboard interrupt or by the callback; loops then return what they have.
+        Set by a keyboard interrupt or by the callback; loops then return their results so far.
     overdue : bool
-        Set where the engine's time was over before a loop had come to its end; loops then return what they have.
+        Set where the engine's deadline passed before a loop ended; loops then return their results so far.
     """
 
     engine: Engine
@@ -74,23 +74,23 @@ class Context:
 
     @property
     def ended(self) -> bool:
-        """Whether the work is to end with what there is."""
+        """Whether the work should end with its results so far."""
         return self.interrupted or self.overdue
 
     def look_at_the_clock(self) -> None:
-        """Set `overdue` where the engine's time is over."""
+        """Set `overdue` where the engine's deadline has passed."""
         self.overdue = self.overdue or (isinstance(self.engine, Until) and self.engine.over)
 
 
 @dataclass(frozen=True)
 class Update:
-    """A step that is no optimisation: a dual step, a growing penalty.
+    """A step that is not an optimisation, such as a dual step or a growing penalty.
 
     Attributes
     ----------
     name : str
     fn : callable
-        The entries read (all starts) to the entries written.
+        Maps the entries read (all starts) to the entries written.
     reads, writes : frozenset of str
     """
 
@@ -102,7 +102,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Draw:
-    """The only kind of step with randomness: it releases something, and each release goes to the privacy ledger.
+    """The only kind of step with randomness: each of its releases goes to the privacy ledger.
 
     Of a state of several starts it releases as many times, and the ledger says so. A draw keeps nothing: where its
     noise or its cost changes from pass to pass, it reads a public counter.
@@ -111,12 +111,12 @@ class Draw:
     ----------
     name : str
     fn : callable
-        (the entries read, `Noise`) to the entries written.
+        Maps (the entries read, `Noise`) to the entries written.
     reads, writes : frozenset of str
-        What is written is released: a `Public` step may read it.
+        Names of entries. The written ones are released: a `Public` step may read them.
     cost : sequence of Release, or callable
-        What it adds to the ledger, or a function of the entries read that says so. At least one entry: a draw that
-        costs nothing is a `Public` step.
+        Its entries in the ledger, or a function of the entries read that returns them. At least one: a draw without
+        cost is a `Public` step.
 
     Raises
     ------
@@ -136,24 +136,24 @@ class Draw:
 
     @property
     def flawed(self) -> bool:
-        """Whether nothing is guaranteed for what it releases: it releases as a paper prints it."""
+        """Whether nothing is guaranteed for its releases, which are as a paper prints them."""
         return not callable(self.cost) and all(release.flaw for release in self.cost)
 
 
 @dataclass(frozen=True)
 class Public:
-    """A step that is free of privacy cost, because it reads nothing but what was released.
+    """A step without privacy cost, because it reads only released entries.
 
     Attributes
     ----------
     step : Update or Block
     released : frozenset of str
-        What the public knows: written by `Draw` steps, by other public steps, or public from the start.
+        Names of the public entries: written by `Draw` steps or by other public steps, or public from the start.
 
     Raises
     ------
     PrivacyError
-        The step declares that it reads something else; when it runs, it finds nothing else.
+        The step declares that it reads another entry; when it runs, it finds only released ones.
     """
 
     step: Update | Block
@@ -168,7 +168,7 @@ class Public:
 
     @property
     def name(self) -> str:
-        """Of the step."""
+        """Name of the step."""
         return self.step.name
 
     @property
@@ -190,7 +190,7 @@ class Invariant:
     ----------
     name : str
     violation : callable
-        (state before, state after) to one number per start: how far the fact is from holding.
+        Maps (state before, state after) to one number per start: the distance of the fact from holding.
     tolerance : float
     """
 
@@ -200,7 +200,7 @@ class Invariant:
 
 
 class _Several:
-    """What several steps read and write together."""
+    """Names of the entries that several steps read and write together."""
 
     steps: Sequence[AnyStep]
 
@@ -217,16 +217,16 @@ class _Several:
 
 @dataclass(frozen=True)
 class Sweep(_Several):
-    """Steps one after the other, each seeing what the earlier ones wrote (Gauss-Seidel).
+    """Steps one after the other, each of which sees the entries that earlier ones wrote (Gauss-Seidel).
 
     Attributes
     ----------
     steps : sequence of steps
     fused : callable, optional
-        The whole sweep as one exact update, for engines that would run every step by its exact update anyway.
-        A test of the model holds that it equals the steps.
+        The whole sweep as one exact update, for engines that would run every step by its exact update anyway. A test of
+        the model holds that it equals the steps.
     invariants : sequence of Invariant
-        What the `checked` engine asserts after each sweep.
+        Invariants that the `checked` engine asserts after each sweep.
     name : str
     """
 
@@ -257,7 +257,7 @@ class Parallel(_Several):
 
 @dataclass(frozen=True)
 class LoopReport:
-    """How a loop ended, per start: iterations done, and whether the stopping rule held."""
+    """The ending of a loop, per start: iterations done, and whether the stopping rule held."""
 
     iterations: npt.NDArray[np.intp]
     converged: npt.NDArray[np.bool_]
@@ -267,22 +267,22 @@ class LoopReport:
 class Loop:
     """Repeat a body until each start's stopping rule holds.
 
-    Around a draw, `stop`, `measure` and `accept` see released entries alone (`released_by`): when a loop ends, and what
-    it measured, is known to whoever sees the result.
+    Around a draw, `stop`, `measure` and `accept` see released entries alone (`released_by`): anyone who sees the result
+    knows when a loop ended, and its measurements.
 
     Attributes
     ----------
     body : step
     stop : Stop
-        Reads what `measure` measured.
+        The stopping rule, which reads the figures of `measure`.
     limit : int
-        Most iterations.
+        Largest number of iterations.
     measure : callable
-        State to named figures, one number per start, after each iteration.
+        Maps a state to named figures, one number per start, after each iteration.
     accept : callable, optional
-        (state before, state after) to a mask of starts whose step is taken; the others keep their state.
+        Maps (state before, state after) to a mask of starts whose step is taken; the others keep their state.
     accelerate : callable, optional
-        (body as a map of states, state, iteration) to the next state, in place of one plain run of the body.
+        Maps (body as a map of states, state, iteration) to the next state, in place of one plain run of the body.
     name : str
     """
 
@@ -313,7 +313,7 @@ AnyStep = Block | Update | Draw | Public | Sweep | Parallel | Loop
 
 
 def parts_of(step: AnyStep) -> Iterator[Block | Update | Draw | Public]:
-    """Yield the steps that a step is made of, none of them made of others."""
+    """Yield the elementary steps of a step."""
     match step:
         case Sweep() | Parallel():
             for part in step.steps:
@@ -330,10 +330,10 @@ def draws(step: AnyStep) -> bool:
 
 
 def released_by(step: AnyStep) -> frozenset[str] | None:
-    """Return which entries a loop around a step may read: None, all of them, where nothing in it claims privacy.
+    """Return the entries that a loop around a step may read; None stands for all, where nothing in it claims privacy.
 
-    Beside a draw these are what draws and public steps write and what public steps say was public from the start, less
-    what any other step writes.
+    Beside a draw these are the entries that draws and public steps write and those that public steps declare public
+    from the start, minus the entries that any other step writes.
     """
     parts = list(parts_of(step))
     if all(part.flawed for part in parts if isinstance(part, Draw)):

@@ -15,7 +15,7 @@ __all__ = ["AnyOf", "Below", "Moved", "Never", "Stop"]
 
 
 class Stop(Protocol):
-    """A rule: which starts are done."""
+    """A rule for which starts are done."""
 
     def __call__(
         self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]

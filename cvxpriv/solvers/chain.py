@@ -1,7 +1,7 @@
-"""One solve along a chain of solvers, and everything that was tried on the way.
+"""One solve along a chain of solvers, and a record of every attempt.
 
-Whatever a solver does, the next one is asked: it may raise anything (a panic of compiled code too), report `optimal`
-with no numbers, or with a point that satisfies nothing. What was tried, and why it was left, stands in the result.
+The next solver is asked whatever a solver does: it may raise any error (a panic of compiled code too), report `optimal`
+with no numbers, or with a point that satisfies nothing. The result lists the attempts, and why each was left.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ __all__ = ["Attempt", "Solution", "Solved", "Unusable", "solve", "try_solver"]
 
 OUT_OF_MEMORY = "out of memory: merge symbols, or take an engine with exact updates, such as closed_form"
 NOT_THE_SOLVER = (KeyboardInterrupt, SystemExit, GeneratorExit, CvxprivError, cp.error.DCPError, cp.error.DPPError)
-"""What is raised during a solve and says nothing of the solver."""
+"""Exceptions during a solve that are not the solver's fault."""
 FARTHEST = 1e-3
-"""The largest violation of a constraint, relative to its terms, of an answer that is looked at."""
+"""Largest violation of a constraint, relative to its terms, of an answer that is considered."""
 _SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
 
 
 class Unusable(SolverFailure):
-    """What a solver calls its answer is none: no numbers, or a point far outside of the constraints."""
+    """An answer is unusable: it has no numbers, or a point far outside of the constraints."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One solver's try: its status, seconds, iterations, and what went wrong."""
+    """One attempt of a solver: its status, seconds, iterations, and errors."""
 
     solver: str
     status: str
@@ -50,7 +50,7 @@ Solved = tuple[Mapping[str, Any], Mapping[str, Any], float]
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found, by the names of the declaration.
+    """A solver's solution, by the names of the declaration.
 
     Attributes
     ----------
@@ -58,19 +58,19 @@ class Solution:
         Repaired variables, and multipliers. L = objective + sum of dual * (lhs - rhs) for a minimisation, and a
         maximisation of -f has the multipliers of the minimisation of f.
     objective : float
-        At `values`, which are repaired.
+        Objective at `values`, which are repaired.
     attempts : tuple of Attempt
-        Every solver tried; the last one is the one that answered.
+        Every solver tried; the last one answered.
     rounds : int
-        How often the problem was solved; more than once only for a block with cuts (`cvxpriv.blocks.refinement`).
+        Number of solves of the problem; more than once only for a block with cuts (`cvxpriv.blocks.refinement`).
     gap, bound : float, optional
-        Of a block with cuts: the optimum lies between `bound`, the best value of the cut problems as their solvers
+        For a block with cuts: the optimum lies between `bound`, the best value of the cut problems as their solvers
         claim it, and `objective`, which is `gap` away.
     refined : mapping of str to ndarray
-        Of a block with cuts: the view entries that hold the last ones. `crosscheck(block, at={**view, **refined})`
+        For a block with cuts: the view entries that hold the last ones. `crosscheck(block, at={**view, **refined})`
         certifies the bound.
     reached : bool
-        Whether the gap is as small as was asked for.
+        Whether the gap is as small as requested.
     """
 
     values: Mapping[str, Any]
@@ -85,7 +85,7 @@ class Solution:
 
     @property
     def solver(self) -> str:
-        """The solver that answered."""
+        """Name of the solver that answered."""
         return self.attempts[-1].solver
 
     @property
@@ -99,7 +99,7 @@ class Solution:
 
 
 def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any], *, symbolic: bool = True) -> Attempt:
-    """Run one solver; whatever it does, an Attempt comes back.
+    """Run one solver; return an Attempt whatever it does.
 
     Parameters
     ----------
@@ -124,12 +124,12 @@ def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any], *, sy
 
 
 def raised(error: BaseException) -> str:
-    """Return in words what a solver raised."""
+    """Return a solver's error in words."""
     return OUT_OF_MEMORY if isinstance(error, MemoryError) else f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _told(error: cp.error.SolverError) -> str:
-    """What cvxpy says that the status does not: that the solver failed, and ``verbose=True``, is no news."""
+    """Return cvxpy's message without the parts that repeat the status: the failure, and ``verbose=True``."""
     text = str(error).splitlines()[0]
     return "" if "failed. Try another solver" in text else text
 
@@ -168,23 +168,23 @@ def solve(
     Parameters
     ----------
     attempt_by : callable
-        (solver name, full option set) to an Attempt, for example by `try_solver`. Keep one problem a solver:
+        Maps (solver name, full option set) to an Attempt, for example by `try_solver`. Keep one problem per solver:
         alternating solvers on one problem compiles it again each time.
     read : callable
-        Solver name to (values, duals, objective) of that problem, by name: the values repaired, the objective at the
-        repaired values. A solver's own value is not asked: CLARABEL calls `optimal` a point a hair outside the domain,
-        where the objective is infinite.
+        Maps a solver name to (values, duals, objective) of that problem, by name: the values repaired, the objective at
+        the repaired values. A solver's own value is not used: CLARABEL calls `optimal` a point slightly outside the
+        domain, where the objective is infinite.
     chain : sequence of str
         Solvers in the order to try.
     tolerance : float, optional
-        Feasibility and gap asked for; None is each solver's own from the table.
+        Requested feasibility and gap; None is each solver's own from the table.
     options : mapping, optional
-        Passed to the first solver of the chain on top of its tolerance set.
+        Options of the first solver of the chain, which override its tolerance set.
 
     Raises
     ------
     SolverFailure
-        If no solver of the chain has an answer; the message lists every attempt.
+        No solver of the chain has an answer; the message lists every attempt.
     """
     attempts: list[Attempt] = []
     second_best: Solution | None = None

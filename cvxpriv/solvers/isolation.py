@@ -30,7 +30,7 @@ TIME_LIMIT = 300.0
 START = 60.0
 """Time limit in seconds for the start of the process."""
 KEPT = 32
-"""How many functions a child keeps with what they have compiled."""
+"""Number of functions that a child keeps with their compiled problems."""
 _PROGRAM = "from cvxpriv.solvers.isolation import serve; serve()"
 _BEGUN = b"begun"
 _LENGTH = struct.Struct("!Q")
@@ -112,7 +112,7 @@ def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | 
 class Worker:
     """A process that does one call after the other; a call that ends it, or is late, costs a new process for the next.
 
-    A function that comes again finds what it left in its own attributes: a block its compiled problem.
+    A function that comes again finds its own attributes again: a block its compiled problem.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Worker:
 
 
 class _Child:
-    """A running process: what it is asked goes to its standard input, what it says is read by a thread."""
+    """A running process: requests go to its standard input, and a thread reads its answers."""
 
     def __init__(self) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
@@ -176,7 +176,7 @@ class _Child:
 
 
 def serve() -> None:
-    """What the child does: read a request, say that it begins, call, say what came of it, until nothing comes."""
+    """Do the child's part: read a request, report the start, call, and report the ending, until nothing comes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's to answer
     asked = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as told:

@@ -1,4 +1,4 @@
-"""The solver table: which cones each solver takes, which tolerance it reaches, and the options that ask for it.
+"""The solver table: cones and tolerance of each solver, and the options that request a tolerance.
 
 Another package adds a row by the entry-point group `cvxpriv.solvers`: the name that cvxpy has for the solver, and a
 `SolverSpec`.
@@ -38,20 +38,20 @@ class SolverSpec:
     Attributes
     ----------
     name : str
-        As cvxpy spells it.
+        Name in cvxpy's spelling.
     cones : frozenset of str
         Among zero, nonneg, soc, exp, power, psd; `quadratic` when it takes a quadratic objective.
     tolerance : float
-        Feasibility and gap asked for when the caller says nothing: what the solver reaches on well-scaled entropy
-        blocks. Asking for more than it can do costs its full iteration limit and an `optimal_inaccurate`.
+        Default feasibility and gap: the accuracy that the solver reaches on well-scaled entropy blocks. Requesting more
+        than it can do costs its full iteration limit and an `optimal_inaccurate`.
     options : callable
-        Tolerance to the full set of options; passed at every solve.
+        Maps a tolerance to the full set of options, which every solve passes.
     licence : str
-        Of the solver itself.
+        Licence of the solver itself.
     note : str
-        What a user should know before trusting it.
+        A caution for users of the solver.
     main_option : str
-        The option that says how accurate a solution has to be; empty where none does by a number alone.
+        The option that sets the accuracy of a solution; empty where no single number does.
     """
 
     name: str
@@ -63,18 +63,18 @@ class SolverSpec:
     main_option: str = ""
 
     def full_options(self, tolerance: float | None, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the whole option set: for a tolerance (None is the table's), with a caller's own on top."""
+        """Return the whole option set: for a tolerance (None is the table's), overridden by a caller's own."""
         return {**self.options(self.tolerance if tolerance is None else tolerance), **own}
 
     def accuracy(self, tolerance: float | None, options: Mapping[str, Any]) -> float:
-        """Return how accurate a solution has to be, by its full options where they say so."""
+        """Return the requested accuracy of a solution, where the full options state it."""
         if self.main_option:
             return float(options[self.main_option])
         return self.tolerance if tolerance is None else tolerance
 
 
 def _clarabel(tolerance: float) -> dict[str, Any]:
-    """Gap, feasibility and certificates to the tolerance.
+    """Return options for gap, feasibility and certificates to the tolerance.
 
     `tol_ktratio`, which tells a solution from a certificate, follows when the tolerance is tighter than its default of
     1e-6 allows for.
@@ -91,19 +91,20 @@ def _clarabel(tolerance: float) -> dict[str, Any]:
 
 
 def _ecos(tolerance: float) -> dict[str, Any]:
-    """Gap and feasibility to the tolerance, and twice the default number of iterations to reach it."""
+    """Return options for gap and feasibility to the tolerance, with twice the default number of iterations."""
     return {"abstol": tolerance, "reltol": tolerance, "feastol": tolerance, "max_iters": 200}
 
 
 def _scs(tolerance: float) -> dict[str, Any]:
-    """Residuals to the tolerance. The limit keeps a hopeless block to seconds: a funnel's q block at 4 x 16 took half a
-    minute to 50,000 iterations and was inaccurate there too.
+    """Return options for residuals to the tolerance, with a limit that keeps a hopeless block to seconds.
+
+    A funnel's q block at 4 x 16 took half a minute to 50,000 iterations and was inaccurate there too.
     """
     return {"eps_abs": tolerance, "eps_rel": tolerance, "eps_infeas": min(1e-7, tolerance), "max_iters": 10_000}
 
 
 def _osqp(tolerance: float) -> dict[str, Any]:
-    """Residuals to the tolerance, and a polishing step, which turns a rough answer into an exact active-set one.
+    """Return options for residuals to the tolerance, with a polishing step that finds an exact active-set answer.
 
     Iterations cost from microseconds to milliseconds: what keeps a hopeless problem short is a limit in seconds.
     Linear programs need many of them: one of 24 variables and 208 rows, the tangents of a divergence, 52,000 (0.2 s);
@@ -122,7 +123,7 @@ def _osqp(tolerance: float) -> dict[str, Any]:
 
 
 def _highs(tolerance: float) -> dict[str, Any]:
-    """Feasibilities to the tolerance, but not below 1e-10, which HiGHS refuses.
+    """Return options for feasibilities to the tolerance, but not below 1e-10, which HiGHS refuses.
 
     The quadratic solver adds a multiple of the identity to P, 1e-7 by default, and so solves another problem: its
     multipliers were off by 1.3e-6 where 1e-9 was asked for. A tenth of the tolerance leaves 1e-9.
@@ -136,7 +137,7 @@ def _highs(tolerance: float) -> dict[str, Any]:
 
 
 def _piqp(tolerance: float) -> dict[str, Any]:
-    """Residuals and gap to the tolerance."""
+    """Return options for residuals and gap to the tolerance."""
     return {
         "eps_abs": tolerance,
         "eps_rel": tolerance,
@@ -146,12 +147,12 @@ def _piqp(tolerance: float) -> dict[str, Any]:
 
 
 def _proxqp(tolerance: float) -> dict[str, Any]:
-    """Residuals to the tolerance."""
+    """Return options for residuals to the tolerance."""
     return {"eps_abs": tolerance, "eps_rel": 0.0}
 
 
 def _daqp(tolerance: float) -> dict[str, Any]:
-    """Feasibilities to the tolerance; an active set ends at a corner or not at all."""
+    """Return options for feasibilities to the tolerance; an active set ends at a corner or not at all."""
     return {"primal_tol": tolerance, "dual_tol": tolerance}
 
 
@@ -233,10 +234,10 @@ SOLVERS: Mapping[str, SolverSpec] = {
     )
 }
 
-#: From which package each of the table's solvers comes, where its name is another.
+#: The package of each of the table's solvers whose name is another.
 PACKAGES = {"HIGHS": "highspy", "PROXQP": "proxsuite"}
 
-#: What a solver is held to whose options are not known: most stop between 1e-6 and 1e-9.
+#: Tolerance of a solver whose options are not known: most stop between 1e-6 and 1e-9.
 UNLISTED_TOLERANCE = 1e-6
 
 #: The entry points by which another package brings solvers.
@@ -258,17 +259,17 @@ def among_installed(*names: str) -> tuple[str, ...]:
     return tuple(name for name in names if name in present)
 
 
-#: The order in which solvers are tried when one fails: those of the three that are installed.
+#: Order in which solvers are tried when one fails: the three of them that are installed.
 DEFAULT_CHAIN = among_installed("CLARABEL", "ECOS", "SCS")
 
 
 def solver_spec(name: str) -> SolverSpec:
-    """Return the table's row for a solver; one without options for another solver that cvxpy knows and finds here.
+    """Return the table's row for a solver; one without options for another solver that cvxpy finds here.
 
     Raises
     ------
     ModelError
-        If neither the table nor cvxpy has such a solver, or it is not installed; or another package's row is none.
+        Neither the table nor cvxpy has such a solver, or it is not installed; or another package's row is not valid.
 
     Examples
     --------
@@ -298,13 +299,13 @@ def package_of(name: str) -> str:
 
 
 def _unlisted(name: str) -> SolverSpec:
-    """A solver that cvxpy knows and the table does not, such as MOSEK, COPT or CUOPT: asked with its own defaults."""
+    """Return a row for a solver that only cvxpy knows, such as MOSEK, COPT or CUOPT, with its own defaults."""
     note = "not in cvxpriv's table: asked with its own defaults, whatever tolerance is wanted"
     return SolverSpec(name, frozenset(), UNLISTED_TOLERANCE, lambda _: {}, "", note)
 
 
 def fallback_chain(solver: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the solvers to try, in order: the one asked for, then the rest of the default chain.
+    """Return the solvers to try, in order: the requested one, then the rest of the default chain.
 
     A sequence is taken as it is: nothing is added to it.
 

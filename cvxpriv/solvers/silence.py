@@ -1,4 +1,4 @@
-"""Silence for solvers that print whatever they are told: HiGHS its banner, OSQP a word on polishing.
+"""Silence for solvers that print despite their settings: HiGHS its banner, OSQP a word on polishing.
 
 Their code is compiled and does not go through `sys.stdout`: the file descriptor is what has to point elsewhere.
 """
@@ -15,12 +15,12 @@ __all__ = ["solvers_silent"]
 
 _LOCK = threading.Lock()
 _HELD: list[int] = []
-"""A copy of the descriptor of the standard output, once for each thread that wants silence at the moment."""
+"""Copies of the descriptor of the standard output, one for each thread that currently wants silence."""
 
 
 @contextmanager
 def solvers_silent() -> Iterator[None]:
-    """Send what is printed past `sys.stdout` to nowhere; several threads may ask for it at once.
+    """Send output that bypasses `sys.stdout` to nowhere; several threads may ask for it at once.
 
     Examples
     --------

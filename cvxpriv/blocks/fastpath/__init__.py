@@ -1,4 +1,4 @@
-"""From Parameters to the solver's own update: re-solves without cvxpy's `solve`."""
+"""Fast re-solves: from Parameters to the solver's own update, without cvxpy's `solve`."""
 
 from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution, NotFast, supported
 

@@ -1,4 +1,4 @@
-"""From a solver's raw ``(x, z)`` to variables and multipliers by name, as cvxpy would give them.
+"""The map from a solver's raw ``(x, z)`` to variables and multipliers by name, as cvxpy would give them.
 
 cvxpy's way back (slices, order of entries, signs, the permuted exponential cone, the scaled triangle of a semidefinite
 cone) takes each number of the answer from one number of the solver's, times a constant. It is read off cvxpy itself,
@@ -27,7 +27,7 @@ class NotFast(ModelError):
 
 @dataclass(frozen=True, eq=False)
 class Gather:
-    """``flat = scale * source[index]``, cut into named arrays (several for a cone with several multipliers)."""
+    """The map ``flat = scale * source[index]``, cut into named arrays (several for a cone with several multipliers)."""
 
     index: NDArray[np.int64]
     scale: Array | None
@@ -47,13 +47,13 @@ class Gather:
 
 @dataclass(frozen=True, eq=False)
 class AnswerMap:
-    """Where the variables' values stand in ``x``, and the constraints' multipliers in ``z``."""
+    """The places of the variables' values in ``x``, and of the constraints' multipliers in ``z``."""
 
     values: Gather
     duals: Gather
 
 
-#: cvxpy's solution for a fake raw answer with the given x and z.
+#: Maps x and z of a fake raw answer to cvxpy's solution.
 Invert = Callable[[Array, Array], Any]
 
 
@@ -69,14 +69,14 @@ def answer_map(
     Parameters
     ----------
     invert : callable
-        (x, z) in the solver's order to cvxpy's solution of the user's problem.
+        Maps (x, z) in the solver's order to cvxpy's solution of the user's problem.
     size, rows : int
         Lengths of x and z.
 
     Raises
     ------
     NotFast
-        If an entry of the answer is not one entry of ``x`` or ``z`` times a constant.
+        An entry of the answer is not one entry of ``x`` or ``z`` times a constant.
     """
     generator = np.random.default_rng(0)
     probes = [
@@ -111,7 +111,7 @@ def _named(
 
 
 def _gather(seen: list[Arrays], random: Array, what: str) -> Gather:
-    """The gather behind three probes: all ones, 1 2 3 ..., and random numbers to check it with."""
+    """Return the gather behind three probes: all ones, 1 2 3 ..., and random numbers to check it with."""
     ones, counted, checked = (
         np.concatenate([np.zeros(0), *(array.ravel() for arrays in one.values() for array in arrays)]) for one in seen
     )

@@ -1,4 +1,4 @@
-"""Which problems the fast path takes, and their compilation by cvxpy."""
+"""The problems that the fast path takes, and their compilation by cvxpy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cvxpriv.kkt.conic.data import without_values
 
 __all__ = ["Compiled", "compiled", "obstacle", "value_of"]
 
-#: Attributes that say which sign a leaf has.
+#: Attributes that fix the sign of a leaf.
 SIGNS = frozenset({"nonneg", "nonpos", "pos", "neg"})
 #: Attributes of variables that cvxpy writes out as constraints, and reads back by a triangle or a clip.
 WRITTEN = SIGNS | {"bounds", "symmetric", "PSD", "NSD"}
@@ -32,7 +32,7 @@ PLAIN = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """What cvxpy made of a problem for one solver.
+    """A problem as cvxpy compiled it for one solver.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Compiled:
 
 
 def obstacle(problem: cp.Problem, solver: str) -> str:
-    """Return why the fast path does not take a problem, as far as the problem itself tells, or ""."""
+    """Return the reason why the fast path does not take a problem, as far as the problem itself tells, or ""."""
     name = str(solver).upper()
     if name not in OBJECTS:
         return f"no fast path to solver {solver!r}: it has one to {', '.join(OBJECTS)}"
@@ -111,7 +111,7 @@ def compiled(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> Co
     Raises
     ------
     NotFast
-        If the fast path does not take the problem.
+        The fast path does not take the problem.
     """
     if reason := obstacle(problem, solver):
         raise NotFast(reason)
@@ -144,12 +144,12 @@ def _require_finite(program: Any) -> None:
 
 
 def named(given: Mapping[str, Any] | None, present: list[Any], what: str) -> dict[str, Any]:
-    """Return names for what a problem has of one kind: the caller's, or its own.
+    """Return names for a problem's parts of one kind: the caller's, or its own.
 
     Raises
     ------
     ModelError
-        If the caller names what the problem does not have, or two of its own names are the same.
+        The caller names a part that the problem does not have, or two of its own names are the same.
     """
     if given is not None:
         known = {one.id for one in present}

@@ -29,7 +29,7 @@ CONSTANT = -1
 
 @dataclass(frozen=True, eq=False)
 class ConeMap:
-    """``minimise 1/2 x'Px + q'x + d`` over ``A x + s = b``, ``s`` in a cone, as a function of the Parameters.
+    """The map to ``minimise 1/2 x'Px + q'x + d`` over ``A x + s = b``, ``s`` in a cone, from the Parameters.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class ConeMap:
     rows : sparse (touched, 1 + sum of the Parameters' sizes)
         ``buffer[touched] = rows @ stacked``.
     sections : mapping of str to slice
-        Where each section stands in the buffer.
+        Place of each section in the buffer.
     zero : int
         Number of equality rows; they come first in A and b.
     P, A : sparse columns (n, n), (m, n)
@@ -56,7 +56,7 @@ class ConeMap:
     A: sp.csc_array
 
     def __getitem__(self, section: str) -> Array:
-        """A section of the buffer, as a view."""
+        """Return a section of the buffer, as a view."""
         return self.buffer[self.sections[section]]
 
     def moving(self) -> frozenset[str]:
@@ -68,7 +68,7 @@ class ConeMap:
         )
 
     def value(self, x: Array) -> float:
-        """The objective at a point, whatever a solver says of it."""
+        """Return the objective at a point, computed without the solver."""
         value = float(self["q"] @ x + self["d"][0])
         if not self.P.nnz:
             return value
@@ -81,7 +81,7 @@ class ConeMap:
         Raises
         ------
         DataError
-            If one of them is not a finite number: the buffer is then left as it was.
+            One of them is not a finite number; the buffer is then left as it was.
         """
         values = self.rows @ stacked
         if not np.isfinite(values).all():
@@ -125,7 +125,7 @@ def cone_map(program: Any) -> ConeMap:
 
 
 def _quadratic(program: Any, size: int, width: int) -> tuple[sp.csr_array, Pattern]:
-    """The upper triangle of P; empty where the objective is linear."""
+    """Return the upper triangle of P; empty where the objective is linear."""
     tensor, index = program.reduced_P.reduced_mat, program.reduced_P.problem_data_index
     if tensor is None or index is None or tensor.shape[0] == 0:
         return sp.csr_array((0, width)), (np.zeros(0, dtype=int), np.zeros(size + 1, dtype=int), (size, size))
@@ -137,7 +137,7 @@ def _quadratic(program: Any, size: int, width: int) -> tuple[sp.csr_array, Patte
 def _constraints(
     program: Any, size: int, rows: int, zero: int, width: int
 ) -> tuple[sp.csr_array, Pattern, sp.csr_array]:
-    """A and b with the solver's signs; cvxpy keeps both in one tensor, b as the last column."""
+    """Return A and b with the solver's signs; cvxpy keeps both in one tensor, b as the last column."""
     if program.reduced_A.problem_data_index is None:  # no row at all
         nothing = np.zeros(0, dtype=int)
         return sp.csr_array((0, width)), _pattern(nothing, nothing, (rows, size)), sp.csr_array((rows, width))
@@ -162,7 +162,7 @@ def _pattern(indices: Indices, columns: Indices, shape: tuple[int, int]) -> Patt
 
 
 def _take(tensor: sp.csr_array, rows: Indices) -> sp.csr_array:
-    """Some rows, entries in the stored order: sums then round as cvxpy's do."""
+    """Return some rows with entries in the stored order: sums then round as cvxpy's do."""
     return sp.csr_array(sp.csr_array(tensor)[rows])
 
 

@@ -25,7 +25,7 @@ SIGN_TOLERANCE = 1e-10  # cvxpy's own, for a value that has to have a sign
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Where each Parameter's entries stand in the stacked vector.
+    """The places of each Parameter's entries in the stacked vector.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Entries:
     least, most : int array
         Entries that must not be negative, or not positive.
     reduced : mapping of str to cvxpy.Parameter
-        Those of which fewer entries are stored: symmetric and sparse ones.
+        Parameters of which fewer entries are stored: symmetric and sparse ones.
     """
 
     parameters: Mapping[str, cp.Parameter]
@@ -47,13 +47,13 @@ class Entries:
     reduced: Mapping[str, cp.Parameter]
 
     def held(self) -> dict[str, Any]:
-        """Return the values that the Parameters hold; raises ModelError naming those that hold none."""
+        """Return the values that the Parameters hold; raises ModelError with the names of those that hold none."""
         values = {name: value_of(parameter) for name, parameter in self.parameters.items()}
         self._require([name for name, value in values.items() if value is not None])
         return values
 
     def stack(self, values: Mapping[str, npt.ArrayLike]) -> Array:
-        """Return the stacked vector, valid until the next call; see `FastProblem.solve` for what is refused."""
+        """Return the stacked vector, valid until the next call; `FastProblem.solve` lists the refusals."""
         stacked = self.stacked
         for name, (start, stop, shape) in self.spans.items():
             if name not in values:
@@ -102,7 +102,7 @@ class Entries:
                 )
 
     def _first(self, wrong: NDArray[np.bool_]) -> tuple[str, tuple[int, ...], float]:
-        """Name, position and value of the first entry that is wrong."""
+        """Return name, position and value of the first entry that is wrong."""
         place = int(np.flatnonzero(wrong)[0])
         for name, (start, stop, shape) in self.spans.items():
             if start <= place < stop:
@@ -121,7 +121,7 @@ def entries(known: Compiled, parameters: Mapping[str, cp.Parameter]) -> Entries:
     Raises
     ------
     ModelError
-        If a Parameter of the problem has no name among `parameters`.
+        A Parameter of the problem has no name among `parameters`.
     """
     program, stored = known.program, known.stored
     names = {parameter.id: name for name, parameter in parameters.items()}
@@ -146,5 +146,5 @@ def entries(known: Compiled, parameters: Mapping[str, cp.Parameter]) -> Entries:
 
 
 def _reduced(parameters: Mapping[str, cp.Parameter]) -> dict[str, cp.Parameter]:
-    """Parameters of which cvxpy stores fewer entries than they have."""
+    """Return the Parameters of which cvxpy stores fewer entries than they have."""
     return {name: one for name, one in parameters.items() if one._has_dim_reducing_attr}

@@ -32,25 +32,25 @@ _WITH_POINT = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE, cp.USER_LIMIT)
 
 @dataclass(frozen=True)
 class FastSolution:
-    """What the solver found.
+    """A solver's solution on the fast path.
 
     Attributes
     ----------
     values : mapping of str to ndarray
-        Variables by name; empty where the status brings no point.
+        Variables by name; empty where the status comes without a point.
     duals : mapping of str to ndarray, or to a list of them for a cone constraint
-        Constraints' multipliers by name, with cvxpy's signs; empty where the status brings no point.
+        Constraints' multipliers by name, with cvxpy's signs; empty where the status comes without a point.
     status : str
-        cvxpy's; ``solver_error`` also where the solver raised.
+        The status in cvxpy's words; ``solver_error`` also where the solver raised an error.
     objective : float
-        Of the cone program at the solver's point, in the sense of the problem: infinite where it is infeasible or
-        unbounded, NaN after an error. Where the answer is inaccurate, a variable that cvxpy added for a function's
-        value may be off that value, and the objective with it: evaluate the problem's own at `values`.
+        Objective of the cone program at the solver's point, in the sense of the problem: infinite where it is
+        infeasible or unbounded, NaN after an error. Where the answer is inaccurate, a variable that cvxpy added for a
+        function's value may be off that value, and the objective with it: evaluate the problem's own at `values`.
     seconds : float
         Wall time of the call.
     iterations : int
     message : str
-        What the solver raised, or "".
+        The error that the solver raised, or "".
     """
 
     values: Values
@@ -63,7 +63,7 @@ class FastSolution:
 
 
 def supported(problem: cp.Problem, solver: str, options: Mapping[str, Any] | None = None) -> tuple[bool, str]:
-    """Return whether the fast path takes a problem with a solver, and if not why not.
+    """Return whether the fast path takes a problem with a solver, and otherwise the reason.
 
     Examples
     --------
@@ -101,22 +101,22 @@ class FastProblem:
     Parameters
     ----------
     problem : cvxpy.Problem
-        Left as it is, but for cvxpy's own cache of the compilation.
+        The problem. It stays as it is, except for cvxpy's own cache of the compilation.
     solver : str
         CLARABEL, ECOS, OSQP or SCS.
     options : mapping, optional
-        The solver's, as `Problem.solve` takes them; the same at each solve.
+        The solver's options, as `Problem.solve` takes them; the same at each solve.
     variables, parameters, constraints : mapping of str to cvxpy object, optional
-        Names for them, such as a `Declaration`'s. By default their own names, and a constraint's label or
+        Names for these objects, such as a `Declaration`'s. By default their own names, and a constraint's label or
         ``constraint[k]``.
     reuse : bool
-        Also keep the solver's object between solves where what earlier solves left in it moves the answer, within its
+        Also keep the solver's object between solves where earlier solves change its later answers, within its
         tolerance: faster, above all with OSQP. See `cvxpriv.blocks.fastpath.solvers`.
 
     Raises
     ------
     NotFast
-        If the fast path does not take the problem; `supported` asks the same without an error.
+        The fast path does not take the problem; `supported` asks the same without an error.
     ModelError
         If a name stands for nothing in the problem or for several things in it, a Parameter has no name, or an option
         is not one that the solver's interface knows.
@@ -151,7 +151,7 @@ class FastProblem:
         self._object = solver_object(known.solver, self._cone, known.interface, known.dims, chosen, reuse=reuse)
         self._entries = entries(known, named(parameters, problem.parameters(), "parameters"))
         called = named(variables, problem.variables(), "variables")
-        #: Those that cvxpy moves into their bounds when it reads an answer.
+        #: Variables that cvxpy moves into their bounds when it reads an answer.
         self._clipped = {name: one for name, one in called.items() if _clipped(one)}
         self._answer = answer_map(
             lambda x, z: known.invert(self._object.fake(x, z, self._cone.zero)),

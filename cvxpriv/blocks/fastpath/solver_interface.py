@@ -1,4 +1,4 @@
-"""What the fast path asks of a solver, whichever it is."""
+"""The contract between the fast path and any solver."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Each solver's own object behind one face: data in, raw ``(x, z)`` out, always from a cold start.
+"""One face for each solver's own object: data in, raw ``(x, z)`` out, always from a cold start.
 
-What a solver keeps when its data are updated, measured (clarabel 0.11.1, scs 3.3.1, osqp 1.1.3, ecos 2.0.14):
+State that a solver keeps when its data are updated, measured (clarabel 0.11.1, scs 3.3.1, osqp 1.1.3, ecos 2.0.14):
 
 - CLARABEL starts each solve anew, but keeps the equilibration of the first data, which depends on P, A and, where there
   is a quadratic part, on q. Even where those stand still, it scales new data in one step and not in several: the last
@@ -35,7 +35,7 @@ __all__ = ["OBJECTS", "solver_object"]
 
 
 class Clarabel(SolverObject):
-    """Updated in place where there is nothing to equilibrate."""
+    """The solver Clarabel, updated in place where there is nothing to equilibrate."""
 
     def __init__(self, cone: ConeMap, interface: Any, dims: Any, options: Options, reuse: bool) -> None:
         from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import dims_to_solver_cones
@@ -74,17 +74,17 @@ class Clarabel(SolverObject):
 
 
 def _unit_norms(cone: ConeMap) -> bool:
-    """Whether equilibration has nothing to do: no quadratic part, and 1 the largest entry of each row and column."""
+    """Return whether there is nothing to equilibrate: no quadratic part, and rows and columns of largest entry 1."""
     size = abs(cone.A)
     largest = np.concatenate([size.max(axis=axis).toarray().ravel() for axis in (0, 1)])
     return cone.P.nnz == 0 and bool(np.isin(largest, (0.0, 1.0)).all())
 
 
 class Scs(SolverObject):
-    """Made anew for each solve; `reuse` updates b and c, and makes it anew where that ends without a clear answer."""
+    """The solver SCS, made anew for each solve; `reuse` updates b and c, and starts anew after an unclear answer."""
 
-    #: Rows and columns up to which, and tolerance down to which, SCS's own factorisation replaces a library's. Setting
-    #: up the library (MKL, where there is one) takes as long as such a solve; below 1e-9 SCS's own stops short.
+    #: Largest numbers of rows and columns, and least tolerance, for which SCS's own factorisation replaces a library's.
+    #: Setting up the library (MKL, where there is one) takes as long as such a solve; below 1e-9 SCS's own stops short.
     SMALL, OWN = 1000, 1e-8
 
     def __init__(self, cone: ConeMap, interface: Any, dims: Any, options: Options, reuse: bool) -> None:
@@ -134,7 +134,7 @@ class Scs(SolverObject):
 
 
 class Ecos(SolverObject):
-    """Called anew for each solve, with copies: it scales what it is given in place and back, which may round."""
+    """The solver ECOS, called anew for each solve with copies, as it scales its input in place and back."""
 
     def __init__(self, cone: ConeMap, interface: Any, dims: Any, options: Options, reuse: bool) -> None:
         self._cone, self._options, self._statuses = cone, dict(options), interface.STATUS_MAP
@@ -173,7 +173,7 @@ class Ecos(SolverObject):
 
 
 class Osqp(SolverObject):
-    """Made anew for each solve; `reuse` updates it in place, its penalty set back."""
+    """The solver OSQP, made anew for each solve; `reuse` updates it in place, with its penalty set back."""
 
     RHO = 0.1  # OSQP's own default
 
@@ -216,7 +216,7 @@ class Osqp(SolverObject):
         return SimpleNamespace(x=x, y=z, info=info)
 
 
-#: By cvxpy's name for the solver.
+#: Solver objects by cvxpy's name for the solver.
 OBJECTS: Mapping[str, Any] = {"CLARABEL": Clarabel, "ECOS": Ecos, "OSQP": Osqp, "SCS": Scs}
 
 
@@ -230,7 +230,7 @@ def solver_object(
     interface, dims
         cvxpy's interface to the solver, and its dimensions of the cones.
     options : mapping
-        As `Problem.solve` takes them.
+        Options as `Problem.solve` takes them.
     reuse : bool
         Keep the solver's object wherever the solver can update it.
 
