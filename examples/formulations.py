@@ -55,8 +55,8 @@ def formulations(problem: Problem, state: Values) -> dict[str, cp.Problem | Case
     top = exponent.max(axis=1)
     # pruned = printed - sum p log A-normaliser; merged = printed + sum p max phi.
     normaliser = np.log(np.exp(exponent - top[:, None]).sum(axis=1)) + top
-    pruned = shifted(case_of_block(blocks.mapping(problem), state), float(p @ (np.log(p) - normaliser)))
-    merged = shifted(case_of_block(larger_blocks.mapping_and_marginal(problem), state), float(-(p @ phi.max(axis=1))))
+    pruned = shifted(case_of_block(blocks.mechanism(problem), state), float(p @ (np.log(p) - normaliser)))
+    merged = shifted(case_of_block(larger_blocks.mechanism_and_marginal(problem), state), float(-(p @ phi.max(axis=1))))
     return {"printed": printed(problem, state), "pruned": pruned, "merged": merged}
 
 

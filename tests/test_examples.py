@@ -21,6 +21,8 @@ def run_script(script: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) ->
     runpy.run_path(str(path), run_name="__main__")
 
 
+# Its steps have fast tests of their own: test_verification, test_inference_model, test_divergence_formulations.
+@pytest.mark.slow
 def test_a_divergence_of_your_own_is_verified_designed_for_and_certified(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -126,7 +126,7 @@ x = cp.Variable(2)
 linear = cp.Problem(cp.Minimize(x[0] + 2 * x[1]), [x >= 1, x[0] + x[1] >= 3])
 found = cpv.crosscheck(linear, ["SCIPY", "CLARABEL"]).table
 assert list(found["verdict"]) == ["agrees", "agrees"], found.to_string()
-assert [case.name for case in RateDistortion.example_cases()] == ["mapping", "marginal"]
+assert [case.name for case in RateDistortion.example_cases()] == ["mechanism", "marginal"]
 """
 
 

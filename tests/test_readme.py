@@ -18,7 +18,14 @@ def test_the_readme_has_examples_with_their_output() -> None:
     assert sum(output is not None for _, output in EXAMPLES) >= 2
 
 
-@pytest.mark.parametrize("place", [place for place, (_, output) in enumerate(EXAMPLES) if output is not None])
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(place, marks=pytest.mark.slow if place == 0 else ())  # the first is the longest
+        for place, (_, output) in enumerate(EXAMPLES)
+        if output is not None
+    ],
+)
 def test_an_example_prints_what_the_readme_says(place: int, tmp_path: Path) -> None:
     code, output = EXAMPLES[place]
     done = subprocess.run(

@@ -93,11 +93,6 @@ class CrossCheck:
         solver, verdict = max(self.verdicts.items(), key=lambda item: item[1].rank)
         return f"{solver} {verdict.verdict}: {verdict.reason}"
 
-    def best_gap(self) -> pd.Series:
-        """Return, per case, the smallest gap to the reference among the solvers."""
-        solvers = self.table[self.table["solver"] != CLOSED_FORM]
-        return solvers.groupby("case", sort=False)["gap"].min()
-
     def raise_if_failed(self, *, allowed: Sequence[str] = ("agrees", "loose")) -> None:
         """Raise unless every verdict is among `allowed`.
 

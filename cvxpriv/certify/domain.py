@@ -17,7 +17,7 @@ from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.flat import flatten
 from cvxpriv.kkt.written import Written
 
-__all__ = ["MARGINS", "ROOM", "Domain", "into_domain"]
+__all__ = ["MARGINS", "ROOM", "Domain"]
 
 ROOM = 1e-7
 """Largest distance of a point outside the domain, in the units of the variables."""
@@ -69,26 +69,6 @@ class Domain:
     def _is_number(self, x: Array) -> bool:
         with np.errstate(all="ignore"):
             return bool(np.isfinite(self.written.objective(self.written.state(x))))
-
-
-def into_domain(problem: cp.Problem, room: float = ROOM) -> float:
-    """Move the variables' values into the objective's domain, in place, and return the largest move of an entry.
-
-    A point that is more than `room` outside, or where no move helps, stays as it is.
-
-    Examples
-    --------
-    >>> x = cp.Variable(2, name="x")
-    >>> x.value = [-1e-9, 1.0]
-    >>> problem = cp.Problem(cp.Maximize(cp.sum(cp.entr(x))))
-    >>> into_domain(problem), x.value.tolist()
-    (1e-09, [0.0, 1.0])
-    """
-    written = Written.of(problem)
-    x, far = Domain.of(problem, written).moved(written.flat.coordinates.point(), room)
-    if far:
-        written.flat.coordinates.place(x)
-    return far
 
 
 def _inside(J: sp.csr_array, values: Array, start: Array, margin: float) -> Array:

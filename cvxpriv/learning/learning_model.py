@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cvxpriv.certify.cases import Case
 from cvxpriv.learning.fit import Fit
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.learning_run import LearningRun, PrivateLearningRun
-from cvxpriv.runs.saved import read_run
 
 __all__ = ["LearningModel"]
 
@@ -43,7 +43,7 @@ class LearningModel(ABC):
         """Return blocks at answers, which `cvxpriv crosscheck --all` checks."""
 
     @classmethod
-    def load_run(cls, path: PathLike) -> LearningRun | PrivateLearningRun:
-        """Read a saved run, private or not; `cvxpriv.load` calls it."""
+    def run_of(cls, document: Mapping[str, Any], path: PathLike) -> LearningRun | PrivateLearningRun:
+        """Return the run that a file holds, private or not; `cvxpriv.load` calls it."""
         clear, private = cls.runs
-        return private.load(path) if read_run(path).get("private") else clear.load(path)
+        return private.opened(document, path) if document.get("private") else clear.opened(document, path)

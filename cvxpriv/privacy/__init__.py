@@ -1,6 +1,6 @@
 """Differential privacy: noise, accounting (exact for Gaussian releases), and audits that try to refute a claim."""
 
-from cvxpriv.privacy.accounting import Accounting, Claim, account, account_pure
+from cvxpriv.privacy.accounting import Accounting, Claim
 from cvxpriv.privacy.audit import Audit, audit
 from cvxpriv.privacy.budget import Budget, Plan, budget_named
 from cvxpriv.privacy.composition import mu_beside, optimal_delta, optimal_epsilon
@@ -21,9 +21,7 @@ __all__ = [
     "Plan",
     "PrivacyWarning",
     "Release",
-    "account",
     "account_ledger",
-    "account_pure",
     "audit",
     "budget_named",
     "gaussian_delta",

@@ -7,19 +7,17 @@ their sum. A paper's own formula may stand beside them, marked with whether it h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.composition import advanced_composition, optimal_epsilon, zcdp_epsilon
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 
-__all__ = ["Accounting", "Claim", "account", "account_pure", "composition_claims"]
+__all__ = ["Accounting", "Claim", "composition_claims"]
 
 EXACT = "exact Gaussian composition"
 TOGETHER = "exact, Gaussian and pure"
@@ -158,98 +156,10 @@ def composition_claims(mus: Array, epsilons: Array, delta: float | None) -> tupl
     )
 
 
-def account(
-    mus: ArrayLike,
-    delta: float,
-    *,
-    neighbours: str,
-    printed: Sequence[Claim] = (),
-    secure: bool = True,
-) -> Accounting:
-    """Return the guarantee of Gaussian releases together.
-
-    Parameters
-    ----------
-    mus : array
-        One ratio of sensitivity to standard deviation per release.
-    delta : float
-        The delta at which every epsilon is stated.
-    neighbours : str
-        The neighbour relation under which the sensitivities hold.
-    printed : sequence of Claim
-        Claims of a paper about the same releases.
-    secure : bool
-        See `Accounting`.
-
-    Raises
-    ------
-    PrivacyError
-        delta is not in (0, 1), or a mu is negative or not finite.
-
-    Examples
-    --------
-    >>> print(account([0.2] * 20, 1e-5, neighbours="one row replaced"))
-    20 releases; neighbours: one row replaced
-      exact Gaussian composition       epsilon      3.849  delta  1.0e-05  <- the guarantee
-      zero-concentrated (zCDP)         epsilon      4.162  delta  1.0e-05
-      advanced composition             epsilon      45.59  delta  1.0e-05
-      basic composition                epsilon      17.29  delta  1.0e-05
-    """
-    each = _finite("mus", mus, "sensitivity / scale")
-    claims = composition_claims(each, np.zeros(0), delta)
-    return Accounting((*claims, *printed), composed(each), each.size, neighbours, secure)
-
-
-def account_pure(
-    epsilons: ArrayLike,
-    delta: float | None = None,
-    *,
-    neighbours: str,
-    printed: Sequence[Claim] = (),
-    secure: bool = True,
-) -> Accounting:
-    """Return the guarantee of adaptive releases together that are each of a pure epsilon.
-
-    Parameters
-    ----------
-    epsilons : array
-        One epsilon per release, each with delta = 0.
-    delta : float, optional
-        The delta at which the rules that need one are stated. None leaves them out.
-    neighbours, printed, secure
-        As in `account`.
-
-    Raises
-    ------
-    PrivacyError
-        delta is not in (0, 1), or an epsilon is negative or not finite.
-
-    Examples
-    --------
-    >>> print(account_pure([0.05] * 50, 1e-6, neighbours="one row replaced"))
-    50 releases; neighbours: one row replaced
-      adding up pure epsilons          epsilon        2.5  delta  0.0e+00
-      exact, pure at a delta           epsilon      1.489  delta  1.0e-06  <- the guarantee
-      zero-concentrated (zCDP)         epsilon       1.66  delta  1.0e-06
-      advanced composition             epsilon      1.987  delta  1.0e-06
-    """
-    each = _finite("epsilons", epsilons, "privacy loss")
-    claims = composition_claims(np.zeros(0), each, delta)
-    return Accounting((*claims, *printed), 0.0, each.size, neighbours, secure)
-
-
 def _each_alone(mus: Array, delta: float) -> Array:
     """Return the epsilon of every Gaussian release by itself; equal ones are computed once."""
     distinct, places = np.unique(mus, return_inverse=True)
     return np.array([gaussian_epsilon(delta, mu) for mu in distinct])[places]
-
-
-def _finite(name: str, values: ArrayLike, kind: str) -> Array:
-    each = np.atleast_1d(np.asarray(values, dtype=float))
-    if not (np.isfinite(each) & (each >= 0.0)).all():
-        worst = each[~(np.isfinite(each) & (each >= 0.0))][0]
-        raise PrivacyError(f"{name} holds {worst!r}, no {kind}: pass finite numbers >= 0, one per release")
-    return each
 
 
 def _require_delta(delta: float) -> None:

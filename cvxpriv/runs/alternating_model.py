@@ -30,6 +30,7 @@ from cvxpriv.runs.alternating_facts import alternating_facts
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.runs.options import Option, declared
+from cvxpriv.runs.saved import read_run
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC, Sides
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.independent_runs import pieces, run_each
@@ -125,7 +126,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
     @classmethod
     def load(cls, path: PathLike) -> AlternatingRun:
         """See `Run`. The run may belong to any model of this kind."""
-        return cls.opened(path, None)
+        return cls.opened(read_run(path), path)
 
 
 class AlternatingModel(MechanismModel[AlternatingRun]):
@@ -250,9 +251,9 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         return [case_of_block(block, found.state) for block in found.blocks().values()]
 
     @classmethod
-    def load_run(cls, path: PathLike) -> AlternatingRun:
+    def run_of(cls, document: Mapping[str, Any], path: PathLike) -> AlternatingRun:
         """See `MechanismModel`."""
-        return AlternatingRun.opened(path, cls.__name__, kind=cls)
+        return AlternatingRun.opened(document, path, kind=cls)
 
     def _require_declarable(self) -> None:
         for block in self.blocks().values():

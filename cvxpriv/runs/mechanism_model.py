@@ -109,8 +109,8 @@ class MechanismModel(ABC, Generic[Run]):
 
     @staticmethod
     @abstractmethod
-    def load_run(path: PathLike) -> MechanismRun[Any, Any]:
-        """Read a saved run; `cvxpriv.load` calls it."""
+    def run_of(document: Mapping[str, Any], path: PathLike) -> MechanismRun[Any, Any]:
+        """Return the run that a file holds; `cvxpriv.load` calls it."""
 
     @abstractmethod
     def _require_declarable(self) -> None:

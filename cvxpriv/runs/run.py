@@ -90,26 +90,26 @@ class Run(ABC):
         DataError
             There is no such file, it is not a saved run of this kind, or it has another version.
         """
-        return cls.opened(path, cls.model)
+        return cls.opened(read_run(path, cls.model), path)
 
     @classmethod
-    def opened(cls, path: PathLike, model: str | None, **more: Any) -> Self:
-        """Return the run that a model's file holds, after its claims were compared with its own figures.
+    def opened(cls, document: Mapping[str, Any], path: PathLike, **more: Any) -> Self:
+        """Return the run that a file holds, after its claims were compared with its own figures.
 
         Parameters
         ----------
+        document : mapping
+            The file's content, as `read_run` returns it.
         path : path
-        model : str, optional
-            Name of the model. None accepts any model.
+            The file, named in messages.
         **more
             Further arguments of `of_document`, beside the document.
 
         Raises
         ------
         DataError
-            As for `load`; or the run's own figures contradict its claims.
+            A value is missing or of another kind; or the run's own figures contradict its claims.
         """
-        document = read_run(path, model)
         with damage_told(path):
             run = cls.of_document(document, **more)
             if found := run.contradiction():

@@ -29,14 +29,14 @@ def load(path: PathLike) -> Any:
     DataError
         No such file, not a saved run, of another version, or of a model that is not installed.
     """
-    name = str(read_run(path).get("model"))
-    known = models.available()
+    document = read_run(path)
+    name, known = str(document.get("model")), models.available()
     if name not in known:
         raise DataError(
             f"path={str(path)!r} is a run of {name!r}, which is not installed: install the package it is in"
         )
     with damage_told(path):
-        return known[name].load().load_run(path)
+        return known[name].load().run_of(document, path)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,22 @@ def run() -> Run:
     return invoke
 
 
+def run_in(folder: Path, *arguments: str) -> Result:
+    """The command line in a folder with the table: for runs that several tests read."""
+    counts_in(folder)
+    with chdir(folder):
+        return CliRunner().invoke(main, list(arguments))
+
+
+def counts_in(folder: Path) -> str:
+    lines = ["income,age,count", *(f"{income},{age},{count}" for (income, age), count in COUNTS.items())]
+    (folder / "counts.csv").write_text("\n".join(lines) + "\n")
+    return "counts.csv"
+
+
 @pytest.fixture
 def counts(tmp_path: Path) -> str:
-    lines = ["income,age,count", *(f"{income},{age},{count}" for (income, age), count in COUNTS.items())]
-    (tmp_path / "counts.csv").write_text("\n".join(lines) + "\n")
-    return "counts.csv"
+    return counts_in(tmp_path)
 
 
 @pytest.fixture

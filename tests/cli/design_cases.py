@@ -24,7 +24,7 @@ def value_of(document: dict[str, Any], name: str) -> Any:
     return document["facts"][name]["value"]
 
 
-def require_every_file(result: Result, folder: str, *more: str) -> None:
+def require_every_file(result: Result, folder: Path | str, *more: str) -> None:
     """A run with a curve wrote its files and nothing else, named them in its last line, and warned of nothing."""
     assert result.exit_code == 0, result.stderr
     names = {"report.html", "curve.png", "history.csv", "mechanism.json", *more}

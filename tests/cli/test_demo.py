@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from click.testing import Result
 
 from cvxpriv.cli import demo
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.reports.sets import require_whole
 
-from .conftest import Run, one_error_line
+from .conftest import Run, one_error_line, run_in
 
 
-@pytest.fixture(autouse=True)
-def _little_effort(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _little_effort() -> Iterator[None]:
     small = {name: demo.Effort(3, 3, ("ECOS",), effort.note) for name, effort in demo.EFFORTS.items()}
-    monkeypatch.setattr(demo, "EFFORTS", small)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "EFFORTS", small)
+        yield
 
 
-def test_the_demo_writes_curve_mechanism_history_and_report(run: Run) -> None:
-    result = run("demo", "--out", "o")
+@pytest.fixture(scope="module")
+def shown(_little_effort: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    """One demo for all tests of its files, and the folder that it wrote."""
+    folder = tmp_path_factory.mktemp("demo")
+    return run_in(folder, "demo", "--out", "o"), folder / "o"
+
+
+def test_the_demo_writes_curve_mechanism_history_and_report(shown: tuple[Result, Path]) -> None:
+    result, folder = shown
     assert result.exit_code == 0, result.stderr
     names = {"report.html", "curve.png", "mechanism.json", "history.csv", "certificate.json", "check_certificate.py"}
     names |= {f"{name}.csv" for name in ("curve", "crosscheck", "disclosure")}
-    assert set(require_whole("o")) == names
-    assert Mechanism.load("o/mechanism.json").shape == (16, 17)
-    assert list(pd.read_csv("o/curve.csv")["fraction"]) == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert set(require_whole(folder)) == names
+    assert Mechanism.load(folder / "mechanism.json").shape == (16, 17)
+    assert list(pd.read_csv(folder / "curve.csv")["fraction"]) == pytest.approx([1 / 3, 2 / 3, 1.0])
     assert "Written to o/" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
 
@@ -55,9 +66,8 @@ class Page(HTMLParser):
             self._in_heading = False
 
 
-def test_the_report_has_every_part_and_loads_nothing(run: Run) -> None:
-    run("demo", "--quiet")
-    text = Path("out/report.html").read_text()
+def test_the_report_has_every_part_and_loads_nothing(shown: tuple[Result, Path]) -> None:
+    text = (shown[1] / "report.html").read_text()
     page = Page(text)
     for part in ("promises", "curve", "mechanism", "Cross-check", "discloses", "found", "Settings"):
         assert any(part in heading for heading in page.headings), part
@@ -69,6 +79,7 @@ def test_the_report_has_every_part_and_loads_nothing(run: Run) -> None:
 @pytest.mark.slow
 def test_the_demo_speaks_json(run: Run) -> None:
     result = run("demo", "--json")
+    assert Path("out/report.html").exists()
     document = json.loads(result.stdout)
     assert document["command"] == "demo"
     assert document["converged"] is True

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import Result
 from cvxpriv_models.privacy_funnel.model import PrivacyFunnel
 
 from cvxpriv.cli.terminal import Terminal
@@ -18,7 +19,7 @@ from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.reports.sets import require_whole
 from cvxpriv.tables.joint import JointTable
 
-from .conftest import COUNTS, Run, one_error_line
+from .conftest import COUNTS, Run, one_error_line, run_in
 from .design_cases import (
     BARE,
     FEW,
@@ -42,9 +43,16 @@ def designed(run: Run, table: str, *options: str) -> dict[str, Any]:
     return document
 
 
-def test_a_run_writes_what_it_says_and_nothing_else(run: Run, counts: str) -> None:
-    result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *FEW, "--curve", "2", "--out", "o")
-    require_every_file(result, "o", "certificate.json", "check_certificate.py")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+    """One run with everything, for all tests that read what it says, and the folder that it wrote."""
+    folder = tmp_path_factory.mktemp("funnel")
+    options = ("--count", "count", "--rate", "0.6", *FEW, "--curve", "2", "--out", "o")
+    return run_in(folder, "funnel", "counts.csv", *COLUMNS, *options), folder / "o"
+
+
+def test_a_run_writes_what_it_says_and_nothing_else(whole: tuple[Result, Path]) -> None:
+    require_every_file(*whole, "certificate.json", "check_certificate.py")
 
 
 def test_the_mechanism_file_is_the_one_that_python_designs(run: Run, counts: str) -> None:
@@ -107,8 +115,7 @@ def test_history_has_every_start(run: Run, counts: str) -> None:
 
 def test_json_is_the_only_text_on_standard_output(run: Run, counts: str) -> None:
     options = (counts, *COLUMNS, "--count", "count", "--rate", "0.6", *FEW, "--no-report", "--curve", "2")
-    before, after = run("--json", "funnel", *options), run("funnel", *options, "--json")
-    first, second = json.loads(before.stdout), json.loads(after.stdout)
+    first, second = json.loads(run("--json", "funnel", *options).stdout), designed(run, counts, "--count", "count")
     assert value_of(first, "leakage") == value_of(second, "leakage")
     assert first["facts"]["leakage"]["unit"] == "nats"
     assert (first["schema_version"], first["converged"]) == (1, True)
@@ -125,9 +132,8 @@ def test_quiet_says_nothing(run: Run, counts: str) -> None:
     require_silent(result)
 
 
-def test_the_terminal_text_keeps_to_100_columns_and_says_what_it_does_not_promise(run: Run, counts: str) -> None:
-    options = ("--count", "count", "--rate", "0.6", *FEW, "--no-report", "--curve", "3")
-    result = run("funnel", counts, *COLUMNS, *options)
+def test_the_terminal_text_keeps_to_100_columns_and_says_what_it_does_not_promise(whole: tuple[Result, Path]) -> None:
+    result = whole[0]
     assert max(map(len, result.stdout.splitlines())) <= 100
     assert "not themselves differentially private" in " ".join(result.stdout.split())
     assert "records 60 " in " ".join(result.stdout.split())
@@ -315,7 +321,7 @@ def test_the_ends_of_the_curve_are_no_errors(run: Run, counts: str, rate: str) -
 
 
 def test_the_rate_is_that_of_the_model_where_none_is_given(run: Run, counts: str) -> None:
-    result = run("funnel", counts, *COLUMNS, "--count", "count", "--starts", "2", "--json")
+    result = run("funnel", counts, *COLUMNS, "--count", "count", *BARE, "--json")
     assert result.exit_code == 0, result.stderr
     entropy = JointTable.from_csv(counts, ["income"], ["age"], count="count").entropy_x
     assert json.loads(Path("out/mechanism.json").read_text())["figures"]["rate"] == pytest.approx(0.8 * entropy)

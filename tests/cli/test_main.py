@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from cvxpriv import __version__
 from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, NOT_SOLVED, UNEXPECTED, exit_code
-from cvxpriv.cli.main import Toolkit
+from cvxpriv.cli.main import Toolkit, main
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.plugins import PluginGroup
 from cvxpriv.cli.terminal import Terminal
@@ -70,8 +70,8 @@ def test_every_command_explains_itself_within_80_columns(run: Run, command: list
 
 
 def test_version_is_that_of_the_package() -> None:
-    done = cvxpriv("--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"cvxpriv {__version__}\n", "")
+    done = CliRunner().invoke(main, ["--version"], prog_name="cvxpriv")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, f"cvxpriv {__version__}\n", "")
 
 
 def test_the_toolkits_own_commands_import_no_model_and_no_plotting() -> None:

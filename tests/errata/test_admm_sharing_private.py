@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.admm_sharing import ADMMSharing, labels, sensitivity, spending
+from cvxpriv_models.admm_sharing import ADMMSharing, sensitivity, spending
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import PrivacyWarning, account, audit, gaussian_delta, gaussian_epsilon, noise_scale
+from cvxpriv.privacy import (
+    PrivacyWarning,
+    Release,
+    account_ledger,
+    audit,
+    gaussian_delta,
+    gaussian_epsilon,
+    noise_scale,
+)
 
 #: Rows of norm 1, as Assumption 2.3 asks; the neighbour flips one sign.
 ONE = np.array([[0.5, np.sqrt(0.75)], [0.5, np.sqrt(0.75)], [1.0, 0.0]])
 OTHER = np.array([[-0.5, np.sqrt(0.75)], [0.5, np.sqrt(0.75)], [1.0, 0.0]])
+
+
+def read_off(dual: Array) -> Array:
+    """The labels, -1 and 1, that anyone reads off the broadcast dual of a margin loss."""
+    return np.where(dual < 0.0, 1.0, -1.0)
 
 
 def released(part: Array, noise: str) -> Array:
@@ -131,10 +144,10 @@ def test_the_broadcast_dual_is_the_labels_whatever_the_noise_on_the_shares() -> 
     plain = given.solve(max_iter=1, accelerate="none")
     with pytest.warns(PrivacyWarning, match="noise_seed"):
         private = given.solve_private(epsilon=1.0, delta=1e-6, max_iter=1, row_bound=1.0, noise_seed=0)
-    assert np.array_equal(labels.recovered(plain.state["y"]), y)
+    assert np.array_equal(read_off(plain.state["y"]), y)
     said = np.abs(private.released["y"]) > 1e-9  # below, a confident prediction's y is rounding
     assert said.sum() > 20
-    assert np.array_equal(labels.recovered(private.released["y"])[said], y[said])
+    assert np.array_equal(read_off(private.released["y"])[said], y[said])
 
 
 def test_the_classical_scale_fails_above_epsilon_1_and_the_exact_one_does_not() -> None:
@@ -166,6 +179,6 @@ def test_corollary_1_is_looser_than_basic_composition_at_its_own_setting() -> No
     mu = 1.0 / noise_scale(1.0, 1.0, 1e-5)
     exact = gaussian_epsilon(1e-5, mu * np.sqrt(20.0))
     assert exact < 20.0 < total
-    found = account([mu] * 20, 1e-5, neighbours="one row")
+    found = account_ledger([Release(mu=mu)] * 20, 1e-5, neighbours="one row")
     assert exact == pytest.approx(found.epsilon)
     assert found.epsilon <= spending.corollary_1(mu, 20, 1e-5).epsilon

@@ -103,7 +103,7 @@ class TestConvergenceProofs:
         c, rho = 100.0, 1.0
         constants = moduli(problem, c, rho)
         assert constants.printed_assumption
-        assert not constants.convergent
+        assert constants.rho < constants.rho_needed
         loop = bregman(problem, Options(rho=rho, c=c, inner=1, max_iter=1))
         mechanism = np.array([[[0.4, 0.3, 0.3], [0.3, 0.3, 0.4]]])
         state = {**initial_state(problem, mechanism), "lam": np.array([[1.0, -1.0, 0.5]])}
@@ -222,7 +222,7 @@ class TestFloorAndUpdates:
 
     def test_the_floor_is_needless_and_costs(self) -> None:
         with_floor, without = (
-            InferenceAsService(g10().table, 0.3, size_u=11, floor=floor).solve(starts=4, max_iter=20).objective
+            InferenceAsService(g10().table, 0.3, size_u=11, floor=floor).solve(starts=2, max_iter=10).objective
             for floor in (1e-3, 0.0)
         )
         assert without > with_floor + 2e-3  # .25765 against .25488

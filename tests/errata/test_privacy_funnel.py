@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel import closed_form, multiplier
+from cvxpriv_models.privacy_funnel import closed_form
 from cvxpriv_models.privacy_funnel.price import price
 from cvxpriv_models.privacy_funnel.starts import feasible_starts
 from scipy.special import rel_entr
@@ -27,6 +27,11 @@ def printed_start(size_x: int, size_y: int) -> np.ndarray:
     return np.eye(size_x, size_y) / size_x
 
 
+def root_exists(log_w: np.ndarray, p: np.ndarray, target: float) -> np.ndarray:
+    """Whether G has a root or is nowhere negative, per start: sum_i p_i max_j log w_ij >= R^, to rounding."""
+    return log_w.max(axis=-1) @ p >= target - 1e-13
+
+
 def steps(log_u: np.ndarray, p: np.ndarray, target: float, count: int) -> np.ndarray:
     """Plain AEM passes from log u, (B, M, N)."""
     lam = np.zeros(len(log_u))
@@ -34,7 +39,7 @@ def steps(log_u: np.ndarray, p: np.ndarray, target: float, count: int) -> np.nda
     log_w = closed_form.posterior(log_u, log_r)
     for _ in range(count):
         phi = closed_form.expectation(log_u, S_GIVEN_X)
-        log_u, lam = closed_form.mapping(phi, log_r, log_w, p, target, lam)
+        log_u, lam = closed_form.mechanism(phi, log_r, log_w, p, target, lam)
         log_r = closed_form.marginal(log_u)
         log_w = closed_form.posterior(log_u, log_r)
     return log_u
@@ -68,7 +73,7 @@ class TestStart:
         u = UNIFORM[:, None] * rng.dirichlet(np.ones(4), size=(200, 3))
         target = 0.7 * np.log(3) - np.log(3)
         log_w = np.log(u) - np.log(u.sum(axis=1, keepdims=True))
-        assert multiplier.root_exists(log_w, UNIFORM, target).mean() < 0.1
+        assert root_exists(log_w, UNIFORM, target).mean() < 0.1
 
     def test_a_bisected_start_is_feasible_positive_and_leaves_a_multiplier_at_every_step(self) -> None:
         for p in (UNIFORM, SKEWED):
@@ -78,7 +83,7 @@ class TestStart:
             assert (mutual_information(np.exp(log_u), axis=(-2, -1)) >= rate - 1e-12).all()
             for _ in range(20):
                 log_w = closed_form.posterior(log_u, closed_form.marginal(log_u))
-                assert multiplier.root_exists(log_w, p, rate - entropy(p)).all()
+                assert root_exists(log_w, p, rate - entropy(p)).all()
                 log_u = steps(log_u, p, rate - entropy(p), 1)
 
 
@@ -96,7 +101,7 @@ class TestBox:
             w = u / r
             q = S_GIVEN_X.T[:, None, :] * u[:, :, None] / (S_GIVEN_X.T[:, None, :] * r[None, :, None])
             phi = np.einsum("ki,ijk->ij", S_GIVEN_X, np.log(q) - np.log(S_GIVEN_X.T)[:, None, :])
-            log_u, lam = closed_form.mapping(phi[None], np.log(r)[None], np.log(w)[None], p, target, lam)
+            log_u, lam = closed_form.mechanism(phi[None], np.log(r)[None], np.log(w)[None], p, target, lam)
             u = np.exp(log_u[0])
         return u
 
@@ -147,7 +152,7 @@ def test_the_last_term_of_10_needs_the_slack_of_the_old_constraint() -> None:
     differed = False
     for step in range(20):
         phi = closed_form.expectation(log_u, S_GIVEN_X)
-        after, lam = closed_form.mapping(phi, log_r, log_w, UNIFORM, target, lam)
+        after, lam = closed_form.mechanism(phi, log_r, log_w, UNIFORM, target, lam)
         u, v, linear = np.exp(log_u[0]), np.exp(after[0]), (phi + log_r[:, None])[0]
         fall = float((u * (log_u[0] - linear)).sum() - (v * (after[0] - linear)).sum())
         general = float(rel_entr(u, v).sum()) + lam[0] * (float((u * log_w[0]).sum()) - target)

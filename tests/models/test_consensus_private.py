@@ -22,7 +22,7 @@ from cvxpriv.errors import DataError, ModelError, PrivacyError
 from cvxpriv.models import RecycledADMM
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import loss_named
-from cvxpriv.privacy import PrivacyWarning, account_pure, audit, noise_source
+from cvxpriv.privacy import PrivacyWarning, Release, account_ledger, audit, noise_source
 from cvxpriv.schedules.steps import Draw, Public, Sweep, Update
 
 SHAPE = (3, 3)
@@ -143,10 +143,11 @@ def test_every_rule_covers_the_node_that_spends_most_by_that_rule() -> None:
     together = accounted(ledger, 1e-6)
     found = {claim.rule: claim.epsilon for claim in together.claims}
     for node in range(2):
-        alone = account_pure(epsilon[:, node], 1e-6, neighbours="")
+        alone = account_ledger([Release(epsilon=float(cost)) for cost in epsilon[:, node]], 1e-6, neighbours="")
         assert together.epsilon >= alone.epsilon
         assert all(found[claim.rule] >= claim.epsilon for claim in alone.claims)
-    assert account_pure(epsilon[:, 0], 1e-6, neighbours="").epsilon < 2.0  # what the sum alone would have chosen
+    first = account_ledger([Release(epsilon=float(cost)) for cost in epsilon[:, 0]], 1e-6, neighbours="")
+    assert first.epsilon < 2.0  # what the sum alone would have chosen
 
 
 def test_recycling_halves_the_cost_of_as_many_iterations() -> None:

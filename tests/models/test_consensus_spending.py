@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from cvxpriv_models.recycled_admm import spending
 
-from cvxpriv.privacy import Claim, Release, account
+from cvxpriv.privacy import Claim, Release, account_ledger
 
 ROWS, WEIGHT, SLOPE, BEND = np.array([3.0, 8.0]), 2.5, 0.7, np.array([0.4, 5.0])
 
@@ -70,5 +70,5 @@ def test_the_nodes_that_spent_most_come_first_and_conventional_admm_pays_for_twi
     frame, _ = spending.worst_nodes(losses, 1e-6, recycles=True)
     assert frame["node"].tolist() == ["b", "a"]
     for mu, spent, usual in zip((0.3, 0.1), frame["epsilon"], frame["ADMM"], strict=True):
-        assert spent == pytest.approx(account([mu], 1e-6, neighbours="").epsilon, rel=1e-12)
-        assert usual == pytest.approx(account([mu, mu], 1e-6, neighbours="").epsilon, rel=1e-9)
+        assert spent == pytest.approx(account_ledger([Release(mu=mu)], 1e-6, neighbours="").epsilon, rel=1e-12)
+        assert usual == pytest.approx(account_ledger([Release(mu=mu)] * 2, 1e-6, neighbours="").epsilon, rel=1e-9)

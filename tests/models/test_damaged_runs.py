@@ -89,7 +89,7 @@ def test_an_edited_file_is_refused(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("model", ["funnel", "inference"])
-@pytest.mark.parametrize("count", [150, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(5000, marks=pytest.mark.slow)])
 def test_a_forged_file_is_refused_or_claims_nothing_that_its_mechanism_has_not(
     model: str, count: int, tmp_path: Path
 ) -> None:
@@ -129,6 +129,6 @@ def test_a_forged_figure_is_refused_by_whichever_way_the_run_is_read(tmp_path: P
     document = json.loads(text("funnel"))
     document["starts"]["columns"]["leakage"][0] += 1e-3
     (tmp_path / "run.json").write_text(resealed(document))
-    for read in (cpv.load, PrivacyFunnel.load_run, type(solved("funnel")).load):
+    for read in (cpv.load, type(solved("funnel")).load):
         with pytest.raises(DataError, match="the run claims leakage="):
             read(tmp_path / "run.json")

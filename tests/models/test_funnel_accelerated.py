@@ -30,7 +30,7 @@ def test_a_pass_over_a_column_near_the_floor_equals_the_blocks_in_turn(above: fl
     state = closed_form.complete(log_u, S, np.array([0.3]))
     target = measures.utility(log_u)[0] - 0.1 + float(np.sum(P * np.log(P)))
     after = closed_form.iteration(state, P, S, target)
-    u, lam = closed_form.mapping(state["phi"], state["log_r"], state["log_w"], P, target, state["lam"])
+    u, lam = closed_form.mechanism(state["phi"], state["log_r"], state["log_w"], P, target, state["lam"])
     r = closed_form.marginal(u)
     w = closed_form.posterior(u, r)
     exact = {"log_u": u, "log_r": r, "log_w": w, "phi": closed_form.expectation(u, S), "lam": lam}

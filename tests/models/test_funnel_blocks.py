@@ -15,6 +15,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import DCP, ClosedForm
 from cvxpriv.certify.check import CLOSED_FORM, case_of_block, crosscheck
 from cvxpriv.numerics.arrays import Array, single
+from tests.models.solver_gaps import best_gap
 
 CLOSED = ("q", "u", "r", "w")
 SOLVERS = ("CLARABEL", "ECOS")
@@ -34,12 +35,12 @@ def random_state(problem: Problem, seed: int, passes: int = 3, starts: int = 1) 
 
 
 @pytest.mark.parametrize("name", CLOSED)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.slow) for one in (1, 2))])
 def test_the_best_solver_agrees_with_the_exact_update_at_random_states(name: str, seed: int) -> None:
     problem = random_problem(seed)
     view = single(random_state(problem, seed), 0)
     report = crosscheck([case_of_block(algorithm.blocks(problem)[name], view)], SOLVERS)
-    assert report.best_gap()[name] <= 1e-7  # what the toolkit promises of the best solver
+    assert best_gap(report)[name] <= 1e-7  # what the toolkit promises of the best solver
     assert report.verdicts[CLOSED_FORM].verdict == "agrees"
     assert report.verdicts["CLARABEL"].verdict in ("agrees", "loose")
 
@@ -59,7 +60,7 @@ def test_u_and_r_together_reach_the_limit_of_alternating_them() -> None:
     together = DCP(SOLVERS).solve(algorithm.blocks(problem)["(u, r)"], state)
     apart = {**state, "lam": state["lam"].copy()}
     for _ in range(3000):
-        log_u, lam = closed_form.mapping(
+        log_u, lam = closed_form.mechanism(
             apart["phi"], apart["log_r"], apart["log_w"], problem.p_x, problem.target, apart["lam"]
         )
         apart = {**apart, "log_u": log_u, "lam": lam, "log_r": closed_form.marginal(log_u)}
@@ -98,7 +99,7 @@ def test_the_printed_u_block_breaks_real_solvers_and_the_pruned_one_does_not() -
     view = single(random_state(problem, 0, passes=400), 0)
     weights = np.exp(view["phi"] + view["log_r"] - (view["phi"] + view["log_r"]).max(axis=1, keepdims=True))
     prior = problem.p_x[:, None] * weights / weights.sum(axis=1, keepdims=True)
-    exact, _ = closed_form.mapping(
+    exact, _ = closed_form.mechanism(
         *(view[name][None] for name in ("phi", "log_r", "log_w")), problem.p_x, problem.target, view["lam"][None]
     )
     u = cp.Variable(prior.shape)

@@ -30,6 +30,10 @@ def passes(p, s, rate, size_y, count, number, seed=0):
     return state, target
 
 
+def root(base, log_w, p, target, start=None):
+    return multiplier.rows_at_root(np.array(base), log_w, p, target, start).lam
+
+
 def q_tensor(log_u, s):
     """q_ijk = s_ki u_ij / sum_i' s_ki' u_i'j by the paper's formula (docs/errata.md), one start, (M, N, K)."""
     weights = s.T[:, None, :] * np.exp(log_u)[:, :, None]
@@ -56,7 +60,7 @@ def test_the_u_block_solves_its_cone_program():
     p, s, rate = problem(seed=2, fraction=0.3)
     state, target = passes(p, s, rate, 4, 2, 1)
     phi = closed_form.expectation(state["log_u"], s)
-    log_u, lam = closed_form.mapping(phi, state["log_r"], state["log_w"], p, target)
+    log_u, lam = closed_form.mechanism(phi, state["log_r"], state["log_w"], p, target)
     for k in range(2):
         u = cp.Variable((len(p), 4))
         attraction = np.exp(phi[k] + state["log_r"][k])
@@ -97,9 +101,9 @@ def test_the_multiplier_does_not_depend_on_the_first_guess():
     p, s, rate = problem(rows=8, seed=5, fraction=0.8)
     state, target = passes(p, s, rate, 9, 6, 2)
     base = closed_form.expectation(state["log_u"], s) + state["log_r"][:, None, :]
-    cold = multiplier.solve_multiplier(base, state["log_w"], p, target)
+    cold = root(base, state["log_w"], p, target)
     for guess in (1e-6, 0.3, 50.0, 1e4):
-        warm = multiplier.solve_multiplier(base, state["log_w"], p, target, np.full(6, guess))
+        warm = root(base, state["log_w"], p, target, np.full(6, guess))
         np.testing.assert_allclose(warm, cold, rtol=1e-9, atol=1e-11)  # |G| <= 1e-13 over slopes down to 1e-2
 
 
@@ -108,9 +112,9 @@ def test_small_moves_of_the_multiplier_end_where_g_evaluated_afresh_is_zero():
     state, target = passes(p, s, rate, 71, 3, 5)  # 70 x 71 cells: large enough for moves in place
     base = state["phi"] + state["log_r"][:, None, :]
     base[:, ::2, ::3] -= 900.0  # cells at the floor are moved too
-    cold = multiplier.solve_multiplier(base, state["log_w"], p, target)
+    cold = root(base, state["log_w"], p, target)
     for offset in (1e-6, 3e-3):
-        warm = multiplier.solve_multiplier(base, state["log_w"], p, target, cold + offset)
+        warm = root(base, state["log_w"], p, target, cold + offset)
         np.testing.assert_allclose(warm, cold, rtol=1e-9)  # |G| <= 1e-13 over slopes of size 1e-1
         gap, _ = multiplier.constraint_gap(base, state["log_w"], warm, p, target)
         np.testing.assert_allclose(gap, 0.0, atol=EXACT)
@@ -132,7 +136,7 @@ def test_rows_that_would_overflow_are_shifted():
     state, target = passes(p, s, rate, 7, 2, 3)
     base = state["phi"] + state["log_r"][:, None, :]
     shift = np.array([900.0, -900.0, 0.0, 500.0, -650.0, 0.0])[:, None]  # a row's constant does not change its softmax
-    plain, shifted = (multiplier.solve_multiplier(b, state["log_w"], p, target) for b in (base, base + shift))
+    plain, shifted = (root(b, state["log_w"], p, target) for b in (base, base + shift))
     np.testing.assert_allclose(shifted, plain, rtol=1e-9)
 
 
@@ -141,7 +145,7 @@ def test_a_slack_constraint_has_multiplier_zero():
     log_u = np.log(p[:, None] * np.eye(5) * 0.99 + 1e-3)[None]
     state = closed_form.complete(log_u - np.log(np.exp(log_u).sum(axis=2, keepdims=True) / p[:, None]), s)
     base = state["phi"] + state["log_r"][:, None, :]
-    assert multiplier.solve_multiplier(base, state["log_w"], p, -entropy(p) + 0.05)[0] == 0.0
+    assert root(base, state["log_w"], p, -entropy(p) + 0.05)[0] == 0.0
 
 
 @settings(max_examples=40, deadline=None)
@@ -150,7 +154,7 @@ def test_the_fused_pass_equals_the_separate_blocks(seed, fraction, number):
     p, s, rate = problem(rows=6, fraction=fraction, seed=seed)
     state, target = passes(p, s, rate, 7, 3, number, seed)
     fused = closed_form.iteration(state, p, s, target)
-    log_u, lam = closed_form.mapping(state["phi"], state["log_r"], state["log_w"], p, target, state["lam"])
+    log_u, lam = closed_form.mechanism(state["phi"], state["log_r"], state["log_w"], p, target, state["lam"])
     log_r, phi = closed_form.marginal(log_u), closed_form.expectation(log_u, s)
     separate = {"phi": phi, "lam": lam, "log_r": log_r, "log_u": log_u, "log_w": closed_form.posterior(log_u, log_r)}
     np.testing.assert_allclose(np.exp(fused["log_u"]), np.exp(log_u), atol=EXACT)

@@ -124,7 +124,7 @@ def test_block_residuals_vanish_after_each_block_and_not_before():
     p, s, rate = problem()
     state, target = initial(p, s, rate, 6, 3)
     assert kkt.block_residuals(state, p, s, target).u.min() > 1e-3
-    state["log_u"], state["lam"] = closed_form.mapping(state["phi"], state["log_r"], state["log_w"], p, target)
+    state["log_u"], state["lam"] = closed_form.mechanism(state["phi"], state["log_r"], state["log_w"], p, target)
     after_u = kkt.block_residuals(state, p, s, target)
     assert max(after_u.u.max(), after_u.u_rows.max(), after_u.u_slack.max()) <= 10 * EXACT
     assert min(after_u.q.min(), after_u.r.min(), after_u.w.min()) > 1e-4

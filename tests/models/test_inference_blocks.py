@@ -18,6 +18,7 @@ from cvxpriv.blocks.engines import Checked
 from cvxpriv.certify.check import CLOSED_FORM, case_of_block, crosscheck
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Values, single
+from tests.models.solver_gaps import best_gap
 
 from .inference_cases import KINKED, PAPER, SMOOTH, g10, random_state
 
@@ -61,7 +62,7 @@ def test_the_best_of_three_solvers_agrees_to_1e_8_on_the_papers_divergences(whic
     problem = g10(name, 0.5, 1e-3)
     view = single(random_state(problem), 0)
     report = crosscheck([case_of_block(BLOCKS[which](problem), view)], ("CLARABEL", "ECOS", "SCS"))
-    assert report.best_gap().max() <= 1e-8  # what the toolkit promises of the best solver
+    assert best_gap(report).max() <= 1e-8  # what the toolkit promises of the best solver
     assert report.verdicts[CLOSED_FORM].verdict == "agrees"
 
 
@@ -116,7 +117,9 @@ def test_a_floor_that_leaves_no_room_gives_the_uniform_mechanism() -> None:
     assert (gap == 0.0).all()
 
 
-@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.slow if one == "mutual-information" else ()) for one in PAPER]
+)
 def test_admm_with_the_right_sign_reaches_the_joint_optimum(name: str) -> None:
     problem = g10(name, 0.6)
     state = random_state(problem, 2, passes=0)
@@ -128,7 +131,7 @@ def test_admm_with_the_right_sign_reaches_the_joint_optimum(name: str) -> None:
         state.update(closed_form.one_pass(problem, state, RHO))
         if count % 500 == 499:
             reached = measures.surrogate(state["mechanism"], state["posterior"], *parts)
-            if np.abs(best - reached).max() <= 1e-6:  # what issue 4 asks for
+            if np.abs(best - reached).max() <= 1e-6:
                 break
     assert np.abs(best - reached).max() <= 1e-6
 

@@ -40,7 +40,9 @@ def test_no_random_posterior_beats_the_searched_threshold(name: str) -> None:
     assert values.max() <= thresholds.critical_beta(problem).searched + 1e-9
 
 
-@pytest.mark.parametrize("name", PAPER)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.slow if one in PAPER[:2] else ()) for one in PAPER]
+)
 def test_a_mechanism_is_worth_more_than_nothing_just_below_the_threshold_and_none_above(name: str) -> None:
     searched = thresholds.critical_beta(g10(name)).searched
     below = InferenceAsService(g10(name).table, 0.97 * searched, divergence=name).solve(starts=2, max_iter=20)
@@ -88,19 +90,18 @@ def test_the_moduli_need_a_penalty_above_the_printed_assumption() -> None:
     constants = convergence.moduli(problem, c=2 * 4 / 1.05**3 / 0.05**2, rho=1.0)  # twice l_g
     assert constants.l_g == pytest.approx(constants.l_f / 0.05**2)
     assert constants.printed_assumption
-    assert not constants.convergent
-    assert convergence.moduli(problem, constants.c, constants.rho_needed).convergent
-    assert not convergence.moduli(problem, 0.5 * constants.l_g, 1e12).convergent
+    assert constants.rho < constants.rho_needed < np.inf
+    assert convergence.moduli(problem, 0.5 * constants.l_g, 1e12).rho_needed == np.inf
 
 
 SQUARES = ("(t-1)**2", "pos(t-1)**2 + pos(1-t)**2", "max(t-1, 1-t)**2", "abs(t-1)**2", "t**2 - 2*t + 1")
 
 
 def test_every_spelling_of_one_function_has_one_threshold() -> None:
-    problem = g10("neyman")
-    known = thresholds.critical_beta(problem)
+    table = [[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]]
+    known = thresholds.critical_beta(Problem.of(table, 0.5, "neyman"))
     for text in SQUARES:
-        found = thresholds.critical_beta(g10(FDivergence.parse(text)))
+        found = thresholds.critical_beta(Problem.of(table, 0.5, FDivergence.parse(text)))
         assert (found.local, found.searched) == pytest.approx((known.local, known.searched), rel=1e-12)
 
 
@@ -110,7 +111,7 @@ def test_what_bends_at_1_without_a_second_derivative_around_it_has_a_finite_thre
     found = thresholds.critical_beta(g10(f))
     assert 0.0 <= found.local <= found.searched < 1.0
     assert found.sharp
-    above = InferenceAsService(g10(f).table, 1.05 * found.searched, divergence=f).solve(starts=2, max_iter=20)
+    above = InferenceAsService(g10(f).table, 1.05 * found.searched, divergence=f).solve(starts=1, max_iter=10)
     assert above.objective <= 1e-9
 
 

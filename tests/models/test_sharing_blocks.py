@@ -16,6 +16,7 @@ from cvxpriv.blocks.engines import DCP
 from cvxpriv.certify.check import CLOSED_FORM, case_of_block, crosscheck
 from cvxpriv.numerics.arrays import Array, single
 from cvxpriv.penalties import LOSSES, Loss
+from tests.models.solver_gaps import best_gap
 
 from .sharing_cases import EVERY, columns, factors_of, small, some_passes, split
 
@@ -30,7 +31,7 @@ def agree(problem: Problem, scheme: str, block: str) -> None:
     report = crosscheck([case_of_block(blocks[block], view)], ["CLARABEL"])
     assert report.verdicts[CLOSED_FORM].verdict == "agrees"
     # What the toolkit promises of a solver's objective; the closed form is right to rounding.
-    assert report.best_gap()[block] <= 1e-7
+    assert best_gap(report)[block] <= 1e-7
     direct = blocks[block].direct
     assert direct is not None
     written = direct({name: value[None] for name, value in view.items()})

@@ -43,7 +43,7 @@ class RateDistortion(AlternatingModel):
         """The exact marginal of a mechanism."""
         return {"r": self.p @ state["mechanism"]}
 
-    def mapping_block(self):
+    def mechanism_block(self):
         u, prior = cp.Variable(self.errors.shape, name="u"), cp.Parameter(self.errors.shape, nonneg=True, name="prior")
         joint = cp.multiply(self.p[:, None] * np.ones(self.p.size), u)
         objective = cp.Minimize(cp.sum(cp.rel_entr(joint, prior)))
@@ -59,8 +59,8 @@ class RateDistortion(AlternatingModel):
         prior = lambda state: {"prior": self.p[:, None] * self.posterior(state)["mechanism"]}  # noqa: E731
         weight = lambda state: {"weight": self.marginal(state)["r"]}  # noqa: E731
 
-        mapping = distribution_block("mapping", self.mapping_block, {"r"}, prior, self.posterior)
-        return mapping, distribution_block("marginal", self.marginal_block, {"mechanism"}, weight, self.marginal)
+        mechanism = distribution_block("mechanism", self.mechanism_block, {"r"}, prior, self.posterior)
+        return mechanism, distribution_block("marginal", self.marginal_block, {"mechanism"}, weight, self.marginal)
 
     def start(self, rng):
         r = rng.dirichlet(np.ones(self.p.size))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cvxpriv.privacy import account
+from cvxpriv.privacy import Release, account_ledger
 
 dp_accounting = pytest.importorskip("dp_accounting")
 
@@ -15,7 +15,7 @@ def test_the_peers_accountants_bound_the_exact_composition_from_above(mu: float,
     from dp_accounting.rdp import RdpAccountant
 
     event = dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(1.0 / mu), releases)
-    ours = account([mu] * releases, delta, neighbours="one row")
+    ours = account_ledger([Release(mu=mu)] * releases, delta, neighbours="one row")
     exact, zcdp = ours.claims[:2]
     by_loss_distribution = PLDAccountant().compose(event).get_epsilon(delta)
     by_renyi = RdpAccountant().compose(event).get_epsilon(delta)

@@ -15,7 +15,6 @@ from cvxpriv.errors import PrivacyError
 from cvxpriv.privacy import (
     Release,
     account_ledger,
-    account_pure,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
@@ -47,7 +46,7 @@ def test_equal_pure_releases_have_the_delta_of_the_theorem_at_each_of_its_epsilo
 
 def test_fifty_releases_of_a_twentieth_cost_one_and_a_half_at_a_millionth() -> None:
     assert optimal_epsilon(1e-6, [0.05] * 50) == pytest.approx(1.489, abs=1e-3)
-    assert account_pure([0.05] * 50, 1e-6, neighbours="row").epsilon < 1.5 < 1.66
+    assert account_ledger([Release(epsilon=0.05)] * 50, 1e-6, neighbours="row").epsilon < 1.5 < 1.66
 
 
 @settings(max_examples=25, deadline=None)

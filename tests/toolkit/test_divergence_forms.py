@@ -99,9 +99,11 @@ def test_a_whole_problem_has_the_optimum_that_tangents_reach_without_the_form(na
     assert found[0] == pytest.approx(found[1], rel=2e-7, abs=2e-7)  # tangents close their gap to 5e-8
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_part_that_is_nothing_around_1_is_in_the_form_and_in_the_numbers(seed: int) -> None:
-    for trap in hidden_parts(seed, 25):
+@pytest.mark.parametrize(
+    ("seed", "count"), [(1, 8), *(pytest.param(one, 25, marks=pytest.mark.slow) for one in (1, 2))]
+)
+def test_a_part_that_is_nothing_around_1_is_in_the_form_and_in_the_numbers(seed: int, count: int) -> None:
+    for trap in hidden_parts(seed, count):
         f, tree = FDivergence.parse(trap.text), line_of(trap.text).f
         assert f.convexity == "proved", trap
         assert f.auxiliary is not None, trap

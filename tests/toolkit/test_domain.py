@@ -6,7 +6,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.certify.domain import ROOM, into_domain
+from cvxpriv.certify.domain import ROOM, Domain
+from cvxpriv.kkt.written import Written
 
 
 def moved(objective: cp.Expression, **values: object) -> tuple[float, float]:
@@ -14,7 +15,10 @@ def moved(objective: cp.Expression, **values: object) -> tuple[float, float]:
     problem = cp.Problem(cp.Minimize(objective))
     for variable in problem.variables():
         variable.save_value(np.asarray(values[variable.name()], dtype=float))
-    step = into_domain(problem)
+    written = Written.of(problem)
+    coordinates = written.flat.coordinates
+    inside, step = Domain.of(problem, written).moved(coordinates.point())
+    coordinates.place(inside)
     with np.errstate(all="ignore"):
         return step, float(problem.objective.value)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import cvxpriv as cpv
+from cvxpriv.cli.main import main
 from cvxpriv.divergences import FDivergence, divergence, names
 from cvxpriv.errors import ModelError
 
@@ -94,15 +94,10 @@ def test_a_model_solves_with_it_and_it_is_verified() -> None:
     assert cpv.verify("jeffreys", solvers=["CLARABEL"]).passed
 
 
-def test_the_command_line_knows_it(place: Path) -> None:
-    code = f"import sys; sys.path.insert(0, {str(place)!r}); from cvxpriv.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "verify", "jeffreys", "--solvers", "CLARABEL"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.mark.usefixtures("installed")
+def test_the_command_line_knows_it() -> None:
+    done = CliRunner().invoke(main, ["verify", "jeffreys", "--solvers", "CLARABEL"])
+    assert done.exit_code == 0, done.stderr
     assert "jeffreys: f(t) = (t-1)*log(t)" in done.stdout
 
 

@@ -20,20 +20,15 @@ import cvxpy as cp
 import numpy as np
 from scipy.special import expit
 
-from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.arrays import Values
 from cvxpriv.penalties import Loss
 from cvxpriv.privacy import Noise, Release
 from cvxpriv.schedules.steps import Draw
 
-__all__ = ["LABELS", "flip_probability", "flipping", "recovered", "unbiased"]
+__all__ = ["LABELS", "flip_probability", "flipping", "unbiased"]
 
 #: Name of the labels in the state, and of their release.
 LABELS = "labels"
-
-
-def recovered(y: Array) -> Array:
-    """Return the labels, -1 and 1, that anyone can read off the broadcast dual of a margin loss."""
-    return np.where(y < 0.0, 1.0, -1.0)
 
 
 def flip_probability(epsilon: float) -> float:

@@ -44,11 +44,6 @@ class Moduli:
         """Assumption 3 of IAS III-C: c > l_g."""
         return self.c > self.l_g
 
-    @property
-    def convergent(self) -> bool:
-        """Whether convergence is proven: c > l_g, and rho at least `rho_needed`."""
-        return self.printed_assumption and self.rho >= self.rho_needed
-
 
 def moduli(problem: Problem, c: float, rho: float) -> Moduli:
     """Return the constants of a problem for Bregman ADMM with kernel modulus `c` and penalty `rho`."""

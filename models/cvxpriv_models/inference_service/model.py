@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
@@ -310,9 +310,9 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         return cases
 
     @staticmethod
-    def load_run(path: PathLike) -> InferenceRun:
-        """Read a saved run: what `cvxpriv.load` calls."""
-        return InferenceRun.load(path)
+    def run_of(document: Mapping[str, Any], path: PathLike) -> InferenceRun:
+        """See `MechanismModel`."""
+        return InferenceRun.opened(document, path)
 
     def _require_declarable(self) -> None:
         with_constraints(joint(self.problem), self.constraints).declaration()

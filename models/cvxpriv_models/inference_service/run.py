@@ -18,6 +18,7 @@ from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.codec import decoded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
+from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.documents import table_of
 
 from . import algorithm, kkt
@@ -222,7 +223,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             No such file, not a saved run, of another version, or with a divergence that is not known here; or its
             certificate proves nothing.
         """
-        return cls.opened(path, cls.model, own=own)
+        return cls.opened(read_run(path, cls.model), path, own=own)
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any], own: FDivergence | None = None) -> InferenceRun:

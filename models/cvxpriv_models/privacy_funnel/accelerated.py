@@ -149,7 +149,7 @@ def overrelaxed(p: Array, s: Array, target: float, growth: float = 1.5) -> Accel
         step = state.get("step", np.ones(len(state["lam"])))
         phi = closed_form.expectation(state["log_u"], s)
         base = state["log_u"] + step[:, None, None] * (phi + state["log_r"][:, None, :] - state["log_u"])
-        log_u, lam = closed_form.mapping(
+        log_u, lam = closed_form.mechanism(
             base - state["log_r"][:, None, :], state["log_r"], state["log_w"], p, target, state["lam"]
         )
         kept = _keep_better({**plain, "step": step}, log_u, p, s, target)

@@ -25,8 +25,8 @@ from cvxpriv.schedules.stopping import Below
 
 from . import accelerated, closed_form, kkt, measures, multiplier
 from .active_set import newton_on_the_face
-from .blocks import expectation, mapping, marginal, posterior
-from .larger_blocks import convex_concave, mapping_and_marginal, most_telling
+from .blocks import expectation, marginal, mechanism, posterior
+from .larger_blocks import convex_concave, mechanism_and_marginal, most_telling
 from .problem import Problem
 
 __all__ = ["ACCELERATIONS", "LOOP", "MAX_ITER", "METHODS", "blocks", "measure", "residuals_of", "schedule"]
@@ -45,7 +45,7 @@ Constraints = tuple[tuple[str, Constraint], ...]
 
 def alternating_expectation_minimisation(problem: Problem, constraints: Constraints = ()) -> Sweep:
     """One pass of PF Algorithm 1."""
-    u = _constrained(mapping, problem, constraints)  # and lambda, the root of G
+    u = _constrained(mechanism, problem, constraints)  # and lambda, the root of G
     r = marginal(problem)
     w = posterior(problem)
     q = expectation(
@@ -56,7 +56,7 @@ def alternating_expectation_minimisation(problem: Problem, constraints: Constrai
 
 def merged(problem: Problem, constraints: Constraints = ()) -> Sweep:
     """One pass with u and r in one block."""
-    return Sweep([expectation(problem), _constrained(mapping_and_marginal, problem, constraints), posterior(problem)])
+    return Sweep([expectation(problem), _constrained(mechanism_and_marginal, problem, constraints), posterior(problem)])
 
 
 def convex_concave_procedure(problem: Problem, constraints: Constraints = ()) -> Sweep:
@@ -113,7 +113,7 @@ def phase_one(problem: Problem, constraints: Constraints, limit: int = 100) -> L
 def blocks(problem: Problem, constraints: Constraints = ()) -> dict[str, Block]:
     """Return the model's blocks by name; those that design the mechanism carry the constraints."""
     u, u_r, q_u_r = (
-        _constrained(make, problem, constraints) for make in (mapping, mapping_and_marginal, convex_concave)
+        _constrained(make, problem, constraints) for make in (mechanism, mechanism_and_marginal, convex_concave)
     )
     every = (expectation(problem), u, marginal(problem), posterior(problem), u_r, q_u_r)
     return {block.name: block for block in every}

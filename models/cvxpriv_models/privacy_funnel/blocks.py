@@ -25,7 +25,7 @@ from .cells import RESOLUTION, Cells
 from .joint import joint_declaration, multiplier, rate_parameters, softmax
 from .problem import Problem
 
-__all__ = ["expectation", "mapping", "marginal", "posterior"]
+__all__ = ["expectation", "marginal", "mechanism", "posterior"]
 
 
 def expectation(problem: Problem) -> Block:
@@ -141,7 +141,7 @@ def _log_likelihood(
     )
 
 
-def mapping(problem: Problem, whole: bool = False) -> Block:
+def mechanism(problem: Problem, whole: bool = False) -> Block:
     """u block: minimise sum_ij u_ij (log u_ij - phi_ij - log r_j) subject to (5b), (5d).
 
     Written as sum rel_entr(u, A), A_ij = p_i softmax_j(phi_ij + log r_j): it differs by a constant, and A is of the
@@ -171,7 +171,7 @@ def mapping(problem: Problem, whole: bool = False) -> Block:
         return {"log_u": log_u, "lam": multiplier(solution)}
 
     def direct(state: Values) -> Values:
-        log_u, lam = closed_form.mapping(
+        log_u, lam = closed_form.mechanism(
             state["phi"], state["log_r"], state["log_w"], problem.p_x, problem.target, state["lam"]
         )
         return {"log_u": log_u, "lam": lam}

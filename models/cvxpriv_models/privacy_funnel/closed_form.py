@@ -34,8 +34,8 @@ __all__ = [
     "complete",
     "expectation",
     "iteration",
-    "mapping",
     "marginal",
+    "mechanism",
     "posterior",
 ]
 
@@ -66,7 +66,7 @@ def expectation(log_u: Array, s: Array) -> Array:
     return phi
 
 
-def mapping(
+def mechanism(
     phi: Array, log_r: Array, log_w: Array, p: Array, target: float, start: Array | None = None
 ) -> tuple[Array, Array]:
     """u block, PF Algorithm 1: ``u_ij = p_i softmax_j(phi + log r + lam log w)``, ``lam >= 0`` from G(lam) = 0.
@@ -120,7 +120,7 @@ def complete(log_u: Array, s: Array, lam: Array | None = None) -> State:
 def iteration(state: State, p: Array, s: Array, target: float) -> State:
     """One pass of PF Algorithm 1, (u, lam) then r then w then q, fused; other keys of the state pass through.
 
-    Equal to :func:`mapping`, :func:`marginal`, :func:`posterior`, :func:`expectation` in turn. r and q are taken from
+    Equal to :func:`mechanism`, :func:`marginal`, :func:`posterior`, :func:`expectation` in turn. r and q are taken from
     the weights of u's rows, so nothing but the evaluations of G is transcendental in M x N.
     """
     base = state["phi"] + state["log_r"][:, None, :]

@@ -41,7 +41,7 @@ def is_feasible(u: Array, target: float) -> Flags:
 def feasible_rows(log_u: Array, p: Array, target: float) -> Array:
     """The rows tilted by their own log w until I(X;Y) >= R: the u block with phi + log r replaced by log u."""
     log_r = closed_form.marginal(log_u)
-    tilted, _ = closed_form.mapping(closed_form.posterior(log_u, log_r), log_r, log_u - log_r[:, None, :], p, target)
+    tilted, _ = closed_form.mechanism(closed_form.posterior(log_u, log_r), log_r, log_u - log_r[:, None, :], p, target)
     return tilted
 
 

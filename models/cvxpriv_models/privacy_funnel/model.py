@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
@@ -349,9 +349,9 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         return [replace(case, name=f"funnel {case.name}") for case in cases]
 
     @staticmethod
-    def load_run(path: PathLike) -> FunnelRun:
-        """Read a saved run: what `cvxpriv.load` calls."""
-        return FunnelRun.load(path)
+    def run_of(document: Mapping[str, Any], path: PathLike) -> FunnelRun:
+        """See `MechanismModel`."""
+        return FunnelRun.opened(document, path)
 
     def _usual_seconds(self) -> float:
         """How long the search for the bound may take, where nobody says."""

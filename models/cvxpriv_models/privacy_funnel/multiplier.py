@@ -27,26 +27,11 @@ _ALL = slice(None)
 _UNHEEDED = partial(np.errstate, over="ignore", divide="ignore", invalid="ignore")
 
 
-def root_exists(log_w: Array, p: Array, target: float) -> Flags:
-    """Whether G has a root or is nowhere negative, per start: ``sum_i p_i max_j log w_ij >= R^``.
-
-    It holds at every step after a feasible one: a row's largest log w is at least its mean, and the mean
-    is I(X;Y) - H(X).
-    """
-    reach: Flags = log_w.max(axis=-1) @ p >= target - ROOT_TOLERANCE
-    return reach
-
-
 def constraint_gap(base: Array, log_w: Array, lam: Array, p: Array, target: float) -> tuple[Array, Array]:
     """G and its slope at ``lam``, (B,) each; base and log w are (B, M, N)."""
     with _UNHEEDED():
         rows = TiltedRows(np.array(base), log_w, lam, p, target)
     return rows.gap, rows.slope()
-
-
-def solve_multiplier(base: Array, log_w: Array, p: Array, target: float, start: Array | None = None) -> Array:
-    """The root of G over ``lam >= 0``, or 0 where ``G(0) >= 0``, (B,); see :func:`rows_at_root`."""
-    return rows_at_root(np.array(base), log_w, p, target, start).lam
 
 
 def rows_at_root(base: Array, log_w: Array, p: Array, target: float, start: Array | None = None) -> TiltedRows:
@@ -64,7 +49,9 @@ def rows_at_root(base: Array, log_w: Array, p: Array, target: float, start: Arra
     Returns
     -------
     TiltedRows
-        Where G has no root (see :func:`root_exists`) ``lam`` is the largest multiplier tried.
+        Where G is negative everywhere, which is where ``sum_i p_i max_j log w_ij < R^``, ``lam`` is the largest
+        multiplier tried. This never occurs after a feasible step: a row's largest log w is at least its mean, and the
+        mean is I(X;Y) - H(X).
     """
     with _UNHEEDED():
         rows = TiltedRows(base, log_w, np.zeros(len(base)) if start is None else start, p, target)

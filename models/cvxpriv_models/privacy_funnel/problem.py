@@ -54,14 +54,6 @@ class Problem:
         """R^ = R + sum p log p, the paper's right side of (2d)."""
         return self.rate - self.table.entropy_x
 
-    @property
-    def least_leakage(self) -> float:
-        """A bound from below, in nats: I(S;Y) = I(X;Y) - I(X;Y|S) >= R - H(X|S), and >= 0.
-
-        It is reached, nearly, where Y tells all of X that S does not: Adult with age in both S and X, at .8 H(X).
-        """
-        return max(0.0, self.rate - (self.table.entropy_x - self.table.information))
-
     @classmethod
     def of(cls, p_sx: JointTable | ArrayLike, rate: float, rate_unit: str, size_y: int | None) -> Problem:
         """Validate what a user passes.
