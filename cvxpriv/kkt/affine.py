@@ -17,14 +17,14 @@ __all__ = ["affine_rows"]
 
 
 def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) -> tuple[sp.csr_array, Array]:
-    """Matrix and constant of affine expressions, stacked, each column-major.
+    """Return matrix and constant of affine expressions, stacked, each column-major.
 
     Parameters
     ----------
     expressions : sequence of cvxpy expressions
-        Affine, without Parameters.
+        Affine expressions without Parameters.
     variables : sequence of cvxpy.Variable
-        Their entries, column-major, are the columns, one variable after the other.
+        The variables; their entries, column-major, are the columns, one variable after the other.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) ->
 
 
 def _by_values(expressions: Sequence[Any], variables: Sequence[cp.Variable], width: int) -> tuple[sp.csr_array, Array]:
-    """The same, read off the values at 0 and at each unit vector."""
+    """Return the same, read off the values at 0 and at each unit vector."""
     held = [variable.value for variable in variables]
 
     def values(entry: int) -> Array:
@@ -82,5 +82,5 @@ def _nodes(expression: Any) -> Iterator[Any]:
 
 
 def _in_c(node: Any) -> bool:
-    """Whether cvxpy's builder in C++ knows an expression's own operation."""
+    """Return whether cvxpy's builder in C++ knows an expression's own operation."""
     return len(node.shape) <= 2 and (not node.args or bool(node._supports_cpp()))

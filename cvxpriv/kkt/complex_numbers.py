@@ -1,7 +1,7 @@
 """Problems with complex numbers, in real and imaginary parts, as cvxpy itself writes them.
 
-A complex variable ``x`` becomes ``Re x`` and ``Im x``; of a Hermitian matrix the imaginary part is its strict upper
-triangle. All that is measured is of that problem.
+A complex variable ``x`` becomes ``Re x`` and ``Im x``; the imaginary part of a Hermitian matrix is its strict upper
+triangle. All measurements are of that problem.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class RealForm:
     ----------
     problem : cvxpy.Problem
     parts : mapping of str to tuple of (variable, real part, imaginary part)
-        By the name of the complex variable; a part that is always zero is None.
+        The parts by the name of the complex variable; a part that is always zero is None.
     """
 
     problem: cp.Problem
     parts: Mapping[str, tuple[cp.Variable, cp.Variable | None, cp.Variable | None]]
 
     def split(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Values by complex variable or its name, as values of the parts; others as they are.
+        """Return values by complex variable or its name, as values of the parts; others unchanged.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class RealForm:
         return found
 
     def place(self) -> None:
-        """Give the parts the values at which the complex variables stand."""
+        """Set the parts to the current values of the complex variables."""
         for name, (variable, _, _) in self.parts.items():
             if variable.value is not None:
                 for part, value in self.split({name: dense_complex(variable.value)}).items():
@@ -69,7 +69,7 @@ class RealForm:
 
 
 def dense_complex(value: Any) -> Any:
-    """A value as an array, complex where it is."""
+    """Return a value as an array, complex where it is."""
     return np.asarray(value) if np.iscomplexobj(value) else dense(value)
 
 

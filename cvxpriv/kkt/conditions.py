@@ -30,7 +30,7 @@ Duals = Literal["solver"] | Mapping[str, object] | None
 
 @dataclass(frozen=True)
 class Residuals:
-    """How far a point is from satisfying each optimality condition; all absolute, largest entry.
+    """Distances of a point from each optimality condition; all absolute, largest entry.
 
     Parameters
     ----------
@@ -50,11 +50,11 @@ class Residuals:
     worst_variable : str
         The entry with the largest natural residual.
     objective : float
-        In the sense of the problem.
+        Objective in the sense of the problem.
     steepness : float
-        One plus the largest finite entry of the objective's gradient: what `stationarity` is large or small against.
+        One plus the largest finite entry of the objective's gradient, the scale of `stationarity`.
     multipliers : mapping of str to array
-        What was used, by constraint.
+        The multipliers that were used, by constraint.
     by_constraint : mapping of str to (float, float, float)
         Primal, dual and complementarity of each constraint.
     gap : float
@@ -62,9 +62,9 @@ class Residuals:
     relative : mapping of str to float
         Violation of each constraint, relative to the size of the terms of its row.
     terms : float
-        The size of the objective's terms, which may cancel; at least that of its slope.
+        Size of the objective's terms, which may cancel; at least that of its slope.
     scaled : mapping of str to float
-        The same figures relative: primal to the terms of the row, dual to the largest multiplier, complementarity and
+        The same figures, relative: primal to the terms of the row, dual to the largest multiplier, complementarity and
         gap to the objective's terms, stationarity to its gradient, natural to the point.
     exact : bool
         False where derivatives do not decide: at ties and kinks where their set is only enclosed, or where one element
@@ -96,7 +96,7 @@ class Residuals:
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row for each constraint: violation, the same relative to its row's terms, wrong sign, complementarity."""
+        """One row per constraint: violation, the same relative to its row's terms, wrong sign, complementarity."""
         rows = [
             (name, primal, self.relative.get(name, primal), dual, product)
             for name, (primal, dual, product) in self.by_constraint.items()
@@ -119,7 +119,7 @@ def residuals(
     kink_tolerance: float = 1e-9,
     domain_tolerance: float = 1e-6,
 ) -> Residuals:
-    """Residuals of ``problem`` at the values that stand in it, whoever solved it, and without asking any solver.
+    """Return the residuals of ``problem`` at its current values, without a solver.
 
     Integer and boolean variables, and the entries of finite sets, are fixed at the allowed values nearest to them, and
     their distance from those counts as a violation. Complex problems are measured in real and imaginary parts. Both
@@ -128,20 +128,20 @@ def residuals(
     Parameters
     ----------
     duals : "solver", None or mapping of name to array
-        ``"solver"`` takes the constraints' own dual values, as ``problem.solve()`` leaves them. None takes the best
-        multipliers there are: free for equalities, nonnegative for constraints that are nearly active, by least
-        squares. A mapping gives them by name, as ``constraint.dual_value`` does: a list for a cone with several.
+        Multipliers. ``"solver"`` takes the constraints' own dual values, as ``problem.solve()`` leaves them. None takes
+        the best multipliers there are: free for equalities, nonnegative for constraints that are nearly active, by
+        least squares. A mapping gives them by name, as ``constraint.dual_value`` does: a list for a cone with several.
     names : mapping of str to constraint, optional
         Names of the constraints; the others are called ``constraint[k]``.
     active : float
-        Inequalities with at most this slack may carry a multiplier.
+        Slack up to which an inequality may carry a multiplier.
     kink_tolerance, domain_tolerance : float
         See `cvxpriv.kkt.derivatives.derivative`.
 
     Returns
     -------
     Residuals
-        Look at its `exact` before its `stationarity` and `natural`.
+        The residuals. Check `exact` before `stationarity` and `natural`.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def residuals(
 
 
 def _with_violations(found: Residuals, off: Mapping[str, float]) -> Residuals:
-    """The same, with further conditions that are violated by so much."""
+    """Return the same residuals, with further conditions that are violated by so much."""
     worst = max(off, key=lambda name: off[name])
     scaled = {**found.scaled, "primal": max(found.scaled["primal"], off[worst])}
     return replace(
@@ -189,7 +189,7 @@ def _with_violations(found: Residuals, off: Mapping[str, float]) -> Residuals:
 
 
 def measured(written: Written, state: State, duals: Duals, how: Slopes, active: float = 1e-6) -> Residuals:
-    """Residuals of a problem that is taken apart, at one of its states; see `residuals`."""
+    """Return the residuals of a problem that is taken apart, at one of its states; see `residuals`."""
     point = Point(written, state, how, active)
     given = _given(written, duals)
     chosen = point.complete(np.full(written.c.size, np.nan) if given is None else given)
@@ -230,7 +230,7 @@ def measured(written: Written, state: State, duals: Duals, how: Slopes, active: 
 
 
 def _by_constraint(point: Point, multipliers: Array) -> dict[str, tuple[float, float, float]]:
-    """Violation, wrong sign and product of each constraint, and the distance outside the domain under its own name."""
+    """Return violation, wrong sign and product of each constraint; distance outside the domain has its own name."""
     written = point.written
     figures = (
         written.by_name(written.violation(point.v)),
@@ -243,7 +243,7 @@ def _by_constraint(point: Point, multipliers: Array) -> dict[str, tuple[float, f
 
 
 def _given(written: Written, duals: Duals) -> Array | None:
-    """Multipliers as the caller wants them, NaN where the best are to be taken; None for the best of all."""
+    """Return multipliers as the caller wants them, NaN where the best are to be taken; None for the best of all."""
     if duals is None:
         return None
     if duals == "solver":

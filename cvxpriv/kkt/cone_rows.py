@@ -1,4 +1,4 @@
-"""A constraint as rows: which expressions, in which order and scale, are zero, at most zero, or in which cone."""
+"""Constraints as rows: expressions, in an order and scale, that are zero, at most zero, or in a cone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SQRT2 = float(np.sqrt(2.0))
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a constraint says: ``v = 0``, ``v <= 0`` or ``v in K``, with ``v = scale * stacked(pieces)[order]``."""
+    """The condition ``v = 0``, ``v <= 0`` or ``v in K`` of a constraint, ``v = scale * stacked(pieces)[order]``."""
 
     kind: Kind
     pieces: tuple[Any, ...]
@@ -38,12 +38,12 @@ class Rows:
 
 
 def rows_of_constraint(name: str, constraint: Any) -> Rows:
-    """The rows of a constraint.
+    """Return the rows of a constraint.
 
     Raises
     ------
     ModelError
-        A constraint of a kind that is not known.
+        The kind of the constraint is not known.
     """
     if isinstance(constraint, Zero):
         return _scalar("zero", constraint.args[0])
@@ -96,7 +96,7 @@ def _cone(name: str, constraint: Any) -> Rows:
 
 
 def _semidefinite(matrix: Any) -> Rows:
-    """Lower triangles of one matrix, or of all that stand behind the first axes, off the diagonal times sqrt(2)."""
+    """Return lower triangles of one matrix, or of all behind the first axes, off the diagonal times sqrt(2)."""
     order, axes = int(matrix.shape[-1]), tuple(range(len(matrix.shape)))
     turned = matrix.T if len(axes) == 2 else cp.transpose(matrix, (*axes[:-2], axes[-1], axes[-2]))
     i, j = triangle_indices(order, "lower")
@@ -108,7 +108,7 @@ def _semidefinite(matrix: Any) -> Rows:
 
 
 def _power(constraint: Any, args: tuple[Any, ...]) -> Rows:
-    """Rows of an n-dimensional power cone constraint."""
+    """Return the rows of an n-dimensional power cone constraint."""
     shape = args[0].shape if len(args[0].shape) == 2 else (args[0].size, 1)
     by_columns = constraint.axis == 0 or len(args[0].shape) < 2
     table = np.arange(args[0].size).reshape(shape, order="F")

@@ -12,9 +12,9 @@ __all__ = ["violations"]
 
 
 def violations(problem: cp.Problem, names: Mapping[str, cp.Constraint]) -> dict[str, float]:
-    """Worst violation of each of a problem's constraints at its variables' values.
+    """Return the worst violation of each of a problem's constraints at its variables' values.
 
-    Infinite where a constraint's function has no value at the point.
+    It is infinite where a constraint's function has no value at the point.
     """
     written = Written.of(problem, names)
     found = written.by_name(written.violation(written.values(written.state())))

@@ -1,4 +1,4 @@
-"""The free numbers of a problem's variables, and where each variable's entries stand among them.
+"""The free numbers of a problem's variables, and the place of each variable's entries among them.
 
 A symmetric variable has one number for two entries, a diagonal or sparse one has none for its zeros. Every gradient,
 multiplier and step here is in these numbers, so that a bound on one entry of a symmetric matrix bounds both.
@@ -23,7 +23,7 @@ SYMMETRIC = ("symmetric", "PSD", "NSD")
 
 
 class Coordinates:
-    """Where the variables' free numbers stand in the flat point, column-major within a variable.
+    """The places of the variables' free numbers in the flat point, column-major within a variable.
 
     Parameters
     ----------
@@ -52,14 +52,14 @@ class Coordinates:
 
     @cached_property
     def expansion(self) -> sp.csc_array:
-        """From the flat point to all entries of all variables, one variable after the other."""
+        """The map from the flat point to all entries of all variables, one variable after the other."""
         free = np.concatenate([np.zeros(0, dtype=int), *(self.entries[v.id] for v in self.variables)])
         rows = np.flatnonzero(free >= 0)
         ones = np.ones(rows.size)
         return sp.csc_array(sp.coo_array((ones, (rows, free[rows])), shape=(free.size, self.size)))
 
     def point(self) -> Array:
-        """The variables' current values, flat; the mean where two entries stand for one number.
+        """Return the variables' current values, flat; the mean where two entries stand for one number.
 
         Raises
         ------
@@ -73,12 +73,12 @@ class Coordinates:
         return self.reduced(np.concatenate([np.zeros(0), *values]))
 
     def reduced(self, entries: Array) -> Array:
-        """The flat point of all entries of all variables."""
+        """Return the flat point of all entries of all variables."""
         counts = np.asarray(self.expansion.sum(axis=0)).ravel()
         return np.asarray(self.expansion.T @ entries / np.maximum(counts, 1.0))
 
     def place(self, x: Array) -> None:
-        """Give the variables the values of a flat point."""
+        """Set the variables to the values of a flat point."""
         entries = self.expansion @ x
         first = 0
         for variable in self.variables:
@@ -86,7 +86,7 @@ class Coordinates:
             first += variable.size
 
     def name(self, index: int) -> str:
-        """The variable and position of a free number, such as ``x[0, 2]``."""
+        """Return the variable and position of a free number, such as ``x[0, 2]``."""
         for variable in self.variables:
             entries = self.entries[variable.id]
             if index in entries:
@@ -96,7 +96,7 @@ class Coordinates:
 
 
 def _free_numbers(variable: cp.Variable) -> tuple[np.ndarray, int]:
-    """For each entry, column-major, the free number that it reads (-1 for none), and how many there are."""
+    """Return for each entry, column-major, the free number that it reads (-1 for none), and their count."""
     attributes, shape = variable.attributes, variable.shape
     entries = np.arange(variable.size).reshape(shape, order="F")
     kept = np.ones(shape, dtype=bool)
@@ -115,6 +115,6 @@ def _free_numbers(variable: cp.Variable) -> tuple[np.ndarray, int]:
 
 
 def dense(value: Any) -> Array:
-    """A value of cvxpy as an array of floats, also where it is sparse."""
+    """Return a value of cvxpy as an array of floats, also where it is sparse."""
     held: Any = value
     return np.asarray(held.toarray() if sp.issparse(value) else held, dtype=float)

@@ -26,7 +26,7 @@ def _point(values: Array) -> Interval:
 
 
 def _above(x: Array, floor: Floor) -> Array:
-    """The argument of a function whose domain is x >= 0, lifted to ``floor``."""
+    """Return the argument of a function whose domain is x >= 0, lifted to ``floor``."""
     return np.maximum(np.maximum(x, 0.0), floor)
 
 
@@ -100,7 +100,7 @@ def _huber(atom: cp.Expression, args: Sequence[Array], floor: Floor) -> list[Int
 
 
 def _extreme(args: Sequence[Array], sign: float) -> list[Interval]:
-    """Slopes of the largest (sign 1) or smallest argument: 1 where it stands alone, [0, 1] where it is tied."""
+    """Return slopes of the largest (sign 1) or smallest argument: 1 where it stands alone, [0, 1] where it is tied."""
     shape = np.broadcast_shapes(*(np.shape(x) for x in args))
     stacked = sign * np.stack([np.broadcast_to(x, shape) for x in args])
     top = stacked == stacked.max(axis=0)
@@ -134,7 +134,7 @@ ELEMENTWISE: dict[type, Rule] = {
 
 
 def elementwise_rule(atom: cp.Expression) -> Rule | None:
-    """The rule of an elementwise atom, or None."""
+    """Return the rule of an elementwise atom, or None."""
     rule = ELEMENTWISE.get(type(atom))
     if rule is None and isinstance(atom, Power):
         return _power
@@ -142,7 +142,7 @@ def elementwise_rule(atom: cp.Expression) -> Rule | None:
 
 
 def elementwise_key(atom: cp.Expression) -> tuple[Any, ...] | None:
-    """What two elementwise atoms share that are the same function; None for an atom without a rule."""
+    """Return a key that elementwise atoms of the same function share; None for an atom without a rule."""
     if elementwise_rule(atom) is None:
         return None
     number = atom.p if isinstance(atom, Power) else getattr(atom, "M", None)
@@ -150,7 +150,7 @@ def elementwise_key(atom: cp.Expression) -> tuple[Any, ...] | None:
 
 
 def domain_shortfall(atom: cp.Expression, args: Sequence[Array]) -> float:
-    """How far the arguments lie outside the atom's domain, 0 inside."""
+    """Return how far the arguments lie outside the atom's domain, 0 inside."""
     kind = type(atom)
     if kind in (cp.entr, cp.log, cp.rel_entr, cp.kl_div):
         values = list(args)
@@ -164,6 +164,6 @@ def domain_shortfall(atom: cp.Expression, args: Sequence[Array]) -> float:
 
 
 def needs_nonnegative(p: float) -> bool:
-    """Whether cvxpy's ``x^p`` has the domain x >= 0: for all exponents but 0, 1 and the powers of two."""
+    """Return whether cvxpy's ``x^p`` has the domain x >= 0: all exponents but 0, 1 and the powers of two."""
     even = p >= 2.0 and p == int(p) and int(p) & (int(p) - 1) == 0
     return p not in (0.0, 1.0) and not even

@@ -47,16 +47,16 @@ OPPOSITE = "opposite infinite derivatives meet; move the point off the boundary"
 
 @dataclass(frozen=True)
 class Slopes:
-    """How derivatives are taken.
+    """The options of derivatives.
 
     Attributes
     ----------
     kink : float
-        Arguments this near to a kink count as on it.
+        Distance from a kink within which arguments count as on it.
     domain : float
-        How far outside its domain an argument may lie; it is then taken as on the boundary.
+        Largest distance of an argument outside its domain; it is then taken as on the boundary.
     floor : float
-        Lifts the arguments of logarithms and roots to at least this, which makes all derivatives finite.
+        Lower bound to which the arguments of logarithms and roots are lifted, which makes all derivatives finite.
     """
 
     kink: float = 0.0
@@ -72,12 +72,12 @@ def derivative(
     domain_tolerance: float = 0.0,
     floor: float = 0.0,
 ) -> Derivative:
-    """Generalised Jacobian of ``expression`` at its variables' current values.
+    """Return the generalised Jacobian of ``expression`` at its variables' current values.
 
     Parameters
     ----------
     coordinates : Coordinates
-        The variables of the columns; others in the expression are an error.
+        The variables of the columns; other variables in the expression are an error.
     kink_tolerance, domain_tolerance, floor : float
         See `Slopes`.
 
@@ -105,12 +105,12 @@ def _require_values(expression: cp.Expression, coordinates: Coordinates) -> None
 
 
 def slopes_at(flat: Flat, state: State, how: Slopes) -> Derivative:
-    """The set of Jacobians (t, n) of all nonlinear atoms' values.
+    """Return the set of Jacobians (t, n) of all nonlinear atoms' values.
 
     Raises
     ------
     DerivativeError
-        If an atom has no derivative there that is known here.
+        An atom has no derivative there that is known here.
     """
     n, count = flat.size, flat.M.shape[1] - flat.size
     total = Derivative.smooth(sp.csr_array((count, n)))
@@ -135,12 +135,12 @@ def _require_numbers(base: sp.csr_array, flat: Flat) -> None:
 
 
 def stacked(rows: Any, atoms: Derivative) -> Derivative:
-    """The set of Jacobians of rows of ``[x; t]``, given that of ``t``.
+    """Return the set of Jacobians of rows of ``[x; t]``, given that of ``t``.
 
     Raises
     ------
     DerivativeError
-        If infinite slopes of opposite signs meet.
+        Infinite slopes of opposite signs meet.
     """
     n = atoms.base.shape[1]
     part = sp.csc_array(rows)
@@ -155,7 +155,7 @@ def stacked(rows: Any, atoms: Derivative) -> Derivative:
 
 
 def _of_group(group: Group, state: State, how: Slopes) -> list[tuple[Local, np.ndarray, np.ndarray]]:
-    """The Jacobians of elementwise atoms, one for each argument, with their rows and the columns that they read."""
+    """Return the Jacobians of elementwise atoms, one per argument, with their rows and the columns that they read."""
     node = group.node
     values = [state.u[rows] for rows in group.rows]
     if domain_shortfall(node, values) > how.domain:
@@ -187,7 +187,7 @@ def _require_inside(node: Any, values: Sequence[Array], domain: float) -> None:
 
 
 def _of_atom(atom: Atom, state: State, how: Slopes) -> list[tuple[Local, np.ndarray, np.ndarray]]:
-    """The Jacobians of another atom, one for each argument."""
+    """Return the Jacobians of another atom, one for each argument."""
     node, values = atom.node, atom.arguments(state.u)
     _require_inside(node, values, how.domain)
     found = vector_rule(node, values, how.kink, how.floor)
@@ -202,12 +202,12 @@ def _of_atom(atom: Atom, state: State, how: Slopes) -> list[tuple[Local, np.ndar
 
 
 def label(node: Any) -> str:
-    """How messages call an atom."""
+    """Return the name of an atom in messages."""
     return f"atom {type(node).__name__!r} of shape {node.shape}"
 
 
 def _own(node: Any, values: Sequence[Array], exact: bool) -> list[Local]:
-    """cvxpy's own derivative of one atom: one subgradient, which is the derivative where there is one."""
+    """Return cvxpy's own derivative of one atom: one subgradient, which is the derivative where there is one."""
     try:
         parts = node._grad([np.asarray(value) for value in values])
     except Exception as error:  # atoms of cvxpy raise what they like

@@ -1,4 +1,4 @@
-"""Which multipliers of a cone constraint are complementary to its value: rays of the dual cone, and smaller cones.
+"""Multipliers that are complementary to a cone constraint's value: rays of the dual cone, and smaller cones.
 
 For ``s`` inside a cone the multiplier is zero. On the smooth part of the boundary it is a multiple of one ray; on a
 face of a few rays; at the apex any point of the dual cone; for a singular matrix any semidefinite one on its kernel.
@@ -23,12 +23,12 @@ Block = tuple[slice, Array]
 def dual_face(
     layout: ConeLayout, s: Array, tolerance: Array, wanted: Mask
 ) -> tuple[sp.csc_array, sp.csc_array, ConeLayout]:
-    """Complementary multipliers of ``s``, up to a tolerance.
+    """Return the complementary multipliers of ``s``, up to a tolerance.
 
     Parameters
     ----------
     s, tolerance : array (m,)
-        A block's first entry holds its tolerance.
+        Values and tolerances; a block's first entry holds its tolerance.
     wanted : bool array (m,)
         Blocks whose first entry is False get no multiplier.
 
@@ -68,7 +68,7 @@ def dual_face(
 
 
 def _columns(parts: list[Block], size: int) -> sp.csc_array:
-    """Dense blocks set at their rows, side by side."""
+    """Return dense blocks set at their rows, side by side."""
     rows, columns, values, count = [np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)], 0
     for place, block in parts:
         i, j = np.indices(block.shape).reshape(2, -1)
@@ -81,7 +81,7 @@ def _columns(parts: list[Block], size: int) -> sp.csc_array:
 
 
 def _kernel(value: Array, order: int, layout: ConeLayout, tolerance: float) -> tuple[Array, int] | None:
-    """Map from a small matrix's triangle to ``V Z V'``, ``V`` the near-kernel of the matrix, and its order."""
+    """Return the map from a small matrix's triangle to ``V Z V'``, ``V`` its near-kernel, and the map's order."""
     eigenvalues, vectors = np.linalg.eigh(matrices_from_triangles(value[None], order, layout.triangle)[0])
     V = vectors[:, eigenvalues <= tolerance]
     if V.shape[1] == 0:
@@ -96,7 +96,7 @@ def _kernel(value: Array, order: int, layout: ConeLayout, tolerance: float) -> t
 
 
 def _rays(kind: str, s: Array, alpha: Array, tolerance: float) -> list[Array]:
-    """Unit normals, pointing inwards, at a boundary point other than the apex."""
+    """Return unit normals, pointing inwards, at a boundary point other than the apex."""
     rays: list[Array] = []
     if kind == "soc":
         norm = float(np.linalg.norm(s[1:]))

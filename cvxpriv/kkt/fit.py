@@ -30,7 +30,7 @@ class Columns:
         self.count = 0
 
     def add(self, block: Any, low: Array | float, high: Array | float) -> slice:
-        """Append columns (n, k) with their bounds; returns their place."""
+        """Append columns (n, k) with their bounds; return their place."""
         matrix = sp.csc_array(block)
         width = matrix.shape[1]
         self.blocks.append(matrix)
@@ -41,7 +41,7 @@ class Columns:
         return place
 
     def system(self) -> tuple[sp.csc_array, Array, Array]:
-        """Matrix and bounds of all columns."""
+        """Return matrix and bounds of all columns."""
         if not self.blocks:
             return sp.csc_array((self.size, 0)), np.zeros(0), np.zeros(0)
         return sp.csc_array(sp.hstack(self.blocks)), np.concatenate(self.low), np.concatenate(self.high)
@@ -57,9 +57,9 @@ class MultiplierFit:
     ----------
     written : Written
     v : array (rows,)
-        The conditions' values.
+        Values of the conditions.
     jacobian : Derivative
-        Theirs.
+        Derivative of the conditions.
     active : array (rows,)
         Slack up to which a row may carry a multiplier.
     columns : Columns
@@ -84,7 +84,7 @@ class MultiplierFit:
         self.ray_place = columns.add(self.pull @ rays, 0.0, np.inf)
 
     def _add_kinks(self) -> None:
-        """A constraint's kink enters by two shares of its multiplier, at the low and at the high end."""
+        """Add a constraint's kink by two shares of its multiplier, at the low and at the high end."""
         pairs = sp.coo_array(self.jacobian.outer[self.kept])
         row, kink = (np.asarray(one) for one in pairs.coords)
         directions = sp.csc_array((sp.diags_array(pairs.data) @ self.jacobian.inner[kink]).T)
@@ -99,7 +99,7 @@ class MultiplierFit:
         self.links = np.column_stack([self.place.start + row[held], *(share.start + count for share in shares)])
 
     def solve(self, g: Array, weights: Array, sides: tuple[Mask, Mask]) -> Array:
-        """The multipliers of all rows that make the weighted gradient ``g`` smallest; zero for rows without."""
+        """Return the multipliers of all rows that make the weighted gradient ``g`` smallest; zero for rows without."""
         y, z = self._least_squares(g, weights, sides)
         chosen = np.zeros(self.written.c.size)
         chosen[self.kept] = y[self.place]

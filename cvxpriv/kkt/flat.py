@@ -28,7 +28,7 @@ __all__ = ["Atom", "Flat", "Group", "State", "flatten"]
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """One nonlinear atom: where its arguments stand among the rows, and its value among ``t``."""
+    """One nonlinear atom: the places of its arguments among the rows, and of its value in ``t``."""
 
     node: Any
     rows: tuple[slice, ...]
@@ -36,7 +36,7 @@ class Atom:
     level: int
 
     def arguments(self, u: Array) -> list[Array]:
-        """Its arguments' values in their shapes."""
+        """Return its arguments' values in their shapes."""
         return [u[piece].reshape(arg.shape, order="F") for piece, arg in zip(self.rows, self.node.args, strict=True)]
 
 
@@ -51,7 +51,7 @@ class Group:
     rows : tuple of int array
         For each argument the rows that the group's entries read, broadcast.
     places : int array
-        Where the entries stand in ``t``.
+        Places of the entries in ``t``.
     atoms : tuple of Atom
     """
 
@@ -63,7 +63,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Everything at one point: ``v = [x; t]`` and the rows ``u``. What has no value is NaN; `error` says why."""
+    """The values at one point: ``v = [x; t]`` and the rows ``u``; NaN is a missing value, for the reason `error`."""
 
     v: Array
     u: Array
@@ -77,9 +77,9 @@ class Flat:
     ----------
     coordinates : Coordinates
     atoms : tuple of Atom
-        Those that others need come first.
+        The atoms; those that others need come first.
     places : tuple of slice
-        The rows of the expressions that were asked for, in order.
+        The rows of the requested expressions, in order.
     M, m : sparse (rows, n + t), array (rows,)
     """
 
@@ -95,7 +95,7 @@ class Flat:
 
     @cached_property
     def levels(self) -> tuple[tuple[Atom, ...], ...]:
-        """Atoms by how deep they are nested."""
+        """Atoms by their depth of nesting."""
         depth = 1 + max((atom.level for atom in self.atoms), default=-1)
         return tuple(tuple(atom for atom in self.atoms if atom.level == k) for k in range(depth))
 
@@ -165,9 +165,9 @@ def flatten(expressions: Sequence[Any], coordinates: Coordinates) -> Flat:
     Parameters
     ----------
     expressions : sequence of cvxpy expressions
-        Real. Parameters enter by their values.
+        Real expressions. Parameters enter by their values.
     coordinates : Coordinates
-        Of all variables that stand in them.
+        Coordinates of all variables in the expressions.
     """
     walk = _Walk()
     affine = [walk.affine(expression)[0] for expression in expressions]
@@ -193,7 +193,7 @@ class _Walk:
         self.kept: list[Any] = []  # what `seen` is keyed by must not be freed meanwhile
 
     def affine(self, node: Any) -> tuple[Any, int]:
-        """An affine expression that has a node's value, and how many levels of atoms it needs."""
+        """Return an affine expression with a node's value, and the levels of atoms that it needs."""
         if id(node) not in self.seen:
             self.seen[id(node)] = self._taken_apart(node)
             self.kept.append(node)

@@ -1,4 +1,4 @@
-"""Conditions that nobody wrote as constraints: attributes of variables, and domains of atoms.
+"""Conditions without a written constraint: attributes of variables, and domains of atoms.
 
 Where an atom ends with a finite slope, such as ``x^1.5`` at zero, the end of its domain carries a multiplier like a
 constraint. Logarithms and roots end with an infinite slope, which leaves nothing for a multiplier to do.
@@ -22,12 +22,12 @@ from cvxpriv.kkt.derivative_rules import needs_nonnegative
 __all__ = ["of_atoms", "of_attributes"]
 
 SHOWN = 40
-"""An atom is called by so much of its text."""
+"""Number of characters of an atom's text that stand for it."""
 UNREAD = ("boolean", "integer", "complex", "imag", "hermitian")
 
 
 def of_attributes(variables: Sequence[cp.Variable]) -> Iterator[tuple[str, Any]]:
-    """Constraints that stand in variables' attributes, with their names.
+    """Return the constraints in variables' attributes, with their names.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def _of_variable(variable: cp.Variable) -> Iterator[tuple[str, Any]]:
 
 
 def of_atoms(problem: cp.Problem) -> Iterator[tuple[str, Any]]:
-    """Constraints that atoms of finite slope imply, with their names."""
+    """Return the constraints that atoms of finite slope imply, with their names."""
     seen: set[int] = set()
     count = 0
     left = [problem.objective.args[0], *(arg for constraint in problem.constraints for arg in constraint.args)]
@@ -81,7 +81,7 @@ def of_atoms(problem: cp.Problem) -> Iterator[tuple[str, Any]]:
 
 
 def _ends(node: Any) -> list[Any]:
-    """Where an atom's domain ends with a finite slope."""
+    """Return the ends of an atom's domain that have a finite slope."""
     if isinstance(node, Power):
         p = float(node.p.value)
         return [node.args[0] >= 0] if p > 1.0 and needs_nonnegative(p) else []

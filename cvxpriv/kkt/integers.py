@@ -1,6 +1,6 @@
-"""Mixed-integer problems, taken apart: the continuous relaxation, and what is restricted to whole numbers or to a set.
+"""Mixed-integer problems, taken apart: the continuous relaxation, and the restrictions to whole numbers or sets.
 
-With what is restricted fixed at allowed values, a convex problem is left, which is judged like any other. The
+With the restricted entries fixed at allowed values, a convex problem is left, which is judged like any other. The
 relaxation, and its branches, bound the optimum.
 """
 
@@ -23,13 +23,13 @@ KINDS = ("boolean", "integer")
 
 @dataclass(frozen=True, eq=False)
 class Restriction:
-    """A flat expression of the relaxation whose entries are whole numbers, or of a set.
+    """A flat expression of the relaxation whose entries are whole numbers, or belong to a set.
 
     Attributes
     ----------
     expression : cvxpy expression, (k,)
     allowed : array, optional
-        In increasing order; None is every whole number.
+        Allowed values in increasing order. None is every whole number.
     name : str
     """
 
@@ -39,24 +39,24 @@ class Restriction:
 
     @property
     def value(self) -> Array:
-        """Where its entries stand."""
+        """Return the current values of its entries."""
         return dense(self.expression.value).ravel(order="F")
 
     @property
     def off(self) -> float:
-        """How far its entries are from allowed, relative, at most."""
+        """Return the largest distance of its entries from allowed values, relative."""
         at = self.value
         return float((np.abs(at - self.nearest(at)) / np.maximum(1.0, np.abs(at))).max(initial=0.0))
 
     def nearest(self, at: Array) -> Array:
-        """The nearest allowed value of each entry."""
+        """Return the nearest allowed value of each entry."""
         if self.allowed is None:
             return np.round(at)
         distances = np.abs(at[:, None] - self.allowed[None])
         return np.asarray(self.allowed[distances.argmin(axis=1)], dtype=float)
 
     def around(self, at: float) -> tuple[float, float]:
-        """The allowed values on both sides of a number; infinite where there is none."""
+        """Return the allowed values on both sides of a number; infinite where there is none."""
         if self.allowed is None:
             return float(np.floor(at)), float(np.floor(at)) + 1.0
         below, above = self.allowed[self.allowed <= at], self.allowed[self.allowed > at]
@@ -70,9 +70,9 @@ class MixedInteger:
     Attributes
     ----------
     problem : cvxpy.Problem
-        As its user wrote it.
+        The problem as its user wrote it.
     relaxed : cvxpy.Problem
-        Without restrictions, in twins of the variables that are restricted.
+        The problem without restrictions, in twins of the restricted variables.
     restrictions : tuple of Restriction
     twins : tuple of (cvxpy.Variable, cvxpy.Variable)
         Each variable of the problem, and its twin; itself where it is not restricted.
@@ -84,7 +84,7 @@ class MixedInteger:
     twins: tuple[tuple[cp.Variable, cp.Variable], ...]
 
     def off(self) -> tuple[float, str]:
-        """How far the twins' values are from allowed, relative, and where most."""
+        """Return the distance of the twins' values from allowed ones, relative, and the place of the largest."""
         worst = max(self.restrictions, key=lambda one: one.off)
         return worst.off, worst.name
 
@@ -98,12 +98,12 @@ class MixedInteger:
                 twin.save_value(flat.reshape(twin.shape, order="F"))
 
     def fixed(self) -> cp.Problem:
-        """The convex problem that is left where what is restricted is fixed at the allowed values nearest to it."""
+        """Return the convex problem with the restricted entries fixed at the nearest allowed values."""
         held = [one.expression == one.nearest(one.value) for one in self.restrictions]
         return cp.Problem(self.relaxed.objective, [*self.relaxed.constraints, *held])
 
     def within(self, boxes: Sequence[tuple[Array, Array]]) -> cp.Problem:
-        """The relaxation with each restricted entry between two numbers."""
+        """Return the relaxation with each restricted entry between two numbers."""
         limits = []
         for one, (low, high) in zip(self.restrictions, boxes, strict=True):
             for side, sign in ((low, 1.0), (high, -1.0)):
@@ -150,7 +150,7 @@ def mixed_integer(problem: cp.Problem) -> MixedInteger | None:
 
 
 def _twin(variable: cp.Variable) -> cp.Variable:
-    """A continuous variable with all other attributes; the variable itself where it is continuous."""
+    """Return a continuous variable with all other attributes; the variable itself where it is continuous."""
     if not any(variable.attributes[kind] for kind in KINDS):
         return variable
     kept = {name: value for name, value in variable.attributes.items() if name not in KINDS and value is not None}
@@ -160,7 +160,7 @@ def _twin(variable: cp.Variable) -> cp.Variable:
 
 
 def _entries(variable: cp.Variable, kind: str) -> np.ndarray:
-    """The entries of a variable, column-major, that are boolean or integer."""
+    """Return the entries of a variable, column-major, that are boolean or integer."""
     if not variable.attributes[kind]:
         return np.zeros(0, dtype=int)
     places = np.arange(variable.size).reshape(variable.shape, order="F")
@@ -178,7 +178,7 @@ def _of_set(constraint: cp.FiniteSet, walk: _Walk) -> Restriction:
 
 
 def _limits(restrictions: Sequence[Restriction]) -> Iterator[Any]:
-    """What finite sets imply for the relaxation."""
+    """Return the constraints that finite sets imply for the relaxation."""
     for one in restrictions:
         if one.allowed is not None:
             yield one.expression >= float(one.allowed[0])
@@ -186,14 +186,14 @@ def _limits(restrictions: Sequence[Restriction]) -> Iterator[Any]:
 
 
 class _Walk:
-    """Expressions written with twins in the places of variables."""
+    """A walk over expressions that puts twins in the places of variables."""
 
     def __init__(self, twins: dict[int, cp.Variable]) -> None:
         self.twins = twins
         self.seen: dict[int, Any] = {}
 
     def rebuilt(self, node: Any) -> Any:
-        """The same expression of the twins."""
+        """Return the same expression of the twins."""
         if id(node) not in self.seen:
             self.seen[id(node)] = self._rebuilt(node)
         return self.seen[id(node)]

@@ -57,7 +57,7 @@ class Derivative:
 
 
 def clean(matrix: Any) -> sp.csr_array:
-    """Compressed rows without stored zeros, so that zero times infinity never arises in a product."""
+    """Return compressed rows without stored zeros, so that zero times infinity never arises in a product."""
     cleaned = sp.csr_array(matrix, dtype=float)
     cleaned.sum_duplicates()
     cleaned.eliminate_zeros()
@@ -65,7 +65,7 @@ def clean(matrix: Any) -> sp.csr_array:
 
 
 def compose(local: Derivative, inner: Derivative) -> Derivative:
-    """Chain rule for sets of Jacobians."""
+    """Return the set of Jacobians of a composition, by the chain rule."""
     base = local.base @ inner.base
     outer = [local.base @ inner.outer, local.outer]
     rows = [inner.inner, local.inner @ inner.base]
@@ -94,7 +94,7 @@ def _pruned(base: Any, outer: Any, inner: Any, low: Array, high: Array, exact: b
 
 
 def add(a: Derivative, b: Derivative) -> Derivative:
-    """Sum of two sets of Jacobians whose kinks are independent."""
+    """Return the sum of two sets of Jacobians whose kinks are independent."""
     return Derivative(
         clean(a.base + b.base),
         sp.csr_array(sp.hstack([a.outer, b.outer])),
@@ -106,14 +106,14 @@ def add(a: Derivative, b: Derivative) -> Derivative:
 
 
 def broadcast_rows(shape: tuple[int, ...], target: tuple[int, ...]) -> np.ndarray:
-    """For each entry of ``target`` (column-major) the entry of ``shape`` that it reads."""
+    """Return for each entry of ``target`` (column-major) the entry of ``shape`` that it reads."""
     size = int(np.prod(shape, dtype=int))
     return np.broadcast_to(np.arange(size).reshape(shape, order="F"), target).ravel(order="F")
 
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """The set of one atom's Jacobians in one argument, entry by entry: what a `Derivative` is assembled from.
+    """The set of one atom's Jacobians in one argument, entry by entry, from which a `Derivative` is assembled.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Local:
         return cls((np.asarray(rows), np.asarray(columns), matrix.data.astype(float)), exact=exact)
 
     def moved(self, rows: np.ndarray, columns: np.ndarray, kinks: int) -> Local:
-        """The same with its rows and columns at other places, and its kinks counted from another number."""
+        """Return the same set with rows and columns at other places, and its kinks counted from another number."""
         return Local(
             (rows[self.base[0]], columns[self.base[1]], self.base[2]),
             (rows[self.outer[0]], self.outer[1] + kinks, self.outer[2]),
@@ -151,7 +151,7 @@ class Local:
 
 
 def assembled(pieces: Sequence[tuple[Local, np.ndarray, np.ndarray]], m: int, n: int) -> Derivative:
-    """One set of Jacobians (m, n) of pieces that stand at the rows and columns given with them."""
+    """Return one set of Jacobians (m, n) of pieces that stand at the rows and columns given with them."""
     placed, kinks = [], 0
     for local, rows, columns in pieces:
         placed.append(local.moved(rows, columns, kinks))
@@ -172,7 +172,7 @@ def assembled(pieces: Sequence[tuple[Local, np.ndarray, np.ndarray]], m: int, n:
 
 
 def intervals(rows: np.ndarray, columns: np.ndarray, low: Array, high: Array, exact: bool = True) -> Local:
-    """A Jacobian given entry by entry as intervals."""
+    """Return a Jacobian given entry by entry as intervals."""
     proper = low != high
     sure, k = ~proper, np.flatnonzero(proper)
     ones, count = np.ones(k.size), np.arange(k.size)

@@ -24,7 +24,7 @@ RIDGE = 1e-13
 
 
 def absorbed(r: Array, at_low: Mask, at_high: Mask) -> Array:
-    """What is left of ``r`` when bounds take the part that pushes against them."""
+    """Return the rest of ``r`` when bounds absorb the part that pushes against them."""
     r = np.where(at_low, np.minimum(r, 0.0), r)
     return np.where(at_high, np.maximum(r, 0.0), r)
 
@@ -32,14 +32,14 @@ def absorbed(r: Array, at_low: Mask, at_high: Mask) -> Array:
 def bounded_least_squares(
     g: Array, M: sp.csc_array, low: Array, high: Array, at_low: Mask, at_high: Mask, weights: Array
 ) -> Array:
-    """The minimiser described in `cvxpriv.kkt.multipliers`.
+    """Return the minimiser described in `cvxpriv.kkt.multipliers`.
 
     Parameters
     ----------
     g : array (n,)
     M : sparse (n, k)
     low, high : array (k,)
-        Bounds of ``y``; may be infinite.
+        Bounds of ``y``, which may be infinite.
     at_low, at_high : bool array (n,)
         Variables that stand at a bound.
     weights : array (n,)
@@ -88,7 +88,7 @@ def _newton_step(M: sp.csc_array, curvature: Array, gradient: Array, free: Mask)
 def _line_search(
     cost: object, y: Array, step: Array, gradient: Array, low: Array, high: Array, value: float
 ) -> tuple[Array, float, Array] | None:
-    """The first halving of the projected step that lowers the cost, or None at the minimum."""
+    """Return the first halving of the projected step that lowers the cost, or None at the minimum."""
     length = 1.0
     for _ in range(40):
         trial = np.clip(y + length * step, low, high)
@@ -109,9 +109,9 @@ def conic_least_squares(
     weights: Array,
     cone: tuple[sp.csc_array, ConeLayout],
 ) -> tuple[Array, Array]:
-    """The same with further unknowns ``z`` in ``K*``, which enter as ``cone[0] @ z``.
+    """Return the same minimiser with further unknowns ``z`` in ``K*``, which enter as ``cone[0] @ z``.
 
-    Accelerated projected gradients with restarts; ``y`` is refitted exactly at the end.
+    It uses accelerated projected gradients with restarts; ``y`` is refitted exactly at the end.
     """
     N, layout = cone
     both = sp.csc_array(sp.hstack([M, N]))
@@ -142,7 +142,7 @@ def conic_least_squares(
 
 
 def _largest_square(matrix: sp.csc_array) -> float:
-    """An upper bound of the largest squared singular value."""
+    """Return an upper bound of the largest squared singular value."""
     rows = float(abs(matrix).sum(axis=1).max(initial=0.0))
     columns = float(abs(matrix).sum(axis=0).max(initial=0.0))
     return rows * columns

@@ -1,4 +1,4 @@
-"""The natural residual: how far each variable alone would move, in its own units.
+"""The natural residual: the distance that each variable alone would move, in its own units.
 
 For one coordinate at a time, hold the others and the multipliers, and let the Lagrangian ``L`` decide::
 
@@ -47,7 +47,7 @@ class Term:
     tilts: tuple[Array, ...]
 
     def slopes(self, step: Array, floor: float) -> tuple[Array, Array]:
-        """Low and high derivative of each row when its coordinate has moved by ``step`` (n,)."""
+        """Return low and high derivative of each row when its coordinate has moved by ``step`` (n,)."""
         moved = step[self.coordinate]
         low, high = np.zeros(moved.size), np.zeros(moved.size)
         args = [value + tilt * moved for value, tilt in zip(self.values, self.tilts, strict=True)]
@@ -64,14 +64,14 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """A scalar function around the point: exact terms, and what is frozen at its gradient there.
+    """A scalar function around the point: exact terms, and a part that is frozen at its gradient there.
 
     Attributes
     ----------
     gradient : array (n,)
     terms : tuple of Term
     kinks : (sparse (k, n), array (k,), array (k,))
-        Directions of what is frozen, each with the interval of its weight.
+        Directions of the frozen kinks, each with the interval of its weight.
     """
 
     gradient: Array
@@ -86,16 +86,16 @@ class Separable:
     Attributes
     ----------
     rule, atom
-        Of a `Term`.
+        Rule and atom of a `Term`.
     place : int array
         The atom's value among ``t`` that a row counts in.
     share : array
-        With this factor.
+        The factor with which it counts.
     coordinate : int array
     rows : tuple of int array
         The rows of the flat expressions that hold each argument.
     tilts : tuple of array
-        How much each argument moves with the coordinate.
+        Movement of each argument with the coordinate.
     """
 
     rule: Rule
@@ -107,7 +107,7 @@ class Separable:
     tilts: tuple[Array, ...]
 
     def term(self, weight: Array, state: State) -> Term:
-        """The term of a Lagrangian in which the atoms' values have these weights (t,)."""
+        """Return the term of a Lagrangian in which the atoms' values have these weights (t,)."""
         used = weight[self.place] != 0.0
         values = tuple(state.u[rows[used]] for rows in self.rows)
         own = weight[self.place[used]] * self.share[used]
@@ -115,7 +115,7 @@ class Separable:
 
 
 def separable(flat: Flat) -> tuple[tuple[Separable, ...], Mask]:
-    """The separable atoms of flat expressions, and which entries of ``t`` they are."""
+    """Return the separable atoms of flat expressions, and a mask of their entries of ``t``."""
     found: list[Separable] = []
     mask = np.zeros(flat.M.shape[1] - flat.size, dtype=bool)
     if not flat.grouped:
@@ -134,7 +134,7 @@ def separable(flat: Flat) -> tuple[tuple[Separable, ...], Mask]:
 
 
 def _vector_atoms(atoms: Sequence[Atom]) -> dict[Rule, list[tuple[np.ndarray, Array, np.ndarray]]]:
-    """One-norms and sums of squares by the rule of their entries: value, factor and row of each entry."""
+    """Return one-norms and sums of squares by the rule of their entries: value, factor and row of each entry."""
     found: dict[Rule, list[tuple[np.ndarray, Array, np.ndarray]]] = {}
     for atom in atoms:
         node = atom.node
@@ -179,9 +179,9 @@ def decompose(
     ----------
     weight : array (n + t,)
     atoms : Derivative
-        Of ``t`` (`cvxpriv.kkt.derivatives.slopes_at`).
+        Derivatives of ``t`` (`cvxpriv.kkt.derivatives.slopes_at`).
     parts
-        Of `separable`.
+        The result of `separable`.
     """
     several, mask = parts
     own = weight[flat.size :]
@@ -198,7 +198,7 @@ def decompose(
 
 
 def slopes(parts: Parts, frozen: Array, step: Array, floor: float) -> tuple[Array, Array]:
-    """Low and high derivative of the Lagrangian along every coordinate after a ``step`` (n,) of it alone."""
+    """Return low and high derivative of the Lagrangian along every coordinate after a ``step`` (n,) of it alone."""
     low, high = frozen.copy(), frozen.copy()
     with np.errstate(invalid="ignore"):  # one term may rise without bound where another falls
         for term in parts.terms:
@@ -209,18 +209,18 @@ def slopes(parts: Parts, frozen: Array, step: Array, floor: float) -> tuple[Arra
 
 
 def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floor: float, push: float = 0.0) -> Array:
-    """Each coordinate's step to the minimum of its own proximal problem.
+    """Return each coordinate's step to the minimum of its own proximal problem.
 
     Parameters
     ----------
     parts : Parts
-        With the terms of the Lagrangian.
+        Parts with the terms of the Lagrangian.
     frozen : array (n,)
-        Gradient of all the rest.
+        Gradient of all the other terms.
     below, above : array (n,)
-        How far each coordinate may go down (at most 0) and up.
+        Room of each coordinate downwards (at most 0) and upwards.
     push : float
-        Instead of the Lagrangian's slope at the point, take this one: measures how a coordinate answers to a slope.
+        Slope that replaces the Lagrangian's at the point: it measures a coordinate's response to a slope.
     """
     low, high = slopes(parts, frozen, np.zeros(frozen.size), floor)
     offset = np.zeros(frozen.size)
@@ -236,7 +236,7 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
     reach = np.clip(np.where(direction == 0, 0.0, reach), 0.0, 1e300)
 
     def left(distance: Array) -> Array:
-        """What is left of the slope at a distance: negative before the minimum, positive behind it."""
+        """Return the remaining slope at a distance: negative before the minimum, positive behind it."""
         step = direction * distance
         below_, above_ = slopes(parts, frozen, step, floor)
         return np.where(direction < 0, -(below_ + offset + step), above_ + offset + step)
@@ -245,7 +245,7 @@ def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floo
 
 
 def _first_not_negative(left: Callable[[Array], Array], reach: Array) -> Array:
-    """Where each of some increasing functions ceases to be negative, at most at its reach: a bound stops it there.
+    """Return where each of some increasing functions ceases to be negative, at most at its reach.
 
     Every other trial is where the chord of the bracket is zero, which is the answer itself for a quadratic; the others
     halve the bracket, in its logarithm while it spans more than a factor of four.

@@ -1,4 +1,4 @@
-"""The real, continuous problem that a problem is measured as, at the values that stand in it."""
+"""The real, continuous problem that is measured in place of a problem, at its current values."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Plain:
     Attributes
     ----------
     problem : cvxpy.Problem
-        Its variables hold the values.
+        The problem; its variables hold the values.
     names : mapping of str to constraint
     changed : bool
-        It is another problem than the one given, whose multipliers are not this one's.
+        Whether it differs from the given problem, whose multipliers are then not this one's.
     off : mapping of str to float
         Relative distance of each restricted variable or expression from its nearest allowed value, where not zero.
     """
@@ -38,7 +38,7 @@ class Plain:
 
 
 def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
-    """Return the problem that is left with complex numbers in parts and whole numbers fixed at the nearest.
+    """Return the problem with complex numbers in parts and whole numbers fixed at the nearest.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
 
 
 def _renamed(mixed: MixedInteger, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The same names for the constraints of the relaxation, which come in the same order."""
+    """Return the same names for the constraints of the relaxation, which come in the same order."""
     kept = [constraint for constraint in mixed.problem.constraints if not isinstance(constraint, cp.FiniteSet)]
     known = {constraint.id: name for name, constraint in names.items()}
     pairs = zip(kept, mixed.relaxed.constraints, strict=False)

@@ -46,14 +46,14 @@ class Point:
         self.active = active * np.maximum(self.sizes, 1.0)
 
     def outside(self) -> float:
-        """How far arguments lie outside their atoms' domains."""
+        """Distance of arguments outside their atoms' domains."""
         return max(
             (domain_shortfall(atom.node, atom.arguments(self.state.u)) for atom in self.written.flat.atoms), default=0.0
         )
 
     @cached_property
     def gradient(self) -> Array:
-        """Gradient of the minimised objective, kinks apart."""
+        """Gradient of the minimised objective, without its kinks."""
         return np.asarray(self.written.sign * self.objective.base.toarray()[0]) if self.x.size else np.zeros(0)
 
     @property
@@ -78,7 +78,7 @@ class Point:
         return low, high
 
     def sides(self, among: Mask) -> tuple[Mask, Mask]:
-        """Which variables stand at a lower and an upper bound that one of these rows states."""
+        """Variables that stand at a lower and an upper bound that one of these rows states."""
         at_low, at_high = np.zeros(self.x.size, dtype=bool), np.zeros(self.x.size, dtype=bool)
         rows, columns, slopes_ = self.singles
         tight = (self.v[rows] >= -self.active[rows]) & among[rows]
@@ -91,14 +91,14 @@ class Point:
         columns.add(self.objective.inner.T @ sp.diags_array(weight), self.objective.low, self.objective.high)
 
     def _fit(self, g: Array, columns: Columns, weights: Array, among: Mask) -> Array:
-        """Multipliers of these rows, bounds on single variables apart, with any further ``columns``."""
+        """Return multipliers of these rows, without bounds on single variables, with any further ``columns``."""
         system = MultiplierFit(self.written, self.v, self.jacobian, self.active, columns, among)
         return system.solve(g, weights, self.sides(among))
 
     def complete(self, given: Array) -> Array:
-        """All multipliers: the given ones, and for rows with NaN those that make the gradient smallest.
+        """Return all multipliers: the given ones, and for rows with NaN those that make the gradient smallest.
 
-        Smallest in the Euclidean norm; entries with a vertical slope have no say.
+        Smallest means in the Euclidean norm; entries with a vertical slope have no weight.
         """
         missing = np.isnan(given)
         if not missing.any():
@@ -120,16 +120,16 @@ class Point:
         return chosen
 
     def signed(self, multipliers: Array) -> Array:
-        """Multipliers as weights of the rows in the Lagrangian: those of cones are subtracted."""
+        """Return multipliers as weights of the rows in the Lagrangian: those of cones are subtracted."""
         return np.where(self.written.cone, -multipliers, multipliers)
 
     def _pull(self, chosen: Array) -> Array:
-        """Gradient of the Lagrangian with these multipliers, kinks apart."""
+        """Return the gradient of the Lagrangian with these multipliers, without its kinks."""
         used = np.flatnonzero(chosen)  # an infinite slope with multiplier zero counts nothing
         return np.asarray(self.gradient + self.jacobian.base[used].T @ self.signed(chosen)[used])
 
     def _lagrangian(self, chosen: Array) -> Array:
-        """The smallest gradient of the Lagrangian over all kinks; bounds with multiplier zero absorb nothing."""
+        """Return the smallest gradient of the Lagrangian over all kinks; bounds with multiplier zero absorb nothing."""
         r = self._pull(chosen)
         columns = Columns(self.x.size)
         self._objective_kinks(columns)
@@ -145,14 +145,14 @@ class Point:
         return np.asarray(r + M @ y)
 
     def stationarity(self, chosen: Array) -> float:
-        """Largest entry of the Lagrangian's gradient."""
+        """Return the largest entry of the Lagrangian's gradient."""
         return float(np.abs(self._lagrangian(chosen)).max(initial=0.0))
 
     def natural_steps(self, given: Array | None) -> Array:
-        """Each variable's step to its own proximal optimum; see `cvxpriv.kkt.natural`.
+        """Return each variable's step to its own proximal optimum; see `cvxpriv.kkt.natural`.
 
         Without given multipliers the best ones are fitted in the metric of these steps: an entry that hardly moves
-        whatever its slope has no say.
+        whatever its slope has no weight.
         """
         every, floor = np.ones(self.v.size, dtype=bool), self.how.floor
         chosen = given
@@ -170,14 +170,14 @@ class Point:
 
     @cached_property
     def _mobility(self) -> Array:
-        """How far each variable moves where its slope is 1."""
+        """Return the movement of each variable for a slope of 1."""
         parts = self._split(self._weights(None))
         free = np.full(self.x.size, np.inf)
         answers = [proximal_steps(parts, parts.gradient, -free, free, self.how.floor, push) for push in (1.0, -1.0)]
         return np.maximum(0.5 * np.abs(answers[0] - answers[1]), LEAST_WEIGHT)
 
     def _weights(self, multipliers: Array | None) -> Array:
-        """What the Lagrangian counts each variable and each atom's value with; bounds are met by the projection."""
+        """Return the weights of each variable and each atom's value in the Lagrangian; the projection meets bounds."""
         written = self.written
         weight: Array = written.sign * written.flat.M[[written.flat.places[0].start]].toarray()[0]
         if multipliers is None:
@@ -192,7 +192,7 @@ class Point:
         return parts
 
     def _enclosed(self, parts: Parts, frozen: Array) -> tuple[Array, Columns]:
-        """A gradient and the columns that span all the others: separable kinks entry by entry, frozen ones as such."""
+        """Return a gradient and the columns that span all others: separable kinks by entry, frozen ones as such."""
         low, high = slopes(parts, frozen, np.zeros(self.x.size), self.how.floor)
         base = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
         wide = np.flatnonzero(high > low)
@@ -203,7 +203,7 @@ class Point:
         return base, columns
 
     def _frozen_kinks(self, parts: Parts, frozen: Array, weights: Array, every: Mask) -> Array:
-        """The gradient of the linearised kinks at their best weights."""
+        """Return the gradient of the linearised kinks at their best weights."""
         g, columns = self._enclosed(parts, frozen)
         M, low, high = columns.system()
         y = bounded_least_squares(g, M, low, high, *self.sides(every), weights)
@@ -212,7 +212,7 @@ class Point:
 
 
 def _steepness(atoms: Derivative) -> Array:
-    """By how much each atom's value moves where the variables move by one; 1 where that is not known."""
+    """Return the movement of each atom's value where the variables move by one; 1 where it is not known."""
     size = abs(atoms.base).sum(axis=1) + abs(atoms.outer) @ np.asarray(abs(atoms.inner).sum(axis=1)).ravel()
     known: Array = np.nan_to_num(np.asarray(size, dtype=float).ravel(), nan=1.0, posinf=1.0)
     return known

@@ -1,4 +1,4 @@
-"""The proximal step of a point: how far it is from optimal, by a measure that kinks and ties do not disturb.
+"""The proximal step of a point: a measure of its distance from optimal that kinks and ties do not disturb.
 
 Where eigenvalues, entries or pieces tie, a function has many gradients; a hair beside the tie it has one, and that one
 jumps. A derivative at the point then says little. The proximal point does not jump::
@@ -31,11 +31,11 @@ from cvxpriv.solvers.registry import DEFAULT_CHAIN, installed, solver_spec
 __all__ = ["ACCURACY", "Proximal", "proximal_step"]
 
 ACCURACY = 1e-5
-"""How uncertain a step may be, relative to the size of the point, to be a measurement."""
+"""Largest uncertainty of a step, relative to the size of the point, for it to be a measurement."""
 ATTEMPTS = tuple((name, 1e-12) for name in DEFAULT_CHAIN)
-"""Who is asked, at what tolerance, until an answer is accurate enough."""
+"""Solvers and tolerances that are tried until an answer is accurate enough."""
 STEEP = 10.0
-"""From this size of the gradient on the objective is also divided by it: a steep one leaves no digits for the move."""
+"""Size of the gradient from which on the objective is also divided by it: a steep one leaves no digits for the move."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Proximal:
     Attributes
     ----------
     step : float
-        Relative to `size`; NaN if it could not be measured.
+        The step relative to `size`; NaN if it could not be measured.
     size, steepness : float
-        The scales of the point, and of the gradient: 1 unless the objective had to be divided.
+        Scales of the point and of the gradient; the latter is 1 unless the objective had to be divided.
     accuracy : float
-        How uncertain `step` is at most; infinite where it could not be measured.
+        Largest uncertainty of `step`; infinite where it could not be measured.
     why : str
-        Why it could not be measured, or ``""``.
+        The reason why it could not be measured, or ``""``.
     """
 
     step: float
@@ -72,7 +72,7 @@ class Proximal:
 
     @property
     def slope(self) -> float:
-        """The largest entry of the Lagrangian's smallest gradient at the proximal point is at most this."""
+        """Upper bound of the largest entry of the Lagrangian's smallest gradient at the proximal point."""
         return self.step * self.steepness
 
 
@@ -82,8 +82,8 @@ def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
     Parameters
     ----------
     steepness : float
-        The size of the objective's gradient. The objective is divided by it only if the step cannot be measured
-        accurately otherwise: that makes the step relative to the gradient, which is more lenient.
+        Size of the objective's gradient. The objective is divided by it only if the step cannot be measured accurately
+        otherwise: that makes the step relative to the gradient, which is more lenient.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def _program(problem: cp.Problem, start: Sequence[Array], size: float, steepness
 
 
 def _accuracy(solution: ConicSolution, size: float) -> float:
-    """What the exact residuals of an answer leave open of the step."""
+    """Return the uncertainty of the step that an answer's exact residuals leave."""
     if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or solution.residuals is None or solution.error:
         return float("inf")
     gap = solution.residuals.largest * (1.0 + abs(solution.residuals.objective))
@@ -149,7 +149,7 @@ def _dense(value: object) -> Array:
 
 @contextmanager
 def _kept(problem: cp.Problem) -> Iterator[None]:
-    """Give variables and multipliers back the values that they had."""
+    """Restore the values of variables and multipliers afterwards."""
     duals = [dual for constraint in problem.constraints for dual in constraint.dual_variables]
     held = [(leaf, leaf.value) for leaf in [*problem.variables(), *duals]]
     try:

@@ -1,4 +1,4 @@
-"""Does a direction improve a problem for ever? It is tried out on the problem as written.
+"""A test on the problem as written of whether a direction improves it for ever.
 
 A compiled problem may know less than the one it came from: cvxpy drops the small eigenvalues of a quadratic form, and
 along such a direction a program of cones is unbounded where the problem ends at a value of 31.6. And a direction that
@@ -22,23 +22,23 @@ STEPS = 10.0 ** np.arange(13)
 FEASIBLE = 1e-7
 """Violation, relative to the size of a row's terms, up to which a point counts as feasible."""
 NOISE = (0.0, 1e-9, 1e-7, 1e-5)
-"""Entries of a direction below these shares of its largest are taken for a solver's rounding, and left out in turn."""
+"""Shares of a direction's largest entry below which entries count as a solver's rounding, and are left out in turn."""
 LASTING = 0.5
-"""The mean slope may fall by no more than this from one of the last steps to the next: that of a logarithm does."""
+"""Largest fall of the mean slope from one of the last steps to the next: that of a logarithm falls by more."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of following a direction.
+    """The result of following a direction.
 
     Attributes
     ----------
     reach : float
         The longest step at which the point was still feasible and better, in multiples of its size.
     slope : float
-        What the objective changed by, on average, for a step of one there, in the sense of a minimisation.
+        Mean change of the objective for a step of one there, in the sense of a minimisation.
     endless : bool
-        All steps were, and the slope lasts.
+        Whether all steps were feasible and better, and the slope lasts.
     """
 
     reach: float = 0.0
@@ -52,7 +52,8 @@ def improves_for_ever(written: Written, start: Array, direction: Array) -> Trial
     Parameters
     ----------
     start, direction : array (n,)
-        Flat (`cvxpriv.kkt.coordinates`). The direction also without its smallest entries: the longest trial counts.
+        Start and direction as flat vectors (`cvxpriv.kkt.coordinates`). The direction is also tried without its
+        smallest entries: the longest trial counts.
     """
     largest = float(np.abs(direction).max(initial=0.0))
     if not (np.isfinite(direction).all() and largest > 0.0):
@@ -64,7 +65,7 @@ def improves_for_ever(written: Written, start: Array, direction: Array) -> Trial
 
 
 def feasible(written: Written, x: Array, tolerance: float = FEASIBLE) -> bool:
-    """Whether a point satisfies every condition, relative to the size of each row's terms, and has a finite value."""
+    """Return whether a point satisfies every condition, relative to its row's terms, and has a finite value."""
     state = written.state(x)
     v = written.values(state)
     off = written.violation(v) / written.sizes(state, np.ones(written.flat.M.shape[1] - written.flat.size))

@@ -1,8 +1,8 @@
-"""Which atoms have kinks, and where those of sorted values have none.
+"""Kinks of atoms, and the points where atoms of sorted values have none.
 
-They are smooth where no eigenvalue, singular value or entry that they take ties one that they leave. There cvxpy's
-single subgradient is the derivative. At a tie it is one element of a set of matrices, and says little;
-`cvxpriv.kkt.proximal` measures a point there.
+They are smooth where no eigenvalue, singular value or entry inside the sum ties one outside it. There cvxpy's single
+subgradient is the derivative. At a tie it is one element of a set of matrices, and says little; `cvxpriv.kkt.proximal`
+measures a point there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Separation = Callable[[cp.Expression, Array], float]
 
 
 def _largest(values: Array, count: float) -> float:
-    """Distance between the last value that a sum of the largest takes and the first that it leaves."""
+    """Return the distance between the last value that a sum of the largest takes and the first that it leaves."""
     if count != int(count) or not 0 < count < values.size:
         return np.inf if count >= values.size else 0.0
     ordered = np.sort(values.ravel())[::-1]
@@ -56,16 +56,16 @@ SEPARATION: dict[type, Separation] = {
 
 
 SMOOTH = frozenset({"log_sum_exp", "log_det", "MatrixFrac", "tr_inv", "normcdf", "sinh"})
-"""Smooth inside their domain, by name, though cvxpy does not say so of all."""
+"""Names of atoms that are smooth inside their domain, though cvxpy does not state so for all."""
 
 
 def smooth_atom(atom: cp.Expression) -> bool:
-    """Whether an atom is differentiable throughout the inside of its domain."""
+    """Return whether an atom is differentiable throughout the inside of its domain."""
     return bool(atom.is_atom_smooth()) or type(atom).__name__ in SMOOTH
 
 
 def kinked(problem: cp.Problem) -> bool:
-    """Whether any atom of a problem has kinks, wherever its arguments stand.
+    """Return whether any atom of a problem has kinks, wherever its arguments stand.
 
     Examples
     --------
@@ -85,15 +85,15 @@ def kinked(problem: cp.Problem) -> bool:
 
 
 def untied(atom: cp.Expression, values: Sequence[Array], tolerance: float) -> bool:
-    """Whether an atom of sorted values is smooth at these arguments, by more than a tolerance.
+    """Return whether an atom of sorted values is smooth at these arguments, by more than a tolerance.
 
     Parameters
     ----------
     atom : cvxpy expression
     values : sequence of array
-        Of its arguments.
+        Values of its arguments.
     tolerance : float
-        Separations of at most this count as ties.
+        Separations up to this count as ties.
     """
     separation, argument = SEPARATION.get(type(atom)), np.asarray(values[0])
     stacked = getattr(atom, "axis", None) is not None or argument.ndim > 2

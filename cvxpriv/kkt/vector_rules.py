@@ -17,7 +17,7 @@ from cvxpriv.kkt.jacobian_sets import DerivativeError, Local, broadcast_rows, in
 
 
 def groups(atom: cp.Expression, shape: tuple[int, ...]) -> np.ndarray:
-    """For each entry of an axis atom's argument (column-major), the entry of the result that it goes into."""
+    """Return for each entry of an axis atom's argument (column-major) the entry of the result that it goes into."""
     axis = atom.axis
     if axis is None:
         return np.zeros(int(np.prod(shape, dtype=int)), dtype=int)
@@ -54,7 +54,7 @@ def _pnorm(atom: cp.Expression, values: Sequence[Array], kink: float, floor: flo
 
 
 def _tied(m: int, group: np.ndarray, score: Array, sign: Array, kink: float) -> Local:
-    """The entry of largest score in each group, times its sign; ties mix by one weight in [0, 1] for each rival."""
+    """Return the entry of largest score in each group, times its sign; ties mix by one weight in [0, 1] per rival."""
     top = np.full(m, -np.inf)
     np.maximum.at(top, group, score)
     tied = np.flatnonzero(score >= top[group] - kink)
@@ -158,7 +158,7 @@ RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[
 
 
 def vector_rule(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local] | None:
-    """The rule of an atom, or None if there is none or it does not cover the case."""
+    """Return the rule of an atom, or None if there is none or it does not cover the case."""
     for kind, rule in RULES.items():
         if isinstance(atom, kind):
             return rule(atom, values, kink, floor)

@@ -1,4 +1,4 @@
-"""A problem as its user wrote it, taken apart once: objective, constraints, and the domains that its atoms imply.
+"""A problem as its user wrote it, taken apart once: objective, constraints, and the domains of its atoms.
 
 Signs: ``L = f + sum multiplier * (lhs - rhs)`` for a minimisation, ``>=`` turned round first, and ``L = f - <z, v>``
 for ``v in K``; a maximisation of ``-f`` has the same multipliers.
@@ -34,22 +34,22 @@ class Written:
     ----------
     problem : cvxpy.Problem
     flat : Flat
-        Its first expression is the objective.
+        The flat expressions; the first one is the objective.
     sign : float
-        -1 for a maximisation.
+        Sign of the objective: -1 for a maximisation.
     names : tuple of str
-        Of the constraints, then of the conditions that are implied.
+        Names of the constraints, then of the implied conditions.
     own : int
-        How many of them are the problem's own constraints.
+        Number of the problem's own constraints among them.
     rows : tuple of int array
-        For each, its rows.
+        The rows of each condition.
     duals : tuple of (sequence of cvxpy variables, int array, float array)
-        For each own constraint, the multipliers and their order and scale.
+        The multipliers of each own constraint, with their order and scale.
     C, c : sparse (rows, n + t), array (rows,)
     zero, cone : bool array (rows,)
         Rows of equalities and of cones; the others are inequalities.
     layout : ConeLayout
-        Of the rows of cones, which come last.
+        Layout of the rows of cones, which come last.
     """
 
     problem: cp.Problem
@@ -82,12 +82,13 @@ class Written:
         Parameters
         ----------
         names : mapping of str to constraint, optional
-            The others are called ``constraint[k]``. A constraint that occurs several times counts each time.
+            Names of constraints; the others are called ``constraint[k]``. A constraint that occurs several times counts
+            each time.
 
         Raises
         ------
         ModelError
-            A constraint of a kind that is not known, or a variable that is not real and continuous.
+            A constraint is of an unknown kind, or a variable is not real and continuous.
         """
         coordinates = Coordinates(problem.variables())
         labels = _labels(problem.constraints, names or {})
@@ -109,24 +110,24 @@ class Written:
         return cls(problem, flat, sign, every, len(labels), tuple(rows), multipliers, C, c, zero, cone, layout)
 
     def state(self, x: Array | None = None) -> State:
-        """Everything at a flat point; None is where the variables stand."""
+        """Return all values at a flat point; None is the variables' current values."""
         return self.flat.state(self.flat.coordinates.point() if x is None else x)
 
     def values(self, state: State) -> Array:
-        """The conditions' values ``v``."""
+        """Return the conditions' values ``v``."""
         return self.C @ state.v + self.c
 
     def objective(self, state: State) -> float:
-        """The objective in the sense of the problem."""
+        """Return the objective in the sense of the problem."""
         return float(state.u[self.flat.places[0]][0])
 
     def terms(self, state: State, gradient: Array | None = None) -> float:
-        """The size of the objective's terms without its constant, or of its slope (at most 1) where that is larger.
+        """Return the size of the objective's terms without its constant, or of its slope (at most 1) if larger.
 
         Parameters
         ----------
         gradient : array (n,), optional
-            Without it the slope counts as 1.
+            Gradient of the objective. Without it the slope counts as 1.
         """
         row = abs(self.flat.M[[self.flat.places[0].start]])
         size = float((row @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)))[0])
@@ -134,19 +135,19 @@ class Written:
         return max(size, min(1.0, slope)) or 1.0
 
     def violation(self, v: Array) -> Array:
-        """How far each row is from satisfied: each row of a cone has its block's distance. Infinite without a value."""
+        """Return each row's violation: each row of a cone has its block's distance. Infinite without a value."""
         off = np.where(self.zero, np.abs(v), np.maximum(v, 0.0))
         off[self.cone] = self._spread(self._distances(v[self.cone], dual=False))
         return np.where(np.isnan(v) | np.isnan(off), np.inf, off)
 
     def wrong_sign(self, multipliers: Array) -> Array:
-        """How far each multiplier is from the sign, or its block from the dual cone, that it needs."""
+        """Return the distance of each multiplier from its sign, or of its block from the dual cone."""
         off = np.where(self.zero, 0.0, np.maximum(-multipliers, 0.0))
         off[self.cone] = self._spread(self._distances(multipliers[self.cone], dual=True))
         return off
 
     def products(self, v: Array, multipliers: Array) -> Array:
-        """Complementarity of each row, and of each block of a cone at all its rows."""
+        """Return the complementarity of each row, and of each block of a cone at all its rows."""
         found = np.abs(v * multipliers)
         if self.layout.size:
             sums = np.add.reduceat(v[self.cone] * multipliers[self.cone], self.layout.starts)
@@ -159,16 +160,16 @@ class Written:
         return self.layout.block_distances(v, dual)
 
     def _spread(self, blocks: Array) -> Array:
-        """From one number for each block of the cones to one for each row."""
+        """Return one number for each row from one for each block of the cones."""
         return np.repeat(blocks, np.diff(np.append(self.layout.starts, self.layout.size)))
 
     def sizes(self, state: State, steepness: Array) -> Array:
-        """How large each row's terms are, what a violation is large or small against; a cone's rows share the largest.
+        """Return the size of each row's terms, the scale of its violation; a cone's rows share the largest.
 
         Parameters
         ----------
         steepness : array (t,)
-            By how much each atom's value moves where the variables move by one.
+            Movement of each atom's value where the variables move by one.
         """
         unit = np.concatenate([np.ones(self.flat.size), np.minimum(steepness, 1.0)])
         size = self.absolute
@@ -180,7 +181,7 @@ class Written:
         return np.where(terms > 0.0, terms, 1.0)
 
     def by_name(self, figures: Array) -> dict[str, float]:
-        """The largest figure of each constraint's rows."""
+        """Return the largest figure of each constraint's rows."""
         return {name: float(figures[own].max(initial=0.0)) for name, own in zip(self.names, self.rows, strict=True)}
 
     def singles(self) -> tuple[np.ndarray, np.ndarray, Array]:
@@ -192,7 +193,7 @@ class Written:
         return rows, self.C.indices[place].astype(int), self.C.data[place]
 
     def given(self) -> tuple[Array, list[str]]:
-        """The constraints' own multipliers (NaN where there are none), and the names of own constraints without."""
+        """Return the constraints' own multipliers (NaN for missing ones), and the names of own constraints without."""
         multipliers, missing = np.full(self.c.size, np.nan), []
         for name, own, (leaves, order, scale) in zip(self.names, self.rows, self.duals, strict=False):
             if any(leaf.value is None for leaf in leaves):
@@ -203,7 +204,7 @@ class Written:
 
 
 def _labels(constraints: Sequence[Any], names: Mapping[str, cp.Constraint]) -> list[str]:
-    """A name for each constraint; the same object may stand there more than once."""
+    """Return a name for each constraint; the same object may stand there more than once."""
     known: dict[int, list[str]] = {}
     for name, constraint in names.items():
         known.setdefault(constraint.id, []).append(name)
@@ -216,7 +217,7 @@ def _labels(constraints: Sequence[Any], names: Mapping[str, cp.Constraint]) -> l
 
 
 def _arranged(flat: Flat, forms: Sequence[Rows]) -> tuple[sp.csr_array, Array, list[np.ndarray], ConeLayout]:
-    """The rows of all conditions, those of cones at the end in the order of one layout."""
+    """Return the rows of all conditions, with those of cones at the end in the order of one layout."""
     read, scale, layouts = [], [], []
     starts = iter([place.start for place in flat.places[1:]])
     for form in forms:
@@ -245,7 +246,7 @@ def _arranged(flat: Flat, forms: Sequence[Rows]) -> tuple[sp.csr_array, Array, l
 
 
 def joined_layouts(layouts: Sequence[ConeLayout]) -> tuple[ConeLayout, np.ndarray]:
-    """One layout for several laid end to end, and the place there of each entry of the joined one."""
+    """Return one layout for several laid end to end, and the place there of each entry of the joined one."""
     joined = ConeLayout(
         zero=sum(layout.zero for layout in layouts),
         nonneg=sum(layout.nonneg for layout in layouts),

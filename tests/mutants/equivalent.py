@@ -83,7 +83,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "cvxpriv.certify.verdicts": {("judge", r"residual < tolerances"): TOUCHED},
     "cvxpriv.bounds.check_certificate": {
-        ("", r"^SHORT = "): "the bound holds for any multipliers, so for those rounded otherwise",
+        ("", r"^BITS, ONE, SHORT = 64, 1 << 64, .*\(4[35]\)"): "the bound holds for any multipliers, rounded as may be",
         ("", r"^LOG_ERROR = \((129|256)\)"): "a larger allowance",
         ("", r"^TANGENTS, "): "how long it may take",
         ("log", r"// 7$"): "the last term of the series is below one unit",

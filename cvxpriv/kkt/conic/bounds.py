@@ -51,14 +51,14 @@ class LowerBound:
 
 
 def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, Array] | None = None) -> LowerBound:
-    """Certified lower bound from a dual ``z`` (and a point ``x``, which only a quadratic objective uses).
+    """Return a certified lower bound from a dual ``z`` (and a point ``x``, which only a quadratic objective uses).
 
     Parameters
     ----------
     x, z : array (n,), (m,)
-        Any points; the better, the tighter.
+        Any points; better ones give tighter bounds.
     bounds : (lower, upper), optional
-        Bounds on the columns that the caller knows to hold for every point of interest.
+        Bounds on the columns that hold for every point of interest.
     """
     if not (np.isfinite(z).all() and np.isfinite(x).all()):
         return LowerBound(None, "no certificate: the dual or the point is not finite")
@@ -78,7 +78,7 @@ def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, A
 def _bound(
     program: ConeProgram, x: Array, given: Array, z: Array, limits: tuple[Array, Array], fixed: Mask
 ) -> LowerBound:
-    """The bound of a dual in ``K*`` whose fixed entries stay as they are; ``given`` is the solver's own."""
+    """Return the bound of a dual in ``K*`` whose fixed entries stay as they are; ``given`` is the solver's own."""
     low, high = limits
     x0, repaired = _repair(program, x, z, ~(np.isfinite(low) & np.isfinite(high)), fixed)
     tilt = program.P @ x0 + program.c
@@ -112,7 +112,7 @@ def _bound(
 
 
 def not_convex(P: sp.csc_array, rounding: float = ROUNDING) -> str:
-    """Why a quadratic form is not positive semidefinite, or ``""``; to what is rounding of its own entries.
+    """Return why a quadratic form is not positive semidefinite, or ``""``, up to the rounding of its own entries.
 
     The factors of ``P`` with its diagonal raised by rounding have a negative pivot exactly if it is not.
     """
@@ -140,7 +140,7 @@ def not_convex(P: sp.csc_array, rounding: float = ROUNDING) -> str:
 
 
 def _lifted(program: ConeProgram, z: Array) -> tuple[Array, str]:
-    """Exponential duals made members to the last digit, and the name of one that cannot be.
+    """Return exponential duals made members to the last digit, and the name of one that cannot be.
 
     A distance says little there: with w = 1e-14 a point is 1e-15 from the dual cone, and its bound is off by a tenth.
     Members have v >= u (1 + log w - log(-u)), which is w >= -u exp(v/u - 1). Where w or v multiplies a constant,
@@ -168,7 +168,7 @@ def _lifted(program: ConeProgram, z: Array) -> tuple[Array, str]:
 
 
 def _on_face(program: ConeProgram, z: Array) -> tuple[Array, Mask]:
-    """The dual with exponential blocks near the face ``u = 0`` moved onto it, and those entries.
+    """Return the dual with exponential blocks near the face ``u = 0`` moved onto it, and those entries.
 
     A proof that needs ``u = 0`` comes with ``u = -1e-9``, and projections bring it to -1e-37, but never to nothing.
     """
@@ -183,7 +183,7 @@ def _on_face(program: ConeProgram, z: Array) -> tuple[Array, Mask]:
 
 
 def _ordinary(program: ConeProgram) -> Mask:
-    """The columns in no row of an exponential or power cone, where a dual of 1e-34 may be worth a bound of 77."""
+    """Return the columns in no row of an exponential or power cone: there a dual of 1e-34 may be worth 77."""
     rows = np.zeros(program.layout.size, dtype=bool)
     for family in program.layout.families:
         if family.kind in ("exp", "power"):
@@ -192,17 +192,17 @@ def _ordinary(program: ConeProgram) -> Mask:
 
 
 def _room(layout: ConeLayout, z: Array) -> Array:
-    """What rounding alone can do to a distance in each block."""
+    """Return the effect that rounding alone can have on a distance in each block."""
     return ROUNDING * np.maximum(1.0, layout.block_norms(z))
 
 
 def _cleaned(program: ConeProgram, x: Array, z: Array, ordinary: Mask) -> Array:
-    """``P x + c + A'z`` with entries that are rounding of their own sum set to zero.
+    """Return ``P x + c + A'z`` with entries that are rounding of their own sum set to zero.
 
     Parameters
     ----------
     ordinary : bool array (n,)
-        Of `_ordinary`.
+        The columns of `_ordinary`.
     """
     quadratic, _, pull = program.sizes
     rho = program.P @ x + program.c + program.transposed @ z
@@ -212,12 +212,12 @@ def _cleaned(program: ConeProgram, x: Array, z: Array, ordinary: Mask) -> Array:
 
 
 def variable_bounds(program: ConeProgram, known: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
-    """Bounds of each column that the equality and inequality rows imply, by propagation.
+    """Return bounds of each column that the equality and inequality rows imply, by propagation.
 
     Returns
     -------
     lower, upper : array (n,)
-        Infinite where nothing is known.
+        Infinite where no bound is known.
     """
     count = program.c.size
     low, high = (np.full(count, -np.inf), np.full(count, np.inf)) if known is None else (known[0] + 0.0, known[1] + 0.0)
@@ -298,7 +298,7 @@ def _repair(program: ConeProgram, x: Array, z: Array, free: Mask, fixed: Mask) -
 
 
 def _weights(layout: ConeLayout, z: Array, x: Array) -> Array:
-    """How far each entry may go: by its own size, at least by one, all of a cone alike."""
+    """Return how far each entry may go: by its own size, at least by one, all of a cone alike."""
     if not z.size:
         return np.maximum(np.abs(x), 1.0)
     blocks = np.maximum.reduceat(np.abs(z), layout.starts)
@@ -308,7 +308,7 @@ def _weights(layout: ConeLayout, z: Array, x: Array) -> Array:
 
 
 def _factored(A: sp.csc_array) -> SuperLU:
-    """The factors of [[I, A], [A', -ridge]], whose solution for (0, r) begins with A (A'A + ridge)^-1 r.
+    """Return the factors of [[I, A], [A', -ridge]], whose solution for (0, r) begins with A (A'A + ridge)^-1 r.
 
     A'A itself is full as soon as one row of A is, such as a sum over all variables.
     """
@@ -321,7 +321,7 @@ def _factored(A: sp.csc_array) -> SuperLU:
 
 
 def _step_inwards(layout: ConeLayout, v: Array, direction: Array, A: sp.csc_array) -> Array:
-    """``v`` plus the least multiple of ``direction`` (block by block, where allowed) inside ``K*``; ``v`` if none.
+    """Return ``v`` plus the least multiple of ``direction`` (block by block, where allowed) inside ``K*``, or ``v``.
 
     The first entries of both are a dual, the others are free.
     """

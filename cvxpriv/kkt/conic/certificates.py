@@ -26,8 +26,8 @@ class Certificate:
     membership : float
         Distance of ``z`` to ``K*``, or of ``-A x`` to ``K``.
     radius : float
-        What an imperfect proof of infeasibility still proves, once ``z`` is projected on ``K*``: no feasible point has
-        all entries below ``radius`` in size. Zero for none, NaN for unboundedness.
+        Size of points that an imperfect proof of infeasibility, with ``z`` projected on ``K*``, still excludes: no
+        feasible point has all entries below ``radius``. Zero for none, NaN for unboundedness.
     valid : bool
         Whether the claimed sign holds at all: ``b'z < 0``, or ``c'x < 0``.
     exact : bool
@@ -44,11 +44,11 @@ class Certificate:
 
     @property
     def off(self) -> float:
-        """How far it is from a proof, at strength one."""
+        """Distance from a proof, at strength one."""
         return max(self.equation, self.membership)
 
     def holds(self, tolerance: float = 1e-6) -> bool:
-        """Whether the certificate is right to ``tolerance``, at strength one."""
+        """Return whether the certificate is right to ``tolerance``, at strength one."""
         return self.valid and self.off <= tolerance
 
 
@@ -76,8 +76,8 @@ def infeasibility(program: ConeProgram, z: Array) -> Certificate:
 def unboundedness(program: ConeProgram, x: Array) -> Certificate:
     """Check ``P x = 0``, ``-A x in K``, ``c'x < 0``, scaled to ``c'x = -1``; feasibility is another matter.
 
-    That is of the program as compiled, to some digits: what the direction is worth in the problem as written is
-    tried out (`cvxpriv.kkt.rays`).
+    This holds for the program as compiled, to some digits; `cvxpriv.kkt.rays` tests the direction in the problem as
+    written.
     """
     strength = -float(program.c @ x)
     if not strength > 0.0:

@@ -1,4 +1,4 @@
-"""From what cvxpy hands to a solver to one uniform form, and from the solver's own answer to ``(x, z)``.
+"""One uniform form for the data that cvxpy hands to a solver, and ``(x, z)`` from the solver's own answer.
 
 cvxpy's data differ by solver. CLARABEL and SCS get ``A x + s = b`` in one piece. ECOS keeps equalities ``A x = b``
 apart from ``G x + s = h`` and orders an exponential cone as ``(x, z, y)``. OSQP and HIGHS get ``A x = b`` and
@@ -35,7 +35,7 @@ Point = tuple[Array | None, Array | None]
 
 @dataclass(frozen=True, eq=False)
 class ConeData:
-    """A compiled problem: the fields of a `ConeProgram`, and what it takes to solve it and read the answer.
+    """A compiled problem: the fields of a `ConeProgram`, and all that solving it and reading the answer needs.
 
     ``order`` gives, for each row, its place in the solver's own order; ``bounded`` the columns and signs of the rows
     that stand for bounds on variables; ``bounded_by_cvxpy`` whether some are on variables that cvxpy added.
@@ -51,12 +51,12 @@ class ConeData:
     inverse: Any
 
     def read(self, raw: Any) -> Point:
-        """``(x, z)`` of a solver's raw answer; what it does not hold, or holds as NaN, is None."""
+        """Return ``(x, z)`` of a solver's raw answer; None for a part that is missing or has a NaN."""
         x, z = _READERS.get(self.solver, _read_other)(self, raw)
         return finite(x), finite(z)
 
     def variables(self, x: Array) -> dict[int, Array] | None:
-        """The entries of the user's variables, by id, of a vector of columns; None where cvxpy does not give them."""
+        """Return the entries of the user's variables in a vector of columns, by id; None where cvxpy has none."""
         solution = Solution(cp.OPTIMAL, 0.0, {self.data["param_prob"].x.id: x}, {}, {})
         try:
             for reduction, inverse in zip(self.chain.reductions[-2::-1], self.inverse[-2::-1], strict=True):
@@ -66,11 +66,11 @@ class ConeData:
         return {number: np.asarray(value, dtype=float) for number, value in solution.primal_vars.items()}
 
     def portable(self) -> ConeData:
-        """The numbers and cones alone, which another process can be sent; no answer can be read with them."""
+        """Return only the numbers and cones, which can be sent to another process; no answer can be read with them."""
         return replace(self, data={"dims": self.data["dims"]}, chain=None, inverse=None)
 
     def own_status(self, raw: Any) -> str:
-        """The solver's own word on how it ended."""
+        """Return the solver's own status."""
         if self.solver not in _STATUSES:
             return str(self.chain.solver.invert(raw, self.inverse[-1]).status)
         return str(_STATUSES[self.solver](raw))
@@ -118,7 +118,7 @@ def extract(problem: cp.Problem, solver: str, options: Mapping[str, object]) -> 
 
 @contextmanager
 def without_values(problem: cp.Problem) -> Iterator[None]:
-    """Hide the variables' values while cvxpy compiles: it checks them against bounds of its own, which may be wrong."""
+    """Hide the variables' values while cvxpy compiles: it checks them against its own bounds, which may be wrong."""
     held = [(variable, variable.value) for variable in problem.variables()]
     try:
         for variable, _ in held:
@@ -130,19 +130,19 @@ def without_values(problem: cp.Problem) -> Iterator[None]:
 
 
 def _owners(stuffed: Any) -> np.ndarray:
-    """The variable that each column belongs to, by its number."""
+    """Return the variable that each column belongs to, by its number."""
     variables = sorted(stuffed.variables, key=lambda variable: stuffed.var_id_to_col[variable.id])
     return np.repeat([variable.id for variable in variables], [variable.size for variable in variables])
 
 
 def _columns(stuffed: Any) -> tuple[tuple[str, int], ...]:
-    """Names and sizes of the stuffed problem's variables in the order of its columns."""
+    """Return names and sizes of the stuffed problem's variables in the order of its columns."""
     variables = sorted(stuffed.variables, key=lambda variable: stuffed.var_id_to_col[variable.id])
     return tuple((str(variable.name()), int(variable.size)) for variable in variables)
 
 
 def _symmetric(P: Any, size: int) -> sp.csc_array:
-    """The whole quadratic form, also where one triangle of it came."""
+    """Return the whole quadratic form, also where only one triangle of it came."""
     if P is None:
         return sp.csc_array((size, size))
     P = sp.csc_array(P)
@@ -153,7 +153,7 @@ def _symmetric(P: Any, size: int) -> sp.csc_array:
 
 
 def _rows(data: dict[str, Any], solver: str) -> tuple[sp.csr_array, Array, ConeLayout, np.ndarray]:
-    """Rows, right-hand side, layout, and each row's place in the solver's own order."""
+    """Return rows, right-hand side, layout, and each row's place in the solver's own order."""
     dims = data["dims"]
     later = ("F", "G") if "F" in data else ("G", "h") if "h" in data else None
     pairs = [("A", "b"), *([later] if later else [])]
@@ -178,7 +178,7 @@ def _rows(data: dict[str, Any], solver: str) -> tuple[sp.csr_array, Array, ConeL
 
 
 def _bound_rows(data: dict[str, Any], width: int) -> tuple[sp.csr_array, Array, tuple[np.ndarray, np.ndarray]]:
-    """Rows ``-x <= -lower`` and ``x <= upper`` for finite bounds that a solver takes apart; their columns and signs."""
+    """Return rows ``-x <= -lower`` and ``x <= upper`` for finite bounds outside the rows, with columns and signs."""
     pieces = [(np.zeros(0, dtype=int), np.zeros(0), np.zeros(0))]
     for key, sign in (("lower_bounds", -1.0), ("upper_bounds", 1.0)):
         if data.get(key) is not None:
@@ -191,7 +191,7 @@ def _bound_rows(data: dict[str, Any], width: int) -> tuple[sp.csr_array, Array, 
 
 
 def finite(part: Any) -> Array | None:
-    """A solver's vector as an array; None where there is none, or an entry is no finite number."""
+    """Return a solver's vector as an array; None where there is none, or an entry is not a finite number."""
     if part is None:
         return None
     array = np.asarray(part, dtype=float).ravel()

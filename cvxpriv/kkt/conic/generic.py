@@ -20,7 +20,7 @@ OTHER_CONES = ("exp", "psd", "p3d", "pnd")
 
 
 class Unreadable(ModelError):
-    """What cvxpy hands to a solver is of a form that is not known here."""
+    """cvxpy hands data to a solver in a form that is not known here."""
 
 
 def require_plain(solver: str, data: dict[str, Any]) -> None:
@@ -45,7 +45,7 @@ def generic_answer(interface: Any, raw: Any, inverse: Any) -> tuple[Array | None
     ----------
     interface : cvxpy solver interface
     raw, inverse
-        What it returned, and what cvxpy kept of the problem.
+        The raw answer, and the record that cvxpy kept of the problem.
     """
     solution = interface.invert(raw, inverse)
     if not solution.primal_vars:

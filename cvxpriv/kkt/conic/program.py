@@ -25,7 +25,7 @@ class ConeProgram:
     Parameters
     ----------
     P : sparse (n, n)
-        Symmetric, both triangles.
+        The quadratic part, symmetric, with both triangles.
     c, d : array (n,), float
         Linear part and constant of the objective.
     A, b : sparse (m, n), array (m,)
@@ -48,7 +48,7 @@ class ConeProgram:
 
     @classmethod
     def from_problem(cls, problem: cp.Problem, solver: str, options: Mapping[str, object] | None = None) -> ConeProgram:
-        """The cone program that cvxpy hands to ``solver`` for ``problem``.
+        """Return the cone program that cvxpy hands to ``solver`` for ``problem``.
 
         Raises
         ------
@@ -58,15 +58,15 @@ class ConeProgram:
         return cls(**extract(problem, solver, options or {}).fields)
 
     def value(self, x: Array) -> float:
-        """Primal objective of the minimisation."""
+        """Return the primal objective of the minimisation."""
         return float(0.5 * x @ (self.P @ x) + self.c @ x + self.d)
 
     def dual_value(self, x: Array, z: Array) -> float:
-        """Dual objective; a bound only if ``z`` is dual feasible at ``x``."""
+        """Return the dual objective; a bound only if ``z`` is dual feasible at ``x``."""
         return float(-0.5 * x @ (self.P @ x) - self.b @ z + self.d)
 
     def slack(self, x: Array) -> Array:
-        """``b - A x``."""
+        """Return the slack ``b - A x``."""
         left: Array = self.b - self.A @ x
         return left
 
@@ -87,13 +87,13 @@ class ConeProgram:
         return min(1.0, largest) or 1.0
 
     def terms(self, x: Array, z: Array | None = None) -> float:
-        """The size of the objective's terms, which may cancel; with ``z`` also those of the dual's."""
+        """Return the size of the objective's terms, which may cancel; with ``z`` also those of the dual's."""
         size = np.abs(x)
         primal = float(np.abs(self.c) @ size + 0.5 * size @ (self.sizes[0] @ size))
         return max(self.unit, primal, 0.0 if z is None else float(np.abs(self.b) @ np.abs(z)))
 
     def block_sizes(self, x: Array) -> Array:
-        """The size of the terms of each block's slack, one for each of `ConeLayout.names`."""
+        """Return the size of the terms of each block's slack, one for each of `ConeLayout.names`."""
         size = self.sizes[1]
         rows = size @ np.abs(x) + np.abs(self.b)
         if size.nnz:
@@ -102,11 +102,11 @@ class ConeProgram:
         return np.where(blocks > 0.0, blocks, 1.0)
 
     def user_value(self, value: float) -> float:
-        """A value of the minimisation in the sense of the user's problem."""
+        """Return a value of the minimisation in the sense of the user's problem."""
         return -value if self.maximise else value
 
     def column_name(self, index: int) -> str:
-        """The variable and entry behind a column, such as ``x[2]``."""
+        """Return the variable and entry behind a column, such as ``x[2]``."""
         for name, size in self.columns:
             if index < size:
                 return f"{name}[{index}]"

@@ -1,7 +1,7 @@
-"""Proofs that a cone program has no solution, found here and not taken from a solver's word.
+"""Proofs that a cone program has no solution, found here rather than taken from a solver.
 
 That a program is infeasible, or unbounded where it is feasible, is itself a convex question whose answer can be checked
-by substitution. CLARABEL, which takes every cone, solves it; what is believed is the check alone.
+by substitution. CLARABEL, which takes every cone, solves it; only the check is believed.
 
 ============  ==============================================================  =========================================
 question      program                                                         what it proves
@@ -31,9 +31,9 @@ from cvxpriv.solvers.registry import SOLVERS
 __all__ = ["PROOF", "ROOM", "infeasibility_proof", "ray", "roomy"]
 
 PROOF = 1e-8
-"""How far from exact, at strength one, a certificate may be that is found here."""
+"""Largest distance from exact, at strength one, of a certificate that is found here."""
 ROOM = 1e-6
-"""By how much, relative to the right-hand side, constraints have to hold for a claim of infeasibility to be refuted."""
+"""Least slack of the constraints, relative to the right-hand side, that refutes a claim of infeasibility."""
 TOLERANCES = (1e-12, 1e-10)
 
 
@@ -43,7 +43,7 @@ def infeasibility_proof(compiled: ConeData) -> Certificate | None:
     Parameters
     ----------
     compiled : ConeData
-        Compiled for CLARABEL (`cvxpriv.kkt.conic.data.extract`).
+        The program, compiled for CLARABEL (`cvxpriv.kkt.conic.data.extract`).
     """
     program = ConeProgram(**compiled.fields)
     size = program.c.size
@@ -61,7 +61,7 @@ def infeasibility_proof(compiled: ConeData) -> Certificate | None:
 def ray(compiled: ConeData) -> Array | None:
     """Return a direction in which the objective improves without end, to `PROOF`; None where none is found.
 
-    That is of the compiled program; `cvxpriv.kkt.rays` follows it in the problem as written.
+    It belongs to the compiled program; `cvxpriv.kkt.rays` follows it in the problem as written.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def roomy(compiled: ConeData) -> bool:
     Parameters
     ----------
     compiled : ConeData
-        Compiled for CLARABEL.
+        The program, compiled for CLARABEL.
     """
     layout = compiled.fields["layout"]
     b = compiled.fields["b"]
@@ -97,7 +97,7 @@ def roomy(compiled: ConeData) -> bool:
 
 
 def _misfit(compiled: ConeData, b: Array, tolerance: float) -> Array | None:
-    """The least ``A x + s - b``, ``s`` in the cone."""
+    """Return the least ``A x + s - b``, ``s`` in the cone."""
     A = compiled.fields["A"]
     rows, size = A.shape
     P = sp.block_diag([sp.csc_array((size, size)), sp.eye_array(rows)], format="csc")
@@ -106,7 +106,7 @@ def _misfit(compiled: ConeData, b: Array, tolerance: float) -> Array | None:
 
 
 def _solved(P: Any, A: Any, b: Array, cones: list[Any], tolerance: float) -> tuple[Array | None, Array | None]:
-    """The minimiser of ``x'Px/2`` over ``b - A x`` in the cones, and the dual; None where CLARABEL has no numbers."""
+    """Return the minimiser of ``x'Px/2`` over ``b - A x`` in the cones, and the dual, or None for each."""
     import clarabel
 
     settings = clarabel.DefaultSettings()

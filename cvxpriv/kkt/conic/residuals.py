@@ -1,9 +1,8 @@
 """Optimality conditions of a cone program, measured without its solver.
 
-The slack is ``b - A x``, whatever the solver says of it. Distances to cones are Euclidean within a block, linear
-residuals are the largest entry. Relative figures say what a residual is worth: a violation against the terms of its own
-row, all others against the terms of the objective, or, if that is less, against the size of what is subtracted, as
-solvers do.
+The slack is ``b - A x``, whatever the solver reports. Distances to cones are Euclidean within a block, linear residuals
+are the largest entry. Relative figures give a residual's weight: a violation against the terms of its own row, all
+others against the terms of the objective, or, if that is less, against the size of what is subtracted, as solvers do.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class ConeResiduals:
     worst : str
         The condition with the largest relative residual.
     worst_block : str
-        Where that one is worst: a cone's name such as ``exp[1]``, or a variable's entry such as ``x[2]``.
+        The place where that one is worst: a cone's name such as ``exp[1]``, or a variable's entry such as ``x[2]``.
     """
 
     cone: float
@@ -69,7 +68,7 @@ def _largest(values: Array) -> tuple[float, int]:
 
 
 def cone_residuals(program: ConeProgram, x: Array, z: Array) -> ConeResiduals:
-    """Residuals of ``(x, z)``, from the program's data alone."""
+    """Return the residuals of ``(x, z)``, from the program's data alone."""
     layout = program.layout
     s = program.slack(x)
     rows, terms = program.block_sizes(x), program.terms(x, z)

@@ -22,12 +22,12 @@ from cvxpriv.solvers.silence import solvers_silent
 
 @dataclass(frozen=True, eq=False)
 class ConicSolution:
-    """What a solver returned, unaltered, in the terms of ``program``.
+    """The unaltered answer of a solver, in the terms of ``program``.
 
     Parameters
     ----------
     x, z : array or None
-        Point and dual; a certificate where the status is infeasible or unbounded. None where there is none.
+        Point and dual; a certificate where the status is infeasible or unbounded. None for a part that is missing.
     status : str
         cvxpy's status, or ``"failed"`` if the solver raised.
     iterations : int or None
@@ -36,13 +36,13 @@ class ConicSolution:
     seconds : float
         Wall time of the call.
     error : str
-        How it gave up or what was raised, with the remedy, or ``""``.
+        The reason why it gave up or the error that was raised, with the remedy, or ``""``.
     raw : object
         The solver's own answer.
     direction : mapping of int to array, optional
         Where the status is unbounded, the entries of the user's variables, by id, in ``x``.
     bounded_by_cvxpy : bool
-        The program holds bounds that cvxpy found for variables of its own: HiGHS is given such.
+        Whether the program holds bounds that cvxpy found for variables of its own: HiGHS is given such.
     """
 
     program: ConeProgram
@@ -59,14 +59,14 @@ class ConicSolution:
 
     @property
     def residuals(self) -> ConeResiduals | None:
-        """Residuals of the point, or None if the solver returned no primal-dual point."""
+        """Return the residuals of the point, or None if the solver returned no primal-dual point."""
         if self.x is None or self.z is None:
             return None
         return cone_residuals(self.program, self.x, self.z)
 
     @property
     def lower_bound(self) -> LowerBound:
-        """Certified lower bound of the minimisation from the returned dual."""
+        """Return a certified lower bound of the minimisation from the returned dual."""
         if self.z is None:
             return LowerBound(None, "no certificate: the solver returned no dual")
         if self.bounded_by_cvxpy:  # version 1.9.3 bounds 0 * inf by 0, and the hinge loss by 1 from both sides
@@ -76,9 +76,9 @@ class ConicSolution:
 
     @property
     def certificate(self) -> Certificate | None:
-        """The solver's proof of infeasibility or unboundedness, checked.
+        """Return the solver's proof of infeasibility or unboundedness, checked.
 
-        None where it claims neither, or either, and where it would rest on bounds that cvxpy found.
+        It is None where the solver claims neither, or either, and where it would rest on bounds that cvxpy found.
         """
         if self.status == cp.settings.INFEASIBLE_OR_UNBOUNDED or self.bounded_by_cvxpy:
             return None
@@ -99,8 +99,8 @@ def solve_conic(
 ) -> ConicSolution:
     """Solve through cvxpy's own chain and keep the raw solution.
 
-    The problem's variables and constraints receive their values and duals as with ``problem.solve``. Whatever the
-    solver or cvxpy raises is stored as ``error`` and loses nothing that the solver returned before.
+    The problem's variables and constraints receive their values and duals as with ``problem.solve``. Any error of the
+    solver or of cvxpy is stored as ``error`` and loses nothing that the solver returned before.
 
     Parameters
     ----------
@@ -108,9 +108,9 @@ def solve_conic(
     solver : str
         ``"CLARABEL"``, ``"SCS"``, ``"ECOS"``, ``"OSQP"`` or ``"HIGHS"``.
     options : mapping
-        Passed on to the solver as they are.
+        Options that are passed on to the solver unchanged.
     warm_start : bool
-        Start from this solver's last answer to this problem, if it can (SCS and OSQP do); else from a cold start.
+        Start from this solver's last answer to this problem, if it can (SCS and OSQP do); otherwise from a cold start.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def _failed(compiled: ConeData, seconds: float, error: BaseException, raw: objec
 
 
 def _unpacked(problem: cp.Problem, compiled: ConeData, raw: object, status: str, iterations: int | None) -> str:
-    """Give the problem its values, as `problem.solve` does; what went wrong, or ``""``."""
+    """Give the problem its values, as `problem.solve` does; return the error, or ``""``."""
     refusal = ""
     if status in (cp.SOLVER_ERROR, cp.USER_LIMIT):
         refusal = _gave_up(compiled.solver, compiled.own_status(raw), status, iterations)

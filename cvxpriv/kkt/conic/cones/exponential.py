@@ -25,7 +25,7 @@ VANISHING = 1e-150
 
 
 def in_exponential(v: Array) -> Mask:
-    """Exact membership of the rows of ``v`` (m, 3) in the exponential cone."""
+    """Return exact membership of the rows of ``v`` (m, 3) in the exponential cone."""
     x, y, z = v.T
     with np.errstate(all="ignore"):
         inner = (y > 0) & (z > 0) & (x <= y * (np.log(z) - np.log(y)))
@@ -33,7 +33,7 @@ def in_exponential(v: Array) -> Mask:
 
 
 def in_exponential_dual(v: Array) -> Mask:
-    """Exact membership of the rows of ``v`` (m, 3) in ``cl{(u, v, w): u < 0, -u exp(v/u) <= e w}``."""
+    """Return exact membership of the rows of ``v`` (m, 3) in ``cl{(u, v, w): u < 0, -u exp(v/u) <= e w}``."""
     x, y, z = v.T
     with np.errstate(all="ignore"):
         inner = (x < 0) & (z > 0) & (-y <= -x * (1.0 + np.log(z) - np.log(-x)))
@@ -41,7 +41,7 @@ def in_exponential_dual(v: Array) -> Mask:
 
 
 def project_exponential(v: Array) -> Array:
-    """Nearest points of the exponential cone.
+    """Return the nearest points of the exponential cone.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def project_exponential(v: Array) -> Array:
 
 
 def project_exponential_dual(v: Array) -> Array:
-    """Nearest points of the dual cone, by Moreau's decomposition: ``P*(v) = v + P(-v)``.
+    """Return the nearest points of the dual cone, by Moreau's decomposition: ``P*(v) = v + P(-v)``.
 
     The answer is exactly zero where ``-v`` lies in the primal cone, and exactly ``v`` where ``v`` lies in the dual.
     """

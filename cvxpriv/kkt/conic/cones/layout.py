@@ -1,4 +1,4 @@
-"""The cone ``K`` of a program: which blocks of ``s`` lie in which cone, and exact projections onto all of it."""
+"""The cone ``K`` of a program: its blocks by kind of cone, and exact projections onto all of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cvxpriv.kkt.conic.cones.symmetric import (
 Project = Callable[[Array], Array]
 
 ROUNDED = 1e-6
-"""How far the exponents of a power cone may be from a sum of one: cvxpy takes them to about this."""
+"""Largest distance of a power cone's exponents from a sum of one: cvxpy takes them to about this."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ConeLayout:
     power : tuple of tuple of float
         Exponents of each power cone ``(x_1 .. x_n, z)``, ``prod x_i^a_i >= |z|``; ``(a, 1 - a)`` for the 3-d cone.
     triangle : {"lower", "upper"}
-        Which triangle of a symmetric matrix is stored, column by column.
+        The triangle of a symmetric matrix that is stored, column by column.
 
     Notes
     -----
@@ -103,7 +103,7 @@ class ConeLayout:
 
     @cached_property
     def slices(self) -> dict[str, slice]:
-        """Where each block stands in ``s``."""
+        """Place of each block in ``s``."""
         ends = np.cumsum([size for _, _, size in self._sizes()])
         sizes = [size for _, _, size in self._sizes()]
         return {name: slice(int(end) - size, int(end)) for name, end, size in zip(self.names, ends, sizes, strict=True)}
@@ -177,15 +177,15 @@ class ConeLayout:
         return projected
 
     def project(self, v: Array) -> Array:
-        """Nearest point of the product cone to ``v`` (size,)."""
+        """Return the nearest point of the product cone to ``v`` (size,)."""
         return self._apply(v, dual=False)
 
     def project_dual(self, v: Array) -> Array:
-        """Nearest point of the dual cone to ``v`` (size,)."""
+        """Return the nearest point of the dual cone to ``v`` (size,)."""
         return self._apply(v, dual=True)
 
     def interior(self) -> Array:
-        """A point inside the cone and inside its dual, of ordinary size; zero on the rows of equalities."""
+        """Return a point inside the cone and its dual, of ordinary size; zero on the rows of equalities."""
         inside = np.zeros(self.size)
         centres = {"zero": [0.0], "nonneg": [1.0], "exp": [-1.0, 0.5, 1.0]}
         for family in self.families:
@@ -202,24 +202,24 @@ class ConeLayout:
         return inside
 
     def block_norms(self, v: Array) -> Array:
-        """Euclidean norm of each block of ``v``, in the order of `names`."""
+        """Return the Euclidean norm of each block of ``v``, in the order of `names`."""
         return np.sqrt(np.add.reduceat(np.square(v), self.starts)) if self.size else np.zeros(0)
 
     def block_distances(self, v: Array, dual: bool = False) -> Array:
-        """Distance of each block to its cone (or dual cone), in the order of `names`."""
+        """Return the distance of each block to its cone (or dual cone), in the order of `names`."""
         v = np.asarray(v, dtype=float).ravel()
         return self.block_norms(v - self._apply(v, dual))
 
     def distance(self, v: Array) -> float:
-        """Largest distance of a block of ``v`` to its cone."""
+        """Return the largest distance of a block of ``v`` to its cone."""
         return float(self.block_distances(v).max(initial=0.0))
 
     def distance_dual(self, v: Array) -> float:
-        """Largest distance of a block of ``v`` to its dual cone."""
+        """Return the largest distance of a block of ``v`` to its dual cone."""
         return float(self.block_distances(v, dual=True).max(initial=0.0))
 
     def worst(self, v: Array, dual: bool = False) -> tuple[str, float]:
-        """Name and distance of the block that is farthest outside its cone; ``("", 0.0)`` if there is none."""
+        """Return name and distance of the block that is farthest outside its cone; ``("", 0.0)`` if there is none."""
         distances = self.block_distances(v, dual)
         if not distances.size or distances.max() == 0.0:
             return "", 0.0

@@ -20,19 +20,19 @@ LOGIT_RANGE = 740.0  # exp(-740) is the smallest positive double
 
 
 def in_power(x: Array, z: Array, alpha: Array) -> Mask:
-    """Exact membership of ``(x, z)``; ``x`` and ``alpha`` are (m, n), ``z`` is (m,)."""
+    """Return exact membership of ``(x, z)``; ``x`` and ``alpha`` are (m, n), ``z`` is (m,)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.exp((alpha * np.log(np.maximum(x, 0.0))).sum(axis=1))
     return np.asarray((x >= 0).all(axis=1) & (mean >= np.abs(z)))
 
 
 def in_power_dual(x: Array, z: Array, alpha: Array) -> Mask:
-    """Exact membership in the dual cone; shapes as in `in_power`."""
+    """Return exact membership in the dual cone; shapes as in `in_power`."""
     return in_power(x / alpha, z, alpha)
 
 
 def project_power(v: Array, alpha: Array) -> Array:
-    """Nearest points of the power cone.
+    """Return the nearest points of the power cone.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def project_power(v: Array, alpha: Array) -> Array:
 
 
 def project_power_dual(v: Array, alpha: Array) -> Array:
-    """Nearest points of the dual cone, by Moreau's decomposition."""
+    """Return the nearest points of the dual cone, by Moreau's decomposition."""
     v = np.asarray(v, dtype=float)
     return v + project_power(-v, alpha)
 

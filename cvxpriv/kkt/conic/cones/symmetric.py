@@ -13,7 +13,7 @@ SQRT2 = float(np.sqrt(2.0))
 
 
 def project_second_order(v: Array) -> Array:
-    """Nearest points of ``{(t, x): ||x|| <= t}``; one point ``(t, x)`` in each row of ``v`` (m, n)."""
+    """Return the nearest points of ``{(t, x): ||x|| <= t}``; one point ``(t, x)`` in each row of ``v`` (m, n)."""
     v = np.asarray(v, dtype=float)
     if v.shape[1] == 1:
         return np.maximum(v, 0.0)
@@ -27,7 +27,7 @@ def project_second_order(v: Array) -> Array:
 
 
 def matrices_from_triangles(v: Array, order: int, triangle: Triangle) -> Array:
-    """Symmetric matrices (m, n, n) from their scaled triangles (m, n(n+1)/2), columns stacked.
+    """Return symmetric matrices (m, n, n) from their scaled triangles (m, n(n+1)/2), columns stacked.
 
     Off-diagonal entries carry a factor sqrt(2), so that the inner product of two vectors is that of the matrices.
     """
@@ -40,20 +40,20 @@ def matrices_from_triangles(v: Array, order: int, triangle: Triangle) -> Array:
 
 
 def triangles_from_matrices(matrices: Array, triangle: Triangle) -> Array:
-    """The inverse of `matrices_from_triangles`; the chosen triangle alone is read."""
+    """Return the inverse of `matrices_from_triangles`; only the chosen triangle is read."""
     rows, columns = triangle_indices(matrices.shape[1], triangle)
     entries = matrices[:, rows, columns]
     return np.asarray(np.where(rows == columns, entries, entries * SQRT2))
 
 
 def triangle_indices(order: int, triangle: Triangle) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the triangle's entries, column by column."""
+    """Return rows and columns of the triangle's entries, column by column."""
     columns, rows = np.tril_indices(order) if triangle == "upper" else np.triu_indices(order)
     return rows, columns
 
 
 def project_semidefinite(v: Array, order: int, triangle: Triangle) -> Array:
-    """Nearest positive semidefinite matrices, as scaled triangles (m, n(n+1)/2)."""
+    """Return the nearest positive semidefinite matrices, as scaled triangles (m, n(n+1)/2)."""
     v = np.asarray(v, dtype=float)
     values, vectors = np.linalg.eigh(matrices_from_triangles(v, order, triangle))
     kept = np.einsum("mik,mk,mjk->mij", vectors, np.maximum(values, 0.0), vectors)
