@@ -17,16 +17,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cvxpriv.certify.answers import NAN, Answer, Stored
+from cvxpriv.certify.answers import Stored
+from cvxpriv.certify.bugs import BugReport, bug_report
 from cvxpriv.certify.cases import Case, Target, case_of_block, case_of_problem, cases_of, values_kept
-from cvxpriv.certify.integer_answers import integer_answer, with_bounds
 from cvxpriv.certify.page import page, plain_text
-from cvxpriv.certify.problem_checks import capable, capable_of_integers, solver_names
-from cvxpriv.certify.proofs import Proofs
-from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike, reference_of
-from cvxpriv.certify.rows import rows_of
-from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
-from cvxpriv.certify.stored_answers import stored_answer
+from cvxpriv.certify.problem_checks import solver_names
+from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike
+from cvxpriv.certify.task import Task
 from cvxpriv.certify.verdicts import Tolerances, Verdict, worst_of
 from cvxpriv.errors import Disagreement, ModelError
 from cvxpriv.numerics.arrays import Values
@@ -74,6 +71,8 @@ class CrossCheck:
     references: dict[str, str]
     skipped: dict[str, dict[str, str]] = field(default_factory=dict)
     tolerances: Tolerances = field(default_factory=Tolerances)
+    task: Task | None = field(default=None, repr=False)
+    cases: tuple[Case, ...] = field(default=(), repr=False)
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -105,6 +104,33 @@ class CrossCheck:
         if len(bad):
             lines = [f"{row.solver} on {row.case}: {row.verdict}, {row.reason}" for row in bad.itertuples(index=False)]
             raise Disagreement("; ".join(lines))
+
+    def bug(self, solver: str, case: str | None = None, *, seconds: float = 60.0) -> BugReport:
+        """Return a report for a solver's authors: the least problem that still shows its false answer, as a script.
+
+        Parameters
+        ----------
+        solver : str
+            One whose answer is WRONG; or the name of a `Stored` answer.
+        case : str, optional
+            None is the first case where it is.
+        seconds : float
+            For shrinking the problem.
+
+        Raises
+        ------
+        ModelError
+            None of its answers is WRONG, or there is no such solver or case.
+        """
+        rows = self.table[(self.table["solver"] == solver) & (self.table["verdict"] == "WRONG")]
+        rows = rows if case is None else rows[rows["case"] == case]
+        if self.task is None or not len(rows):
+            known = ", ".join(f"{name}: {one.verdict}" for name, one in self.verdicts.items())
+            raise ModelError(f"solver={solver!r} has no answer that is WRONG: there is no bug to report ({known})")
+        wrong = next(one for one in self.cases if one.name == rows["case"].iloc[0])
+        judge, options = self.task.judge(solver), self.task.options_of(solver)
+        with values_kept(wrong):
+            return bug_report(wrong.declare().problem, solver, judge, options, seconds)
 
     def to_html(self, path: PathLike, title: str = "Cross-check") -> Path:
         """Write the report as one self-contained page: verdicts first, then residuals, objectives, times.
@@ -185,64 +211,11 @@ def crosscheck(
         raise ModelError(f"time_limit={time_limit!r} needs isolate=True: a solve here cannot be stopped from outside")
     own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
     place = Place(isolate, time_limit)
-    task = _Task(solver_names(solvers), tolerance, own, place, answers or {}, reference)
+    limits = tolerances or Tolerances()
+    task = Task(solver_names(solvers), tolerance, own, place, answers or {}, reference, limits)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         # Of points outside a domain, of bounds that are no numbers, of solvers: what comes of it is measured.
         warnings.simplefilter("ignore")
-        return task.checked(cases_of(target, at, place), tolerances or Tolerances())
-
-
-@dataclass(frozen=True)
-class _Task:
-    """The question to the solvers, and the reference for their answers."""
-
-    solvers: Sequence[str] | None
-    tolerance: float | None
-    options: Mapping[str, Mapping[str, Any]]
-    place: Place
-    claims: Mapping[str, Mapping[Any, Any] | Stored]
-    reference: ReferenceLike
-
-    def checked(self, cases: Sequence[Case], tolerances: Tolerances) -> CrossCheck:
-        asked = {case.name: self.capable(case) for case in cases}
-        rows: list[dict[str, Any]] = []
-        references: dict[str, str] = {}
-        for case in cases:
-            with values_kept(case):
-                found = self.claimed(case) + [self.answer(case, name) for name in asked[case.name][0]]
-                proofs = Proofs(case, self.place)
-                if case.mixed is not None:
-                    found, proofs = with_bounds(found, case, self.place)
-                taken = reference_of(case, found, self.reference, self.place)
-                rows += rows_of(case, found, taken, tolerances, proofs)
-            references[case.name] = taken.why
-        skipped = {name: unable for name, (_, unable) in asked.items() if unable and self.solvers is not None}
-        return CrossCheck(pd.DataFrame(rows), references, skipped, tolerances)
-
-    def capable(self, case: Case) -> tuple[tuple[str, ...], dict[str, str]]:
-        if case.mixed is not None:
-            return capable_of_integers(case.mixed.problem, self.solvers)
-        return capable(case.declare().problem, self.solvers)
-
-    def claimed(self, case: Case) -> list[Answer]:
-        found = [] if case.exact is None else [self._claim(case, CLOSED_FORM, case.exact, case.exact_seconds)]
-        for name, said in self.claims.items():
-            if isinstance(said, Stored):
-                found.append(stored_answer(case, name, said, place=self.place))
-            else:
-                found.append(self._claim(case, name, said))
-        return found
-
-    def _claim(self, case: Case, name: str, values: Mapping[Any, Any], seconds: float = NAN) -> Answer:
-        return claimed_answer(case, name, values, seconds, place=self.place)
-
-    def answer(self, case: Case, solver: str) -> Answer:
-        if case.mixed is None:
-            ending = self.place.call(solver_answer, case, solver, self.tolerance, self.options.get(solver, {}))
-        else:
-            ending = self.place.call(integer_answer, case, solver, self.options.get(solver, {}))
-        if isinstance(ending.value, Answer):
-            return ending.value
-        spec = solver_spec(solver)
-        asked = spec.accuracy(self.tolerance, spec.full_options(self.tolerance, self.options.get(solver, {})))
-        return Answer(solver, ending.status, asked, seconds=ending.seconds, error=ending.error)
+        cases = cases_of(target, at, place)
+        rows, references, skipped = task.checked(cases)
+        return CrossCheck(pd.DataFrame(rows), references, skipped, limits, task, tuple(cases))

@@ -1,0 +1,162 @@
+"""A false answer as a report for its solver's authors: the least problem that still shows it, as a script.
+
+Delta debugging: whatever can be dropped while the verdict stays is dropped. First constraints of the problem as
+written; then, in the cone program that the solver is given, blocks of rows, columns, and digits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import cvxpy as cp
+
+from cvxpriv.certify.bug_scripts import script_of
+from cvxpriv.certify.cone_problems import problem_of_program, rounded, with_blocks, with_columns
+from cvxpriv.certify.trials import Trial
+from cvxpriv.errors import CvxprivError, ModelError
+from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.reports.files import PathLike
+
+__all__ = ["BugReport", "bug_report"]
+
+DIGITS = (1, 2, 3, 4, 6, 8, 10, 12)
+Item = TypeVar("Item")
+Judge = Callable[[cp.Problem], Trial]
+
+
+@dataclass(frozen=True)
+class BugReport:
+    """A false answer and the least problem that shows it.
+
+    Attributes
+    ----------
+    solver : str
+    problem : cvxpy.Problem
+        The least one found.
+    trial : Trial
+        What the solver answers to it, and what is true.
+    script : str
+        Stand-alone Python: the data, the solver's own interface where it is known, the given and the expected answer.
+    trials : int
+        How many problems were judged on the way.
+    """
+
+    solver: str
+    problem: cp.Problem = field(repr=False)
+    trial: Trial = field(repr=False)
+    script: str = field(repr=False)
+    trials: int = 0
+
+    def write(self, path: PathLike) -> Path:
+        """Write the script to a file."""
+        target = Path(path)
+        target.write_text(self.script, encoding="utf-8")
+        return target
+
+    def __str__(self) -> str:
+        return self.script
+
+
+def bug_report(
+    problem: cp.Problem, solver: str, judge: Judge, options: Mapping[str, Any] | None, seconds: float
+) -> BugReport:
+    """Shrink a problem while the verdict on a solver stays WRONG, and write the script.
+
+    Parameters
+    ----------
+    judge : callable
+        Returns what is said of the solver's answer to a problem.
+    options : mapping, optional
+        The solver's, all of them; None where the answer is a stored one. That is an answer to the whole problem alone,
+        and nothing can be dropped.
+    seconds : float
+        After so long the least problem so far is taken.
+
+    Raises
+    ------
+    ModelError
+        The verdict is not WRONG.
+    """
+    search = _Search(judge, time.perf_counter() + seconds)
+    first = judge(problem)
+    if first.verdict != "WRONG":
+        raise ModelError(
+            f"solver={solver!r} is called {first.verdict}, not WRONG: there is no bug to report ({first.reason})"
+        )
+    search.found, search.kind = (problem, first), first.kind
+    if options is not None:
+        constraints = search.least(problem.constraints, lambda kept: cp.Problem(problem.objective, list(kept)))
+        _shrink_program(search, cp.Problem(problem.objective, list(constraints)), solver)
+    least, trial = search.found
+    return BugReport(solver, least, trial, script_of(least, solver, options, trial), search.count)
+
+
+def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> None:
+    """Go on with the cone program, if it shows the bug as well."""
+    try:
+        program = ConeProgram.from_problem(problem, solver)
+        if not search.holds(problem_of_program(program)):
+            return
+    except CvxprivError:
+        return
+    names = search.least(program.layout.names, lambda kept: problem_of_program(with_blocks(program, kept)))
+    fewer = with_blocks(program, names)
+    columns = search.least(range(fewer.c.size), lambda kept: problem_of_program(with_columns(fewer, kept)))
+    fewer = with_columns(fewer, columns)
+    names = search.least(fewer.layout.names, lambda kept: problem_of_program(with_blocks(fewer, kept)))
+    fewer = with_blocks(fewer, names)
+    for digits in DIGITS:
+        if search.holds(problem_of_program(rounded(fewer, digits))):
+            return
+
+
+class _Search:
+    """Trials on the way to the least problem."""
+
+    found: tuple[cp.Problem, Trial]
+    kind: str
+
+    def __init__(self, judge: Judge, deadline: float) -> None:
+        self.judge, self.deadline, self.count = judge, deadline, 1
+
+    def holds(self, problem: cp.Problem) -> bool:
+        """Whether a problem still shows the bug; it is then the least one so far."""
+        if time.perf_counter() > self.deadline:
+            return False
+        self.count += 1
+        try:
+            trial = self.judge(problem)
+        except Exception:  # cvxpy and its solvers raise what they like of half a problem
+            return False
+        if trial.verdict != "WRONG" or trial.kind != self.kind:
+            return False
+        self.found = (problem, trial)
+        return True
+
+    def least(self, items: Sequence[Item], problem_of: Callable[[Sequence[Item]], cp.Problem]) -> list[Item]:
+        """The items that have to stay, found by leaving out ever smaller pieces."""
+        kept = list(items)
+        size = max(1, len(kept) // 2)
+        while kept:
+            before, start = len(kept), 0
+            while start < len(kept):
+                fewer = kept[:start] + kept[start + size :]
+                if len(fewer) < len(kept) and self._tried(problem_of, fewer):
+                    kept = fewer
+                else:
+                    start += size
+            if size == 1 and len(kept) == before:
+                break
+            size = max(1, size // 2)
+        return kept
+
+    def _tried(self, problem_of: Callable[[Sequence[Item]], cp.Problem], fewer: list[Item]) -> bool:
+        try:
+            problem = problem_of(fewer)
+        except Exception:  # half a problem may be none
+            return False
+        return self.holds(problem)

@@ -1,0 +1,139 @@
+"""A cross-check's question, put to cases, or again to a problem: who is asked, how, and what answers are held to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from cvxpriv.certify.answers import CLAIMED, NAN, Answer, Stored
+from cvxpriv.certify.cases import Case, case_of_problem, values_kept
+from cvxpriv.certify.integer_answers import integer_answer, with_bounds
+from cvxpriv.certify.problem_checks import capable, capable_of_integers
+from cvxpriv.certify.proofs import Proofs
+from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
+from cvxpriv.certify.rows import rows_of
+from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
+from cvxpriv.certify.stored_answers import stored_answer
+from cvxpriv.certify.trials import Trial
+from cvxpriv.certify.verdicts import Tolerances
+from cvxpriv.solvers.isolation import Place
+from cvxpriv.solvers.registry import fallback_chain, solver_spec
+
+__all__ = ["Task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """The question to the solvers, and the reference for their answers."""
+
+    solvers: Sequence[str] | None
+    tolerance: float | None
+    options: Mapping[str, Mapping[str, Any]]
+    place: Place
+    claims: Mapping[str, Mapping[Any, Any] | Stored]
+    reference: ReferenceLike
+    tolerances: Tolerances
+
+    def checked(self, cases: Sequence[Case]) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, dict[str, str]]]:
+        """Rows of all cases, their references, and the solvers that do not take them."""
+        asked = {case.name: self.capable(case) for case in cases}
+        rows: list[dict[str, Any]] = []
+        references: dict[str, str] = {}
+        for case in cases:
+            with values_kept(case):
+                found = self.claimed(case) + [self.answer(case, name) for name in asked[case.name][0]]
+                proofs = Proofs(case, self.place)
+                if case.mixed is not None:
+                    found, proofs = with_bounds(found, case, self.place)
+                taken = reference_of(case, found, self.reference, self.place)
+                rows += rows_of(case, found, taken, self.tolerances, proofs)
+            references[case.name] = taken.why
+        skipped = {name: unable for name, (_, unable) in asked.items() if unable and self.solvers is not None}
+        return rows, references, skipped
+
+    def judge(self, solver: str) -> Callable[[cp.Problem], Trial]:
+        """A function that says what the same question brings of one solver, or of its stored answer, for a problem."""
+        if solver in self.claims:
+            return replace(self, solvers=None, claims={solver: self.claims[solver]}, reference=None)._trial_of(solver)
+        return replace(self, solvers=(solver,), claims={}, reference=None)._trial_of(solver)
+
+    def options_of(self, solver: str) -> dict[str, Any] | None:
+        """The whole option set that a solver was given; None for an answer that nobody is asked for."""
+        if solver in self.claims:
+            return None
+        return solver_spec(solver).full_options(self.tolerance, self.options.get(solver, {}))
+
+    def _trial_of(self, solver: str) -> Callable[[cp.Problem], Trial]:
+        def judge(problem: cp.Problem) -> Trial:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                return self._trial(case_of_problem("problem", problem), solver)
+
+        return judge
+
+    def _trial(self, case: Case, solver: str) -> Trial:
+        with values_kept(case):
+            found = self.claimed(case) + [self.answer(case, name) for name in self._asked(case, solver)]
+            taken = reference_of(case, found, None, self.place)
+            rows = rows_of(case, found, taken, self.tolerances, Proofs(case, self.place))
+        own, row = next(pair for pair in zip(found, rows, strict=True) if pair[0].solver == solver)
+        right = [
+            answer
+            for answer, said in zip(found, rows, strict=True)
+            if answer is not own and said["verdict"] in ("agrees", "loose")
+        ]
+        usable = [answer for answer in right if np.isfinite(answer.quality)]
+        expected = reference_of(case, usable, None, self.place) if usable else Reference(NAN, {}, "none")
+        claimed = self.claims.get(solver)
+        return Trial(
+            row["verdict"],
+            row["reason"],
+            "optimal" if own.status == CLAIMED else own.status,
+            own.objective,
+            own.values,
+            expected.objective,
+            expected.values,
+            "optimal" if usable else right[0].status if right else "not known",
+            f"{claimed.solver} {claimed.version}, {claimed.machine}" if isinstance(claimed, Stored) else "",
+        )
+
+    def _asked(self, case: Case, solver: str) -> list[str]:
+        """The solver, where it is one, and two others for the expected answer, which are judged as well."""
+        others = [name for name in fallback_chain(None) if name != solver]
+        return [*(self.solvers or ()), *capable(case.declare().problem, others)[0][:2]]
+
+    def capable(self, case: Case) -> tuple[tuple[str, ...], dict[str, str]]:
+        """The solvers that take a case, and why the others do not."""
+        if case.mixed is not None:
+            return capable_of_integers(case.mixed.problem, self.solvers)
+        return capable(case.declare().problem, self.solvers)
+
+    def claimed(self, case: Case) -> list[Answer]:
+        """Answers that nobody is asked for: a closed form, and those that came with the question."""
+        found = [] if case.exact is None else [self._claim(case, CLOSED_FORM, case.exact, case.exact_seconds)]
+        for name, said in self.claims.items():
+            if isinstance(said, Stored):
+                found.append(stored_answer(case, name, said, place=self.place))
+            else:
+                found.append(self._claim(case, name, said))
+        return found
+
+    def _claim(self, case: Case, name: str, values: Mapping[Any, Any], seconds: float = NAN) -> Answer:
+        return claimed_answer(case, name, values, seconds, place=self.place)
+
+    def answer(self, case: Case, solver: str) -> Answer:
+        """A solver's answer, or what came of asking it."""
+        if case.mixed is None:
+            ending = self.place.call(solver_answer, case, solver, self.tolerance, self.options.get(solver, {}))
+        else:
+            ending = self.place.call(integer_answer, case, solver, self.options.get(solver, {}))
+        if isinstance(ending.value, Answer):
+            return ending.value
+        spec = solver_spec(solver)
+        asked = spec.accuracy(self.tolerance, spec.full_options(self.tolerance, self.options.get(solver, {})))
+        return Answer(solver, ending.status, asked, seconds=ending.seconds, error=ending.error)

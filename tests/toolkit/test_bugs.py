@@ -1,0 +1,157 @@
+"""Bug reports: the least problem that still shows a false answer, as a script that runs alone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from cvxpriv.certify import solver_answers, task
+from cvxpriv.certify.answers import Answer
+from cvxpriv.certify.bugs import bug_report
+from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.cone_problems import problem_of_program, rounded, with_blocks, with_columns
+from cvxpriv.certify.corpus.liars import LIARS, softmin
+from cvxpriv.certify.trials import Trial
+from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.program import ConeProgram
+
+SHOWN = "the bug is shown"
+TIGHT = {"eps_abs": 1e-12, "eps_rel": 1e-12, "max_iters": 100_000}
+
+
+def _printed(script: str) -> str:
+    """What a script prints, run alone and without this package."""
+    assert "cvxpriv" not in script
+    run = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def _crowd() -> cp.Problem:
+    """Four variables and many constraints, of which a stub gets one wrong: x[0] >= 1.23456."""
+    x = cp.Variable(4, name="x")
+    return cp.Problem(
+        cp.Minimize(cp.sum(x) + 0.123456 * x[1]), [x <= 9.87654, x[0] >= 1.23456, x[1:] >= -1, cp.norm(x[2:]) <= 3]
+    )
+
+
+def _judge_of_rows(problem: cp.Problem) -> Trial:
+    """A stub: WRONG as long as some row bounds some variable from below by at least 1 and another from above."""
+    program = ConeProgram.from_problem(problem, "CLARABEL")
+    A, b = program.A.toarray(), program.b
+    low = any(row.min() < 0 and side / row.min() >= 1 for row, side in zip(A, b, strict=True))
+    high = any(row.max() > 0 and side / row.max() >= 2 for row, side in zip(A, b, strict=True))
+    verdict = "WRONG" if low and high else "agrees"
+    return Trial(verdict, "a stub says so", "optimal", 0.0, None, 1.0, {})
+
+
+def test_constraints_columns_and_digits_are_dropped_while_the_verdict_stays() -> None:
+    problem = _crowd()
+    report = bug_report(problem, "CLARABEL", _judge_of_rows, {}, seconds=60.0)
+    program = ConeProgram.from_problem(report.problem, "CLARABEL")
+    assert program.b.size == 2  # one row each, of one variable or of two
+    assert program.c.size <= 2
+    assert sorted(np.abs(program.b)) == [1.0, 10.0]  # one digit each of 1.23456 and 9.87654
+    assert report.trials > 5
+    assert len(problem.constraints) == 4
+
+
+def test_a_budget_that_is_spent_leaves_the_whole_problem() -> None:
+    report = bug_report(_crowd(), "CLARABEL", _judge_of_rows, {}, seconds=0.0)
+    assert report.trials == 1
+    assert len(report.problem.constraints) == 4
+
+
+def _lying(monkeypatch: pytest.MonkeyPatch, liar: str) -> None:
+    """One solver whose points are moved by 1/2 on their way to the judge."""
+    honest = solver_answers.solver_answer
+
+    def lie(case: Any, solver: str, *rest: Any) -> Answer:
+        answer = honest(case, solver, *rest)
+        if solver != liar or answer.values is None:
+            return answer
+        moved = {name: value + 0.5 for name, value in answer.values.items()}
+        measures = replace(answer.measures, displacement=0.5)
+        return replace(answer, values=moved, objective=answer.objective + 0.5, measures=measures, bound=float("nan"))
+
+    monkeypatch.setattr(task, "solver_answer", lie)
+
+
+@pytest.mark.parametrize(
+    "solver", ["CLARABEL", "SCS", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ECOS", "OSQP", "HIGHS"))]
+)
+def test_a_script_asks_the_solver_by_its_own_interface(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _lying(monkeypatch, solver)
+    x = cp.Variable(2, name="x")
+    problem = cp.Problem(cp.Minimize(2 * x[0] + x[1] + cp.square(x[0])), [x[0] + x[1] >= 1, x[1] == 0.25, x <= 4])
+    check = crosscheck(problem, [solver])
+    assert check.verdicts[solver].verdict == "WRONG"
+    script = check.bug(solver, seconds=0.0).script
+    module = {"HIGHS": "highspy"}.get(solver, solver.lower())
+    assert f"import {module}" in script
+    assert "import cvxpy" not in script
+    printed = _printed(script)
+    assert "the bug is not shown by this version" in printed  # the solver itself is right
+    value, expected = (float(word) for word in re.findall(r"value +given (\S+) +expected (\S+)", printed)[0])
+    assert (value, expected) == pytest.approx((2.3125, 2.3125), abs=1e-4)  # 2 * .75 + .25 + .75^2
+
+
+def test_the_script_of_a_stored_lie_shows_it_beside_the_truth(tmp_path: Path) -> None:
+    liar = LIARS[3]
+    known = liar.build()
+    check = crosscheck(known.problem, ["CLARABEL"], answers={"liar": liar.stored})
+    report = check.bug("liar")
+    text = report.write(tmp_path / "bug.py").read_text(encoding="utf-8")
+    assert text == report.script == str(report)
+    assert f"{liar.stored.solver} {liar.stored.version}" in text
+    printed = _printed(text)
+    assert "value       given 12.0    expected 5.75" in printed
+    assert SHOWN in printed
+    assert report.trials == 1  # an answer to the whole problem says nothing of a part of it
+
+
+@pytest.mark.slow
+def test_what_scs_lies_about_here_is_shrunk_and_shown_again() -> None:
+    costs = np.array([0.0, 10.0, 10.5, 11.0, 12.0])
+    for cost in costs[1:]:
+        known = softmin(np.array([0.0, cost]), redundant=True)
+        check = crosscheck(known.problem, ["CLARABEL", "SCS"], options={"SCS": TIGHT})
+        if check.verdicts["SCS"].verdict == "WRONG":
+            report = check.bug("SCS", seconds=4.0)
+            assert len(report.problem.constraints) <= len(known.problem.constraints) + 8
+            assert SHOWN in _printed(report.script)
+            return
+    with pytest.raises(ModelError, match="has no answer that is WRONG"):  # right here at every cost
+        check.bug("SCS")
+
+
+def test_there_is_no_report_of_an_answer_that_is_right() -> None:
+    x = cp.Variable(name="x")
+    check = crosscheck(cp.Problem(cp.Minimize(x), [x >= 1]), ["CLARABEL"])
+    with pytest.raises(ModelError, match="CLARABEL: agrees"):
+        check.bug("CLARABEL")
+    with pytest.raises(ModelError, match="has no answer that is WRONG"):
+        check.bug("SCS")
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
+def test_a_cone_program_is_the_same_problem_written_out(solver: str) -> None:
+    x, X = cp.Variable(3, name="x"), cp.Variable((2, 2), symmetric=True, name="X")
+    problem = cp.Problem(
+        cp.Maximize(cp.sum(cp.entr(x)) - cp.lambda_max(X) - cp.norm(x - 1)),
+        [cp.sum(x) == 1, X >> np.array([[2.0, 1.0], [1.0, 3.0]]), cp.power(x[0], 3) <= 0.5],
+    )
+    program = ConeProgram.from_problem(problem, solver)
+    written = problem_of_program(program)
+    assert written.solve(solver="CLARABEL") == pytest.approx(problem.solve(solver="CLARABEL"), abs=1e-6)
+    every = with_columns(with_blocks(program, program.layout.names), range(program.c.size))
+    assert (abs(every.A - program.A).max(), every.layout) == (0.0, program.layout)
+    assert float(rounded(program, 2).b.max()) == float(f"{program.b.max():.1e}")
