@@ -37,6 +37,7 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints import FORMS, parse
 from cvxpriv.errors import Disagreement, NotConverged
 from cvxpriv.mechanisms.disclosure import Disclosure, disclosure
+from cvxpriv.numerics.sizes import of_resampling, require_feasible
 from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
@@ -187,6 +188,7 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
         The interrupt came before there was any mechanism.
     """
     solvers = tuple(solver_spec(name).name for name in asked.solvers)
+    _require_feasible(model, asked)
     curve: pd.DataFrame | None = None
     check: CrossCheck | None = None
     found: Disclosure | None = None
@@ -202,10 +204,30 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
             if not interrupt.pressed:
                 with terminal.phase("resampling the records"):
                     replicates = asked.bootstrap if table.counts is not None else 0
-                    found = disclosure(table, run.mechanism, bootstrap=replicates, seed=asked.solving["seed"])
+                    seed, oversize = asked.solving["seed"], asked.solving["oversize"]
+                    found = disclosure(table, run.mechanism, replicates, seed, oversize=oversize)
         except KeyboardInterrupt:
             pass
         return run.described(Beside(source, curve, check, found, interrupt.pressed))
+
+
+def _require_feasible(model: Model, asked: Asked) -> None:
+    """Refuse, before anything is solved, what cannot finish.
+
+    Raises
+    ------
+    ModelError
+    """
+    oversize = bool(asked.solving["oversize"])
+    one, curve = model.size(**asked.solving), asked.curve
+    if curve is not None:
+        points = curve if isinstance(curve, int) else len(curve)
+        one = one.repeated(1 + points, f"{points:,} points of a curve")
+    require_feasible(one, oversize)
+    table = model.problem.table
+    if table.counts is not None:
+        private, inputs = table.counts.shape
+        require_feasible(of_resampling(private, inputs, inputs, asked.bootstrap), oversize)
 
 
 def _parameters(kind: Kind) -> tuple[list[Parameter], list[Parameter]]:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.sizes import of_resampling, require_feasible
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
@@ -155,6 +156,7 @@ def disclosure(
     seed: int = 0,
     level: float = 0.95,
     same_records: bool = True,
+    oversize: bool = False,
 ) -> Disclosure:
     """Measure how much a release of Y discloses of S and how much it keeps of X, each with an interval.
 
@@ -174,6 +176,8 @@ def disclosure(
     same_records : bool
         Whether the mechanism was designed on the records of this table. If in doubt, say True: intervals are then
         wider.
+    oversize : bool
+        Go on where the replicates take more than `cvxpriv.numerics.sizes` allows.
 
     Returns
     -------
@@ -183,6 +187,8 @@ def disclosure(
     ------
     DataError
         A table without counts, a mechanism that does not fit, or a wrong option.
+    ModelError
+        More replicates than can finish.
 
     Examples
     --------
@@ -201,6 +207,7 @@ def disclosure(
             " give the mechanism of this table's alphabet, in its order"
         )
     _check(bootstrap, seed, level)
+    require_feasible(of_resampling(len(table.private), *matrix.shape, bootstrap), oversize)
     if bootstrap and table.counts is None:
         raise DataError(
             "table holds probabilities without counts, so its records cannot be resampled: make it with"

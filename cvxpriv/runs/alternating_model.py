@@ -23,6 +23,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in, take
+from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
@@ -186,6 +187,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         callback: shared.Callback = None,
         time_limit: shared.TimeLimit = None,
         isolate: shared.Isolate = None,
+        oversize: shared.Oversize = False,
     ) -> AlternatingRun:
         """Return the best of several starts.
 
@@ -198,6 +200,8 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         """
         begun = time.perf_counter()
         shared.require_callback(callback, n_jobs)
+        size = self.size(engine=engine, starts=starts, max_iter=max_iter, time_limit=time_limit)
+        require_feasible(size, oversize)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         count, limit = (STARTS if starts is None else starts), (MAX_ITER if max_iter is None else max_iter)
         blocks = list(self.blocks().values())
@@ -230,6 +234,18 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
             interrupted,
             overdue=any(context.overdue for _, context in done),
         )
+
+    def size(self, **solving: Any) -> Size:
+        """See `MechanismModel`; by default of a mechanism with one more output than inputs."""
+        private, inputs = self.table.probabilities.shape
+        return of_mechanism(
+            private,
+            inputs,
+            inputs + 1,
+            starts=solving.get("starts") or STARTS,
+            passes=solving.get("max_iter") or MAX_ITER,
+            exact=solving.get("engine", "closed_form") == "closed_form" and not self.constraints,
+        ).within(solving.get("time_limit"))
 
     def along(self, points: Iterable[float] | int) -> list[Self]:
         """See `MechanismModel`. A number n stands for 1/n, 2/n, ..., 1 of the model's own value."""

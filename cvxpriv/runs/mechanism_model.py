@@ -16,6 +16,7 @@ from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.certify.cases import Case
 from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arguments import numbers, require_counts
+from cvxpriv.numerics.sizes import MOST_POINTS, Size, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.mechanism_run import MechanismRun, OnTable
 from cvxpriv.runs.options import Option
@@ -87,6 +88,10 @@ class MechanismModel(ABC, Generic[Run]):
     @abstractmethod
     def solve(self, *args: Any, **options: Any) -> Run:
         """Solve from several starts and return the best run."""
+
+    @abstractmethod
+    def size(self, **solving: Any) -> Size:
+        """Return an upper estimate of what `solve` takes with these options."""
 
     @abstractmethod
     def along(self, points: Iterable[float] | int) -> list[Self]:
@@ -200,6 +205,8 @@ def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[floa
     """
     if isinstance(points, (int, np.integer)):
         require_counts(points=points)
+        if points > MOST_POINTS:
+            raise ModelError(f"points={points!r} is above {MOST_POINTS:,}, the most of a curve: take fewer")
         return [whole * point / points for point in range(1, int(points) + 1)]
     found = numbers("points", list(points) if isinstance(points, Iterable) else points).ravel().tolist()
     if not found:
@@ -219,6 +226,9 @@ def runs_of(models: Sequence[MechanismModel[Run]], solving: Mapping[str, Any], d
         Text beside the bar.
     """
     options = {name: value for name, value in solving.items() if name not in ("n_jobs", "progress")}
+    if models:
+        whole = models[0].size(**options).repeated(len(models), f"{len(models):,} points")
+        require_feasible(whole, bool(options.get("oversize", False)))
     work: Callable[[MechanismModel[Run]], Run] = partial(_solved, options)
     runs = run_each(
         work,

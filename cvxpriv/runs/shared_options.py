@@ -2,8 +2,8 @@
 
 A method takes them as keywords, in the order of `SolveOptions`, and its own options after them. The defaults are those
 that the texts below name: ``method=None, engine="closed_form", starts=None, seed=0, tol=1e-7, max_iter=None, init=None,
-solver=None, n_jobs=1, progress=False, callback=None, time_limit=None, isolate=None``. None stands for what is usual in
-a model, which says so by ``Annotated[Starts, Option(usual="30")]``.
+solver=None, n_jobs=1, progress=False, callback=None, time_limit=None, isolate=None, oversize=False``. None stands for
+what is usual in a model, which says so by ``Annotated[Starts, Option(usual="30")]``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ __all__ = [
     "Method",
     "NJobs",
     "NoiseSeed",
+    "Oversize",
     "Progress",
     "Seed",
     "SolveOptions",
@@ -118,6 +119,10 @@ Isolate = Annotated[
         usual="solvers are called here",
     ),
 ]
+Oversize = Annotated[
+    bool,
+    Option("Go on where the work can take more than a day or 4 GiB, which is refused otherwise.", flag="--yes"),
+]
 
 Epsilon = Annotated[float, Option("Privacy budget epsilon of all releases together.", above=0.0, private=True)]
 Delta = Annotated[float, Option("Privacy budget delta of all releases together.", above=0.0, below=1.0, private=True)]
@@ -161,6 +166,7 @@ class SolveOptions(TypedDict, total=False):
     callback: Callback
     time_limit: TimeLimit
     isolate: Isolate
+    oversize: Oversize
 
 
 def require_callback(callback: object, n_jobs: int) -> None:

@@ -21,6 +21,7 @@ from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.penalties import Penalty
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.options import Option, declared
@@ -37,6 +38,7 @@ from cvxpriv.runs.shared_options import (
     Method,
     NJobs,
     NoiseSeed,
+    Oversize,
     Progress,
     Seed,
     Solver,
@@ -175,6 +177,7 @@ class ADMMSharing(LearningModel):
         callback: Callback = None,
         time_limit: TimeLimit = None,
         isolate: Isolate = None,
+        oversize: Oversize = False,
         rho: options.Rho = None,
         adapt_rho: options.AdaptRho = False,
         accelerate: options.Accelerate = "auto",
@@ -198,6 +201,15 @@ class ADMMSharing(LearningModel):
         A keyboard interrupt returns the last pass, with `converged` False where it is not.
         """
         require_callback(callback, n_jobs)
+        size = of_learning(
+            self.problem.samples,
+            self.problem.columns,
+            blocks=self.problem.parties + 1,
+            starts=starts or 1,
+            passes=max_iter or MAX_ITER,
+            exact=engine == "closed_form",
+        )
+        require_feasible(size.within(time_limit), oversize)
         chosen, who = (
             scheme_named(method or USUAL),
             engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate),

@@ -17,6 +17,7 @@ from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.plots import Axis, with_axes
+from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
@@ -37,11 +38,13 @@ from .problem import Problem
 from .run import InferenceRun, Settings
 from .selection import best_run
 from .solve_arguments import require_solvable, warn_without_guarantee
-from .solving import solve_starts
+from .solving import FIRST_PASSES, LAST_PASSES, solve_starts
 from .thresholds import SHARE, WITHOUT_THRESHOLD, CriticalBeta, critical_beta, usual_beta
 
 __all__ = ["InferenceAsService"]
 
+#: Single passes of the default beside its joint steps.
+AFTER = FIRST_PASSES + LAST_PASSES
 #: Starts and outer steps where exact updates do the work, under constraints, and where a solver does.
 EXACT_STARTS, SOLVER_STARTS, CONSTRAINED_STARTS = 20, 1, 6
 JOINT_STEPS, EXACT_STEPS, SOLVER_STEPS = 100, 1000, 50
@@ -146,6 +149,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         callback: shared.Callback = None,
         time_limit: options.SolveLimit = None,
         isolate: shared.Isolate = None,
+        oversize: shared.Oversize = False,
         accelerate: options.Accelerate = "auto",
         rho: options.Rho = 1.0,
         inner: options.Inner = 100,
@@ -199,6 +203,8 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         begun = time.perf_counter()
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         shared.require_callback(callback, n_jobs)
+        asked = {"method": method, "engine": engine, "starts": starts, "max_iter": max_iter, "init": init}
+        require_feasible(self.size(**asked, inner=inner, time_limit=time_limit), oversize)
         self._require_columns(method, who)
         require_solvable(self.problem, self.constraints, method or AUTO)
         exact = who.name == "closed_form" and not self.constraints
@@ -240,6 +246,25 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         best = best_run(self.problem, self.constraints, done, origins, settings)
         stopped = best.interrupted or (proved is not None and proved.interrupted)
         return replace(best, seconds=time.perf_counter() - begun, bound=proved, interrupted=stopped)
+
+    def size(self, **solving: Any) -> Size:
+        """See `MechanismModel`."""
+        private, inputs = self.problem.p_s_given_y.shape
+        method, exact = solving.get("method"), solving.get("engine", "closed_form") == "closed_form"
+        exact = exact and not self.constraints
+        proved = method == COLUMNS or (method is None and exact and self._few and solving.get("starts") is None)
+        several = EXACT_STARTS if exact else CONSTRAINED_STARTS if self.constraints else SOLVER_STARTS
+        joint = method in (None, COLUMNS, AUTO, "joint")
+        steps = solving.get("max_iter") or ((JOINT_STEPS if joint else EXACT_STEPS) if exact else SOLVER_STEPS)
+        return of_mechanism(
+            private,
+            inputs,
+            self.problem.size_u,
+            starts=solving.get("starts") or (1 if proved else several),
+            passes=4 * steps + AFTER if joint and exact else steps,
+            exact=exact,
+            effort=1.0 if joint or method == "gradient" else float(solving.get("inner", 100)),
+        ).within(solving.get("time_limit"))
 
     @property
     def _few(self) -> bool:

@@ -45,6 +45,8 @@ FLAT = 1e-12
 INWARD = 1e-3
 #: The weight of privacy where none is given: this share of the threshold from which on nothing is worth telling.
 SHARE = 0.25
+#: Most symbols of Y for which the threshold is searched.
+SEARCHED = 1000
 #: The weight where there is no such threshold.
 WITHOUT_THRESHOLD = 0.5
 #: A threshold that is only rounding: S and Y are independent.
@@ -94,7 +96,12 @@ def critical_beta(problem: Problem, seed: int = 0) -> CriticalBeta:
 
 
 def usual_beta(problem: Problem, seed: int = 0) -> float:
-    """Return the weight of privacy where none is given: a share of the threshold, if there is one."""
+    """Return the weight of privacy where none is given: a share of the threshold, if there is one.
+
+    For more than `SEARCHED` symbols of Y, where the search would take minutes, it is `WITHOUT_THRESHOLD`.
+    """
+    if problem.p_y.size > SEARCHED:
+        return WITHOUT_THRESHOLD
     critical = critical_beta(problem, seed)
     return SHARE * critical.searched if critical.exists else WITHOUT_THRESHOLD
 

@@ -19,6 +19,7 @@ from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
+from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.runs.options import Option, declared
@@ -35,6 +36,7 @@ from cvxpriv.runs.shared_options import (
     Method,
     NJobs,
     NoiseSeed,
+    Oversize,
     Progress,
     Seed,
     SolveOptions,
@@ -173,6 +175,7 @@ class ISTDP(LearningModel):
         callback: Callback = None,
         time_limit: TimeLimit = None,
         isolate: Isolate = None,
+        oversize: Oversize = False,
         step: options.Step = "bb1",
         accelerate: options.Accelerate = "auto",
         line_search: options.LineSearch = None,
@@ -193,6 +196,14 @@ class ISTDP(LearningModel):
         A keyboard interrupt returns the point so far.
         """
         require_callback(callback, n_jobs)
+        size = of_learning(
+            self.problem.rows,
+            self.problem.features,
+            starts=starts or 1,
+            passes=max_iter or MAX_ITER,
+            exact=engine == "closed_form",
+        )
+        require_feasible(size.within(time_limit), oversize)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         search = Search() if line_search is None else line_search
         settings = Settings(method or METHODS[0], who.name, step, accelerate, max_iter or MAX_ITER, float(tol))

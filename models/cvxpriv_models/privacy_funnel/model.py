@@ -18,6 +18,7 @@ from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.mechanism_model import CurvePoints, MechanismModel, curve_points, runs_of
@@ -49,6 +50,9 @@ TIME_LIMIT = 30.0
 ITS_SIZE, LONGEST = 480, 60.0
 POLISH_SHARE = 1.0
 """Share of these seconds after which a free output is no longer put to another use."""
+
+ACCELERATED = 3.0
+"""How many plain passes one with an acceleration costs."""
 
 Rate = Annotated[float, Option("Utility that Y must have at least: I(X;Y) >= rate.")]
 RateUnit = Annotated[str, Option("Unit of the rate. A fraction is one of H(X).", choices=RATE_UNITS)]
@@ -151,6 +155,23 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         """See `MechanismModel`."""
         return [self.at_rate(rate) for rate in curve_points(points)]
 
+    def size(self, **solving: Any) -> Size:
+        """See `MechanismModel`."""
+        private, inputs = self.problem.p_s_given_x.shape
+        engine, accelerate = solving.get("engine", "closed_form"), solving.get("accelerate", "auto")
+        exact = engine == "closed_form" and not self.constraints
+        plain = solving.get("method") in (None, COLUMNS) and solving.get("init") is None and accelerate == "auto"
+        usual = 1 if exact and plain else 30 if exact else 4 if self.constraints else 1
+        return of_mechanism(
+            private,
+            inputs,
+            self.problem.size_y,
+            starts=solving.get("starts") or usual,
+            passes=solving.get("max_iter") or algorithm.MAX_ITER,
+            exact=exact,
+            effort=ACCELERATED if exact and accelerate != "none" else 1.0,
+        ).within(solving.get("time_limit"))
+
     def blocks(self) -> dict[str, Block]:
         """Return every block of the model by name, with the constraints added so far."""
         return algorithm.blocks(self.problem, self.constraints)
@@ -172,6 +193,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         callback: shared.Callback = None,
         time_limit: SolveLimit = None,
         isolate: shared.Isolate = None,
+        oversize: shared.Oversize = False,
         accelerate: Accelerate = "auto",
         gap: Gap = 1e-8,
     ) -> FunnelRun:
@@ -210,6 +232,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         """
         begun = time.perf_counter()
         shared.require_callback(callback, n_jobs)
+        asked = {"method": method, "engine": engine, "starts": starts, "max_iter": max_iter, "init": init}
+        require_feasible(self.size(**asked, accelerate=accelerate, time_limit=time_limit), oversize)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         usually, method = method is None, self._method(method, who, init, accelerate)
         blocks = "aem" if method == COLUMNS else method

@@ -23,6 +23,7 @@ from cvxpriv.bounds.columns import Generation
 from cvxpriv.bounds.pricing import Clock, Verified
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.sizes import of_resampling, require_feasible
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
@@ -61,6 +62,10 @@ class Population:
     level: float
     records: int
     replicates: int
+
+
+REFITTED = 1000
+"""How many times the work of a plain resampled table a replicate is, since the optimum is found for each."""
 
 
 def population_interval(
@@ -102,6 +107,9 @@ def population_interval(
         raise ModelError(f"replicates={replicates!r}: expected a whole number >= 20; 100 serve")
     if not 0.0 < level < 1.0 or not rate >= 0.0:
         raise ModelError(f"level={level!r}, rate={rate!r}: expected a level between 0 and 1, and a rate >= 0 in nats")
+    require_feasible(
+        of_resampling(*table.counts.shape, outputs=table.counts.shape[1], replicates=REFITTED * replicates)
+    )
     counts = table.counts
     solve = _Solver(rate)
     value = solve(counts / counts.sum())

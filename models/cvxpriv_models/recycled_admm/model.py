@@ -21,6 +21,7 @@ from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.shared_options import (
@@ -36,6 +37,7 @@ from cvxpriv.runs.shared_options import (
     Method,
     NJobs,
     NoiseSeed,
+    Oversize,
     Progress,
     Seed,
     Solver,
@@ -152,6 +154,7 @@ class RecycledADMM(LearningModel):
         callback: Callback = None,
         time_limit: TimeLimit = None,
         isolate: Isolate = None,
+        oversize: Oversize = False,
         eta: options.Eta = None,
         growth: options.Growth = 1.0,
         eta_cap: options.EtaCap = None,
@@ -185,6 +188,15 @@ class RecycledADMM(LearningModel):
         A keyboard interrupt returns the last pass, with `converged` False where it is not.
         """
         require_callback(callback, n_jobs)
+        size = of_learning(
+            self.problem.y.size,
+            self.problem.features,
+            blocks=self.problem.nodes,
+            starts=starts or 1,
+            passes=max_iter or MAX_ITER,
+            exact=engine == "closed_form",
+        )
+        require_feasible(size.within(time_limit), oversize)
         problem = self.problem
         chosen = method or usual_method(eta, growth)
         first = default_eta(problem, gamma if chosen in RECYCLING else None) if eta is None else eta

@@ -1,0 +1,107 @@
+"""Sizes are known before work starts: what cannot finish is refused at once, with its size and what would do."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import cvxpriv as cpv
+from cvxpriv.cli.main import main
+from cvxpriv.errors import ModelError
+from cvxpriv.mechanisms.disclosure import disclosure
+from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
+from cvxpriv.numerics.sizes import of_learning, of_mechanism, of_resampling, require_feasible
+
+RNG = np.random.default_rng(0)
+SMALL = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6]])
+ROWS, LABELS = RNG.normal(size=(12, 2)), np.tile([-1.0, 1.0], 6)
+
+
+def zip_codes(symbols: int = 8834) -> cpv.JointTable:
+    return cpv.JointTable.from_counts(RNG.integers(1, 9, size=(2, symbols)))
+
+
+@pytest.mark.parametrize("model", [PrivacyFunnel, InferenceAsService])
+@pytest.mark.parametrize("symbols", [8834, 45222])
+def test_thousands_of_symbols_are_refused_at_once_with_size_and_remedy(model: Any, symbols: int) -> None:
+    table, begun = zip_codes(symbols), time.monotonic()
+    said = f"a mechanism of {symbols:,} x .* can take .* GB, above the limits .*merge symbols.*oversize=True"
+    with pytest.raises(ModelError, match=said):
+        model(table).solve()
+    with pytest.raises(ModelError, match="merge symbols"):
+        model(table).curve(3)
+    assert time.monotonic() - begun < 5.0
+
+
+@pytest.mark.parametrize(
+    "options", [{"starts": 10**7}, {"max_iter": 10**12}, {"starts": 10**30}, {"max_iter": 10**6, "starts": 10**5}]
+)
+def test_starts_and_passes_that_cannot_finish_are_refused(options: dict[str, int]) -> None:
+    shards = [(ROWS[:6], LABELS[:6]), (ROWS[6:], LABELS[6:])]
+    for model in (
+        PrivacyFunnel(SMALL),
+        InferenceAsService(SMALL, 0.2),
+        ADMMSharing([ROWS], LABELS),
+        RecycledADMM(nx.path_graph(2), shards),
+        ISTDP(ROWS, LABELS),
+    ):
+        with pytest.raises(ModelError, match="fewer.* starts or passes"):
+            model.solve(**options)
+
+
+def test_outputs_points_and_replicates_have_limits() -> None:
+    with pytest.raises(ModelError, match="lower size_y"):
+        PrivacyFunnel(SMALL, size_y=10**9).solve()
+    with pytest.raises(ModelError, match="the most of a curve"):
+        PrivacyFunnel(SMALL).curve(10**9)
+    with pytest.raises(ModelError, match="fewer replicates"):
+        disclosure(SMALL, np.eye(3), bootstrap=10**12)
+    with pytest.raises(ModelError, match="fewer replicates"):
+        PrivacyFunnel(SMALL).population(replicates=10**12)
+
+
+def test_a_time_limit_and_a_wish_let_large_work_begin() -> None:
+    run = PrivacyFunnel(SMALL, 0.8).solve(method="aem", max_iter=10**9, tol=1e-300, time_limit=0.05, accelerate="none")
+    assert run.overdue
+    assert PrivacyFunnel(SMALL, 0.8).solve(max_iter=10**12, oversize=True).converged
+
+
+def test_what_the_papers_and_the_examples_solve_is_feasible() -> None:
+    require_feasible(of_mechanism(10, 160, 161, starts=30, passes=500, effort=3.0))
+    require_feasible(of_mechanism(4, 480, 481, starts=1, passes=500, effort=3.0))
+    require_feasible(of_mechanism(2, 160, 161, starts=1, passes=500, exact=False))
+    require_feasible(of_resampling(10, 160, 161, 10_000))
+    require_feasible(of_learning(45_222, 123, starts=1, passes=10_000))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--starts", "1000000000"), "fewer starts"),
+        (("--max-iter", "1000000000000"), "fewer starts or passes"),
+        (("--curve", "1000000000"), "points"),
+        (("--bootstrap", "100000000000"), "fewer replicates"),
+    ],
+)
+@pytest.mark.parametrize("command", ["funnel", "inference"])
+def test_a_command_refuses_before_it_starts(command: str, options: tuple[str, ...], said: str, tmp_path: Any) -> None:
+    result = CliRunner().invoke(main, [command, "heart-failure", *options, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2, result.output
+    assert said in " ".join(result.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_estimates_are_upper_ones_and_right_within_a_small_factor() -> None:
+    for size, starts, passes in ((30, 10, 40), (100, 3, 20)):
+        table = RNG.dirichlet(np.ones(2 * size)).reshape(2, size)
+        begun = time.process_time()
+        PrivacyFunnel(table, 0.7).solve(method="aem", accelerate="none", starts=starts, max_iter=passes, tol=1e-300)
+        taken = time.process_time() - begun
+        estimate = of_mechanism(2, size, size + 1, starts=starts, passes=passes).seconds
+        assert 0.2 * taken <= estimate <= 10.0 * taken  # processors differ by a few times
