@@ -100,6 +100,20 @@ def _cut(text: str, most: int) -> str:
     return f"{text[:half]} ... {text[-half:]}"
 
 
+def shown(value: object) -> str:
+    """Return a value as a message quotes it: by its `repr`, and in words where it has none that can be had.
+
+    >>> shown("x"), shown(10**5000), shown([10**5000])
+    ("'x'", 'a whole number of about 5000 digits', 'an object of type list')
+    """
+    try:
+        return repr(value)
+    except Exception:  # of any class, which may raise anything; whole numbers of thousands of digits have none
+        if isinstance(value, int):
+            return f"a whole number of about {round(value.bit_length() * 0.30103)} digits"
+        return f"an object of type {type(value).__name__}"
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """Name the nearest known spelling and the whole list, for the end of an error message.
 

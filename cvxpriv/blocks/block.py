@@ -18,7 +18,7 @@ from cvxpriv.blocks.declaration import Constraint, Declaration, require_dcp, req
 from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution
 from cvxpriv.blocks.infeasibility import explain
 from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
-from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.errors import ModelError, SolverFailure, shown
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import Attempt, Solution, Solved, solve, try_solver
 from cvxpriv.solvers.registry import fallback_chain
@@ -120,6 +120,8 @@ class Block:
         ModelError
             The name is taken. The returned constraints are checked when the block is first declared.
         """
+        if not isinstance(name, str):
+            raise ModelError(f"name={shown(name)} is no text: pass a name for the constraint")
         if name in dict(self.constraints):
             raise ModelError(f"name={name!r} is already a constraint of block {self.name!r}: choose another name")
         return replace(self, constraints=(*self.constraints, (name, constraint)), direct=None)

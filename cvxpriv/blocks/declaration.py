@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.errors import CvxprivError, ModelError
+from cvxpriv.errors import CvxprivError, ModelError, shown
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.chain import FARTHEST, Unusable
 
@@ -200,7 +200,7 @@ def _takes_known(name: str, constraint: Constraint, known: Known | None) -> bool
     """Return whether a constraint takes known quantities: it needs two arguments, or the second is `known`."""
     if not callable(constraint):
         raise ModelError(
-            f"constraint {name!r} is {constraint!r}, no function: pass, for example, lambda mechanism: ..."
+            f"constraint {shown(name)} is {shown(constraint)}, no function: pass, for example, lambda mechanism: ..."
         )
     try:
         signature = inspect.signature(constraint)

@@ -17,7 +17,7 @@ import cvxpy as cp
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.blocks.elsewhere import Elsewhere
-from cvxpriv.errors import Disagreement, ModelError, suggest
+from cvxpriv.errors import Disagreement, ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Values, single, stack, starts_in
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain
 
@@ -158,7 +158,7 @@ class Checked:
             better = mine > theirs if isinstance(placed.objective, cp.Maximize) else mine < theirs
             if not (better and _feasible(placed)):
                 raise Disagreement(
-                    f"block {block.name!r}, start {start}: the closed form reaches {mine:.12g}, "
+                    f"block {shown(block.name)}, start {start}: the closed form reaches {mine:.12g}, "
                     f"{solved.solver[start]} ({solved.status[start]}) {theirs:.12g}; "
                     f"relative gap {gap:.2e} > {self.tolerance:g}"
                 )
@@ -234,14 +234,14 @@ def engine_named(
         name, DCP(fallback_chain(solver), tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
     )
     if isolate is not None and engine is name:
-        raise ModelError(f"isolate={isolate!r} goes with engines by name: pass one of {', '.join(ENGINES)}")
+        raise ModelError(f"isolate={shown(isolate)} goes with engines by name: pass one of {', '.join(ENGINES)}")
     return engine if time_limit is None else Until(engine, time.monotonic() + time_limit)
 
 
 def _named(name: str | Engine, dcp: DCP) -> Engine:
     if not isinstance(name, str):
         if not hasattr(name, "solve"):
-            raise ModelError(f"engine={name!r} is not an engine: pass one of {', '.join(ENGINES)}, or an Engine")
+            raise ModelError(f"engine={shown(name)} is not an engine: pass one of {', '.join(ENGINES)}, or an Engine")
         return name
     match name:
         case "dcp":
@@ -250,4 +250,4 @@ def _named(name: str | Engine, dcp: DCP) -> Engine:
             return ClosedForm(dcp)
         case "checked":
             return Checked(dcp)
-    raise ModelError(f"engine={name!r} is not an engine: {suggest(name, ENGINES)}")
+    raise ModelError(f"engine={shown(name)} is not an engine: {suggest(name, ENGINES)}")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import finite_double, real_numbers
 
@@ -95,7 +95,7 @@ def number(argument: str, value: object, low: float, high: float, remedy: str) -
     given = finite_double(value) if isinstance(value, Real) else np.nan
     if not low <= given <= high:
         wanted = f" from {low:g} to {high:g}" if np.isfinite(high) else f" >= {low:g}" if np.isfinite(low) else ""
-        raise ModelError(f"{argument}={value!r}: expected a finite number{wanted}; {remedy}")
+        raise ModelError(f"{argument}={shown(value)}: expected a finite number{wanted}; {remedy}")
     return given
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cvxpriv.divergences.builtin import BUILT_IN, FAMILIES
 from cvxpriv.divergences.definition import FDivergence
-from cvxpriv.errors import ModelError, suggest
+from cvxpriv.errors import ModelError, shown, suggest
 from cvxpriv.numerics.extensions import extension, extensions
 
 __all__ = ["ALIASES", "GROUP", "divergence", "names"]
@@ -79,7 +79,7 @@ def divergence(name: str | FDivergence) -> FDivergence:
     if not isinstance(name, str):
         lacking = [part for part in ("name", "f", "derivative", "terms", "gradients") if not hasattr(name, part)]
         raise ModelError(
-            f"divergence={name!r} is no FDivergence, it lacks {', '.join(lacking) or 'the class'}: "
+            f"divergence={shown(name)} is no FDivergence, it lacks {', '.join(lacking) or 'the class'}: "
             "pass a name, or cpv.FDivergence(name, f=...)"
         )
     key = name.strip().lower().replace("_", "-").replace(" ", "-")

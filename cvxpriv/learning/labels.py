@@ -8,7 +8,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import as_array
 from cvxpriv.penalties.losses import Loss
 
 __all__ = ["class_probabilities", "predicted", "require_public_classes", "signed_labels"]
@@ -53,7 +55,7 @@ def signed_labels(
     >>> labels.tolist(), classes.tolist()
     ([-1.0, 1.0, -1.0], ['no', 'yes'])
     """
-    given = np.asarray(y)
+    given = as_array(y, "y")
     if given.shape != (rows,):
         raise DataError(f"y has shape {given.shape}, expected ({rows},): one label for each row")
     numeric = _numeric(given)
@@ -61,7 +63,9 @@ def signed_labels(
         raise DataError("y holds NaN or infinite labels: drop these rows first")
     if not loss.margin:
         if numeric is None:
-            raise DataError(f"y holds {given[:SHOWN].tolist()}..., not numbers: loss={loss.name!r} predicts numbers")
+            raise DataError(
+                f"y holds {shown(given[:SHOWN].tolist())}..., not numbers: loss={loss.name!r} predicts numbers"
+            )
         return numeric, None
     if one_class and (
         given.dtype == bool
@@ -73,7 +77,7 @@ def signed_labels(
     if classes.size == 1 and one_class and numeric is not None and numeric[0] in (0.0, 1.0):
         return np.where(numeric == 1.0, 1.0, -1.0), np.array([0, 1]).astype(given.dtype)
     if classes.size != 2:
-        found = ", ".join(map(repr, classes[:SHOWN].tolist())) + (", ..." if classes.size > SHOWN else "")
+        found = ", ".join(map(shown, classes[:SHOWN].tolist())) + (", ..." if classes.size > SHOWN else "")
         raise DataError(
             f"y has {classes.size} {'class' if classes.size == 1 else 'classes'} ({found}); loss={loss.name!r} takes "
             "two: choose a binary label, such as one of 0 and 1"
@@ -107,7 +111,7 @@ def class_probabilities(margin: Array, loss: str) -> Array:
     """
     if loss != "logistic":
         raise ModelError(
-            f"loss={loss!r} gives no probabilities: use decision_function or predict, or fit loss='logistic'"
+            f"loss={shown(loss)} gives no probabilities: use decision_function or predict, or fit loss='logistic'"
         )
     return np.column_stack([expit(-margin), expit(margin)])
 
@@ -120,12 +124,12 @@ def predicted(margin: Array, classes: npt.NDArray[np.generic] | None) -> npt.NDA
 def _numeric(given: npt.NDArray[np.generic]) -> Array | None:
     try:
         return given.astype(np.float64)
-    except (TypeError, ValueError):
+    except Exception:  # of objects of any class, which may raise anything
         return None
 
 
 def _classes(given: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     try:
         return np.unique(given)
-    except TypeError:  # None among texts, say: nothing that has an order
+    except Exception:  # None among texts, say: nothing that has an order; objects may raise anything
         raise DataError("y mixes labels of several types, or has missing ones: drop these rows first") from None

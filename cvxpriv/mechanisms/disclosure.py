@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.errors import DataError, suggest
+from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
@@ -98,7 +98,7 @@ class Disclosure:
 
     def _cell(self, name: str, column: str) -> float:
         if name not in MEASURES:
-            raise DataError(f"name={name!r} is no measure: {suggest(name, MEASURES)}")
+            raise DataError(f"name={shown(name)} is no measure: {suggest(name, MEASURES)}")
         return float(self.frame[column].to_numpy()[list(MEASURES).index(name)])
 
 
@@ -225,11 +225,13 @@ def disclosure(
 
 def _check(bootstrap: int, seed: int, level: float) -> None:
     if isinstance(bootstrap, bool) or not isinstance(bootstrap, (int, np.integer)) or bootstrap < 0 or bootstrap == 1:
-        raise DataError(f"bootstrap={bootstrap!r}: expected a whole number >= 2 (200 serves), or 0 for values only")
+        raise DataError(
+            f"bootstrap={shown(bootstrap)}: expected a whole number >= 2 (200 serves), or 0 for values only"
+        )
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise DataError(f"seed={seed!r}: expected a whole number >= 0")
+        raise DataError(f"seed={shown(seed)}: expected a whole number >= 0")
     if not 0 < level < 1:
-        raise DataError(f"level={level!r}: expected a number between 0 and 1, such as 0.95")
+        raise DataError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95")
 
 
 def _intervals(counts: IntArray, matrix: Array, bootstrap: int, seed: int, level: float, same_records: bool) -> Array:

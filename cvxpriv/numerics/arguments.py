@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_numbers
 
@@ -31,7 +31,7 @@ def require_seed(seed: object) -> None:
         Not a whole number >= 0.
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ModelError(f"seed={seed!r} is no seed: pass a whole number >= 0")
+        raise ModelError(f"seed={shown(seed)} is no seed: pass a whole number >= 0")
 
 
 def require_counts(**counts: object) -> None:
@@ -49,7 +49,7 @@ def require_counts(**counts: object) -> None:
     for name, count in counts.items():
         whole = int(count) if isinstance(count, (int, np.integer)) and not isinstance(count, bool) else 0
         if count is not None and whole < 1:
-            raise ModelError(f"{name}={count!r} is not a whole number >= 1")
+            raise ModelError(f"{name}={shown(count)} is not a whole number >= 1")
 
 
 def require_positive(**values: object) -> None:
@@ -63,4 +63,4 @@ def require_positive(**values: object) -> None:
     for name, value in values.items():
         number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else np.nan
         if not 0.0 < number < np.inf:
-            raise ModelError(f"{name}={value!r} is not a finite number > 0")
+            raise ModelError(f"{name}={shown(value)} is not a finite number > 0")

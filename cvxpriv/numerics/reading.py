@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.errors import CvxprivError, DataError, ModelError
+from cvxpriv.errors import CvxprivError, DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["finite_double", "is_missing", "real_number", "real_numbers"]
+__all__ = ["as_array", "finite_double", "is_missing", "real_number", "real_numbers"]
 
 EXACT = 2**53
 """Largest whole number up to which all are doubles."""
@@ -50,7 +50,7 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
     Traceback (most recent call last):
     cvxpriv.errors.DataError: rates holds complex numbers: expected real ones; pass the part that is meant
     """
-    array = _as_array(values, argument, error)
+    array = as_array(values, argument, error)
     if np.ma.isMaskedArray(values) and np.ma.getmaskarray(values).any():
         raise error(f"{argument} has masked entries: expected a number in each; fill them, or leave them out")
     kind = array.dtype.kind
@@ -122,7 +122,14 @@ def is_missing(value: object) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def _as_array(values: object, argument: str, error: type[CvxprivError]) -> np.ndarray[Any, Any]:
+def as_array(values: object, argument: str, error: type[CvxprivError] = DataError) -> np.ndarray[Any, Any]:
+    """Return an array of whatever the values are.
+
+    Raises
+    ------
+    DataError
+        Or the error asked for: they are ragged, nested without an end, sparse, or refuse.
+    """
     if hasattr(values, "toarray"):
         raise error(f"{argument} is sparse: expected a dense array; pass {argument}.toarray()")
     if np.ma.isMaskedArray(values):
@@ -140,7 +147,7 @@ def _of_objects(array: np.ndarray[Any, Any], argument: str, error: type[CvxprivE
     for place, value in np.ndenumerate(array):
         name = f"{argument}[{', '.join(map(str, place))}]" if place else argument
         if is_missing(value):
-            raise error(f"{name} is missing ({value!r}): expected a number; fill it, or leave it out")
+            raise error(f"{name} is missing ({shown(value)}): expected a number; fill it, or leave it out")
         if isinstance(value, np.timedelta64) or not isinstance(value, (numbers.Real, Decimal, np.bool_)):
             raise error(f"{name} is no number but of type {type(value).__name__}: expected numbers")
         result[place] = _double(value, name, error)

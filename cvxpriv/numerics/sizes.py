@@ -19,6 +19,8 @@ LARGEST = 4.0 * 2**30
 MOST_POINTS = 10_000
 """The most points of a curve."""
 
+MOST = 10**30
+"""Counts above it are taken for it: what is refused need not be told exactly, and doubles hold it."""
 PASS = 1.5e-3
 """Seconds of a pass over all blocks by exact updates, whatever its size."""
 CELL = 1.2e-6
@@ -84,8 +86,8 @@ class Size:
         return self.seconds <= LONGEST and self.bytes <= LARGEST
 
 
-def require_feasible(size: Size, oversize: bool = False) -> None:
-    """Refuse work above the limits, unless that is wanted.
+def require_feasible(size: Size, oversize: bool | None = None) -> None:
+    """Refuse work above the limits, unless that is wanted; None where it cannot be.
 
     Raises
     ------
@@ -94,15 +96,16 @@ def require_feasible(size: Size, oversize: bool = False) -> None:
 
     Examples
     --------
-    >>> require_feasible(of_mechanism(2, 8834, 8835, starts=1, passes=500))
+    >>> require_feasible(of_mechanism(2, 8834, 8835, starts=1, passes=500), oversize=False)
     Traceback (most recent call last):
     cvxpriv.errors.ModelError: a mechanism of 8,834 x 8,835 cells, 1 start, 500 passes can take 20 h and 12 GB, ...
     """
     if size.feasible or oversize:
         return
+    wish = "" if oversize is None else ", or go on with oversize=True (--yes)"
     raise ModelError(
         f"{size.what} can take {_time(size.seconds)} and {size.bytes / 1e9:.2g} GB, above the limits of a day and 4.3 "
-        f"GB: {size.remedy}, or go on with oversize=True (--yes)"
+        f"GB: {size.remedy}{wish}"
     )
 
 
@@ -121,7 +124,7 @@ def of_mechanism(
     effort : float
         How many plain passes a pass is.
     """
-    cells = float(inputs) * outputs
+    starts, passes, cells = min(starts, MOST), min(passes, MOST), float(inputs) * min(outputs, MOST)
     if exact:
         seconds = passes * effort * (PASS + CELL * (1.0 + private / 4.0) * cells * starts)
     else:
@@ -134,12 +137,22 @@ def of_mechanism(
 
 def of_resampling(private: int, inputs: int, outputs: int, replicates: int) -> Size:
     """Return the size of intervals by resampling the records."""
+    replicates = min(replicates, MOST)
     cells = float(private) * (inputs + outputs) + float(private) * inputs * outputs / 8.0
     held = 8.0 * (float(private) * (inputs + outputs) + 12.0 * replicates)
     return Size(f"{replicates:,} replicates", RESAMPLED * cells * replicates, held, "take fewer replicates (200 serve)")
 
 
-def of_learning(rows: int, columns: int, *, starts: int, passes: int, blocks: int = 1, exact: bool = True) -> Size:
+def of_learning(
+    rows: int,
+    columns: int,
+    *,
+    starts: int = 1,
+    passes: int,
+    blocks: int = 1,
+    exact: bool = True,
+    planned: int = 0,
+) -> Size:
     """Return the size of a fit.
 
     Parameters
@@ -151,12 +164,14 @@ def of_learning(rows: int, columns: int, *, starts: int, passes: int, blocks: in
         Problems that a pass solves.
     exact : bool
         Whether exact updates do the work; else solvers.
+    planned : int
+        Numbers a pass that stand before the first one: a table of penalties.
     """
-    entries = float(rows) * columns
+    starts, passes, entries = min(starts, MOST), min(passes, MOST), float(rows) * columns
     each = PASS + ENTRY * entries if exact else SOLVE * blocks + 100.0 * ENTRY * entries
     remedy, logged = "take fewer columns, rows, starts or passes (max_iter)", RECORD * float(passes) * blocks * starts
     what = f"a fit of {rows:,} x {columns:,} rows, {_counted(starts, 'start')}, {_counted(passes, 'pass')}"
-    return Size(what, each * passes * starts, 8.0 * COPIES * entries, remedy, logged)
+    return Size(what, each * passes * starts, 8.0 * (COPIES * entries + float(planned) * passes), remedy, logged)
 
 
 def _counted(count: int, noun: str) -> str:

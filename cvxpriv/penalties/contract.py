@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Form", "Penalty", "Pieces", "Separable", "distance", "require_penalty", "require_weight"]
@@ -163,7 +163,7 @@ def require_penalty(penalty: object, parts: tuple[str, ...] = STEPS) -> None:
     missing = [part for part in parts if not hasattr(penalty, part)]
     if missing:
         raise ModelError(
-            f"penalty={penalty!r} lacks {', '.join(missing)}: pass a text such as 'l1:0.1', or an object with "
+            f"penalty={shown(penalty)} lacks {', '.join(missing)}: pass a text such as 'l1:0.1', or an object with "
             f"{', '.join(parts)} (cvxpriv.penalties.Penalty says what each is)"
         )
 
@@ -177,4 +177,4 @@ def require_weight(lam: float, name: str) -> None:
         It is one of these.
     """
     if not (np.isfinite(lam) and lam >= 0.0):
-        raise ModelError(f"lam={lam!r} of {name} is no weight: choose a finite number >= 0")
+        raise ModelError(f"lam={shown(lam)} of {name} is no weight: choose a finite number >= 0")

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from cvxpriv.errors import ModelError, suggest
+from cvxpriv.errors import ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties.loss_steps import falling_sigmoid, falling_slope, logistic_root, monotone_root
 
@@ -122,7 +122,7 @@ class Loss:
             The loss is not convex.
         """
         if self.expression is None:
-            raise ModelError(f"loss {self.name!r} is not convex and has no DCP form: use its exact step")
+            raise ModelError(f"loss {shown(self.name)} is not convex and has no DCP form: use its exact step")
         return self.expression(cp.multiply(b, z) if self.margin else z - b)
 
     def of_rows(self, rows: Array | sparse.csr_array, f: cp.Expression, b: Array) -> cp.Expression:
@@ -282,8 +282,8 @@ def loss_named(loss: str | Loss) -> Loss:
         parts = ("phi", "derivative", "second", "margin", "smoothness", "slope")
         lacking = [part for part in parts if not hasattr(loss, part)]
         raise ModelError(
-            f"loss={loss!r} is no Loss, it lacks {', '.join(lacking) or 'the class'}: pass a name, or cpv.Loss(...)"
+            f"loss={shown(loss)} is no Loss, it lacks {', '.join(lacking) or 'the class'}: pass a name, or a cpv.Loss"
         )
     if loss not in LOSSES:
-        raise ModelError(f"loss={loss!r} is not known: {suggest(loss, LOSSES)}")
+        raise ModelError(f"loss={shown(loss)} is not known: {suggest(loss, LOSSES)}")
     return LOSSES[loss]

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 from typing import TypeAlias
 
-from cvxpriv.errors import DataError
+from cvxpriv.errors import DataError, shown
 
 __all__ = ["PathLike", "read_text", "write_bytes", "write_text"]
 
@@ -43,6 +43,8 @@ def write_bytes(path: PathLike, data: bytes, private: bool = False) -> Path:
     DataError
         The path is a folder or a device, or cannot be written.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise DataError(f"path={shown(path)} is no path: pass a text or a pathlib.Path")
     try:
         _replace(Path(os.path.realpath(path)), data, str(path), private)
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
@@ -100,10 +102,14 @@ def read_text(path: PathLike) -> str:
     """
     try:
         return Path(path).read_bytes().decode("utf-8")
+    except (TypeError, ValueError) as error:  # ValueError: a null character in the name
+        if isinstance(error, UnicodeDecodeError):
+            raise DataError(
+                f"path={str(path)!r} is no UTF-8 text ({error}): check that it is the right file"
+            ) from error
+        raise DataError(f"path={shown(path)} is no path ({error}): pass a text or a pathlib.Path") from error
     except OSError as error:
         raise DataError(f"path={str(path)!r} cannot be read ({error.strerror or error}): check the path") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"path={str(path)!r} is no UTF-8 text ({error}): check that it is the right file") from error
 
 
 def _replace(target: Path, data: bytes, path: str, private: bool) -> None:

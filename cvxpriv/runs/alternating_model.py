@@ -200,9 +200,9 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         """
         begun = time.perf_counter()
         shared.require_callback(callback, n_jobs)
-        size = self.size(engine=engine, starts=starts, max_iter=max_iter, time_limit=time_limit)
-        require_feasible(size, oversize)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
+        size = self.size(engine=who.name, starts=starts, max_iter=max_iter, time_limit=time_limit)
+        require_feasible(size, oversize)
         count, limit = (STARTS if starts is None else starts), (MAX_ITER if max_iter is None else max_iter)
         blocks = list(self.blocks().values())
         loop = Loop(Sweep(blocks), _Settled(blocks, tol), limit, self._measured, name=LOOP)

@@ -14,7 +14,7 @@ import pandas as pd
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.certify.cases import Case
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.arguments import numbers, require_counts
 from cvxpriv.numerics.sizes import MOST_POINTS, Size, require_feasible
 from cvxpriv.reports.files import PathLike
@@ -206,9 +206,10 @@ def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[floa
     if isinstance(points, (int, np.integer)):
         require_counts(points=points)
         if points > MOST_POINTS:
-            raise ModelError(f"points={points!r} is above {MOST_POINTS:,}, the most of a curve: take fewer")
+            raise ModelError(f"points={shown(points)} is above {MOST_POINTS:,}, the most of a curve: take fewer")
         return [whole * point / points for point in range(1, int(points) + 1)]
-    found = numbers("points", list(points) if isinstance(points, Iterable) else points).ravel().tolist()
+    listed = isinstance(points, Iterable) and not isinstance(points, (str, bytes, np.ndarray))
+    found = numbers("points", list(points) if listed else points).ravel().tolist()  # type: ignore[arg-type]
     if not found:
         raise ModelError(f"points={points!r} holds no number: pass numbers, or how many")
     return [float(point) for point in found]

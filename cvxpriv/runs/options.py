@@ -28,7 +28,8 @@ from functools import cached_property, wraps
 from numbers import Integral, Real
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from cvxpriv.errors import CvxprivError, ModelError, PrivacyError, suggest
+from cvxpriv.errors import CvxprivError, ModelError, PrivacyError, shown, suggest
+from cvxpriv.numerics.reading import finite_double
 from cvxpriv.runs.docstrings import with_parameters
 
 __all__ = ["REQUIRED", "Option", "Parameter", "declared", "options_of"]
@@ -176,11 +177,11 @@ class Parameter:
             return
         if self.option.choices and isinstance(value, str):
             if value not in self.option.choices:
-                raise self._refused(f"{value!r} is not known: {suggest(value, self.option.choices)}")
+                raise self._refused(f"{shown(value)} is not known: {suggest(value, self.option.choices)}")
             return
         wanted = self._wanted(value)
         if wanted:
-            raise self._refused(f"{value!r} is not {wanted}")
+            raise self._refused(f"{shown(value)} is not {wanted}")
 
     def _wanted(self, value: Any) -> str:
         """Return the requirement that a value misses; an empty text where it misses none."""
@@ -193,7 +194,7 @@ class Parameter:
             fits = isinstance(value, Integral) and not isinstance(value, bool) and option.within(int(value))
             return "" if fits else f"a whole number {option.range}".rstrip()
         if kind is float:
-            number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+            number = finite_double(value) if isinstance(value, Real) else math.nan
             fits = math.isfinite(number) and option.within(number)
             return "" if fits else f"a finite number {option.range}".rstrip()
         return ""

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, shown
 from cvxpriv.reports.progress import track
 
 __all__ = ["pieces", "run_each"]
@@ -85,4 +85,4 @@ def pieces(count: int, n_jobs: int) -> list[range]:
 
 def _require_workers(n_jobs: int) -> None:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
-        raise ModelError(f"n_jobs={n_jobs!r} is no number of workers: pass 1, 2, ... or -1 for one per core")
+        raise ModelError(f"n_jobs={shown(n_jobs)} is no number of workers: pass 1, 2, ... or -1 for one per core")

@@ -15,7 +15,7 @@ from typing import Any
 
 import cvxpy as cp
 
-from cvxpriv.errors import ModelError, suggest
+from cvxpriv.errors import ModelError, shown, suggest
 from cvxpriv.numerics.extensions import extension, extensions
 
 __all__ = [
@@ -276,16 +276,22 @@ def solver_spec(name: str) -> SolverSpec:
     >>> solver_spec("clarabel").licence
     'Apache-2.0'
     """
-    key = str(name).upper()
+    if not isinstance(name, str):
+        raise ModelError(f"solver={shown(name)} is no name: pass one of {', '.join(SOLVERS)}")
+    key = name.upper()
     if key not in SOLVERS and key not in (outside := extensions(GROUP)):
         if key in cp.installed_solvers():
             return _unlisted(key)
         raise ModelError(f"solver={name!r} is not in cvxpriv's table: {suggest(key, [*SOLVERS, *outside])}")
+        raise ModelError(f"solver={shown(name)} is not in cvxpriv's table: {suggest(key, [*SOLVERS, *outside])}")
     spec = SOLVERS[key] if key in SOLVERS else extension(GROUP, key)  # asking for extensions takes milliseconds
     if not isinstance(spec, SolverSpec) or spec.name != key:
-        raise ModelError(f"solver={name!r}: its package must name a SolverSpec of that name, and names {spec!r}")
+        raise ModelError(
+            f"solver={shown(name)}: its package must name a SolverSpec of that name, and names {shown(spec)}"
+        )
     if spec.name not in installed():
         raise ModelError(f"solver={name!r} is not installed: pip install {package_of(spec.name)}")
+        raise ModelError(f"solver={shown(name)} is not installed: pip install {spec.name.lower()}")
     return spec
 
 
@@ -320,7 +326,7 @@ def fallback_chain(solver: str | Sequence[str] | None) -> tuple[str, ...]:
         first = solver_spec(solver).name
         return (first, *(name for name in DEFAULT_CHAIN if name != first))
     if not isinstance(solver, Sequence):
-        raise ModelError(f"solver={solver!r} is no name and no sequence of names: pass, for example, 'CLARABEL'")
+        raise ModelError(f"solver={shown(solver)} is no name and no sequence of names: pass, for example, 'CLARABEL'")
     chain = tuple(solver_spec(name).name for name in solver)
     if not chain:
         raise ModelError("solver=() names no solver: pass at least one of " + ", ".join(SOLVERS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from cvxpriv.errors import DataError
-from cvxpriv.reports import sets
+from cvxpriv.reports import files, sets
 from cvxpriv.reports.sets import MANIFEST, require_whole, write_set
 
 Contents = dict[str, str | bytes | Callable[[Path], Path]]
@@ -29,10 +30,11 @@ def numbers_in(folder: Path) -> set[str]:
     return {(folder / name).read_text().split()[0] for name in require_whole(folder)}
 
 
+@pytest.mark.parametrize("kills", [15, pytest.param(50, marks=pytest.mark.slow)])  # of four kinds: 200 in all
 @pytest.mark.parametrize("exchanging", [True, False])
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_kill_leaves_the_old_set_or_the_new_one(
-    tmp_path: Path, exchanging: bool, inside: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, exchanging: bool, inside: bool, kills: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not exchanging:
         monkeypatch.setattr(sets, "_exchanged", lambda stage, target: False)
@@ -41,12 +43,12 @@ def test_a_kill_leaves_the_old_set_or_the_new_one(
     if inside:  # a folder of somebody else's: the set cannot change places
         (folder / "theirs").mkdir()
     whole = 0
-    for _ in range(25):
+    for _ in range(kills):
         killed_at_work(folder, float(rng.uniform(0.002, 0.03)))
         if (folder / MANIFEST).exists():
             assert len(numbers_in(folder)) == 1
             whole += 1
-    assert whole >= (25 if exchanging and not inside else 1)
+    assert whole >= (kills if exchanging and not inside else 1)
     write_set(folder, version(10**6))
     assert numbers_in(folder) == {str(10**6)}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -109,6 +111,32 @@ def test_what_cannot_be_made_leaves_the_old_set(tmp_path: Path) -> None:
         write_set(tmp_path / "out", {**version(2), "late.txt": failing})
     assert numbers_in(tmp_path / "out") == {"1"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("fits", range(8))
+def test_a_full_disk_leaves_the_old_set(
+    fits: int, inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, write, written = tmp_path / "out", files._write_new, 0
+    write_set(folder, version(0))
+    if inside:
+        (folder / "theirs").mkdir()
+
+    def full(path: Path, data: bytes, mode: int) -> None:
+        nonlocal written
+        written += 1
+        write(path, data if written <= fits else data[: len(data) // 2], mode)
+        if written > fits:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "_write_new", full)
+    with pytest.raises(DataError, match="No space left"):
+        write_set(folder, version(1))
+    monkeypatch.undo()
+    assert numbers_in(folder) == {"0"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
 
 
 def test_the_current_folder_is_written_in_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

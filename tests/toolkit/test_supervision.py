@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import cvxpriv as cpv
-from cvxpriv.errors import SolverFailure
-from cvxpriv.models import ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
+from cvxpriv.errors import Disagreement, SolverFailure
+from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
 
 TABLE = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
 
@@ -51,11 +51,12 @@ STUBS = {
     "garbage": claiming(lambda ones: 1e3 * np.random.default_rng(0).normal(size=ones.shape)),
     "infinite": claiming(lambda ones: ones * np.inf),
 }
-MODELS: dict[str, Callable[[], Any]] = {
-    "funnel": lambda: PrivacyFunnel(TABLE, 0.8).solve(method="aem", engine="dcp", starts=1, max_iter=2),
-    "inference": lambda: InferenceAsService(TABLE, 0.5).solve(engine="dcp", starts=1, max_iter=2),
-    "sharing": lambda: ADMMSharing(*sharing_data()).solve(engine="dcp", max_iter=20),
-    "consensus": lambda: RecycledADMM(nx.path_graph(3), shards()).solve(engine="dcp", max_iter=10),
+MODELS: dict[str, Callable[..., Any]] = {
+    "funnel": lambda engine="dcp": PrivacyFunnel(TABLE, 0.8).solve(method="aem", engine=engine, starts=1, max_iter=2),
+    "inference": lambda engine="dcp": InferenceAsService(TABLE, 0.5).solve(engine=engine, starts=1, max_iter=2),
+    "sharing": lambda engine="dcp": ADMMSharing(*sharing_data()).solve(engine=engine, max_iter=20),
+    "consensus": lambda engine="dcp": RecycledADMM(nx.path_graph(3), shards()).solve(engine=engine, max_iter=10),
+    "sparse": lambda engine="dcp": ISTDP(*sparse_data(), penalty="mcp:0.05:3").solve(engine=engine, max_iter=20),
 }
 
 
@@ -64,9 +65,35 @@ def sharing_data() -> tuple[list[Any], Any]:
     return [rng.normal(size=(12, 2)) for _ in range(2)], rng.choice([-1.0, 1.0], 12)
 
 
+def sparse_data() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(20, 4)), rng.choice([-1.0, 1.0], 20)
+
+
 def shards() -> list[Any]:
     rng = np.random.default_rng(0)
     return [(rng.normal(size=(8, 2)), rng.choice([-1.0, 1.0], 8)) for _ in range(3)]
+
+
+def perturbed(size: float) -> Callable[[cp.Problem], None]:
+    """Return a stub that calls optimal a point beside the optimum."""
+
+    def stub(problem: cp.Problem) -> None:
+        TRUE_SOLVE(problem, solver="CLARABEL", warm_start=False)
+        rng = np.random.default_rng(1)
+        for variable in problem.variables():
+            variable.save_value(variable.value * (1.0 + size * rng.normal(size=variable.shape)))
+
+    return stub
+
+
+TRUE_SOLVE = cp.Problem.solve
+LIES = {name: STUBS[name] for name in ("not a number", "garbage", "infinite")} | {
+    "zero": claiming(lambda ones: 0.0 * ones),
+    "beside the optimum": perturbed(1e-2),
+    "near the optimum": perturbed(1e-4),
+}
+QUICK = ("not a number", "infinite")
 
 
 def replaced(monkeypatch: pytest.MonkeyPatch, stub: Callable[[cp.Problem], None], broken: set[str]) -> None:
@@ -92,7 +119,11 @@ def test_what_the_first_solver_does_wrong_is_said_and_the_next_one_answers(
     replaced(monkeypatch, STUBS[stub], {"CLARABEL"})
     run = MODELS[model]()
     said = run.history["status"].astype(str)
-    if stub == "garbage" and model in ("sharing", "consensus"):  # their blocks have no constraints to be violated
+    if stub == "garbage" and model in (
+        "sharing",
+        "consensus",
+        "sparse",
+    ):  # their blocks have no constraints to be violated
         assert not run.converged
     else:
         assert said.str.contains("after CLARABEL: solver_error").any()
@@ -105,6 +136,33 @@ def test_where_every_solver_fails_the_error_names_each(stub: str, monkeypatch: p
     replaced(monkeypatch, STUBS[stub], {"CLARABEL", "ECOS", "SCS"})
     with pytest.raises(SolverFailure, match="CLARABEL: solver_error.*ECOS: solver_error.*SCS: solver_error"):
         MODELS["funnel"]()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("model", "lie", "engine"),
+    [
+        pytest.param(model, lie, engine, marks=() if lie in QUICK else pytest.mark.slow)
+        for model in MODELS
+        for lie in LIES
+        for engine in ("dcp", "checked")
+    ],
+)
+def test_where_every_solver_lies_nothing_wrong_is_called_converged(
+    engine: str, model: str, lie: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced(monkeypatch, LIES[lie], {"CLARABEL", "ECOS", "SCS"})
+    try:
+        run = MODELS[model](engine)
+    except (SolverFailure, Disagreement):
+        return
+    monkeypatch.undo()
+    numbers = run.history.select_dtypes("number").to_numpy()
+    assert not np.isinf(numbers).any()
+    if run.converged:
+        found = run.certify(("CLARABEL",)).table
+        assert set(found["verdict"]) <= {"agrees", "loose"}
+        assert engine == "checked" or model in ("inference", "sparse")  # there the trivial answer may be the right one
 
 
 ALONE = """

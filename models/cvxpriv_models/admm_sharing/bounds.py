@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from cvxpriv.errors import PrivacyError, suggest
+from cvxpriv.errors import PrivacyError, shown, suggest
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import finite_double
 
 from .options import Bound
 from .problem import Part, Problem
@@ -49,14 +50,15 @@ def public_bounds(adjacency: str, parties: int, given: dict[str, Bound]) -> tupl
     name = ADJACENCIES[adjacency][0]
     for other, value in given.items():
         if other != name and value is not None:
-            raise PrivacyError(f"{other}={value!r} says nothing for adjacency={adjacency!r}: pass {name}")
+            raise PrivacyError(f"{other}={shown(value)} says nothing for adjacency={adjacency!r}: pass {name}")
     bound = given[name]
     if bound is None:
         return (float("inf"),) * parties
-    several = tuple(bound) if isinstance(bound, (list, tuple, np.ndarray)) else (bound,) * parties
+    listed = isinstance(bound, (list, tuple)) or (isinstance(bound, np.ndarray) and bound.ndim > 0)
+    several = tuple(bound) if listed else (bound,) * parties  # type: ignore[arg-type]
     wrong = [one for one in several if not _is_bound(one)]
     if len(several) != parties or wrong:
-        raise PrivacyError(f"{name}={bound!r} is no public bound: pass a finite number > 0, or one for each party")
+        raise PrivacyError(f"{name}={shown(bound)} is no public bound: pass a finite number > 0, or one for each party")
     return tuple(float(one) for one in several)  # type: ignore[arg-type]
 
 
@@ -98,8 +100,7 @@ def neighbours(adjacency: str, bounds: tuple[float, ...], held: bool) -> str:
 
 
 def _is_bound(value: object) -> bool:
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    return number and 0.0 < float(value) < np.inf  # type: ignore[arg-type]
+    return finite_double(value) > 0.0
 
 
 def _sizes(part: Part, adjacency: str) -> Array:

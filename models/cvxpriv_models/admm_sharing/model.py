@@ -201,19 +201,17 @@ class ADMMSharing(LearningModel):
         A keyboard interrupt returns the last pass, with `converged` False where it is not.
         """
         require_callback(callback, n_jobs)
+        who = engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         size = of_learning(
             self.problem.samples,
             self.problem.columns,
             blocks=self.problem.parties + 1,
             starts=starts or 1,
             passes=max_iter or MAX_ITER,
-            exact=engine == "closed_form",
+            exact=who.name == "closed_form",
         )
         require_feasible(size.within(time_limit), oversize)
-        chosen, who = (
-            scheme_named(method or USUAL),
-            engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate),
-        )
+        chosen = scheme_named(method or USUAL)
         weight = default_rho(self.problem.loss, chosen, self.problem.parties) if rho is None else float(rho)
         require_guarantee(self.problem, chosen, weight)
         anderson = self._accelerated(accelerate, chosen, who, adapt_rho)
@@ -295,6 +293,7 @@ class ADMMSharing(LearningModel):
         >>> print(f"{run.accounting.epsilon:.4f} of {run.accounting.releases} releases")
         1.0000 of 8 releases
         """
+        require_feasible(of_learning(self.problem.samples, self.problem.columns, passes=max_iter or 1))
         settings = settings_of(
             self.problem,
             epsilon=epsilon,

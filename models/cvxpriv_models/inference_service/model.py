@@ -201,9 +201,9 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         A keyboard interrupt returns the best mechanism so far, with `converged` False.
         """
         begun = time.perf_counter()
-        who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         shared.require_callback(callback, n_jobs)
-        asked = {"method": method, "engine": engine, "starts": starts, "max_iter": max_iter, "init": init}
+        who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
+        asked = {"method": method, "engine": who.name, "starts": starts, "max_iter": max_iter, "init": init}
         require_feasible(self.size(**asked, inner=inner, time_limit=time_limit), oversize)
         self._require_columns(method, who)
         require_solvable(self.problem, self.constraints, method or AUTO)

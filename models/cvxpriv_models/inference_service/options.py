@@ -44,7 +44,9 @@ Divergence = Annotated[
         read=divergence_or_text,
     ),
 ]
-SizeU = Annotated[int | None, Option("Number of symbols of U.", low=1, usual="|Y| + 1; at floor 0, |Y| suffice")]
+SizeU = Annotated[
+    int | None, Option("Number of symbols of U.", low=1, high=1e9, usual="|Y| + 1; at floor 0, |Y| suffice")
+]
 Floor = Annotated[
     float,
     Option("The paper's epsilon, the least p(u|y). It is not needed, and costs accuracy.", low=0.0),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.divergences import FDivergence, divergence
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_number
 from cvxpriv.tables.joint import JointTable
@@ -94,7 +94,7 @@ class Problem:
         least = real_number(floor, "floor", "the least p(u|y), for example 0 or 1e-3")
         if least < 0.0 or least * symbols > 1.0 + ROUNDING:
             raise ModelError(
-                f"floor={floor!r} does not fit: rows of size_u={symbols} cells sum to 1, so choose "
+                f"floor={shown(floor)} does not fit: rows of size_u={symbols} cells sum to 1, so choose "
                 f"0 <= floor <= {1.0 / symbols:.6g}"
             )
         return cls(table, weight, _usable(divergence, least), int(symbols), min(least, 1.0 / symbols))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import engine_named
 from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.errors import ModelError, shown
 from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
@@ -196,16 +197,18 @@ class ISTDP(LearningModel):
         A keyboard interrupt returns the point so far.
         """
         require_callback(callback, n_jobs)
+        who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         size = of_learning(
             self.problem.rows,
             self.problem.features,
             starts=starts or 1,
             passes=max_iter or MAX_ITER,
-            exact=engine == "closed_form",
+            exact=who.name == "closed_form",
         )
         require_feasible(size.within(time_limit), oversize)
-        who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         search = Search() if line_search is None else line_search
+        if not isinstance(search, Search):
+            raise ModelError(f"line_search={shown(search)} is no Search: leave it out, or pass a Search")
         settings = Settings(method or METHODS[0], who.name, step, accelerate, max_iter or MAX_ITER, float(tol))
         loop = schedule(self.problem, step, accelerate, search, settings.tol, settings.max_iter)
         points = initial_points(init, (self.problem.size,), starts, seed, self.problem.random_scale)
@@ -281,6 +284,7 @@ class ISTDP(LearningModel):
         >>> run.accounting.releases, round(run.accounting.epsilon, 6), bool(run.coefficients[2] > 0.5)
         (30, 1.0, True)
         """
+        require_feasible(of_learning(self.problem.rows, self.problem.features, passes=max_iter or 1))
         return solve_private(
             self.problem,
             epsilon=epsilon,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.sparse.linalg import svds
 
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, shown
 from cvxpriv.learning.labels import signed_labels
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
@@ -86,6 +86,9 @@ class Problem:
         ModelError
             The loss is not smooth, or the penalty lacks a part.
         """
+        for name, value in (("intercept", intercept), ("allow_constant", allow_constant)):
+            if not isinstance(value, (bool, np.bool_)):
+                raise ModelError(f"{name}={shown(value)} is neither True nor False")
         smooth = _smooth(loss)
         chosen = _penalty(penalty)
         if schema is None:

@@ -58,7 +58,9 @@ Rate = Annotated[float, Option("Utility that Y must have at least: I(X;Y) >= rat
 RateUnit = Annotated[str, Option("Unit of the rate. A fraction is one of H(X).", choices=RATE_UNITS)]
 SizeY = Annotated[
     int | None,
-    Option("Number of symbols of Y.", low=1, usual="|X| + 1, with which every point of the curve can be reached"),
+    Option(
+        "Number of symbols of Y.", low=1, high=1e9, usual="|X| + 1, with which every point of the curve can be reached"
+    ),
 ]
 Method = Annotated[
     shared.Method,
@@ -232,9 +234,9 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         """
         begun = time.perf_counter()
         shared.require_callback(callback, n_jobs)
-        asked = {"method": method, "engine": engine, "starts": starts, "max_iter": max_iter, "init": init}
-        require_feasible(self.size(**asked, accelerate=accelerate, time_limit=time_limit), oversize)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
+        asked = {"method": method, "engine": who.name, "starts": starts, "max_iter": max_iter, "init": init}
+        require_feasible(self.size(**asked, accelerate=accelerate, time_limit=time_limit), oversize)
         usually, method = method is None, self._method(method, who, init, accelerate)
         blocks = "aem" if method == COLUMNS else method
         limit = algorithm.MAX_ITER if max_iter is None else max_iter

@@ -107,9 +107,8 @@ def population_interval(
         raise ModelError(f"replicates={replicates!r}: expected a whole number >= 20; 100 serve")
     if not 0.0 < level < 1.0 or not rate >= 0.0:
         raise ModelError(f"level={level!r}, rate={rate!r}: expected a level between 0 and 1, and a rate >= 0 in nats")
-    require_feasible(
-        of_resampling(*table.counts.shape, outputs=table.counts.shape[1], replicates=REFITTED * replicates)
-    )
+    private, inputs = table.counts.shape
+    require_feasible(of_resampling(private, inputs, inputs, REFITTED * replicates))
     counts = table.counts
     solve = _Solver(rate)
     value = solve(counts / counts.sum())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.errors import ModelError, suggest
+from cvxpriv.errors import ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_number
 from cvxpriv.tables.information import mutual_information
@@ -101,7 +101,7 @@ def _rate_in_nats(rate: float, unit: str, entropy_x: float) -> float:
     if nats > entropy_x * (1.0 + ROUNDING):
         remedy = "rate <= 1" if unit == "fraction" else f'rate <= {entropy_x:.6g} nats or rate_unit="fraction"'
         raise ModelError(
-            f"rate={rate!r} {unit} is {nats:.6g} nats and exceeds H(X)={entropy_x:.6g} nats by {nats - entropy_x:.1e}: "
-            f"choose {remedy}"
+            f"rate={shown(rate)} {unit} is {nats:.6g} nats and exceeds H(X)={entropy_x:.6g} nats by "
+            f"{nats - entropy_x:.1e}: choose {remedy}"
         )
     return min(nats, entropy_x)

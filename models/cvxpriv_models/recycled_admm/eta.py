@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array
 
@@ -39,23 +39,25 @@ def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, passes: 
     first, factor = numbers("eta", eta), numbers("growth", growth)
     cap_given = np.full((), np.inf) if cap is None else numbers("eta_cap", cap)
     if not (np.isfinite(first) & (first > 0.0)).all():
-        raise ModelError(f"eta={eta!r} must be finite and > 0")
+        raise ModelError(f"eta={shown(eta)} must be finite and > 0")
     if first.ndim == 2:
         return _table(first, factor, passes, nodes)
     for name, given in (("eta", first), ("growth", factor), ("eta_cap", cap_given)):
         if given.shape not in ((), (nodes,)):
             raise ModelError(f"{name} has shape {given.shape}: pass one number, or one for each of {nodes} nodes")
     if not (np.isfinite(factor) & (factor >= 1.0)).all():
-        raise ModelError(f"growth={growth!r} must be >= 1: penalties may not decrease (RADMM Algorithm 2)")
+        raise ModelError(f"growth={shown(growth)} must be >= 1: penalties may not decrease (RADMM Algorithm 2)")
     each = np.broadcast_to(first, nodes)
     top = CAP * each if cap is None else np.broadcast_to(cap_given, nodes)
     if not (top >= each).all():
-        raise ModelError(f"eta_cap={cap!r} is below eta={float(each.max()):g}: choose a larger cap, or a smaller eta")
+        raise ModelError(
+            f"eta_cap={shown(cap)} is below eta={float(each.max()):g}: choose a larger cap, or a smaller eta"
+        )
     with np.errstate(over="ignore"):  # to inf, which the cap takes down
         grown = each * np.broadcast_to(factor, nodes) ** np.arange(1, passes + 1)[:, None]
     table = np.minimum(grown, top)
     if not np.isfinite(table).all():
-        raise ModelError(f"growth={growth!r} overflows within {passes} passes: pass an eta_cap")
+        raise ModelError(f"growth={shown(growth)} overflows within {passes} passes: pass an eta_cap")
     return np.asarray(table)
 
 

@@ -11,8 +11,9 @@ import networkx as nx
 import numpy as np
 from scipy import sparse
 
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import real_numbers
 
 __all__ = ["Network"]
 
@@ -113,9 +114,11 @@ class Network:
 
 def _of_matrix(matrix: Any) -> nx.Graph:
     try:
-        dense = np.asarray(cast(Any, matrix).toarray() if sparse.issparse(matrix) else matrix, dtype=float)
-    except (TypeError, ValueError):
-        raise DataError(f"graph={matrix!r} is no graph: pass a networkx graph or an adjacency matrix") from None
+        dense = real_numbers(cast(Any, matrix).toarray() if sparse.issparse(matrix) else matrix, "graph", copy=False)
+    except DataError as error:
+        raise DataError(
+            f"graph={shown(matrix)} is no graph ({error}): pass a networkx graph or an adjacency matrix"
+        ) from None
     if dense.ndim != 2 or dense.shape[0] != dense.shape[1]:
         raise DataError(f"graph has shape {dense.shape}, expected (N, N): pass a networkx graph or an adjacency matrix")
     if not np.isin(dense, (0.0, 1.0)).all() or not np.array_equal(dense, dense.T):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError, NoGuaranteeWarning
+from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array
 
 from .eta import eta_table
@@ -32,7 +33,8 @@ def usual_method(eta: ArrayLike | None, growth: ArrayLike) -> str:
     >>> usual_method(None, 1.0), usual_method([0.5, 1.0], 1.0), usual_method(0.5, 1.04)
     ('r-admm', 'mr-admm', 'mr-admm')
     """
-    one = (eta is None or np.ndim(eta) == 0) and np.ndim(growth) == 0 and np.all(np.equal(growth, 1.0))
+    factor = numbers("growth", growth)
+    one = (eta is None or numbers("eta", eta).ndim == 0) and factor.ndim == 0 and bool(factor == 1.0)
     return "r-admm" if one else "mr-admm"
 
 
@@ -58,7 +60,8 @@ def penalty_table(
     ModelError
         Penalties that are not positive or fall; several for a method with one.
     """
-    passes = max_iter or (len(np.asarray(eta)) if np.ndim(eta) == 2 else usual)
+    given = numbers("eta", eta)
+    passes = max_iter or (len(given) if given.ndim == 2 else usual)
     table = eta_table(eta, growth, eta_cap, passes, nodes)
     if method in COMMON and np.ptp(table) > 0.0:
         other = "mr-admm" if method in RECYCLING else "m-admm"

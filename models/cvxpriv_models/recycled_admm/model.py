@@ -188,20 +188,21 @@ class RecycledADMM(LearningModel):
         A keyboard interrupt returns the last pass, with `converged` False where it is not.
         """
         require_callback(callback, n_jobs)
+        who = engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         size = of_learning(
             self.problem.y.size,
             self.problem.features,
             blocks=self.problem.nodes,
+            planned=self.problem.nodes,
             starts=starts or 1,
             passes=max_iter or MAX_ITER,
-            exact=engine == "closed_form",
+            exact=who.name == "closed_form",
         )
         require_feasible(size.within(time_limit), oversize)
         problem = self.problem
         chosen = method or usual_method(eta, growth)
         first = default_eta(problem, gamma if chosen in RECYCLING else None) if eta is None else eta
         table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
-        who = engines.engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         settings = Settings(
             chosen,
             variant,
@@ -285,8 +286,11 @@ class RecycledADMM(LearningModel):
         >>> round(run.accounting.epsilon, 9), run.accounting.releases
         (2.0, 10)
         """
+        problem = self.problem
+        work = of_learning(problem.y.size, problem.features, passes=max_iter or 1, blocks=problem.nodes)
+        require_feasible(work)
         return solve_private(
-            self.problem,
+            problem,
             epsilon=epsilon,
             delta=delta,
             noise_seed=noise_seed,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from cvxpriv.errors import PrivacyError
+from cvxpriv.errors import PrivacyError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import BallNoise, GaussianNoise, Release, gaussian_mu
 from cvxpriv.privacy.gaussian import require_budget
@@ -259,6 +259,8 @@ def _require_one(asked: Asked) -> None:
     if (asked.alpha is None) == (asked.epsilon is None):
         raise PrivacyError(
             f"alpha={asked.alpha!r} and epsilon={asked.epsilon!r}: pass one of them, the noise's rate or the total"
+            f"alpha={shown(budget.alpha)} and epsilon={shown(budget.epsilon)}: pass one of them, the noise's rate or "
+            "the total"
         )
     if asked.epsilon is not None:
         require_budget(asked.epsilon, 0.5 if asked.delta is None else asked.delta)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.labels import signed_labels
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import real_numbers
+from cvxpriv.numerics.reading import as_array, real_numbers
 from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
 
 from .graph import Network
@@ -206,7 +206,7 @@ def checked_rows(name: str, rows: Any) -> Part:
     DataError
         Not a table of finite numbers with a row and a column.
     """
-    if np.iscomplexobj(rows):
+    if sparse.issparse(rows) and rows.dtype.kind == "c":
         raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
     if sparse.issparse(rows):
         table: Part = sparse.csr_array(cast(Any, rows), dtype=np.float64)
@@ -224,10 +224,15 @@ def _shards(shards: Any, network: Network, schema: PublicSchema | None) -> tuple
     if isinstance(shards, Mapping):
         if set(shards) != set(network.labels):
             strange = [label for label in (*shards, *network.labels) if (label in shards) != (label in network.labels)]
-            raise DataError(f"shards and graph differ in node {strange[0]!r}: give every node one (X, y)")
+            raise DataError(f"shards and graph differ in node {shown(strange[0])}: give every node one (X, y)")
         several = [shards[label] for label in network.labels]
     else:
-        several = list(shards)
+        try:
+            several = list(shards)
+        except Exception as error:  # of an object of any class
+            raise DataError(
+                f"shards={shown(shards)} is no sequence and no mapping: give every node one (X, y)"
+            ) from error
     if len(several) != network.nodes:
         raise DataError(f"shards has {len(several)} for {network.nodes} nodes: give every node one (X, y)")
     designs, labels = [], []
@@ -235,11 +240,13 @@ def _shards(shards: Any, network: Network, schema: PublicSchema | None) -> tuple
         if not isinstance(shard, (tuple, list)) or len(shard) != 2:
             raise DataError(f"the shard of node {label!r} is no pair (X, y)")
         x, y = shard
-        shape = cast(Any, x).shape if sparse.issparse(x) else np.asarray(x, dtype=object).shape
+        shape = cast(Any, x).shape if sparse.issparse(x) else as_array(x, f"X of node {label!r}").shape
         if shape[:1] == (0,):
             raise DataError(f"node {label!r} has no rows: give it data, or take it out of the graph")
         design = checked_rows(f"X of node {label!r}", x if schema is None else schema.numbers(x))
         given = np.asarray(y)
+        design = checked_rows(f"X of node {label!r}", x)
+        given = as_array(y, f"y of node {label!r}")
         if given.shape != (design.shape[0],):
             raise DataError(f"y of node {label!r} has shape {given.shape}, expected ({design.shape[0]},)")
         designs.append(design)
