@@ -7,8 +7,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from cvxpriv.errors import DataError, ModelError, PrivacyError
-from cvxpriv.errors import DataError, ModelError, shown
+from cvxpriv.errors import DataError, ModelError, PrivacyError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import as_array
 from cvxpriv.penalties.losses import Loss

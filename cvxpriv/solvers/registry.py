@@ -282,7 +282,6 @@ def solver_spec(name: str) -> SolverSpec:
     if key not in SOLVERS and key not in (outside := extensions(GROUP)):
         if key in cp.installed_solvers():
             return _unlisted(key)
-        raise ModelError(f"solver={name!r} is not in cvxpriv's table: {suggest(key, [*SOLVERS, *outside])}")
         raise ModelError(f"solver={shown(name)} is not in cvxpriv's table: {suggest(key, [*SOLVERS, *outside])}")
     spec = SOLVERS[key] if key in SOLVERS else extension(GROUP, key)  # asking for extensions takes milliseconds
     if not isinstance(spec, SolverSpec) or spec.name != key:
@@ -291,7 +290,6 @@ def solver_spec(name: str) -> SolverSpec:
         )
     if spec.name not in installed():
         raise ModelError(f"solver={name!r} is not installed: pip install {package_of(spec.name)}")
-        raise ModelError(f"solver={shown(name)} is not installed: pip install {spec.name.lower()}")
     return spec
 
 

@@ -258,8 +258,7 @@ def _require_one(asked: Asked) -> None:
         raise PrivacyError("delta without epsilon: pass the total as epsilon and delta, or alpha alone")
     if (asked.alpha is None) == (asked.epsilon is None):
         raise PrivacyError(
-            f"alpha={asked.alpha!r} and epsilon={asked.epsilon!r}: pass one of them, the noise's rate or the total"
-            f"alpha={shown(budget.alpha)} and epsilon={shown(budget.epsilon)}: pass one of them, the noise's rate or "
+            f"alpha={shown(asked.alpha)} and epsilon={shown(asked.epsilon)}: pass one of them, the noise's rate or "
             "the total"
         )
     if asked.epsilon is not None:

@@ -244,8 +244,6 @@ def _shards(shards: Any, network: Network, schema: PublicSchema | None) -> tuple
         if shape[:1] == (0,):
             raise DataError(f"node {label!r} has no rows: give it data, or take it out of the graph")
         design = checked_rows(f"X of node {label!r}", x if schema is None else schema.numbers(x))
-        given = np.asarray(y)
-        design = checked_rows(f"X of node {label!r}", x)
         given = as_array(y, f"y of node {label!r}")
         if given.shape != (design.shape[0],):
             raise DataError(f"y of node {label!r} has shape {given.shape}, expected ({design.shape[0]},)")
