@@ -16,6 +16,7 @@ from cvxpriv_models.istdp.run import SparseRun
 import cvxpriv as cpv
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.errors import DataError, ModelError, PrivacyError
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.models import ISTDP, ADMMSharing
 from cvxpriv.privacy import PrivacyWarning
 
@@ -23,7 +24,8 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-0.5, 0.5, size=(300, 4))
 Y = np.where(X @ [2.0, -1.0, 1.0, 0.5] > 0.0, "yes", "no")
 PARTS = [X[:, :2], X[:, 2:]]
-MODEL = ADMMSharing(PARTS, Y, lam=10.0)
+CLASSES = PublicSchema(classes=("no", "yes"))
+MODEL = ADMMSharing(PARTS, Y, lam=10.0, schema=CLASSES)
 
 
 def fitted(**options: Any) -> PrivateSharingRun:
@@ -77,7 +79,9 @@ def test_a_private_history_has_no_times(tmp_path: Path) -> None:
 
 
 def test_a_private_sparse_run_comes_back_and_its_last_step_is_certified(tmp_path: Path) -> None:
-    run = ISTDP(X, Y, penalty="mcp:0.01:3", intercept=True).solve_private(epsilon=2.0, delta=1e-5, max_iter=5)
+    run = ISTDP(X, Y, penalty="mcp:0.01:3", schema=CLASSES, intercept=True).solve_private(
+        epsilon=2.0, delta=1e-5, max_iter=5
+    )
     loaded = cpv.load(run.save(tmp_path / "run.json"))
     assert isinstance(loaded, PrivateSparseRun)
     assert loaded.accounting == run.accounting
@@ -91,7 +95,9 @@ def test_a_private_sparse_run_comes_back_and_its_last_step_is_certified(tmp_path
 
 @pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
 def test_an_algorithm_that_releases_no_proximal_problem_has_nothing_to_certify(tmp_path: Path) -> None:
-    run = ISTDP(X, Y, penalty="mcp:0.01:3").solve_private(epsilon=2.0, delta=1e-5, max_iter=3, method="printed")
+    run = ISTDP(X, Y, penalty="mcp:0.01:3", schema=CLASSES).solve_private(
+        epsilon=2.0, delta=1e-5, max_iter=3, method="printed"
+    )
     loaded = cpv.load(run.save(tmp_path / "run.json"))
     assert loaded.accounting == run.accounting
     for one in (run, loaded):
