@@ -53,7 +53,7 @@ def death() -> cpv.JointTable:
     return cpv.JointTable.from_frame(counts, ["death"], ["anaemia", "diabetes", "smoking"], count="count")
 
 
-@pytest.mark.parametrize("beta", [0.01, 0.03, 0.1])
+@pytest.mark.parametrize("beta", [0.01, *(pytest.param(one, marks=pytest.mark.slow) for one in (0.03, 0.1))])
 def test_a_first_order_solver_keeps_a_promise_about_every_cell(beta: float) -> None:
     service = InferenceAsService(death(), beta).constrain("ldp", constraints.local_differential_privacy(1.0))
     run = service.solve(solver="SCS", starts=1)

@@ -218,14 +218,22 @@ def test_the_curve_trades_accuracy_for_leakage() -> None:
     assert curve["trivial"].tolist() == [False, False, False, True]
 
 
-@pytest.mark.parametrize("divergence", ["jensen-shannon", "mutual-information", "total-variation"])
+@pytest.mark.parametrize(
+    "divergence",
+    [
+        "total-variation",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("jensen-shannon", "mutual-information")),
+    ],
+)
 def test_a_huge_beta_makes_no_mechanism_of_the_rounding_of_its_leakage(divergence: str) -> None:
     solved = InferenceAsService(TABLE, 1e8, divergence=divergence).solve(starts=2, max_iter=20)
     assert solved.converged
     assert solved.objective == pytest.approx(0.0, abs=1e-7)  # beta times the rounding of a leakage
 
 
-@pytest.mark.parametrize("divergence", ["jensen-shannon", "total-variation", "reverse-kl"])
+@pytest.mark.parametrize(
+    "divergence", ["jensen-shannon", "total-variation", pytest.param("reverse-kl", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("options", [{"size_u": 1}, {"size_u": 9}, {"size_u": 4, "floor": 0.25}])
 def test_alphabets_of_any_size_and_a_floor_that_leaves_no_room_are_solved(
     divergence: str, options: dict[str, float]
