@@ -1,9 +1,9 @@
 """The gate of a result: each ready constraint holds at the mechanism in doubles, or the excess is reported.
 
 A solver's answer is feasible to its tolerance. A promise about every cell is not: 1e-12 beside 0 is an infinite ratio.
-An answer that misses a constraint is moved: outputs of nearly no mass are merged into another, and what still misses is
-mixed with a mechanism that tells nothing, by as little as does it. Both keep what is said of any constraint that
-processing cannot break.
+An answer that misses a constraint is moved on to the linear equalities; then outputs of nearly no mass are merged into
+another, and what still misses is mixed with a mechanism that tells nothing, by as little as does it. These two keep
+what is said of any constraint that processing cannot break.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint, Known
+from cvxpriv.constraints.equalities import on_equalities
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["brought_inside", "missed"]
+__all__ = ["brought_inside", "excess", "missed"]
 
 NO_MASS = (0.0, 1e-6, 1e-5, 1e-4)
 """Largest cell of an output that is merged into another; the choice that moves the mechanism least is taken."""
+ROUNDING = {"fixed": 1e-15, "output_marginal": 1e-15, "symmetric": 1e-15, "forbidden": 1e-300}
+"""Deviation that sums of doubles leave in an equality, and logarithms of cells in a forbidden one."""
 LEAST, MOST = 2.0**-52, 2.0**-5
 """Least and largest share of the uninformative mechanism that is mixed in."""
 
@@ -34,8 +37,14 @@ def missed(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], know
     >>> missed(np.array([[1.0, 0.0], [0.75, 0.25]]), [("ldp", local_differential_privacy(1.0))], known)
     {'ldp': 0.25}
     """
-    found = {name: one.excess(mechanism, known) for name, one in constraints if isinstance(one, ReadyConstraint)}
-    return {name: float(excess) for name, excess in found.items() if not excess <= 0.0}
+    found = {name: excess(one, mechanism, known) for name, one in constraints if isinstance(one, ReadyConstraint)}
+    return {name: amount for name, amount in found.items() if amount != 0.0}
+
+
+def excess(constraint: ReadyConstraint, mechanism: Array, known: Known | None) -> float:
+    """Return by how much a mechanism misses a constraint; 0 where it holds, to the rounding of an equality."""
+    amount = float(constraint.excess(mechanism, known))
+    return 0.0 if amount <= ROUNDING.get(constraint.kind, 0.0) else amount
 
 
 def brought_inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
@@ -51,12 +60,15 @@ def brought_inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint
     """
     if not missed(mechanism, constraints, known):
         return mechanism
+    mechanism = on_equalities(mechanism, constraints, known)
     own, even = known.prior @ mechanism, np.full(mechanism.shape[1], 1.0 / mechanism.shape[1])
+    everybody = mechanism.min(axis=0) > 0.0  # elsewhere some input may be forbidden to draw the output
+    choices = [own, even] if everybody.all() or not everybody.any() else [own, even, own * everybody, 1.0 * everybody]
     found = [
         one
         for mass in NO_MASS
-        for outputs in (own, even)
-        if (one := _mixed(_merged(mechanism, mass), outputs, constraints, known)) is not None
+        for outputs in choices
+        if (one := _mixed(_merged(mechanism, mass), outputs / outputs.sum(), constraints, known)) is not None
     ]
     return min(found, key=lambda one: float(np.abs(one - mechanism).max()), default=mechanism)
 

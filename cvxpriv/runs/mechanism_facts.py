@@ -157,8 +157,7 @@ def not_converged(run: Run, missed: str) -> list[str]:
     if run.converged:
         return []
     if run.missed:
-        outside = ", ".join(f"{name} by {excess:.1e}" for name, excess in run.missed.items())
-        return [f"The mechanism MISSES its constraints: {outside}. Promises that rest on them do not hold."]
+        return [f"The mechanism MISSES its constraints: {_outside(run)}. Promises that rest on them do not hold."]
     end = ", where the time limit ended it" if run.overdue else ""
     return [
         f"This run did NOT converge: {best_of(run)} has {missed} after {run.iterations} passes{end}, and "
@@ -166,8 +165,18 @@ def not_converged(run: Run, missed: str) -> list[str]:
     ]
 
 
+def _outside(run: Run) -> str:
+    """Return which constraints the mechanism misses, and by how much."""
+    return ", ".join(f"{name} by {excess:.1e}" for name, excess in run.missed.items())
+
+
 def unmet(run: Run, missed: str, curve: pd.DataFrame | None) -> str:
     """Return the parts that missed their tolerance: the run, or points of its curve."""
+    if run.missed:
+        return (
+            f"{best_of(run)} misses its constraints: {_outside(run)}; no mechanism nearby that holds them was found: "
+            "raise --starts, take another --solver, or loosen them"
+        )
     if not run.converged:
         remedy = "the time limit ended it; raise --time-limit" if run.overdue else "raise --max-iter or --starts"
         return (

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cvxpriv_models.inference_service.promises import local_privacy
 
 import cvxpriv as cpv
 from cvxpriv import constraints, datasets
 from cvxpriv.blocks.declaration import Known
+from cvxpriv.constraints.equalities import on_equalities
 from cvxpriv.constraints.gate import brought_inside, missed
 from cvxpriv.errors import DataError
 from cvxpriv.models import InferenceAsService, PrivacyFunnel
@@ -88,3 +90,44 @@ def test_a_mechanism_s_file_keeps_its_promises_or_is_refused(tmp_path: Path) -> 
     path.write_text(json.dumps(document))
     with pytest.raises(DataError, match=r"misses local_differential_privacy\(epsilon=1\)"):
         cpv.Mechanism.load(path)
+
+
+@pytest.mark.parametrize("text", ["forbidden=0:1,2:0", "fixed=0:1:0.5", "output=0.5:0.3:0.2", "symmetric=1,0,2:1,0,2"])
+def test_equalities_hold_to_the_rounding_of_a_double(text: str) -> None:
+    rng = np.random.default_rng(3)
+    known = Known(np.array([0.4, 0.4, 0.2]), np.ones(1), np.ones((1, 3)))
+    rule = constraints.parse(text)
+    assert isinstance(rule, constraints.ReadyConstraint)
+    inside = on_equalities(rng.dirichlet(np.full(3, 30.0), size=3), [("rule", rule)], known)
+    assert abs(inside.sum(axis=1) - 1.0).max() < 1e-14
+    solved = inside + 1e-9 * rng.random((3, 3))
+    solved /= solved.sum(axis=1, keepdims=True)
+    assert "rule" in missed(solved, [("rule", rule)], known)
+    moved = brought_inside(solved, [("rule", rule)], known)
+    assert not missed(moved, [("rule", rule)], known)
+    assert abs(moved - solved).max() < 1e-8
+    if text.startswith("forbidden"):
+        assert moved[0, 1] == moved[2, 0] == 0.0
+
+
+def test_a_forbidden_cell_stays_empty_where_another_constraint_asks_for_mixing() -> None:
+    known = Known(np.array([0.5, 0.5]), np.ones(1), np.ones((1, 2)))
+    rules = [
+        ("none", constraints.forbidden([(0, 2)])),
+        ("ldp", constraints.local_differential_privacy(1.0, 0.1)),
+    ]
+    wide = (1.0 - 0.1) / (1.0 + np.e)  # the input's own side of the two other outputs, at the bound
+    solved = np.array([[1.0 - wide, wide, 0.0], [wide, 0.9 - wide, 0.1 + 1e-10]])
+    moved = brought_inside(solved / solved.sum(axis=1, keepdims=True), rules, known)
+    assert not missed(moved, rules, known)
+    assert moved[0, 2] == 0.0
+    assert abs(moved - solved).max() < 0.1
+
+
+def test_what_is_promised_under_an_approximate_local_privacy_names_its_delta() -> None:
+    rules = [("pure", constraints.local_differential_privacy(2.0)), ("loose", constraints.parse("ldp=1.0:0.05"))]
+    told = local_privacy(tuple(rules), {"pure": 0.0, "loose": 0.0})
+    assert [one.split(" each draw")[0] for one in told] == ["With pure", "With loose"]
+    assert "2-locally differentially private" in told[0]
+    assert "delta" not in told[0]
+    assert "to within delta = 0.050" in told[1]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint
+from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.reports.formatting import format_number
 
 from .thresholds import SHARE, CriticalBeta
@@ -71,14 +71,18 @@ def local_privacy(constraints: tuple[tuple[str, Constraint], ...], missed: Mappi
     """Return what holds for each person under local differential privacy; nothing without such a constraint."""
     found = []
     for name, constraint in constraints:
-        called = re.fullmatch(r"local_differential_privacy\(epsilon=(.*)\)", getattr(constraint, "name", ""))
-        if called:
-            found.append((float(called.group(1)), name))
-    if not found:
-        return []
-    epsilon, name = min(found)
-    delta = f", to within delta = {format_number(missed[name], 1)}" if missed[name] else ""
-    return [LOCAL.format(name=name, epsilon=epsilon, delta=delta)]
+        if isinstance(constraint, ReadyConstraint) and constraint.kind == "local_differential_privacy":
+            epsilon, delta = (float(constraint.parameters.get(key, 0.0)) for key in ("epsilon", "delta"))
+            found.append((delta, epsilon, delta + missed[name], name))
+    pure = sorted(one for one in found if one[0] == 0.0)[:1]
+    return [
+        LOCAL.format(
+            name=name,
+            epsilon=epsilon,
+            delta=f", to within delta = {format_number(within, 1 + (delta > 0))}" * (within > 0),
+        )
+        for delta, epsilon, within, name in [*pure, *(one for one in found if one[0] > 0.0)]
+    ]
 
 
 def remedy(critical: CriticalBeta) -> str:
