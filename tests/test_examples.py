@@ -65,6 +65,20 @@ def test_blocks_of_three_problems_are_found_and_alternated(
     assert "WRONG" not in " ".join(told)
 
 
+@pytest.mark.parametrize(
+    ("script", "points"),
+    [("rate_distortion.py", 4), pytest.param("information_bottleneck.py", 3, marks=pytest.mark.slow)],
+)
+def test_two_papers_outside_of_the_models_meet_their_known_curves(
+    script: str, points: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_script(script, monkeypatch)
+    told = capsys.readouterr().out
+    assert told.count(", converged") == points
+    assert max(float(off) for off in re.findall(r"off by (\S+)", told)) < 1e-5
+    assert len((EXAMPLES / script).read_text(encoding="utf-8").splitlines()) < 100
+
+
 def test_two_offices_together_beat_each_alone_and_privacy_has_its_price(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
