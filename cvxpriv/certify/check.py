@@ -23,9 +23,9 @@ from cvxpriv.certify.cases import Case, Target, case_of_block, case_of_problem, 
 from cvxpriv.certify.page import page, plain_text
 from cvxpriv.certify.problem_checks import solver_names
 from cvxpriv.certify.references import CLOSED_FORM, ReferenceLike
-from cvxpriv.certify.task import Task
+from cvxpriv.certify.task import PROOFS, Task
 from cvxpriv.certify.verdicts import Tolerances, Verdict, worst_of
-from cvxpriv.errors import Disagreement, ModelError
+from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.reports.files import PathLike
 from cvxpriv.solvers.isolation import Place
@@ -162,6 +162,7 @@ def crosscheck(
     at: Values | None = None,
     isolate: bool = False,
     time_limit: float | None = None,
+    proof: str = "doubles",
 ) -> CrossCheck:
     """Solve each case by each solver and judge the answers.
 
@@ -193,6 +194,11 @@ def crosscheck(
     time_limit : float, optional
         Seconds for each such process; None is `cvxpriv.solvers.isolation.TIME_LIMIT`.
 
+    proof : {"doubles", "interval"}
+        ``"interval"`` works the bounds of linear and quadratic problems out in fractions as well, up to
+        `cvxpriv.kkt.conic.exact.LARGEST` rows and columns: a verdict that they bear out is then known to be
+        ``"proved"``, and the others say what is missing.
+
     Raises
     ------
     ModelError
@@ -207,12 +213,14 @@ def crosscheck(
     >>> [verdict.verdict for verdict in report.verdicts.values()]
     ['agrees', 'agrees']
     """
+    if proof not in PROOFS:
+        raise ModelError(f"proof={proof!r} is not known: {suggest(str(proof), PROOFS)}")
     if time_limit is not None and not isolate:
         raise ModelError(f"time_limit={time_limit!r} needs isolate=True: a solve here cannot be stopped from outside")
     own = {solver_spec(name).name: dict(chosen) for name, chosen in (options or {}).items()}
     place = Place(isolate, time_limit)
     limits = tolerances or Tolerances()
-    task = Task(solver_names(solvers), tolerance, own, place, answers or {}, reference, limits)
+    task = Task(solver_names(solvers), tolerance, own, place, answers or {}, reference, limits, proof)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         # Of points outside a domain, of bounds that are no numbers, of solvers: what comes of it is measured.
         warnings.simplefilter("ignore")

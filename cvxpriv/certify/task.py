@@ -13,6 +13,7 @@ import numpy as np
 from cvxpriv.certify.answers import CLAIMED, NAN, Answer, Stored
 from cvxpriv.certify.cases import Case, case_of_problem, values_kept
 from cvxpriv.certify.integer_answers import integer_answer, with_bounds
+from cvxpriv.certify.interval_proofs import Proof, proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable, capable_of_integers
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
@@ -24,7 +25,11 @@ from cvxpriv.certify.verdicts import Tolerances
 from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
-__all__ = ["Task"]
+__all__ = ["INTERVAL", "PROOFS", "Task"]
+
+INTERVAL = "interval"
+PROOFS = ("doubles", INTERVAL)
+"""How bounds are worked out: in doubles, with room for their rounding, or in fractions as well."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class Task:
     claims: Mapping[str, Mapping[Any, Any] | Stored]
     reference: ReferenceLike
     tolerances: Tolerances
+    proof: str = "doubles"
 
     def checked(self, cases: Sequence[Case]) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, dict[str, str]]]:
         """Rows of all cases, their references, and the solvers that do not take them."""
@@ -51,7 +57,11 @@ class Task:
                 if case.mixed is not None:
                     found, proofs = with_bounds(found, case, self.place)
                 taken = reference_of(case, found, self.reference, self.place)
-                rows += rows_of(case, found, taken, self.tolerances, proofs)
+                own = rows_of(case, found, taken, self.tolerances, proofs)
+                if self.proof == INTERVAL:
+                    proof = self.place.call(proof_of, case).value
+                    own = with_proof(own, proof or Proof(why="the proof's process ended"), self.tolerances)
+                rows += own
             references[case.name] = taken.why
         skipped = {name: unable for name, (_, unable) in asked.items() if unable and self.solvers is not None}
         return rows, references, skipped

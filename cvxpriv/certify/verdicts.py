@@ -30,9 +30,21 @@ import numpy as np
 
 from cvxpriv.certify.answers import Answer, Context
 
-__all__ = ["CERTIFIED", "RESIDUALS", "SMALL", "VERDICTS", "Tolerances", "Verdict", "judge", "judge_claim", "worst_of"]
+__all__ = [
+    "CERTIFIED",
+    "PROVED",
+    "RESIDUALS",
+    "SMALL",
+    "VERDICTS",
+    "Tolerances",
+    "Verdict",
+    "judge",
+    "judge_claim",
+    "worst_of",
+]
 
 CERTIFIED, SMALL, RESIDUALS = "certified", "small residuals", "residuals"
+PROVED = "proved"
 
 #: Largest distance to a certified bound at which the value of a closed form counts as proven optimal: a point may stand
 #: far from stationary in variables that hardly weigh, such as a symbol of mass 1e-12.
