@@ -32,7 +32,7 @@ def certify(terminal: Terminal, file: str) -> None:
     """
     try:
         document = json.loads(read_text(file))
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise DataError(f"{file} is no certificate ({problem}): pass a certificate.json") from None
     service = isinstance(document, dict) and document.get("kind") == SERVICE
     text, result = _of_service(document, file) if service else _of_funnel(document, file)

@@ -204,7 +204,7 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
             if not interrupt.pressed:
                 with terminal.phase("resampling the records"):
                     replicates = asked.bootstrap if table.counts is not None else 0
-                    seed, oversize = asked.solving["seed"], asked.solving["oversize"]
+                    seed, oversize = asked.solving["seed"], bool(asked.solving.get("oversize", False))
                     found = disclosure(table, run.mechanism, replicates, seed, oversize=oversize)
         except KeyboardInterrupt:
             pass
@@ -218,7 +218,7 @@ def _require_feasible(model: Model, asked: Asked) -> None:
     ------
     ModelError
     """
-    oversize = bool(asked.solving["oversize"])
+    oversize = bool(asked.solving.get("oversize", False))
     one, curve = model.size(**asked.solving), asked.curve
     if curve is not None:
         points = curve if isinstance(curve, int) else len(curve)

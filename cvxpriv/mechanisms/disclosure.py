@@ -207,7 +207,7 @@ def disclosure(
             " give the mechanism of this table's alphabet, in its order"
         )
     _check(bootstrap, seed, level)
-    require_feasible(of_resampling(len(table.private), *matrix.shape, bootstrap), oversize)
+    require_feasible(of_resampling(len(table.private), matrix.shape[0], matrix.shape[1], bootstrap), oversize)
     if bootstrap and table.counts is None:
         raise DataError(
             "table holds probabilities without counts, so its records cannot be resampled: make it with"

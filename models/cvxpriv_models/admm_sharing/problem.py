@@ -173,7 +173,7 @@ def checked_part(name: str, part: Any) -> Part:
     DataError
         Not a table of finite numbers with a row and a column, or numbers whose squares overflow.
     """
-    if sparse.issparse(part) and part.dtype.kind == "c":
+    if sparse.issparse(part) and cast(Any, part).dtype.kind == "c":
         raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
     if sparse.issparse(part):
         rows = sparse.csr_array(cast(Any, part), dtype=np.float64)

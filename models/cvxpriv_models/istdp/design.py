@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
         x = x.to_numpy()
     else:
         names = ()
-    if sp.issparse(x) and x.dtype.kind == "c":
+    if sp.issparse(x) and cast(Any, x).dtype.kind == "c":
         raise DataError("X holds complex numbers: pass real ones, for example real and imaginary part apart")
     design: Design = _sparse(x) if sp.issparse(x) else np.array(real_numbers(x, "X", copy=False), order="F")
     if design.ndim != 2 or design.shape[0] < least or design.shape[1] < 1:

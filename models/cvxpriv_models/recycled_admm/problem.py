@@ -206,7 +206,7 @@ def checked_rows(name: str, rows: Any) -> Part:
     DataError
         Not a table of finite numbers with a row and a column.
     """
-    if sparse.issparse(rows) and rows.dtype.kind == "c":
+    if sparse.issparse(rows) and cast(Any, rows).dtype.kind == "c":
         raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
     if sparse.issparse(rows):
         table: Part = sparse.csr_array(cast(Any, rows), dtype=np.float64)
