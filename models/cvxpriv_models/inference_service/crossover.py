@@ -17,7 +17,7 @@ from .local_maxima import curvature, distinct, sharpened
 from .pricing import FAR, Inner, Pricing, Surface
 from .smoothed_master import Master
 
-__all__ = ["ARRIVED", "Columns", "cross_over", "extended"]
+__all__ = ["ARRIVED", "Columns", "cross_over", "extended", "newton_step"]
 
 #: Local maxima this near, in s, are one; the second is tried where the first leads nowhere.
 CLUSTERS = (1e-5, 2e-3)
@@ -121,6 +121,11 @@ def _columns(pricing: Pricing, alpha: Array, mu: Array, weight: Array, surface: 
     tilted = np.where(mu > -FAR, surface.inner.x @ pricing.channel.T - surface.share, 0.0)
     parts = [np.abs(mixed).sum(), np.abs(surface.value).max(), np.abs(tilted).max()]
     return Columns(alpha, mu, weight, surface.inner.x, float(np.max(parts)))
+
+
+def newton_step(pricing: Pricing, columns: Columns) -> tuple[Array, Array, Array]:
+    """Return alpha, mu and the weights after one Newton step from columns at which J need not be 0."""
+    return _step(pricing, columns, pricing.surface(columns.mu, columns.alpha))
 
 
 def _step(pricing: Pricing, columns: Columns, surface: Surface) -> tuple[Array, Array, Array]:

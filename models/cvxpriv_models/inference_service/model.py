@@ -32,6 +32,7 @@ from .bound import CERTIFIED, ServiceBound, bound
 from .facts import SIDES
 from .initial_mechanisms import fitted, given, initial
 from .joint import joint
+from .kkt import residuals
 from .measured import with_constraints
 from .priced_constraints import PricedConstraints
 from .problem import Problem
@@ -40,6 +41,7 @@ from .selection import best_run
 from .solve_arguments import require_solvable, warn_without_guarantee
 from .solving import FIRST_PASSES, LAST_PASSES, solve_starts
 from .thresholds import SHARE, WITHOUT_THRESHOLD, CriticalBeta, critical_beta, usual_beta
+from .whole_newton import risen
 
 __all__ = ["InferenceAsService"]
 
@@ -228,8 +230,12 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             elif method == AUTO:
                 others, named = initial(self.problem, self.constraints, method, count, seed, who)
                 mechanisms, origins = np.concatenate([mechanisms, others]), [COLUMNS, *named]
-            elif mechanisms.shape[2] < proved.mechanism.shape[1] and max_iter is None:
-                chosen = replace(chosen, max_iter=MERGED_STEPS)
+            elif not self.constraints and not self._kept(proved):
+                end = np.inf if time_limit is None else time.monotonic() + time_limit - seconds
+                mechanisms = risen(self.problem, proved.mechanism, tol, end)[None]
+                if max_iter is None:
+                    open_still = residuals(self.problem, mechanisms).largest[0] > tol
+                    chosen = replace(chosen, max_iter=MERGED_STEPS if open_still else 1)
         else:
             mechanisms, origins = initial(self.problem, self.constraints, method, count, seed, who)
         steps_of = "joint" if method == COLUMNS else method
@@ -281,6 +287,10 @@ class InferenceAsService(MechanismModel[InferenceRun]):
     def _gap(self, gap: float) -> float:
         """The gap to prove: with constraints on columns one that their linear program reaches in seconds."""
         return gap if PricedConstraints.of(self.problem, self.constraints).none else max(gap, CONSTRAINED_GAP)
+
+    def _kept(self, proved: ServiceBound) -> bool:
+        """Whether the bound's own mechanism is the answer: it is the best, and has no more outputs than U."""
+        return proved.certified and proved.mechanism.shape[1] <= self.problem.size_u
 
     def _after_bound(self, proved: ServiceBound) -> str:
         """Whether the bound's own mechanism, and joint steps from it, will do: it obeys all that is asked."""

@@ -1,0 +1,121 @@
+"""Newton's method on the whole objective at a fixed number of outputs, safeguarded by joint steps.
+
+At a stationary mechanism every column is a point of J = 0 with the same alpha: the conditions that the crossover
+solves, columns priced or not. A step counts if it raises the objective; where no part of it does, two exact joint steps
+are taken. Far out these rise slowly; near the end Newton's steps are quadratic.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from cvxpriv.numerics.arrays import Array
+
+from . import closed_form, interior, kkt
+from .any_conjugate import conjugate_of
+from .crossover import Columns, newton_step
+from .initial_mechanisms import fitted
+from .pricing import LEAST, Pricing
+from .problem import Problem
+
+__all__ = ["risen"]
+
+#: Steps, parts of a Newton step that are tried, and the joint steps taken where none of them rises.
+STEPS, PARTS, JOINT = 80, (1.0, 0.5, 0.25, 0.1), 2
+#: Outputs with less mass are dropped; columns this near are one.
+EMPTY, SAME = 1e-12, 1e-9
+#: The residual that ends it, of the tolerance; after so many steps that rise by less than `RISE` rounding has won.
+SHARE, PATIENCE, RISE = 0.1, 6, 1e-13
+
+
+def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Array:
+    """Return a mechanism with the objective no lower, and with a residual within the tolerance where that is reached.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a smooth f and no floor.
+    mechanism : array, (|Y|, U)
+    tol : float
+        The KKT residual to reach.
+    deadline : float
+        A value of `time.monotonic`, looked at before every step.
+
+    Returns
+    -------
+    array, (|Y|, |U|)
+    """
+    mechanism = _reduced(problem, fitted(problem, mechanism)[0])
+    problem_now = replace(problem, size_u=mechanism.shape[1])
+    conjugate = conjugate_of(problem.divergence, 1.0 / float(problem.p_y.min()))
+    pricing = Pricing.of(problem.p_s_given_y, problem.p_y, problem.beta, conjugate)
+    value, idle = problem.objective(mechanism), 0
+    for _ in range(STEPS):
+        if kkt.residuals(problem_now, mechanism[None]).largest[0] <= SHARE * tol or time.monotonic() > deadline:
+            break
+        after = _newton(pricing, mechanism, value, problem)
+        if after is None:
+            after = _joint(problem_now, mechanism)
+        gained = problem.objective(after) - value
+        idle = idle + 1 if gained <= RISE else 0
+        if gained < 0.0 or idle >= PATIENCE:
+            break
+        mechanism, value = after, value + gained
+    return np.asarray(fitted(problem, mechanism)[0])
+
+
+def _reduced(problem: Problem, mechanism: Array) -> Array:
+    """Without empty outputs, and with equal ones joined."""
+    joint = problem.p_y[:, None] * mechanism
+    joint = joint[:, joint.sum(axis=0) > EMPTY]
+    columns, kept = (joint / joint.sum(axis=0)).T, np.zeros((0, len(joint)))
+    where = np.zeros(len(columns), dtype=np.intp)
+    for index, column in enumerate(columns):
+        near = np.flatnonzero(np.abs(kept - column).sum(axis=1) <= SAME)
+        where[index] = near[0] if near.size else len(kept)
+        kept = kept if near.size else np.vstack([kept, column])
+    merged = np.zeros((len(joint), len(kept)))
+    np.add.at(merged.T, where, joint.T)
+    return np.asarray(merged / merged.sum(axis=1, keepdims=True))
+
+
+def _newton(pricing: Pricing, mechanism: Array, value: float, problem: Problem) -> Array | None:
+    """The largest part of a Newton step that raises the objective, or None."""
+    columns = _conditions(pricing, mechanism)
+    alpha, mu, weight = newton_step(pricing, columns)
+    for part in PARTS:
+        mixed = [old + part * (new - old) for old, new in ((columns.alpha, alpha), (columns.mu, mu))]
+        q = np.maximum(columns.weight + part * (weight - columns.weight), 0.0)
+        joint = q * pricing.surface(mixed[1], mixed[0]).inner.x.T
+        total = joint.sum(axis=1, keepdims=True)
+        if np.isfinite(joint).all() and (total > 0.0).all() and (q > EMPTY).all():
+            found = np.asarray(joint / total)
+            if problem.objective(found) > value:
+                return found
+    return None
+
+
+def _conditions(pricing: Pricing, mechanism: Array) -> Columns:
+    """A mechanism as columns, with the alpha that is the average slope of the objective."""
+    joint = pricing.p_y[:, None] * mechanism
+    q = joint.sum(axis=0)
+    x = (joint / q).T
+    mu = pricing.mu_of(x @ pricing.channel.T)
+    slope = mu @ pricing.channel - pricing.beta * pricing.conjugate.slope(np.maximum(x / pricing.p_y, LEAST))
+    used = np.where(x > 0.0, x, 0.0)
+    with np.errstate(invalid="ignore"):
+        along = np.where(x > 0.0, used * slope, 0.0)
+    level = pricing.gain(x) - along.sum(axis=1)
+    alpha = (q[:, None] * (along + level[:, None] * used)).sum(axis=0) / pricing.p_y
+    return Columns(alpha, mu, q, x, np.inf)
+
+
+def _joint(problem: Problem, mechanism: Array) -> Array:
+    """Joint steps: the exact optimum of (10) at the mechanism's own posterior, and again."""
+    for _ in range(JOINT):
+        posterior = closed_form.posterior(mechanism[None], problem.p_y, problem.p_s_given_y)
+        mechanism = interior.maximise(problem, posterior)[0][0]
+    return mechanism
