@@ -152,7 +152,7 @@ class Block:
         solver, tolerance, options
             See `cvxpriv.solvers.chain.solve`.
         fast : bool
-            From the second solve of a structure on, go from Parameters to the solver's own update, without cvxpy's
+            Go, from the second solve of a structure on, from Parameters to the solver's own update, without cvxpy's
             `solve` (`cvxpriv.blocks.fastpath`), where the solver has one and the block is small enough to be compiled
             once (`Declaration.symbolic`). The answers are the same.
 

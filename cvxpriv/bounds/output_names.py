@@ -42,7 +42,7 @@ def alike(asked: Array) -> tuple[IntArray, IntArray]:
     Parameters
     ----------
     asked : array, (|outputs|, k)
-        What is asked of each output.
+        Conditions on each output.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def matched(columns: Array, weights: Array, price: Array) -> Array:
     columns : array, (n, |inputs|)
     weights : array, (n,)
     price : array, (|inputs|, |outputs|)
-        What a unit of mass costs in each cell.
+        Cost of a unit of mass in each cell.
 
     Examples
     --------

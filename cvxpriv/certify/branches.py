@@ -28,7 +28,7 @@ NODES = 60
 
 @dataclass(frozen=True)
 class Branched:
-    """What the branches of a relaxation prove.
+    """The proofs that the branches of a relaxation give.
 
     Attributes
     ----------

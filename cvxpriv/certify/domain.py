@@ -29,9 +29,7 @@ ROUNDING = 8.0 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The affine conditions ``J x + c <= 0`` of an objective's domain: arguments of logarithms, entropies and powers,
-    denominators, and the bounds that variables have as attributes.
-    """
+    """The affine conditions ``J x + c <= 0`` of an objective's domain, and the bounds in variables' attributes."""
 
     written: Written
     J: sp.csr_array

@@ -104,7 +104,7 @@ def _integral(mixed: MixedInteger, case: Case, direction: Values) -> Values | No
 
 
 class IntegerProofs(Proofs):
-    """What can be proven of a mixed-integer case: that it is empty, by its branches, or endless with integers fixed.
+    """Proofs about a mixed-integer case: it is empty, by its branches, or endless with integers fixed.
 
     Points of the relaxation, and its rays, say nothing.
     """

@@ -1,4 +1,4 @@
-"""What is measured of a point of a case, whoever gave it."""
+"""Measurements of a point of a case, whoever gave it."""
 
 from __future__ import annotations
 

@@ -53,8 +53,9 @@ EFFORTS = {
 @output_options
 @click.pass_obj
 def demo(terminal: Terminal, table: str, out: str) -> None:
-    """Draw the privacy-utility curve of a real table, design a mechanism at 0.6 of H(X), 0.8 for Adult, and
-    cross-check every block of the answer by every solver and by its exact update.
+    """Draw the privacy-utility curve of a real table, design a mechanism, and cross-check every block of it.
+
+    The mechanism keeps 0.6 of H(X), 0.8 for Adult. Every solver and the exact update check each block of the answer.
 
     Writes report.html, curve.png, mechanism.json, history.csv and tables as CSV into the folder.
     """

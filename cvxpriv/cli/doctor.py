@@ -31,14 +31,14 @@ class Finding:
     Attributes
     ----------
     part : str
-        Which part of the installation it speaks of.
+        The part of the installation that it is about.
     name : str
     found : str
         A version, a verdict, or a place.
     state : str
         "fine", "absent" (something optional that is not there), or "broken".
     remedy : str
-        What to do about it; empty where it is fine.
+        The remedy; empty where nothing is wrong.
     """
 
     part: str

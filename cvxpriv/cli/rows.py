@@ -207,7 +207,7 @@ class RowOptions:
         return blind_labels(column, self.positive, usual) if blind else labels_found(column, self.positive, usual)
 
     def _encoded_schema(self, counted: bool) -> PublicSchema:
-        """What is known of the encoded rows to learn from."""
+        """The public knowledge of the encoded rows to learn from."""
         about = None if counted or self.schema is None else self.schema.rows
         rows = None if about is None else max(round((1.0 - self.test_fraction) * about), 2)
         return PublicSchema(classes=(-1, 1), rows=rows, adjacency="replace-one" if counted else "add-remove")

@@ -36,7 +36,7 @@ def local_information_privacy(epsilon: float, of: Of = "private") -> ReadyConstr
     epsilon : float
         Bound of the log ratio in nats, >= 0.
     of : {"private", "input"}
-        What w is.
+        Meaning of w: a private symbol, or an input of the mechanism.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def pointwise_leakage(epsilon: float, of: Of = "private") -> ReadyConstraint:
     epsilon : float
         >= 0.
     of : {"private", "input"}
-        What w is.
+        Meaning of w: a private symbol, or an input of the mechanism.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def bayes_vulnerability(bound: float, gain: ArrayLike | None = None, of: Of = "p
     gain : array, (actions, |W|), optional
         Gain of each action for each w. None is the identity.
     of : {"private", "input"}
-        What w is.
+        Meaning of w: a private symbol, or an input of the mechanism.
 
     Raises
     ------

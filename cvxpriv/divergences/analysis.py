@@ -40,7 +40,7 @@ class Analysis:
     strictly_convex : bool
     convexity : {"proved", "not refuted"}
     notes : tuple of str
-        How convexity is known, the parts of the form, and the changes that were made.
+        Remarks on how convexity is known, the parts of the form, and the changes that were made.
     """
 
     formula: str

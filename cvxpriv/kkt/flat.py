@@ -101,7 +101,7 @@ class Flat:
 
     @cached_property
     def grouped(self) -> tuple[tuple[tuple[Group, ...], tuple[Atom, ...]], ...]:
-        """For each level, the elementwise atoms by kind and the other atoms one by one."""
+        """The elementwise atoms of each level by kind, and its other atoms one by one."""
         return tuple(_grouped(atoms) for atoms in self.levels)
 
     def state(self, x: Array) -> State:

@@ -30,7 +30,7 @@ BEYOND = ("refuse", "move")
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table become numbers between 0 and 1.
+    """A map of the columns of a table to numbers between 0 and 1.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ class Rows:
     counted : bool
         Whether the number of rows is public: else nothing here says it.
     known : PublicSchema, optional
-        What is known of private rows, as they are encoded.
+        The public knowledge of private rows, as they are encoded.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""What is known of a table without its rows: `PublicSchema`. A private fit takes it from here, and infers none of it.
+"""Public knowledge of a table: `PublicSchema`. A private fit takes it from here, and infers none of it.
 
 Every row becomes a row of the schema by itself: a number beyond its range goes to the end of it, a missing one, or what
 is none, to the middle, and a label that is neither class counts as the first. So neighbours stay neighbours, no error
@@ -46,20 +46,20 @@ OUTSIDE = "a row or a label lies outside of the schema: widen it, or give beyond
 
 @dataclass(frozen=True)
 class PublicSchema:
-    """What is publicly known of a table.
+    """The public knowledge of a table.
 
     Attributes
     ----------
     classes : (object, object), optional
         The labels of the two classes, the second is the positive one. A loss of two classes needs them.
     ranges : (float, float) or mapping of str to (float, float), optional
-        Of every column of numbers, or of each by name.
+        For every column of numbers, or for each by name.
     categories : mapping of str to sequence
         The values of columns that hold no numbers. Only commands and `Encoding` take these.
     columns : sequence of str or int, optional
         Their names in order, or how many there are.
     rows : int, optional
-        How many there are; with "add-remove", where that is private, about how many there are known to be.
+        Number of rows; with "add-remove", where that is private, their publicly known approximate number.
     adjacency : str
         "replace-one": the number of rows is public. "add-remove": it is not. Without `rows` a fit then counts them
         with noise, and accounts for that.

@@ -87,12 +87,12 @@ class Accounting:
 
     @property
     def epsilon(self) -> float:
-        """Of the guarantee."""
+        """Epsilon of the guarantee."""
         return self.guarantee.epsilon
 
     @property
     def delta(self) -> float:
-        """Epsilon of the guarantee."""
+        """Delta of the guarantee."""
         return self.guarantee.delta
 
     @property

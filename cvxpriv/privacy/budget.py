@@ -37,14 +37,14 @@ __all__ = ["Budget", "Plan", "budget_named", "covering_mu"]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a fit is going to release, known from its options alone.
+    """The planned releases of a fit, known from its options alone.
 
     Attributes
     ----------
     releases : tuple of Release
         One that covers several is enough.
     what : str
-        For people.
+        The purpose, for readers.
     adjacency : str
     """
 
@@ -76,7 +76,8 @@ class Budget:
         A file that several processes may spend from. One that exists must hold the same budget, and what was spent
         from it stays spent. None: it counts in this process alone, and is shared by copies of it.
     adjacency : str
-        What a neighbour's change is. A fit under another relation is refused: its cost says nothing here.
+        Neighbour relation: the change that is covered. A fit under another relation is refused: its cost says nothing
+        here.
     adaptive : bool
         Whether the cost of a fit may be chosen after looking at the results of earlier ones.
 
@@ -139,7 +140,7 @@ class Budget:
 
     @property
     def ledger(self) -> tuple[Release, ...]:
-        """What was spent so far: one entry a release, or one for all of a fit's; its `step` says what it was for."""
+        """The spending so far: one entry per release, or one for all of a fit's; its `step` names the purpose."""
         return self._kept if self.path is None else ledger_of(read_budget(self.path)["spent"])
 
     @property
@@ -171,7 +172,7 @@ class Budget:
         releases : sequence of Release
             All that a fit will release, or one entry that covers them together.
         what : str
-            For people: what it is spent on.
+            The purpose of the spending, for readers.
         adjacency : str, optional
             The relation under which the costs hold; None: the budget's own.
 

@@ -40,7 +40,7 @@ class ConvexConcaveRun(ProblemRun):
 
     @property
     def split(self) -> dict[str, int]:
-        """How many concave parts of the objective and of each constraint became tangents; 0: convex as it stands."""
+        """Number of concave parts of the objective and of each constraint that became tangents; 0: convex."""
         made = Convexified(self.problem)
         made.declaration()
         return made.split
@@ -100,18 +100,18 @@ def convex_concave(
         It need not be DCP: objective, inequalities and equalities may hold differences of convex functions, products
         of two affine expressions, and indefinite quadratic forms. Its variables receive the best values.
     starts : int
-        Where all variables have values, these are the first start; the others are random, and moved to where the
-        convex constraints hold.
+        Number of starts. Where all variables have values, these are the first start; the others are random, and moved
+        to where the convex constraints hold.
     seed : int
     init : mapping of variable's name to array, or several, optional
         Starts in place of these. They need not be feasible.
     price, growth, most : float
-        What a unit of violation of the constraints that are not convex costs at first, by what that is multiplied
-        after a pass that violates them, and what it costs at most.
+        Cost of a unit of violation of the constraints that are not convex: its first value, its factor after a pass
+        that violates them, and its largest value.
     tol : float
-        The residual asked for, in the units of the variables.
+        The requested residual, in the units of the variables.
     max_iter : int
-        Most passes of a start.
+        Largest number of passes of a start.
     solver, tolerance
         See `cvxpriv.solvers.chain.solve`.
     n_jobs : int
@@ -165,7 +165,7 @@ def convex_concave(
 
 @dataclass(frozen=True)
 class _End:
-    """Where one start ended."""
+    """The end of one start."""
 
     origin: str
     values: Values

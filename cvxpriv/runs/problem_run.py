@@ -1,4 +1,4 @@
-"""What the runs on a user's own problem share: the best of the starts, its history, certification, and files."""
+"""The base of runs on a user's own problem: the best of the starts, its history, certification, and files."""
 
 from __future__ import annotations
 

@@ -288,7 +288,7 @@ def read_table(
     path : path
         The file, UTF-8; it may be compressed (``people.csv.gz``).
     separator : str, optional
-        By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``.
+        Separator of cells. By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``.
     missing : sequence of str, optional
         The spellings of a missing value. By default those of pandas: an empty cell, NA, NaN, null, None and so on.
 

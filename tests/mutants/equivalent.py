@@ -90,7 +90,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("log", r"j = \(m >> BITS - 8\)$"): "the series around the next lower point, as near",
         ("check", r"claim >= 0"): "I(S;Y) >= 0 holds, with and without multipliers",
         ("above", r"mean <= wanted"): TOUCHED,
-        ("cover", r"cells <= most_cells"): "how long it may take",
+        ("cover", r"cells > most_cells"): "how long it may take",
     },
     "cvxpriv.privacy.ledger": {
         (

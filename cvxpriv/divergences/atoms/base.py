@@ -26,7 +26,7 @@ class At:
     Attributes
     ----------
     p, q : ndarray
-        Of one shape, >= 0.
+        Arrays of one shape, >= 0.
     along : {"p", "q"}, optional
         The variable of the two derivatives. None: values alone.
     """

@@ -40,7 +40,7 @@ class ConicSolution:
     raw : object
         The solver's own answer.
     direction : mapping of int to array, optional
-        Where the status is unbounded, the entries of the user's variables, by id, in ``x``.
+        The entries of the user's variables in ``x``, by id, where the status is unbounded.
     bounded_by_cvxpy : bool
         Whether the program holds bounds that cvxpy found for variables of its own: HiGHS is given such.
     """

@@ -59,10 +59,10 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         A public bound of the norm of a group's part of any row. Needed with `epsilon`, unless `clip` is given, or the
         schema has ranges.
     schema : PublicSchema or path, optional
-        What is known of X and y without them: a private fit then infers none of it, rows that lie outside are moved
+        Public knowledge of X and y: a private fit then infers none of it, rows that lie outside are moved
         inside, and `adjacency` is the schema's. None: the two classes are read off y, with a warning.
     budget : Budget or path, optional
-        What a private fit spends from; a fit beyond it is refused before a row is read.
+        Budget that a private fit spends from; a fit beyond it is refused before a row is read.
 
     Attributes
     ----------

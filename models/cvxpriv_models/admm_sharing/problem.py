@@ -50,7 +50,7 @@ class Problem:
     classes : ndarray, (2,), optional
         The user's labels for -1 and 1; None for a residual loss.
     schema : PublicSchema, optional
-        What is known of all parties' columns together, without the rows.
+        Public knowledge of all parties' columns together.
     """
 
     parts: tuple[Part, ...]
@@ -119,7 +119,7 @@ class Problem:
         sets : str or Penalty, or one a party, optional
             Sets X_m: `nonneg` or `box:<low>:<high>`; None leaves a party free.
         schema : PublicSchema, optional
-            Of the parties' columns, one party after the other.
+            Names of the parties' columns, one party after the other.
 
         Raises
         ------

@@ -73,7 +73,7 @@ class _Table:
         About f'(1), so that H'(1) is about 0.
     nodes : array, (K,)
     secants : array, (K - 1,)
-        Of H between neighbouring nodes, made to never fall.
+        Secants of H between neighbouring nodes, made to never fall.
     inverse : callable
         A slope of H to the logarithm of r.
     slopes : array, (K,)

@@ -47,7 +47,7 @@ INTERRUPTED = "not certified to this gap: the keyboard ended the search; the bou
 
 @dataclass(frozen=True, eq=False)
 class ServiceBound:
-    """How good a mechanism can be.
+    """The certified bounds of the optimum, from both sides.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class ServiceBound:
 
     @property
     def gap(self) -> float:
-        """How far `mechanism` can be below the optimum, nats."""
+        """Largest distance of `mechanism` below the optimum, in nats."""
         return self.upper - self.lower
 
     @property
@@ -230,7 +230,7 @@ def _rows(problem: Problem, groups: list[int] | None) -> list[int] | None:
 
 
 def _reason(symbols: int, late: bool, groups: list[int] | None) -> str:
-    """Why the gap asked for is not reached."""
+    """Return the reason why the requested gap is not reached."""
     if symbols > CERTIFIED and groups is not None and max(groups) > 0:
         return (
             f"not certified to this gap: S has {symbols} symbols, for which the time was too short; the bound is that "

@@ -37,7 +37,7 @@ LEAST_SHARE, MARGIN = 0.25, 1.05
 
 
 class Found(NamedTuple):
-    """What a search ends with.
+    """The result of a search.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Found(NamedTuple):
         P(U|Y).
     cells : int
     value : float
-        What the mechanism is worth, nats.
+        Value of the mechanism, in nats.
     interrupted : bool
         Whether the keyboard ended it.
     """
@@ -186,7 +186,7 @@ class _Refinement:
                 self.propose.refine(halfway)
 
     def ended(self) -> Found:
-        """What there is after an interrupt; where nothing was verified yet, a second of verification."""
+        """Return the results so far after an interrupt; a second of verification is added if there was none."""
         self._keep(self.propose.columns)
         if self.best.upper == np.inf:
             tolerance = LAST_SHARE * max(self.best.value, FLOOR)

@@ -30,7 +30,7 @@ VIOLATORS = 50
 
 
 class Verified(NamedTuple):
-    """What a verification found.
+    """The result of a verification.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ def certificate_of(
         Nats; the claim of the certificate is higher by what the checker may lose.
     mechanism : array, (|Y|, |U|)
     groups : list of int, optional
-        Which symbols of S are merged.
+        Group of each symbol of S, where some are merged.
     gap : float
         Nats: what the claim may be above the optimum, of which chords of an f that the checker does not know take a
         part.
@@ -85,7 +85,7 @@ def conjugate_points(divergence: FDivergence, largest: float, error: float) -> A
     largest : float
         The largest ratio r = p(y|u)/p(y).
     error : float
-        With `MOST_POINTS` points the chords may lie further above.
+        Allowed error; with `MOST_POINTS` points the chords may lie further above.
     """
     conjugate = conjugate_of(divergence, largest)
     r = np.unique(np.concatenate([np.geomspace(LEAST_RATIO, largest, FIRST_POINTS), [1.0, largest]]))

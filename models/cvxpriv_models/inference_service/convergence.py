@@ -18,7 +18,7 @@ POINTS = 2001
 
 @dataclass(frozen=True)
 class Moduli:
-    """What Bregman ADMM, IAS (29), with the kernel (c/2)||.||^2 needs, and what it has.
+    """The moduli of Bregman ADMM, IAS (29), with the kernel (c/2)||.||^2: those needed, and those present.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""From the smoothed master's points to the exact solution: Newton's method on the conditions of optimality.
+"""The exact solution from the smoothed master's points: Newton's method on the conditions of optimality.
 
 At the optimum a few columns u carry weights q_u: sum_u q_u x_u = P_Y, and J(mu_u) = 0 and A x_u = s_u, the slope of L,
 at each. The unknowns are alpha, every mu_u and every q_u; the mu_u are eliminated one by one.

@@ -1,4 +1,4 @@
-"""From a solver's numbers, which are only nearly feasible, to mechanisms and distributions."""
+"""Mechanisms and distributions from a solver's numbers, which are only nearly feasible."""
 
 from __future__ import annotations
 

@@ -73,11 +73,11 @@ def inference_facts(
     run : MechanismRun
     beside : Beside
     local_gap, gap : float
-        By how much a mechanism can be better while the server reads U as it does now; and however it reads U.
+        Largest improvement by another mechanism while the server reads U as it does now; and however it reads U.
     proof : ServiceBound, optional
-        Where `gap` comes from.
+        The proof of `gap`.
     note : str
-        Of the run.
+        Note of the run.
     """
     problem, curve = run.problem, beside.curve
     critical, certificate = critical_beta(problem, run.settings.seed), None if proof is None else proof.certificate

@@ -39,7 +39,7 @@ class Point(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """What a step needs of F at an iterate: the gradient of -F and h = beta p(y) f_xx, (B, |Y|, |U|)."""
+    """The derivatives of F at an iterate: the gradient of -F and h = beta p(y) f_xx, (B, |Y|, |U|)."""
 
     gradient: Array
     h: Array
@@ -51,7 +51,7 @@ def maximise(problem: Problem, posterior: Array) -> tuple[Array, Array]:
     Parameters
     ----------
     problem : Problem
-        With a smooth f.
+        The problem, with a smooth f.
     posterior : array, (B, |S|, |U|)
 
     Returns
@@ -130,7 +130,7 @@ def _split(mechanism: Array, p_y: Array, move: Array) -> tuple[Array, Array]:
 
 
 def _length(point: Point, mechanism: Array, p_y: Array, move: Array, turn: Array, reach: float = 1.0) -> Array:
-    """How much of a step to take, (B, 1, 1): inside the domain, and p/p(u) within `BEND`."""
+    """Return the share of a step to take, (B, 1, 1): inside the domain, and p/p(u) within `BEND`."""
     growth, bend = _split(mechanism, p_y, move)
     boundary = np.minimum(_longest(point.room, move), _longest(point.dual, turn))
     gone = 1.0 / np.maximum(-growth, TINY).max(axis=(-2, -1), keepdims=True)

@@ -61,7 +61,7 @@ def least_at_kinks(problem: Problem, kinks: Kinks, s: Array) -> Array:
     problem : Problem
     kinks : Kinks
     s : array, (B, |Y|, |U|)
-        With the derivative from the right at kinks; NaN at symbols that are never sent, which stay.
+        Slopes, with the derivative from the right at kinks; NaN at symbols that are never sent, which stay.
     """
     result = s.copy()
     for start in np.flatnonzero(kinks.near.any(axis=(1, 2))):

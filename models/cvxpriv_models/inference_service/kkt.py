@@ -121,7 +121,7 @@ def residuals(problem: Problem, mechanism: Array) -> ServiceResiduals:
 
 
 def joint_gap(problem: Problem, mechanism: Array, posterior: Array) -> Array:
-    """How far F of (10) at `mechanism` can be below its optimum at `posterior`, (B,): a certificate, not an estimate.
+    """Return a certified bound of how far F of (10) at `mechanism` is below its optimum at `posterior`, (B,).
 
     Parameters
     ----------

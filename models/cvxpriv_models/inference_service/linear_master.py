@@ -34,7 +34,7 @@ def generate_columns(pricing: Pricing, shares: Array, tolerance: float, deadline
     ----------
     pricing : Pricing
     shares : array, (N, |S|)
-        Where local search starts.
+        Points where local search starts.
     tolerance : float
         A price, in nats.
     deadline : float

@@ -31,7 +31,7 @@ def local_gap(problem: Problem, state: Values, constraints: Constraints = ()) ->
     ----------
     problem : Problem
     state : mapping of str to array
-        Of one start.
+        The state of one start.
     constraints : tuple of (str, Constraint)
     """
     tangents = float(kkt.joint_gap(problem, state["mechanism"][None], state["posterior"][None])[0])

@@ -32,7 +32,7 @@ def solve_marginal(
     ----------
     divergence : FDivergence
     start : array, (B, |U|)
-        Where Newton begins, usually the last q.
+        First point of Newton's method, usually the last q.
     mechanism : array, (B, |Y|, |U|)
     level : array, (B, |U|)
         lam + rho m.

@@ -1,4 +1,4 @@
-"""What a state is worth, step by step: the figures of a run's history, and the questions that loops ask of them."""
+"""The figures of a state, step by step: those of a run's history, and the stopping rules on them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def constrained(problem: Problem, constraints: Constraints) -> Measure:
 
 
 def block_residuals(block: Block, state: Values) -> Array:
-    """With constraints a point is stationary where the joint step would stay: its block's residual at its own point."""
+    """Return residuals under constraints: a point is stationary where the joint step would stay."""
     views = [single(state, start) for start in range(starts_in(state))]
     return np.array([block.residual(view, view).largest for view in views])
 

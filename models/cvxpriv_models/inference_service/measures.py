@@ -1,4 +1,4 @@
-"""What a mechanism is worth: accuracy, leakage, and F of IAS (14) at any posterior; batched over leading axes.
+"""The measures of a mechanism: accuracy, leakage, and F of IAS (14) at any posterior, over leading axes.
 
 `mechanism` is P(U|Y), (..., |Y|, |U|); `p_y` is (|Y|,); `p_s_given_y` is (|S|, |Y|). All in nats.
 """

@@ -28,7 +28,7 @@ def merge(table: Array, size: int) -> NDArray[np.intp]:
     table : array, (|S|, |Y|)
         P(S, Y).
     size : int
-        How many groups are left.
+        Number of groups that are left.
 
     Examples
     --------
@@ -58,5 +58,5 @@ def information_lost(table: Array, groups: NDArray[np.intp]) -> float:
 
 
 def _lost(first: Array, second: Array) -> float:
-    """What merging two rows of P(S, Y) loses of I(S;Y)."""
+    """Return the loss of I(S;Y) when two rows of P(S, Y) are merged."""
     return mutual_information(np.stack([first, second]) / (total := first.sum() + second.sum())) * float(total)

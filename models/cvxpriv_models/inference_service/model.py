@@ -177,10 +177,10 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             f, a floor, or constraints that the bound leaves out, "auto" goes on from its optimum and its own starts.
             For larger |S| None is "auto".
         starts : int, optional
-            How many; None is the optimum that "columns" finds, 20 for "auto" with exact updates, 6 with constraints,
-            1 where a solver does the work. Those of "auto" and "joint" begin with the grid start, the trivial
-            mechanism, clustered inputs and the identity; the others are random. With constraints every other one is
-            the end of a start that did not know them.
+            Number of starts. None is the optimum that "columns" finds, 20 for "auto" with exact updates, 6 with
+            constraints, 1 where a solver does the work. Those of "auto" and "joint" begin with the grid start, the
+            trivial mechanism, clustered inputs and the identity; the others are random. With constraints every other
+            one is the end of a start that did not know them.
         init : array, (|Y|, |U|) or (starts, |Y|, |U|), optional
             Mechanisms P(U|Y) to start from in place of these.
 

@@ -35,7 +35,7 @@ SOLVED = 1e-11
 
 @dataclass(frozen=True)
 class Options:
-    """What the algorithms can be told.
+    """The options of the algorithms.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Options:
     c : float
         The modulus of the kernels of IAS (29).
     step : float, optional
-        Of the gradient; None is a line search.
+        Step of the gradient. None is a line search.
     accelerate : {"auto", "none"}
         Whether joint steps look ahead (`cvxpriv_models.inference_service.accelerated`).
     """
@@ -97,7 +97,7 @@ def nested(
 
 
 def _watch(problem: Problem, options: Options, constraints: Constraints) -> tuple[Measure, Stop]:
-    """What is measured after an outer step, and when it was the last.
+    """Return the measurements after an outer step, and the rule for the last one.
 
     Where f has kinks the residual asks for a program of its own: it is left to the end of the run.
     """

@@ -1,4 +1,4 @@
-"""Which of a user's constraints the bound takes into account: those on single columns x = P(Y|u), and sums over them.
+"""The user's constraints that the bound takes into account: on single columns x = P(Y|u), and on sums of them.
 
 Local differential privacy and limits of the ratios r_y = p(u|y)/p(u) speak of one column, whatever the outputs are
 called. Maximal leakage is sum_u p(u) max_y r_y, total variation sum_u p(u) |r_y - 1|, expected distortion
@@ -34,7 +34,7 @@ MOST_CELLS = 5000
 
 @dataclass(frozen=True, eq=False)
 class PricedConstraints:
-    """What is asked of columns.
+    """The conditions on columns.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class PricedConstraints:
         return self.named or min(self.peak, self.moved, self.moved_on_average) < np.inf
 
     def without_sums(self) -> PricedConstraints:
-        """What is asked of each column alone; sums and named outputs are left out."""
+        """Return the conditions on each column alone; sums and named outputs are left out."""
         apart = [(name, one) for name, one in self.counted if getattr(one, "kind", "") in (*_BOXES, _CONE)]
         left = tuple(name for name, _ in self.counted if name not in dict(apart))
         alone = PricedConstraints(self.epsilon, self.low, self.high)
@@ -119,7 +119,7 @@ def _is_cone(constraint: object) -> bool:
 
 
 def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, cone: bool) -> PricedConstraints | None:
-    """What is asked with one constraint more; None where it cannot be counted."""
+    """Return the conditions with one constraint more; None where it cannot be counted."""
     kind, given = one.kind, one.parameters
     if _is_cone(one):
         least = float(given["epsilon"])

@@ -146,7 +146,7 @@ def _usable(given: str | FDivergence, floor: float) -> FDivergence:
 
 
 def _bent_down(t: Array, value: Array) -> float | None:
-    """Where the slope of f between neighbouring points falls by more than rounding; None where it never does."""
+    """Return where the slope of f between neighbouring points falls by more than rounding, or None."""
     chords = np.diff(value) / np.diff(t)
     size = np.maximum(np.abs(value[:-1]), np.abs(value[1:]))
     unsure = ROUNDING * (size / np.diff(t) + np.abs(chords)) + SLACK

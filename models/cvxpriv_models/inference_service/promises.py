@@ -1,4 +1,4 @@
-"""What a mechanism of inference as a service promises, and what its reader must know, in sentences."""
+"""The promises of a mechanism of inference as a service, and cautions for its reader, in sentences."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def optimality(best_of: str, local_gap: float, gap: float | None, filed: bool, c
     Parameters
     ----------
     best_of : str
-        How many starts there were, in words.
+        Number of starts, in words.
     local_gap, gap : float
         As in `inference_facts`.
     filed : bool

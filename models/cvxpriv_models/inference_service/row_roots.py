@@ -60,13 +60,13 @@ def _lambert(level: Array, q: Array, weight: Array, beta: float) -> Array:
 
 
 def _le_cam(level: Array, q: Array, weight: Array, beta: float) -> Array:
-    """With s = x + q: weight s^3 + (beta/2 - weight q - level) s^2 = 2 beta q^2; in r = q/s no square is left."""
+    """The root of weight s^3 + (beta/2 - weight q - level) s^2 = 2 beta q^2, with s = x + q."""
     root = positive_cubic_root((level + weight * q - 0.5 * beta) / (2.0 * beta), weight * q / (2.0 * beta))
     return np.asarray(np.maximum(q / root - q, 0.0))
 
 
 def _hellinger(level: Array, q: Array, weight: Array, beta: float) -> Array:
-    """With s = sqrt x: weight s^3 + (beta - level) s = beta sqrt q."""
+    """The root of weight s^3 + (beta - level) s = beta sqrt q, with s = sqrt x."""
     root = positive_cubic_root((beta - level) / weight, beta * np.sqrt(q) / weight)
     return np.asarray(root * root)
 

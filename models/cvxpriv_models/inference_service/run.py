@@ -1,4 +1,4 @@
-"""What a solve of inference as a service returns: `InferenceRun`."""
+"""The result of inference as a service: `InferenceRun`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
     Attributes
     ----------
     note : str
-        What a reader must know of the answer; empty when there is nothing.
+        Caution about the answer; empty when there is none.
     """
 
     model: ClassVar[str] = "InferenceAsService"
@@ -130,7 +130,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     @cached_property
     def local_gap(self) -> float:
-        """By how much some mechanism can be better while the server reads U as it does now: F* - F of IAS (10).
+        """The largest improvement by any mechanism while the server reads U as it does now: F* - F of IAS (10).
 
         A certified bound of that; with constraints a loose one where no solver's dual certifies a better one.
         """

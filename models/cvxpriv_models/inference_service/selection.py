@@ -1,4 +1,4 @@
-"""From the final states of all starts to the run that is returned."""
+"""The choice of the returned run among the final states of all starts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _best(starts: pd.DataFrame, same: float) -> int:
 
 
 def _note(problem: Problem, constraints: Constraints, value: float) -> str:
-    """What a reader must know: that the trivial mechanism is optimal here, or which guarantees an f forgoes."""
+    """Return cautions for a reader: the trivial mechanism is optimal here, or an f forgoes guarantees."""
     notes = [_divergence_note(problem.divergence)]
     if value <= NOTHING:
         notes.append(_trivial_note(problem, bool(constraints)))

@@ -36,7 +36,7 @@ def solve_rows(
     ----------
     divergence : FDivergence
     start : array, (B, |U|)
-        Where to begin, usually the last row.
+        First point, usually the last row.
     kappa : array, (B, |U|)
         -D - lam + rho c; -inf puts the cell at the floor.
     q : array, (B, |U|)

@@ -36,7 +36,7 @@ GRID = 200
 
 
 class Master(NamedTuple):
-    """What the master problem ends with.
+    """The result of the master problem.
 
     Attributes
     ----------

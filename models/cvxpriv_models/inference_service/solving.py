@@ -1,4 +1,4 @@
-"""From starts to final states: one schedule, or the default's sequence of them."""
+"""The way from starts to final states: one schedule, or the default's sequence of them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def polished(
 
 
 def _open(problem: Problem, options: Options, state: Values) -> npt.NDArray[np.intp]:
-    """Which starts have not converged."""
+    """Return the starts that have not converged."""
     return np.flatnonzero(kkt.residuals(problem, state["mechanism"]).largest > options.tol)
 
 
@@ -134,9 +134,7 @@ def pooled(
 
 
 def settled(problem: Problem, state: Values, constraints: Constraints = ()) -> dict[str, Array]:
-    """Return the state at the mechanisms to report, constraints kept to the bit: q and P(S|U) their own, lambda that of
-    the P_U block.
-    """
+    """Return the state at the mechanisms to report: q and P(S|U) their own, lambda that of the P_U block."""
     mechanism = finished(problem, state)
     if constraints:
         known = Known.of_table(problem.table)

@@ -1,4 +1,4 @@
-"""Where a solve begins: a grid of posteriors, clusters of inputs, the two trivial mechanisms, random ones.
+"""The starts of a solve: a grid of posteriors, clusters of inputs, the two trivial mechanisms, random ones.
 
 The grid start fixes P(S|u) at the points of a grid, solves (10) once with a symbol for each point, and merges symbols
 until |U| are left. One convex problem sees the whole simplex of posteriors, so its answer seldom lies in a poor valley.
@@ -82,7 +82,7 @@ def grid_start(problem: Problem, engine: Engine, seed: int = 0, mechanisms: Arra
     problem : Problem
     engine : Engine
     seed : int
-        Of the mixtures that stand for a grid where |S| is large.
+        Seed of the mixtures that stand for a grid where |S| is large.
     mechanisms : array, (n, |Y|, |U|), optional
         Their posteriors come before the grid's, as many as a solver takes. At floor 0 the answer is then worth no
         less than the first of them, up to what merging symbols costs.
@@ -177,7 +177,7 @@ def merged(problem: Problem, mechanism: Array, size: int, weight: float | None =
 
 
 def symbol_values(problem: Problem, columns: Array, weight: float | None = None) -> Array:
-    """What each symbol adds to IAS (1), p(u) [KL(P_S|u || P_S) - beta D_f(P_Y|u, P_Y)], (n,).
+    """Return each symbol's part of IAS (1), p(u) [KL(P_S|u || P_S) - beta D_f(P_Y|u, P_Y)], (n,).
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def without_rare(problem: Problem, mechanisms: Array) -> Array:
 
 
 def _union_losses(problem: Problem, columns: Array, worth: Array, weight: float | None) -> Array:
-    """What F loses when two symbols become one, (n, n); inf on the diagonal."""
+    """Return the loss of F when two symbols become one, (n, n); inf on the diagonal."""
     unions = np.array([symbol_values(problem, columns + column, weight) for column in columns])
     loss = worth[:, None] + worth[None, :] - unions
     np.fill_diagonal(loss, np.inf)

@@ -20,14 +20,14 @@ FAR = -1e12
 
 @dataclass(frozen=True, eq=False)
 class SummedCosts:
-    """What a column x of one class of outputs costs.
+    """The cost of a column x of one class of outputs.
 
     Attributes
     ----------
     plain : Pricing
-        Without these costs.
+        The pricing without these costs.
     bare : Conjugate
-        Of f, without limits of the ratios.
+        Conjugate of f, without limits of the ratios.
     allowed : array of bool, (|Y|,)
         Cells that may be above 0.
     peak : float
@@ -35,7 +35,7 @@ class SummedCosts:
     away : array, (|Y|,)
         Price of |x(y)/p(y) - 1|, of beta p(y).
     limits : pair of float, optional
-        Of the ratios.
+        Limits of the ratios.
     """
 
     plain: Pricing
@@ -46,7 +46,7 @@ class SummedCosts:
     limits: tuple[float, float] | None
 
     def solver(self) -> Callable[[Array, int, float, Array | None], Inner]:
-        """What solves the inner problem: see `Pricing.solve`."""
+        """The solver of the inner problem: see `Pricing.solve`."""
         plain, allowed = self.plain, self.allowed
         if self.peak == 0.0 and not self.away.any() and allowed.all():
             return plain.solve
@@ -84,7 +84,7 @@ def levelled(c: Array, p_y: Array, price: float, beside: Array) -> Array:
     price : float
         > 0.
     beside : array, (|Y|,)
-        What ratios above 1 cost otherwise.
+        Other cost of ratios above 1.
 
     Examples
     --------

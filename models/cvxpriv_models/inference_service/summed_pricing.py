@@ -45,9 +45,9 @@ class SummedPricing:
     Parameters
     ----------
     plain : Pricing
-        Without the sums, of a table whose rows may be merged.
+        The pricing without the sums, of a table whose rows may be merged.
     bare : Conjugate
-        Of f, without limits of the ratios.
+        Conjugate of f, without limits of the ratios.
     asked : PricedConstraints
     deadline : float
         A value of `time.monotonic`.
@@ -98,7 +98,7 @@ class SummedPricing:
         return np.array(ends + (len(self.plain.p_y) * [asked.moved] if asked.moved < np.inf else []))
 
     def sums(self, c: IntArray, x: Array) -> Array:
-        """What columns add to each sum, (n, k)."""
+        """Return the part of columns in each sum, (n, k)."""
         asked, ratios = self.asked, x / self.plain.p_y
         found = [(matrix.T[self.first[c]] * x).sum(axis=1, keepdims=True) for matrix, _ in asked.distortions]
         if asked.peak < np.inf:
@@ -132,7 +132,7 @@ class SummedPricing:
         return np.concatenate(found, axis=1)
 
     def _obeying(self, x: Array) -> Flags:
-        """Which columns obey what is asked of each alone."""
+        """Return a mask of the columns that obey the conditions on each alone."""
         ratios = x / self.plain.p_y
         least, most = ratios.min(axis=1), ratios.max(axis=1)
         if self.asked.epsilon is not None:
@@ -159,7 +159,7 @@ class SummedPricing:
         return -duals[:size], np.maximum(-duals[size:], 0.0)
 
     def of_class(self, c: int, duals: Array) -> tuple[Pricing, Array]:
-        """What prices columns of one class, and its alpha."""
+        """Return the pricing of columns of one class, and its alpha."""
         plain, asked, (alpha, mu) = self.plain, self.asked, self.split(duals)
         for (matrix, _), price in zip(asked.distortions, mu, strict=False):
             alpha = alpha + price * matrix[:, self.first[c]]

@@ -38,7 +38,7 @@ def search_summed(
     joint : array, (|S|, |Y|)
         The table, whose rows may be merged.
     asked : PricedConstraints
-        With sums over columns.
+        The conditions, with sums over columns.
     gap : float
     deadline : float
         A value of `time.monotonic`.

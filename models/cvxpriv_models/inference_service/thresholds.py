@@ -1,4 +1,4 @@
-"""From which beta on the trivial mechanism is optimal (docs/errata.md, "section IV-B").
+"""The beta from which on the trivial mechanism is optimal (docs/errata.md, "section IV-B").
 
 With b_u = P(Y|u), IAS (1) is sum_u p(u) [KL(A b_u || P_S) - beta D_f(b_u)], A = P(S|Y), D_f(b) = sum_y b_y f(p_y/b_y),
 and the b_u average to P_Y. So no mechanism is worth more than 0 once beta is at least
@@ -55,7 +55,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class CriticalBeta:
-    """Where the trivial mechanism begins to be optimal.
+    """The beta from which on the trivial mechanism is optimal.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ def maximise(problem: Problem, pieces: Pieces, posterior: Array) -> tuple[Array,
     ----------
     problem : Problem
     pieces : Pieces
-        Of its f.
+        The pieces of its f.
     posterior : array, (B, |S|, |U|)
 
     Returns
@@ -63,7 +63,7 @@ def maximise(problem: Problem, pieces: Pieces, posterior: Array) -> tuple[Array,
 
 
 def joint_gap(problem: Problem, pieces: Pieces, mechanism: Array, posterior: Array) -> Array:
-    """How far F of (10) at mechanisms, (B, |Y|, |U|), can be below its optimum at posteriors, (B,)."""
+    """Return a bound of how far F of (10) at mechanisms is below its optimum at posteriors, (B,)."""
     best, gap = maximise(problem, pieces, posterior)
     given = (posterior, problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)
     return np.asarray(gap + measures.surrogate(best, *given) - measures.surrogate(mechanism, *given))

@@ -41,10 +41,10 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
         A public bound of the norms of the rows of X. The step rests on it; privacy does not, as longer rows are
         clipped. None: the bound that the clip implies.
     schema : PublicSchema or path, optional
-        What is known of X and y without them: a private fit then infers none of it, rows that lie outside are moved
+        Public knowledge of X and y: a private fit then infers none of it, rows that lie outside are moved
         inside, and `adjacency` is the schema's. None: the two classes are read off y, with a warning.
     budget : Budget or path, optional
-        What a private fit spends from; a fit beyond it is refused before a row is read.
+        Budget that a private fit spends from; a fit beyond it is refused before a row is read.
     fit_intercept : bool
         Fit an intercept. It is not penalised, and inside the sensitivity: as private as the rest.
 

@@ -53,7 +53,7 @@ class Problem:
     automatic : bool
         Whether the penalty was left to the model.
     schema : PublicSchema, optional
-        What is known of the rows without them.
+        Public knowledge of the rows.
     """
 
     design: Design

@@ -1,4 +1,4 @@
-"""What the sum of gradients is divided by where the number of rows is private: their number with noise, accounted for.
+"""The divisor of the sum of gradients where the number of rows is private: their number with noise, accounted for.
 
 The count is a release of its own, before all others: it has a hundredth of mu^2, or a fiftieth of a pure epsilon. What
 follows may depend on it as on any public number.
@@ -25,13 +25,13 @@ STEP = "number of rows"
 
 @dataclass(frozen=True)
 class Divisor:
-    """What a sum over the rows is divided by.
+    """The divisor of a sum over the rows.
 
     Attributes
     ----------
     number : int
     left : float
-        Of the budget, a mu or a pure epsilon.
+        Remaining budget, a mu or a pure epsilon.
     ledger : tuple of Release
         The count, where one was released.
     """

@@ -147,7 +147,7 @@ def _problem_residual(problem: Problem, state: Values) -> Array:
 
 
 def _block_residual(block: Block, state: Values) -> Array:
-    """With constraints there is no closed residual: a point is stationary where the convex-concave step would stay."""
+    """Return the residual under constraints: a point is stationary where the convex-concave step would stay."""
     views = [single(state, start) for start in range(starts_in(state))]
     return np.array([block.residual(view, view).largest for view in views])
 

@@ -66,7 +66,7 @@ def band(
     time_limit : float
         Seconds for the whole band: each rate may take an even share of what is left.
     seed : int
-        Of the local search.
+        Seed of the local search.
 
     Raises
     ------

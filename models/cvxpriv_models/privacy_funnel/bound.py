@@ -121,7 +121,7 @@ def bound(
     columns : array, ``(|X|, k)``, optional
         Posteriors P(X|y) to begin with, of a mechanism that is known.
     seed : int
-        Of the local search's random starts: it changes the time, not the truth.
+        Seed of the local search's random starts: it changes the time, not the truth.
 
     Raises
     ------
@@ -150,7 +150,7 @@ class Prover:
     columns : array, ``(|X|, k)``, optional
         Posteriors to begin with.
     seed : int
-        Of local pricing's random starts.
+        Seed of local pricing's random starts.
     """
 
     def __init__(self, joint: Array, columns: Array | None = None, seed: int = 0) -> None:

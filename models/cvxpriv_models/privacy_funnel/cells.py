@@ -40,7 +40,7 @@ class Cells:
 
     @property
     def count(self) -> int:
-        """How many cells there are."""
+        """Number of cells."""
         return int(self.mask.sum())
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Which of a user's constraints the bound takes into account, and what they ask of columns pi = P(X|y).
+"""The user's constraints that the bound takes into account, as conditions on columns pi = P(X|y).
 
 A constraint on single columns keeps pi in a polytope: local differential privacy, pointwise leakage, forbidden cells.
 One on a sum over columns adds a row to the linear program: maximal leakage sum_y r_y max_x pi_x / p_x, total variation
@@ -44,18 +44,18 @@ MERGED_DIGITS = 12
 
 @dataclass(frozen=True, eq=False)
 class ColumnConstraints:
-    """What the constraints ask of columns.
+    """The conditions of the constraints on columns.
 
     Attributes
     ----------
     generators : array, ``(|X|, G)``
         Every allowed column is a mixture of them.
     rows : array, ``(classes, k, G)``
-        What each generator adds to each sum over columns; a class is a set of outputs that are alike.
+        Part of each generator in each sum over columns; a class is a set of outputs that are alike.
     upper : array, ``(k,)``
         The sums' upper ends.
     allowed : array of bool, ``(classes, G)``
-        Which generators a class may use.
+        Mask of the generators that a class may use.
     outputs : tuple of int
         One output of each class; empty where all outputs are alike.
     counted, ignored : tuple of str
@@ -106,7 +106,7 @@ class _Reading:
         self.stated: list[dict[str, Any]] = []
 
     def take(self, constraint: ReadyConstraint) -> dict[str, Any] | None:
-        """What a certificate states of a constraint that can be taken into account, and then is; else None."""
+        """Return a certificate's statement of a constraint that is taken into account; None for any other."""
         kind, given = constraint.kind, constraint.parameters
         if kind == "expected_distortion":
             self.distortions.append((np.asarray(given["distortion"], dtype=np.float64), float(given["bound"])))

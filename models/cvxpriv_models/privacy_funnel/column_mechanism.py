@@ -1,4 +1,4 @@
-"""From columns and weights to a mechanism that carries the rate exactly."""
+"""A mechanism that carries the rate exactly, from columns and weights."""
 
 from __future__ import annotations
 

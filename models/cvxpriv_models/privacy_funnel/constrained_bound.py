@@ -48,7 +48,7 @@ ROOM = 1e-10
 
 @dataclass(frozen=True)
 class ConstrainedBound:
-    """What the constraints that the bound can count leave.
+    """The bounds under the constraints that the bound can count.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ class ConstrainedPricing:
     Parameters
     ----------
     plain : FunnelPricing
-        Of the table and the rate.
+        The pricing of the table and the rate.
     asked : ColumnConstraints
     """
 

@@ -25,9 +25,9 @@ class ConstraintRows:
     Attributes
     ----------
     cells : sparse, (rows, |X| |Y|)
-        Of u = P(X,Y), row by row.
+        Coefficients of u = P(X,Y), row by row.
     extra : sparse, (rows, some)
-        Of the variables t that cvxpy adds for atoms such as `max` and `abs`.
+        Coefficients of the variables t that cvxpy adds for atoms such as `max` and `abs`.
     bound : ndarray, (rows,)
     equalities : int
     """

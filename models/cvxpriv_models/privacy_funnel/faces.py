@@ -1,4 +1,4 @@
-"""Which of its linear constraints bind a constrained funnel near a point: a convex quadratic model names them."""
+"""The linear constraints that bind a constrained funnel near a point, named by a convex quadratic model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Live:
     Attributes
     ----------
     rows, columns : ndarray of int, (n,)
-        Where each cell stands in u.
+        Place of each cell in u.
     matrix, extra, bound : sparse (m, n), sparse (m, k), ndarray (m,)
         ``matrix @ x + extra @ t``: row sums and the constraints' equations, then cells >= 0 and the constraints'
         inequalities.
@@ -91,9 +91,9 @@ class Face:
     binding : ndarray of int
         The rows of `Live` that hold as equations; cells at 0 are not among them.
     prices : ndarray
-        Of the binding rows.
+        Multipliers of the binding rows.
     lam : float
-        Of I(X;Y) >= R.
+        Multiplier of I(X;Y) >= R.
     """
 
     x: Array

@@ -168,7 +168,7 @@ def _promise(run: Run, bound: FunnelBound | None) -> str:
 
 
 def _constraints_of(bound: FunnelBound) -> str:
-    """What the bound has to do with the user's constraints."""
+    """Return the relation of the bound to the user's constraints."""
     said = ""
     if bound.ignored:
         said += f" The bound leaves out the constraints {', '.join(bound.ignored)}: with them the best may leak more."

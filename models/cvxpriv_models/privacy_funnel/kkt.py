@@ -68,7 +68,7 @@ class PointResiduals:
 
 @dataclass(frozen=True)
 class BlockResiduals:
-    """How far each block of a state is from its own exact update, (B,) each."""
+    """The distance of each block of a state from its own exact update, (B,) each."""
 
     q: Array
     """max_ij u_ij |phi - phi*|."""
@@ -171,7 +171,7 @@ def best_multiplier(u: Array, rise: Array, log_w: Array, excess: Array) -> Array
 
 
 def block_residuals(state: State, p: Array, s: Array, target: float) -> BlockResiduals:
-    """How far each block of the state is from the exact update of that block, the others as they stand."""
+    """Return the distance of each block of the state from its exact update, with the others fixed."""
     log_u, log_r, log_w, lam = state["log_u"], state["log_r"], state["log_w"], state["lam"]
     u = np.exp(log_u)
     mass = u.sum(axis=-2)

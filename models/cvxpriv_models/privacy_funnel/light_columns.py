@@ -1,4 +1,4 @@
-"""What happens to released symbols of almost no mass: the useful ones return, the others follow a live one.
+"""Released symbols of almost no mass: the useful ones return, the others follow a live one.
 
 The derivatives of a column without mass say nothing by cell: what counts is its price, what a unit of mass with the
 column's posterior adds to the Lagrangian.

@@ -1,4 +1,4 @@
-"""How far to go along a direction of ``interior.py``: I(S;Y) must fall, I(X;Y) must stay at least R."""
+"""The step along a direction of ``interior.py``: I(S;Y) must fall, I(X;Y) must stay at least R."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a privacy funnel's state is worth: leakage, utility, the relaxed objective, and the descent identity.
+"""The measures of a privacy funnel's state: leakage, utility, the relaxed objective, and the descent identity.
 
 Shapes and names are those of :mod:`cvxpriv_models.privacy_funnel.closed_form`; everything is in nats.
 """

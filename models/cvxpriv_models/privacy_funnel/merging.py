@@ -35,5 +35,5 @@ def merged_groups(joint: Array, count: int) -> Labels:
 
 
 def _loss(first: Array, second: Array) -> float:
-    """What merging two rows costs of I(S;Y): their masses times the divergence between them."""
+    """Return the loss of I(S;Y) by merging two rows: their masses times the divergence between them."""
     return mutual_information(np.stack([first, second]))

@@ -209,13 +209,13 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         Parameters
         ----------
         starts : int, optional
-            How many; None is none beside the optimum that "columns" finds, 30 with "aem" and exact updates, 4 with
-            constraints, and 1 where else a solver does the work. They are random, except that with exact updates the
-            first comes from submodular clustering: on large tables it often ends lowest.
+            Number of starts. None is none beside the optimum that "columns" finds, 30 with "aem" and exact updates, 4
+            with constraints, and 1 where else a solver does the work. They are random, except that with exact updates
+            the first comes from submodular clustering: on large tables it often ends lowest.
         init : array, (|X|, |Y|) or (starts, |X|, |Y|), optional
             Mechanisms P(Y|X) to start from in place of random ones. A zero stays a zero.
         accelerate : {"auto", "none", "interior", "squarem", "overrelaxed"}
-            What comes on top of a pass of "aem": "none" is the paper; "auto", a feasible Newton step, reaches a
+            Addition to a pass of "aem": "none" is the paper; "auto", a feasible Newton step, reaches a
             stationary point in tens of passes where the paper's iteration takes thousands; with constraints, five
             passes and Newton's method on those that bind.
 
@@ -380,7 +380,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         return FunnelRun.opened(document, path)
 
     def _usual_seconds(self) -> float:
-        """How long the search for the bound may take, where nobody says."""
+        """Default time of the search for the bound, in seconds."""
         return min(TIME_LIMIT * max(1.0, self.problem.p_x.size / ITS_SIZE), LONGEST)
 
     def _require_declarable(self) -> None:

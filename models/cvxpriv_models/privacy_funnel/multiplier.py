@@ -160,13 +160,13 @@ def _constants(rows: int, columns: int) -> tuple[Array, Array]:
 
 
 class _Bracket:
-    """What is known of each root: G < 0 at ``low``, G >= 0 at ``high``; low < 0 and high = inf know nothing."""
+    """The known bracket of each root: G < 0 at ``low``, G >= 0 at ``high``; low < 0 and high = inf know nothing."""
 
     def __init__(self, count: int) -> None:
         self._low, self._high = np.full(count, -1.0), np.full(count, np.inf)
 
     def step(self, lam: Array, gap: Array, newton: Array, some: Flags) -> Array:
-        """What to add to lam: the Newton step where that stays inside, else bisection, else doubling.
+        """Return the step of lam: the Newton step where it stays inside, else bisection, else doubling.
 
         Only the starts in ``some`` are learnt from.
         """

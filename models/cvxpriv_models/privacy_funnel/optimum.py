@@ -70,7 +70,7 @@ def polished(
     ----------
     problem, found, tol, engine
     polish : callable
-        From log P(X, Y), (1, |X|, |Y|), to the end of a run.
+        Maps log P(X, Y), (1, |X|, |Y|), to the end of a run.
     seconds : float
         After them no other run begins.
 

@@ -90,7 +90,7 @@ def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, see
     time_limit : float
         Seconds for the search for vertices, where they are too many to list.
     seed : int
-        Of that search.
+        Seed of that search.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def _decomposition(program: Master, p_x: Array, rng: np.random.Generator) -> Arr
 
 
 def _descend(program: Master, nu: Array, pi: Array) -> Array:
-    """From pi to a vertex at which linearising H(pi) - nu.pi leads nowhere lower."""
+    """Descend from pi to a vertex at which linearising H(pi) - nu.pi leads nowhere lower."""
     value = np.inf
     while True:
         program.set_costs(-np.log(np.maximum(pi, 1e-9)) - nu)

@@ -46,7 +46,7 @@ class Population:
     rate : float
         R in nats; where a table's H(X) is less, its H(X) takes its place.
     value : float
-        Of the bare counts, nats.
+        Value of the bare counts, in nats.
     bootstrap : (float, float)
         Approximate interval.
     finite : (float, float)
@@ -76,11 +76,11 @@ def population_interval(
     Parameters
     ----------
     table : JointTable
-        With counts; their smoothing is left out.
+        The table, with counts; their smoothing is left out.
     rate : float
         Nats.
     replicates : int
-        Of the bootstrap, >= 20.
+        Replicates of the bootstrap, >= 20.
     level : float
         Between 0 and 1.
     seed : int
@@ -125,7 +125,7 @@ def population_interval(
 
 
 def total_variation(records: int, cells: int, level: float) -> float:
-    """What the total variation between a table of records and its population does not exceed, with this probability.
+    """Return a bound of the total variation between a table of records and its population, at this probability.
 
     >>> round(total_variation(10_000, 64, 0.95), 3)
     0.049

@@ -56,7 +56,7 @@ class Price:
     free : float
         -min phi over all posteriors, as far as local pricing finds it: what a new column could gain; >= 0.
     posterior : array, ``(|X|,)``
-        Where phi is least.
+        Point where phi is least.
     lam : float
     nu : array, ``(|X|,)``
         The multipliers.
@@ -89,7 +89,7 @@ def price(joint: ArrayLike, mechanism: ArrayLike, rate: float, lam: float | None
     lam : float, optional
         The multiplier of the rate; None takes the one with the smallest residual.
     seed : int
-        Of local pricing.
+        Seed of local pricing.
 
     Raises
     ------

@@ -85,7 +85,7 @@ class FunnelPricing:
     rate : float
         R in nats; it may be changed, for a curve.
     seed : int
-        Of local pricing's random starts.
+        Seed of local pricing's random starts.
 
     Raises
     ------
@@ -130,7 +130,7 @@ class FunnelPricing:
 
     @property
     def faces(self) -> int:
-        """How many faces of 2 to |S| symbols the simplex has."""
+        """Number of faces of 2 to |S| symbols of the simplex."""
         size_s, size_x = self.joint.shape
         return sum(math.comb(size_x, size) for size in range(2, min(size_s, size_x) + 1))
 
@@ -141,7 +141,7 @@ class FunnelPricing:
         return size_s <= 2 or (size_s <= LARGEST_S and self.faces <= MOST_FACES)
 
     def limits(self) -> str:
-        """Why the minimum of phi cannot be proved; "" if it can."""
+        """The reason why the minimum of phi cannot be proved; "" if it can."""
         size_s, size_x = self.joint.shape
         if self.certifiable:
             return ""

@@ -60,15 +60,13 @@ LONGEST = 0.98
 
 
 def rounding(lam: float, nu: Array) -> float:
-    """Absolute rounding error of phi and of its tangents: forty operations of 2.2e-16 on terms that are at most
-    745 (1 + lam) + max |nu|, the logarithm of the least double being -745.
-    """
+    """Return the absolute rounding error of phi and of its tangents, of forty operations of 2.2e-16."""
     return 1e-14 * (750.0 * (1.0 + lam) + float(np.abs(nu).max(initial=0.0)))
 
 
 @dataclass(frozen=True)
 class FaceSearch:
-    """What the cells have shown.
+    """The result of the search by cells.
 
     Attributes
     ----------
@@ -80,7 +78,7 @@ class FaceSearch:
     weights : list of array, ``(F,)``
         Their probabilities.
     cells : int
-        How many cells were looked at.
+        Number of cells that were examined.
     complete : bool
         Whether every cell was done before the time ran out.
     """
@@ -162,7 +160,7 @@ class _Queue:
         self.waiting: deque[_Cells] = deque()
 
     def next(self) -> _Cells | None:
-        """Up to a chunk of cells, or None if there are no more."""
+        """Return up to a chunk of cells, or None if there are no more."""
         blocks: list[_Cells] = []
         missing = CHUNK
         while missing > 0 and self.waiting:
@@ -283,7 +281,7 @@ class _Search:
         return done
 
     def _found(self, batch: _Batch, cells: IntArray, w: Array, lowest: Array) -> Mask:
-        """Which mixtures of corners have phi below the level; they are kept, and what V says of their cells."""
+        """Keep the mixtures of corners with phi below the level, and the result of V for their cells."""
         pi = np.einsum("ain,an->in", batch.cells.corners[:, :, cells], w)
         t = np.einsum("asn,an->sn", batch.t[:, :, cells], w)
         held = pi if batch.spread is None else np.einsum("xin,in->xn", batch.spread[:, :, cells], pi)

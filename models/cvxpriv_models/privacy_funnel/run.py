@@ -1,4 +1,4 @@
-"""What a solve of the funnel returns: `FunnelRun`."""
+"""The result of the funnel: `FunnelRun`."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
 
 
 def _bound_of(proof: Certificate, problem: Problem, constraints: tuple[tuple[str, Constraint], ...]) -> FunnelBound:
-    """What a run's certificate says of its problem."""
+    """Return the bound that a run's certificate proves for its problem."""
     if abs(proof.rate - problem.rate) > SAME_RATE:
         raise DataError(f"the certificate is of rate={proof.rate!r}, the run of {problem.rate!r}: solve again")
     return stored_bound(proof, problem, constraints)

@@ -1,4 +1,4 @@
-"""From what a solve is asked for to its run: starts, the passes from each, and the best of them.
+"""The solve of a funnel: starts, the passes from each, and the best of them.
 
 With a user's constraints a first phase leads every start into them.
 """
@@ -54,7 +54,7 @@ def initial(
     init : array, (|X|, |Y|) or (starts, |X|, |Y|), optional
         A user's mechanisms P(Y|X), in place of any others.
     starts, seed : int
-        How many random ones, and their seed.
+        Number of random starts, and their seed.
     clustered : bool
         Whether clusters of the symbols take the place of the first.
 

@@ -71,7 +71,7 @@ def _line(joint: Array) -> IntArray:
 
 
 def _drops(first: Array, second: Array) -> tuple[Array, Array]:
-    """What I(S;Y) and I(X;Y) lose when columns are merged, (n,) each."""
+    """Return the losses of I(S;Y) and I(X;Y) when columns are merged, (n,) each."""
     mass, other = first.sum(axis=0), second.sum(axis=0)
     utility = entr(mass) + entr(other) - entr(mass + other)
     return utility - (entr(first) + entr(second) - entr(first + second)).sum(axis=0), utility

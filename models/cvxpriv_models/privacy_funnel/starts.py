@@ -49,7 +49,7 @@ def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int | 
     size_y
         N, the number of released symbols, at least 1.
     count
-        How many starts.
+        Number of starts.
     seed
         Start k depends on the seed and on k alone.
 

@@ -1,4 +1,4 @@
-"""What a stored certificate says of a run: checked in floating point, a fraction of the work of the exact check."""
+"""The bound of a stored certificate, checked in floating point: a fraction of the work of the exact check."""
 
 from __future__ import annotations
 

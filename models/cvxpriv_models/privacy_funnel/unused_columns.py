@@ -80,7 +80,7 @@ def priced(u: Array, face: Face, problem: Problem, live: Live, constraints: Cons
 
 
 def _costs(face: Face, problem: Problem, live: Live, constraints: ConstraintRows) -> Array:
-    """What a unit of mass in each cell costs at the multipliers of row sums and constraints, (|X|, |Y|)."""
+    """Return the cost of a unit of mass in each cell at the multipliers of row sums and constraints, (|X|, |Y|)."""
     rows = problem.p_x.size
     prices = np.zeros(live.bound.size)
     prices[face.binding] = face.prices

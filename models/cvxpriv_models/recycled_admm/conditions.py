@@ -71,7 +71,7 @@ class ConvergenceConditions:
 
 @dataclass(frozen=True, eq=False)
 class _Matrices:
-    """What (i) and (ii) are made of."""
+    """The matrices of conditions (i) and (ii)."""
 
     now: Operators
     squares: Array  # M_i^2

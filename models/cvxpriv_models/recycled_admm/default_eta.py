@@ -41,7 +41,7 @@ def default_eta(problem: Problem, gamma: float | None) -> float:
     ----------
     problem : Problem
     gamma : float or None
-        Of the even step; None: without one.
+        The gamma of the even step; None: without one.
     """
     least, largest = curvatures(problem)
     h = np.geomspace(least, largest, CURVATURES)
@@ -83,7 +83,7 @@ def predicted_rate(eta: float, h: Array, eigenvalues: Array, neighbours: float, 
     h : ndarray, (k,)
         Curvatures.
     eigenvalues : ndarray, (m,)
-        Of the normalised Laplacian.
+        Eigenvalues of the normalised Laplacian.
     neighbours : float
         V.
     gamma : float or None
@@ -105,7 +105,7 @@ def predicted_rate(eta: float, h: Array, eigenvalues: Array, neighbours: float, 
 
 
 def _spectral_radius(a: Array, b: Array, c: Array, d: Array) -> npt.NDArray[np.float64]:
-    """Of the matrices (a, b; c, d)."""
+    """Return the spectral radius of the matrices (a, b; c, d)."""
     trace, determinant = a + d, a * d - b * c
     root = np.sqrt((trace * trace - 4.0 * determinant).astype(complex))
     return np.asarray(np.maximum(np.abs(trace + root), np.abs(trace - root)) / 2.0)

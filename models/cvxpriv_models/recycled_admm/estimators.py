@@ -33,7 +33,7 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
     Parameters
     ----------
     nodes : int, optional
-        How many; None: what `graph` or the `groups` of `fit` say, or else five.
+        Number of nodes. None: that of `graph` or of the `groups` of `fit`, or else five.
     graph : str, networkx.Graph or adjacency matrix
         `complete`, `ring`, `path`, `star`, `random:<chance of an edge>`, or a connected graph.
     method, eta, growth, gamma, max_iter, tol
@@ -44,10 +44,10 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         See `RecycledADMM.solve_private`; without epsilon and alpha nothing is private. `row_bound` is a public bound of
         the norms of the rows of X.
     schema : PublicSchema or path, optional
-        What is known of X and y without them: a private fit then infers none of it, rows that lie outside are moved
+        Public knowledge of X and y: a private fit then infers none of it, rows that lie outside are moved
         inside, and `adjacency` is the schema's. None: the two classes are read off y, with a warning.
     budget : Budget or path, optional
-        What a private fit spends from; a fit beyond it is refused before a row is read.
+        Budget that a private fit spends from; a fit beyond it is refused before a row is read.
     fit_intercept : bool
     random_state : int, RandomState or None
         Deals rows to nodes, and draws a random graph.
@@ -67,7 +67,7 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
     converged_ : bool
         A private fit does not converge, and says False.
     accounting_ : Accounting or None
-        What a private fit guarantees: of every node's coefficients together.
+        The guarantee of a private fit, for every node's coefficients together.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How exactly a node solves its step, and the noise that covers what is left.
+"""The exactness with which a node solves its step, and the noise that covers the remaining error.
 
 The analysis of objective perturbation is about exact minimisers, that of output perturbation about their distance. A
 computer finds f + e, and e may tell of the data. The objective is strongly convex with modulus mu_i, so that
@@ -36,7 +36,7 @@ def gradient_left(problem: Problem, tol: float, row_bound: float, spread: Array,
     ----------
     problem : Problem
     tol : float
-        How exactly a node minimises, as `solve_private` was asked.
+        Exactness with which a node minimises, as requested of `solve_private`.
     row_bound : float
     spread : ndarray, (N,)
         The size that noise in the objective usually has; 0 for none.
@@ -101,7 +101,7 @@ def require_solved(
 
 
 def _sums(problem: Problem) -> Array:
-    """What sums over each node's rows, and over the features, may be off, as a part of their terms."""
+    """Return the rounding of sums over each node's rows, and over the features, as a part of their terms."""
     return np.array([sum_rounding(int(count) + problem.features + 16) for count in problem.rows.counts])
 
 

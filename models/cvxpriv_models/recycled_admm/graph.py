@@ -28,7 +28,7 @@ class Network:
     Attributes
     ----------
     labels : tuple
-        Of the nodes, in the order of every array with a row a node.
+        Labels of the nodes, in the order of every array with one row per node.
     adjacency : ndarray, (N, N)
         The paper's A: 1 between neighbours, 0 elsewhere.
     """

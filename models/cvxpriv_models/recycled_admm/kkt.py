@@ -20,7 +20,7 @@ __all__ = ["ConsensusResiduals", "optimality_gap", "residuals"]
 
 @dataclass(frozen=True)
 class ConsensusResiduals:
-    """How far a point is from optimal.
+    """Distances of a point from optimality.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ def residuals(problem: Problem, f: Array, dual: Array, gradient: Array | None = 
     ----------
     f, dual : ndarray, (N, d)
     gradient : ndarray, (N, d), optional
-        Of the O_i at f, without R where R is no square; None: from the data.
+        Gradients of the O_i at f, without R where R is not a square. None: from the data.
     """
     sizes = np.linalg.norm(dual, axis=1)
     apart = problem.network.degrees[:, None] * f - problem.network.adjacency @ f

@@ -53,7 +53,7 @@ def penalty_table(
     Parameters
     ----------
     usual : int
-        How many passes, where neither `max_iter` nor a table of all passes says it.
+        Number of passes, where neither `max_iter` nor a table of all passes gives it.
 
     Raises
     ------

@@ -327,7 +327,7 @@ class RecycledADMM(LearningModel):
         Parameters
         ----------
         solvers : sequence of str
-            Who solves the semidefinite program.
+            Solvers of the semidefinite program.
 
         See Also
         --------

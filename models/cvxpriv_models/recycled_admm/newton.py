@@ -33,7 +33,7 @@ ARMIJO, HALVINGS = 1e-4, 60
 
 
 class Posed(Protocol):
-    """What Newton's method asks of a `problem.Problem`."""
+    """The parts of a `problem.Problem` that Newton's method needs."""
 
     @property
     def rows(self) -> Rows: ...
@@ -62,14 +62,14 @@ class Posed(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class OddStep:
-    """What the exact odd step found.
+    """The result of the exact odd step.
 
     Attributes
     ----------
     f : ndarray, (N, d)
         f_i(2k-1).
     gradient : ndarray, (N, d)
-        Of O_i at f_i, without noise.
+        Gradient of O_i at f_i, without noise.
     loss : ndarray, (N,)
         (1/B_i) sum_n l at f_i.
     residual : ndarray, (N,)
@@ -94,12 +94,12 @@ def odd_step(
     Parameters
     ----------
     problem : Problem
-        Whose penalty is a square.
+        The problem, whose penalty is a square.
     previous, dual, noise : ndarray, (N, d)
     links : ndarray, (N, N)
         eta_ij.
     start : ndarray, (N, d), optional
-        Where Newton's method begins.
+        First point of Newton's method.
 
     Raises
     ------
@@ -217,7 +217,7 @@ class _Groups:
             raise NotConverged("a Hessian is singular, and the optimum is not unique: choose reg > 0") from None
 
     def lengths(self, f: Array, z: Array, step: Array, along: Array, descent: Array) -> Array:
-        """How far to go along the steps: 1, halved until the objective falls, or stands still to rounding.
+        """Return the lengths along the steps: 1, halved until the objective falls, or stands still to rounding.
 
         Predictions are linear along a step: a trial costs no product with the rows.
         """

@@ -1,4 +1,4 @@
-"""Which graph, and which node holds which row: what people type, made into nodes with rows."""
+"""Graphs, and the rows of each node, from a user's spelling."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Spelling:
     nodes : int, optional
         None: it follows from something else.
     chance : float
-        Of an edge between two nodes of a random graph.
+        Chance of an edge between two nodes of a random graph.
     """
 
     kind: str
@@ -181,12 +181,13 @@ def place(
     graph : networkx.Graph or Spelling
     rows : int
     nodes : int, optional
-        How many. It has to agree with a graph, or a spelling, that says so itself; None is `NODES` where nothing does.
+        Number of nodes. It has to agree with a graph, or a spelling, that says so itself; None is `NODES` where nothing
+        does.
     owners : sequence, (rows,), optional
         The node of each row, by label; a spelled graph gets these labels, in order. None: rows are dealt at random, in
         parts that differ by one row at most.
     seed : int
-        Of the dealing, and of a random graph.
+        Seed of the dealing, and of a random graph.
 
     Raises
     ------

@@ -47,7 +47,7 @@ class ConsensusOnRows(Fit):
     node_column : str, optional
     placement : Placement
     optimality : Optimality, optional
-        Without privacy, and where there is a unique optimum.
+        The distance from the optimum, without privacy and where there is a unique one.
     """
 
     budgets: ClassVar[tuple[str, ...]] = ("epsilon", "alpha")

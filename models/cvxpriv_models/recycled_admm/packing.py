@@ -1,4 +1,4 @@
-"""What decides the next pass, f(2k-2) and lambda, as one vector: for Anderson acceleration.
+"""The vector that decides the next pass, f(2k-2) and lambda, for Anderson acceleration.
 
 ADMM contracts in sum_i eta_i V_i ||f_i||^2 + ||2 lambda_i||^2 / (eta_i V_i), with eta_i V_i the sum of eta_ij over the
 neighbours. To find the weights of a combination a node adds one number for each pair of passes remembered, which is

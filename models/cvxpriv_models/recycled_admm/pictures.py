@@ -29,7 +29,7 @@ def plot_graph(graph: nx.Graph, rows: Mapping[str, int]) -> Figure:
     ----------
     graph : networkx.Graph
     rows : mapping of str to int
-        By the nodes' labels as texts.
+        Number of rows by the nodes' labels as texts.
     """
     figure = blank(5.6, 4.2)
     axes = figure.add_subplot()
@@ -63,7 +63,7 @@ def plot_graph(graph: nx.Graph, rows: Mapping[str, int]) -> Figure:
 
 @styled
 def plot_spread(history: pd.DataFrame) -> Figure:
-    """How far the nodes' published coefficients are from their mean, pass by pass."""
+    """Draw the distance of the nodes' published coefficients from their mean, pass by pass."""
     figure = blank(7.2, 3.0)
     axes = figure.add_subplot()
     axes.plot(history["iteration"], history["spread"], marker="o", color=COLOURS[0])

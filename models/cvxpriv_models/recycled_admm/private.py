@@ -168,7 +168,7 @@ def private_passes(problem: Problem, settings: PrivateSettings, table: Array, re
 def _privacy_loss(
     problem: Problem, settings: PrivateSettings, releases: Releases, ledger: Sequence[Release], printed: Array | None
 ) -> pd.DataFrame:
-    """What the ledger's releases cost each node: see `PrivateConsensusRun.privacy_loss`."""
+    """Return the cost of the ledger's releases for each node: see `PrivateConsensusRun.privacy_loss`."""
     costs, rows = node_costs(ledger, problem.network.labels), problem.rows.counts.astype(float)
     if releases.mu:
         return pd.DataFrame({"rows": rows, "mu": costs["mu"]})
@@ -216,7 +216,7 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases) ->
 
 
 def _figures(problem: Problem) -> Callable[[Values], Mapping[str, Array]]:
-    """Of published entries alone: how far the nodes are from one another, and the sum of the duals."""
+    """Return figures of published entries alone: the spread of the nodes, and the sum of the duals."""
 
     def figures(state: Values) -> Mapping[str, Array]:
         odd, dual = state["odd"], state["dual"]

@@ -1,4 +1,4 @@
-"""What a private solve returns: `PrivateConsensusRun`, which holds nothing but what was published."""
+"""The result of a private solve: `PrivateConsensusRun`, which holds only published values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
     ----------
     settings : PrivateSettings
     accounting : Accounting
-        Of the ledger: by each rule that of the node that spent most, as a record is in one node.
+        Accounting of the ledger: by each rule that of the node that spent most, as a record is in one node.
     ledger : tuple of Release
         Every node's release of every pass, and what it costs that node's records.
     privacy_loss : DataFrame
@@ -81,7 +81,7 @@ class PrivateConsensusRun(PrivateLearningRun, Fitted):
 
     @property
     def noisy(self) -> str:
-        """Where the noise is."""
+        """The place of the noise, in words."""
         return "objective" if self.settings.perturbation == "objective" else "minimiser"
 
     def cases(self) -> list[Case]:

@@ -29,14 +29,14 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user asks for: a noise rate, or a total from which it follows.
+    """The requested privacy: a noise rate, or a total from which it follows.
 
     Attributes
     ----------
     alpha : float or array, (N,), optional
         The noise has density proportional to exp(-alpha_i ||b||).
     epsilon, delta : float, optional
-        Of all passes together.
+        Budget of all passes together.
     """
 
     alpha: ArrayLike | None = None
@@ -46,16 +46,17 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Releases:
-    """How the nodes release, pass by pass: a plan, of which the ledger holds what was carried out.
+    """The plan of the nodes' releases, pass by pass; the ledger holds the part that was carried out.
 
     Attributes
     ----------
     alpha : ndarray, (N,)
         Rate of the noise, where it is the same in all passes; else NaN.
     scale : ndarray, (passes, N)
-        By what a node's noise of rate 1 is multiplied before it enters the objective; 0 for noise on the minimisers.
+        Factor of a node's noise of rate 1 before it enters the objective; 0 for noise on the minimisers.
     moves : ndarray, (passes, N)
-        How far a record moves what gets noise before it is released; 0 where the noise is in the objective.
+        Largest move, by one record, of the vector that gets noise and is released; 0 where the noise is in the
+        objective.
     convexity : ndarray, (passes, N)
         mu_i, of what node i minimises.
     epsilon : ndarray, (passes, N)
@@ -65,7 +66,7 @@ class Releases:
     printed : ndarray, (passes, N)
         Pure loss by RADMM (32); NaN for noise on the minimisers, of which it says nothing.
     mu : float
-        Of one pass's Gaussian noise, the same for every node; 0 for any other.
+        The mu of one pass's Gaussian noise, the same for every node; 0 for any other.
     """
 
     alpha: Array
@@ -104,9 +105,9 @@ class PrivateSettings:
     max_iter : int
     row_bound : float
     node_tol : float
-        How exactly a node minimises, in the norm of the gradient.
+        Exactness with which a node minimises, in the norm of the gradient.
     C, reg : float
-        Of the problem.
+        Weights of the problem.
     eta : tuple of float
         The penalties of the first pass, one a node.
     """
@@ -218,7 +219,7 @@ def releases_of(problem: Problem, settings: PrivateSettings, table: Array, asked
 
 
 def _inside(method: str, reaches: Array) -> Array:
-    """By what noise counts as a linear term of the objective: DVP adds it to lambda, M-ADMM to the neighbours' mean."""
+    """Return noise's factor as a linear term: DVP adds it to lambda, M-ADMM to the neighbours' mean."""
     if method == "m-admm":
         return 2.0 * reaches
     return np.full_like(reaches, 2.0 if method == "dvp" else 1.0)

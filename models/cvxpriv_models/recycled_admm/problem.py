@@ -57,7 +57,7 @@ class Problem:
     automatic : bool
         Whether reg was left to the model.
     schema : PublicSchema, optional
-        What is known of all nodes' rows without them.
+        Public knowledge of all nodes' rows.
     """
 
     network: Network

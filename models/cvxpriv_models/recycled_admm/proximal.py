@@ -27,7 +27,7 @@ def proximal_move(own: Problem, f: Array, slope: Array, span: float) -> Array:
     Parameters
     ----------
     own : Problem
-        Of one node.
+        The problem of one node.
     f, slope : ndarray, (d,)
     span : float
         sum_j eta_ij.

@@ -1,4 +1,4 @@
-"""What a private solve uses where nothing is asked for: from public numbers alone.
+"""Defaults of a private solve, from public numbers alone.
 
 These are the rows of each node, the graph, C, and the options.
 """
@@ -17,7 +17,7 @@ __all__ = ["GAUSSIAN", "PURE", "Privacy", "Usual", "usual_eta"]
 
 @dataclass(frozen=True)
 class Usual:
-    """What a private solve uses where nothing is asked for; of a problem whose rows have norms of about 1.
+    """Defaults of a private solve, for a problem whose rows have norms of about 1.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ ALIKE = 1000.0
 
 @dataclass(frozen=True)
 class Privacy:
-    """What is asked for; the names are those of `RecycledADMM.solve_private`."""
+    """The requested privacy, by the names of `RecycledADMM.solve_private`."""
 
     epsilon: float | None = None
     delta: float | None = None
@@ -53,7 +53,7 @@ class Privacy:
 
     @property
     def where(self) -> str:
-        """Where the noise goes: into the minimisers where a delta is given, as Gaussian noise is the smaller one."""
+        """The place of the noise: the minimisers where a delta is given, as Gaussian noise is the smaller one."""
         return self.perturbation or ("objective" if self.delta is None else "output")
 
     @property

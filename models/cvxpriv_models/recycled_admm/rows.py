@@ -56,7 +56,7 @@ class Rows:
 
     @cached_property
     def offsets(self) -> npt.NDArray[np.intp]:
-        """Where each node's rows begin among all, and their number, (N + 1,)."""
+        """Place of each node's first row among all rows, and the number of rows, (N + 1,)."""
         return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(self.counts)])
 
     def of_node(self, values: Array, node: int) -> Array:

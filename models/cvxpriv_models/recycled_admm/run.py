@@ -1,4 +1,4 @@
-"""What a solve of recycled ADMM returns: `ConsensusRun`."""
+"""The result of recycled ADMM: `ConsensusRun`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Optimality:
-    """How far a consensus is from the centralised optimum f_c, found by exact Newton.
+    """The distance of a consensus from the centralised optimum f_c, found by exact Newton.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Fitted:
     classes : ndarray, (2,), optional
         The labels as the user gave them, of -1 and of 1; None for a residual loss.
     labels : tuple
-        Of the nodes.
+        Labels of the nodes.
     """
 
     parameters: Array
@@ -239,10 +239,10 @@ class ConsensusRun(LearningRun, Fitted):
         solvers : sequence of str, optional
             None is every installed solver that takes the block's cones.
         nodes : int, optional
-            How many, drawn without replacement: a cone solver takes a second for a node of some thousand rows. None is
-            all.
+            Number of nodes, drawn without replacement: a cone solver takes a second for a node of some thousand rows.
+            None is all.
         seed : int
-            Of that draw.
+            Seed of that draw.
         **options
             Passed to `cvxpriv.certify.check.crosscheck`.
 

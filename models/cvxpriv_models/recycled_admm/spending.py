@@ -1,4 +1,4 @@
-"""What one release of a node costs, and what all of them cost together. RADMM section V, with the tight bound.
+"""The privacy cost of one release of a node, and of all of them together. RADMM section V, with the tight bound.
 
 One record of one node is replaced by another. Rows have norm at most 1 and the loss has slope at most 1 times `slope`,
 so that its gradient in O_i moves by at most 2 C slope / B_i. The other nodes' releases depend on that record only

@@ -22,7 +22,7 @@ def edge_weights(eta: Array, adjacency: Array, variant: str = EDGE) -> Array:
     Parameters
     ----------
     eta : ndarray, (N,)
-        Of each node.
+        Penalty of each node.
     adjacency : ndarray, (N, N)
     variant : {"edge", "printed"}
         "edge" is min(eta_i, eta_j), the same at both ends, which keeps sum_i lambda_i = 0. "printed" is eta_i in row i,
@@ -58,7 +58,7 @@ def even_step(odd: Array, previous: Array, links: Array, gamma: float) -> Array:
     odd, previous : ndarray, (N, d)
         f(2k-1) and f(2k-2).
     links : ndarray, (N, N)
-        Of the pass.
+        Weights of the pass.
     gamma : float
         >= 0.
     """

@@ -1,7 +1,7 @@
-"""Agglomerative clustering with submodularity (Ding and Sadeghi 2019, "A Submodularity-based Agglomerative Clustering
-Algorithm for the Privacy Funnel", arXiv 1901.06629).
+"""Agglomerative clustering with submodularity, a baseline of the funnel (Ding and Sadeghi 2019).
 
-Its abstract gives the outline: start from ``Y = X``; at each step merge not a pair but the **subset** W of released
+Source: "A Submodularity-based Agglomerative Clustering Algorithm for the Privacy Funnel", arXiv 1901.06629. Its
+abstract gives the outline: start from ``Y = X``; at each step merge not a pair but the **subset** W of released
 symbols that minimises ``I(S;Y) - multiplier I(X;Y)``; the change is a difference of two submodular functions of W, so
 methods for such differences find W; sweep the multiplier for a curve. The rest is reconstructed here:
 
@@ -41,7 +41,7 @@ LEAST_GAIN = 1e-14
 
 
 def merge_changes(columns: Array, order: IntArray) -> tuple[Array, Array]:
-    """What both informations lose when the growing prefixes of an order are merged.
+    """Return the loss of both informations when the growing prefixes of an order are merged.
 
     Parameters
     ----------

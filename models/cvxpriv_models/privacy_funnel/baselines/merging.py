@@ -31,7 +31,7 @@ from cvxpriv_models.privacy_funnel.baselines.outcome import (
 
 
 def pair_drops(columns: Array, one: int) -> tuple[Array, Array]:
-    """What both informations lose when a column is merged with each of the columns.
+    """Return the loss of both informations when a column is merged with each of the columns.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Clusters:
     columns : array, ``(|S|, |X|)``
         ``P(S, Y)``; the column of a symbol that was merged away is 0.
     alive : bool array, ``(|X|,)``
-        Which columns are clusters.
+        Mask of the columns that are clusters.
     leakage_drop, utility_drop : arrays, ``(|X|, |X|)``
         `pair_drops` above the diagonal; the leakage drop is ``-inf`` for what is no pair of clusters.
     """

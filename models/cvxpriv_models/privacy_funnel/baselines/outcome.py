@@ -1,4 +1,4 @@
-"""What a baseline returns, and the choice of the best of several."""
+"""The result of a baseline, and the choice of the best of several."""
 
 from __future__ import annotations
 

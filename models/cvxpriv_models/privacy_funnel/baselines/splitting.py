@@ -76,7 +76,7 @@ def drs_curve(
     starts : int
         Starts for each multiplier: in turn one of Dirichlet rows and one of nearly deterministic rows.
     seed : int
-        Of the starts.
+        Seed of the starts.
     size_y : int, optional
         ``|Y|``; ``|X| + 1`` by default.
     penalty : float

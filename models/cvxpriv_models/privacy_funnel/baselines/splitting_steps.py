@@ -172,7 +172,7 @@ def public_gradient(splitting: Splitting, q: Array, p: Array, dual: Array, beta:
 
 
 def stationarity(splitting: Splitting, q: Array, beta: Array) -> Array:
-    """How far q is from a stationary point of ``I(S;Y) - beta I(X;Y)``: ``max |q - projection(q - gradient)|``.
+    """Return q's distance from a stationary point of ``I(S;Y) - beta I(X;Y)``: ``max |q - projection(q - gradient)|``.
 
     It knows neither p nor v nor c: a large penalty, which makes the iteration creep, can't feign convergence.
 
@@ -180,7 +180,7 @@ def stationarity(splitting: Splitting, q: Array, beta: Array) -> Array:
     ----------
     splitting : Splitting
     q : array, ``(runs, |X|, |Y|)``
-        At or above `FLOOR`.
+        Logarithms at or above `FLOOR`.
     beta : array, ``(runs,)``
 
     Returns
