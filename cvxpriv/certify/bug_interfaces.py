@@ -1,4 +1,4 @@
-"""How a script calls a solver by its own interface: from ``P, c, A, b, cones, options`` to ``x`` and ``status``."""
+"""Calls of a solver by its own interface, for scripts: from ``P, c, A, b, cones, options`` to ``x`` and ``status``."""
 
 from __future__ import annotations
 

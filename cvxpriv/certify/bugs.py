@@ -38,11 +38,11 @@ class BugReport:
     problem : cvxpy.Problem
         The least one found.
     trial : Trial
-        What the solver answers to it, and what is true.
+        The solver's answer to it, and the truth.
     script : str
         Stand-alone Python: the data, the solver's own interface where it is known, the given and the expected answer.
     trials : int
-        How many problems were judged on the way.
+        Number of problems that were judged on the way.
     """
 
     solver: str

@@ -115,7 +115,7 @@ class CrossCheck:
         case : str, optional
             None is the first case where it is.
         seconds : float
-            For shrinking the problem.
+            Time limit in seconds for shrinking the problem.
 
         Raises
         ------

@@ -11,15 +11,15 @@ __all__ = ["Trial"]
 
 @dataclass(frozen=True)
 class Trial:
-    """What is said of one answer to one problem.
+    """The judgement of one answer to one problem.
 
     Attributes
     ----------
     verdict, reason : str
     status : str
-        What the solver claims.
+        The status that the solver claims.
     objective : float
-        At its point, in the sense of the problem; NaN without one.
+        Objective at its point, in the sense of the problem; NaN without one.
     values : mapping of str to ndarray, optional
         The variables' values.
     expected : float
@@ -29,7 +29,7 @@ class Trial:
     expected_status : str
         ``"optimal"``, or what is proven of the problem.
     version : str
-        Of the solver.
+        Version of the solver.
     """
 
     verdict: str
@@ -44,5 +44,5 @@ class Trial:
 
     @property
     def kind(self) -> str:
-        """Which lie it is: the status without a word on accuracy, and, of a solution, the first finding's kind."""
+        """The kind of lie: the status without a word on accuracy, and, of a solution, the first finding's kind."""
         return self.status.removesuffix("_inaccurate")

@@ -53,7 +53,7 @@ class Size:
     held : float
         Bytes of the arrays.
     remedy : str
-        What makes it smaller.
+        The remedy that makes it smaller.
     logged : float
         Bytes of the history, which grows with time.
     """
@@ -122,7 +122,7 @@ def of_mechanism(
     exact : bool
         Whether exact updates do the work; else solvers.
     effort : float
-        How many plain passes a pass is.
+        Number of plain passes that one pass costs.
     """
     starts, passes, cells = min(starts, MOST), min(passes, MOST), float(inputs) * min(outputs, MOST)
     if exact:
@@ -158,7 +158,7 @@ def of_learning(
     Parameters
     ----------
     rows, columns : int
-        Of all parties or nodes together.
+        Size of the data of all parties or nodes together.
     starts, passes : int
     blocks : int
         Problems that a pass solves.
