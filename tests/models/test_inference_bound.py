@@ -236,6 +236,15 @@ def test_kinks_are_no_obstacle(name: str) -> None:
     assert problem.objective(found.mechanism) == pytest.approx(found.lower, abs=1e-12)
 
 
+def test_a_users_f_with_a_kink_and_curvature_has_a_bound_that_holds() -> None:
+    own = FDivergence("bent", f=lambda t: np.abs(t - 1.0) + 0.1 * (t - 1.0) ** 2, kinks=(1.0,))
+    problem = Problem.of(random_table(0, 3, 4), 0.1, own)
+    found = bound(problem, time_limit=1.0)
+    values = [problem.objective(one) for one in random_mechanisms(problem, 50, 0)]
+    assert max(*values, 0.03) <= found.lower
+    assert found.upper >= 0.0329551717  # worth of a mechanism that a longer search found
+
+
 @pytest.mark.parametrize(("epsilon", "beta", "value"), [(1.0, 0.1, 0.0546159736529), (1.0, 0.3, 0.0432018711727)])
 def test_local_differential_privacy_on_g10(epsilon: float, beta: float, value: float) -> None:
     found = bound(g10("jensen-shannon", beta), local_dp=epsilon, gap=1e-4)

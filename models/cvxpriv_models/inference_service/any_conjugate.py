@@ -57,7 +57,7 @@ def _tabulated(divergence: FDivergence, largest: float) -> Conjugate:
         response=table.response,
         price=table.price,
         slope=table.slope,
-        jumps=not divergence.strictly_convex or pieces_of(divergence) is not None,
+        jumps=not divergence.strictly_convex or bool(divergence.kinks) or pieces_of(divergence) is not None,
         ends=(float(table.slopes[0]), float(table.slopes[-1]) + BENT),
     )
 

@@ -36,7 +36,7 @@ class Conjugate:
     price, slope : callable
         r > 0 to H(r), and to H'(r).
     jumps : bool
-        Whether the maximiser jumps: f has straight pieces.
+        Whether the maximiser jumps, or stands still: f has straight pieces or kinks.
     ends : pair of float, optional
         The t up to which the response is the smallest that there is, and from which it is the largest. None: it is 1
         at t = 0, and agrees with `slope`.
