@@ -28,12 +28,13 @@ def knapsack() -> tuple[cp.Problem, cp.Variable]:
     return cp.Problem(cp.Maximize(VALUES @ b), [WEIGHTS @ b <= 8]), b
 
 
-def test_the_best_of_sixteen_choices_is_certified_and_every_other_is_not(
-    knapsack: tuple[cp.Problem, cp.Variable],
+def test_the_best_of_sixteen_choices_is_certified_and_others_are_not(
+    knapsack: tuple[cp.Problem, cp.Variable], capfd: pytest.CaptureFixture[str]
 ) -> None:
     problem, b = knapsack
     best = max(_chosen(), key=lambda choice: float(VALUES @ choice))
-    others = {f"other {k}": {b: choice} for k, choice in enumerate(_chosen()) if VALUES @ choice < VALUES @ best}
+    worse = [choice for choice in _chosen() if VALUES @ choice < VALUES @ best]
+    others = {f"other {k}": {b: choice} for k, choice in enumerate(worse[::3])}
     lie = Stored({"b": [1, 0, 0, 0]}, asked=1e-6, solver="a solver", version="1", machine="any")
     check = crosscheck(problem, ["HIGHS"], answers={"best": {b: best}, "lie": lie, **others})
     rows = check.table.set_index("solver")
@@ -42,6 +43,7 @@ def test_the_best_of_sixteen_choices_is_certified_and_every_other_is_not(
     assert rows.loc["best", "bound"] == pytest.approx(float(VALUES @ best), rel=1e-8)
     assert set(rows.loc[["lie", *others], "verdict"]) == {"WRONG"}
     assert b.value is None
+    assert capfd.readouterr() == ("", "")  # HiGHS prints a banner where it is let
 
 
 def test_halves_are_no_whole_numbers_and_a_point_outside_is_named(knapsack: tuple[cp.Problem, cp.Variable]) -> None:

@@ -28,7 +28,7 @@ from cvxpriv.kkt.conic.program import ConeProgram
 ROUNDING = 16.0 * float(np.finfo(float).eps)
 NOTHING = 1e-30  # a miss that moves no bound by more than 1e-10 while the variables stay below 1e20
 ALTERNATIONS = 60  # alternating projections gain slowly after that; the step inwards does the rest
-PATIENCE, STALLED = 10, 0.1  # so many of them have to bring the distance down to this fraction
+PATIENCE, STALLED = 20, 0.7  # so many of them have to bring the distance down to this fraction
 REACH = 1e3
 DUST = 1e-6  # of the bound, relative to max(1, |bound|): what rounding may be worth at most
 SWEEPS = 8  # rounds of bound propagation
