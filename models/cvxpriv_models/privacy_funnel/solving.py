@@ -37,6 +37,8 @@ __all__ = ["best_run", "constrained_start", "initial", "refused", "solve_starts"
 
 #: How far below the rate a start may lie: what the rows of a mechanism read from a file lose to rounding.
 FEASIBLE = 1e-9
+#: Shares of P(Y) that are mixed in until rounding leaves the constraints alone.
+MIXED = (0.0, *(2.0**power for power in range(-50, -35, 3)))
 #: Most symbols of X for submodular clustering: a second of work.
 MOST_CLUSTERED = 64
 #: Two starts whose leakages differ by less are one answer: the converged one is kept.
@@ -167,9 +169,14 @@ def _brought_inside(problem: Problem, constraints: Constraints, log_u: Array) ->
     known, result = Known.of_table(problem.table), log_u.copy()
     for start, joint in enumerate(log_u):
         mechanism = optimum.rows_of(joint)
-        moved = brought_inside(mechanism, constraints, known)
-        if moved is not mechanism and problem.utility(moved) >= problem.rate - FEASIBLE:
-            result[start] = algorithm.log_joint(problem, moved[None])[0]
+        moved, kept = brought_inside(mechanism, constraints, known), joint
+        for share in MIXED:  # a logarithm rounds too: what is kept is looked at as it is read again
+            if moved is mechanism or not missed(optimum.rows_of(kept), constraints, known):
+                break
+            mixed = (1.0 - share) * moved + share * (problem.p_x @ moved)
+            kept = algorithm.log_joint(problem, mixed[None])[0]
+        if problem.utility(optimum.rows_of(kept)) >= problem.rate - FEASIBLE:
+            result[start] = kept
     return result
 
 
