@@ -191,3 +191,15 @@ def test_a_constraint_holds_in_the_doubles_that_the_run_returns() -> None:
     run = PrivacyFunnel(table, rate=0.12).constrain("mine", constraints.local_differential_privacy(1.2)).solve()
     assert run.missed == {}
     assert run.converged
+
+
+def test_like_outputs_are_merged_until_the_optimum_fits_and_no_pass_is_made() -> None:
+    # The linear program uses five posteriors, two of them 3e-4 apart; four outputs are allowed.
+    table = np.array([[0.3, 0.12, 0.02], [0.03, 0.18, 0.35]])
+    average = constraints.total_variation_to_prior(0.3, average=True)
+    run = PrivacyFunnel(table, rate=0.4).constrain("mine", average).solve()
+    assert run.converged
+    assert run.gap is not None
+    assert run.gap <= 2e-8
+    assert run.utility >= run.problem.rate - 1e-12
+    assert run.iterations == 0

@@ -16,16 +16,16 @@ from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
 from cvxpriv.constraints.gate import missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, IntArray
-from cvxpriv.tables.information import mutual_information
 
 from .bound import CLAIM_SHARE, LEAST_CLAIM_ROOM, FunnelBound, bound
 from .column_constraints import ColumnConstraints
 from .column_mechanism import mechanism_of
 from .constrained_pricing import ConstrainedPricing
+from .fewer_outputs import on_few_outputs
 from .pricing import FunnelPricing
 from .problem import Problem
 
-__all__ = ["ConstrainedBound", "bound_under", "constrained_bound", "fitted"]
+__all__ = ["ConstrainedBound", "bound_under", "constrained_bound"]
 
 ROUNDING = 1e-8
 """How far above the most that can be told, by a linear program, a rate may lie, nats."""
@@ -133,22 +133,6 @@ def _as_bound(problem: Problem, under: ConstrainedBound, seconds: float) -> Funn
     )
 
 
-def fitted(problem: Problem, mechanism: Array) -> Array:
-    """P(Y|X) on |Y| outputs, (|X|, |Y|): pairs that cost the least I(X;Y) are merged, or empty outputs added.
-
-    Merging keeps what columns and sums over columns satisfy.
-    """
-    joint = problem.p_x[:, None] * mechanism
-    while joint.shape[1] > problem.size_y:
-        first, second = np.triu_indices(joint.shape[1], 1)
-        apart = [mutual_information(joint[:, [i, j]]) for i, j in zip(first, second, strict=True)]
-        i, j = first[int(np.argmin(apart))], second[int(np.argmin(apart))]
-        joint[:, i] += joint[:, j]
-        joint = np.delete(joint, j, axis=1)
-    joint = np.pad(joint, ((0, 0), (0, problem.size_y - joint.shape[1])))
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
-
-
 def constrained_bound(
     problem: Problem, constraints: Sequence[tuple[str, Constraint]], gap: float, time_limit: float
 ) -> ConstrainedBound | None:
@@ -183,6 +167,8 @@ def constrained_bound(
     pricing.plain.rate = problem.rate
     claim = min(lower, pricing.bound(found.duals, 0.0) - max(CLAIM_SHARE * gap, LEAST_CLAIM_ROOM))
     mechanism = _mechanism(problem, pricing, found)
+    if not asked.outputs:
+        mechanism = on_few_outputs(problem, pricing, generation, mechanism)
     plain = Certificate.of(problem.table.probabilities, problem.rate, nu, lam, max(claim, 0.0), mechanism)
     return ConstrainedBound(
         lower,

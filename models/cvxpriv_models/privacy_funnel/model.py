@@ -33,13 +33,14 @@ from .band import band
 from .bound import FunnelBound
 from .cells import Cells
 from .constrained_bound import bound_under
+from .constrained_start import constrained_start, refused
 from .curve import certified_row, curve_row, lower_envelope
 from .facts import SIDES
 from .perfect_privacy import PerfectPrivacy, perfect_privacy
 from .population import Population, population_interval
 from .problem import RATE_UNITS, Problem
 from .run import FunnelRun, Settings
-from .solving import best_run, constrained_start, initial, refused, solve_starts
+from .solving import best_run, initial, solve_starts
 
 __all__ = ["PrivacyFunnel"]
 
@@ -250,7 +251,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
             done += optimum.polished(self.problem, proved, tol, who, work, POLISH_SHARE * limit_of_bound)
         elif usually and self.constraints and who.name == "closed_form" and init is None:
             proved, under = bound_under(self.problem, self.constraints, gap, limit_of_bound)
-            done += constrained_start(self.problem, self.constraints, under, work)
+            settled = partial(optimum.settled, self.problem, who)
+            done += constrained_start(self.problem, self.constraints, under, work, settled, tol)
         origins = [COLUMNS] * len(done)
         exact = who.name == "closed_form" and not self.constraints and blocks == "aem"
         best = bool(done) and (under is None or under.fits(self.problem.size_y))

@@ -26,7 +26,7 @@ from .price import price
 from .pricing import FunnelPricing
 from .problem import Problem
 
-__all__ = ["free_symbol", "polished", "rows_of"]
+__all__ = ["free_symbol", "polished", "rows_of", "settled"]
 
 #: An output of less mass is free: it may become any other.
 EMPTY = 1e-12
@@ -56,9 +56,14 @@ def _already_stationary(problem: Problem, log_u: Array, tol: float, engine: Engi
     residuals = algorithm.residuals_of(problem, log_u)
     if residuals.largest[0] > tol:
         return None
+    return settled(problem, engine, log_u, residuals.lam)
+
+
+def settled(problem: Problem, engine: Engine, log_u: Array, lam: Array | None = None) -> End:
+    """Return one start, (1, |X|, |Y|), as the end of a run without a pass."""
     context = Context(engine, History(), starts=np.arange(1))
     context.reports[algorithm.LOOP] = LoopReport(np.zeros(1, dtype=np.intp), np.ones(1, dtype=bool))
-    return closed_form.complete(log_u, problem.p_s_given_x, residuals.lam), context
+    return closed_form.complete(log_u, problem.p_s_given_x, lam), context
 
 
 def polished(

@@ -5,7 +5,7 @@ With a user's constraints a first phase leads every start into them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.blocks.engines import Engine
 from cvxpriv.constraints.gate import brought_inside, missed
-from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array, Values, put, single
@@ -27,13 +27,12 @@ from . import algorithm, closed_form, measures, optimum
 from .algorithm import Constraints
 from .baselines import agglomerative
 from .bound import FunnelBound
-from .constrained_bound import ConstrainedBound, fitted
 from .problem import Problem
 from .run import FunnelRun, Settings
 from .sorted_start import sorted_merging
 from .starts import feasible_starts, softened
 
-__all__ = ["best_run", "constrained_start", "initial", "refused", "solve_starts"]
+__all__ = ["FEASIBLE", "best_run", "initial", "solve_starts"]
 
 #: How far below the rate a start may lie: what the rows of a mechanism read from a file lose to rounding.
 FEASIBLE = 1e-9
@@ -194,37 +193,6 @@ def _required(problem: Problem, init: Array) -> Array:
                 "start from a mechanism that carries the rate, or lower the rate"
             )
     return given
-
-
-def constrained_start(
-    problem: Problem,
-    constraints: Constraints,
-    under: ConstrainedBound | None,
-    work: Callable[[Array], tuple[Values, Context]],
-) -> list[tuple[Values, Context]]:
-    """Run the algorithm from the mechanism of a constrained bound; nothing where that fails.
-
-    Where that mechanism satisfies the constraints and the passes only raised its leakage, it is the end itself.
-    """
-    if under is None:
-        return []
-    begin = fitted(problem, under.mechanism)
-    log_u = algorithm.log_joint(problem, begin[None])
-    try:
-        state, context = work(log_u)
-    except (ModelError, SolverFailure):  # a start among others: they say what is wrong
-        return []
-    inside = not under.ignored and not missed(begin, constraints, Known.of_table(problem.table))
-    lower = problem.leakage(begin) < problem.leakage(optimum.rows_of(state["log_u"][0]))
-    if inside and lower and problem.utility(begin) >= problem.rate - FEASIBLE:
-        state = {**state, "log_u": log_u}
-    return [(state, context)]
-
-
-def refused(failure: ModelError, problem: Problem, under: ConstrainedBound | None) -> ModelError:
-    """Return a refusal that says what is known of the most that the constraints let Y tell."""
-    most = min(problem.table.entropy_x, float(np.log(problem.size_y)), np.inf if under is None else under.most)
-    return ModelError(f"{failure}. What is known: I(X;Y) is at most {most:.6g} nats")
 
 
 def _inside(problem: Problem, constraints: Constraints, state: Values, context: Context) -> Values:

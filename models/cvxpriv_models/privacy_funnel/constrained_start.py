@@ -1,0 +1,59 @@
+"""The mechanism of a constrained bound as a start of its own, and what is said where no start is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cvxpriv.blocks.declaration import Known
+from cvxpriv.constraints.gate import brought_inside, missed
+from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.schedules.steps import Context
+
+from . import algorithm, optimum
+from .algorithm import Constraints
+from .constrained_bound import ConstrainedBound
+from .fewer_outputs import fitted
+from .problem import Problem
+from .solving import FEASIBLE
+
+__all__ = ["constrained_start", "refused"]
+
+
+def constrained_start(
+    problem: Problem,
+    constraints: Constraints,
+    under: ConstrainedBound | None,
+    work: Callable[[Array], tuple[Values, Context]],
+    settled: Callable[[Array], tuple[Values, Context]],
+    tol: float,
+) -> list[tuple[Values, Context]]:
+    """Run the algorithm from the mechanism of a constrained bound; nothing where that fails.
+
+    Where that mechanism satisfies the constraints and leaks at most `tol` more than the bound, no pass is made:
+    `settled` makes it the end. Where passes only raise its leakage, it is the end too.
+    """
+    if under is None:
+        return []
+    begin = fitted(problem, under.mechanism)
+    known = Known.of_table(problem.table)
+    inside = not under.ignored and not missed(moved := brought_inside(begin, constraints, known), constraints, known)
+    if inside and problem.utility(moved) >= problem.rate - FEASIBLE and problem.leakage(moved) <= under.lower + tol:
+        return [settled(algorithm.log_joint(problem, moved[None]))]
+    log_u = algorithm.log_joint(problem, begin[None])
+    try:
+        state, context = work(log_u)
+    except (ModelError, SolverFailure):  # a start among others: they say what is wrong
+        return []
+    lower = problem.leakage(begin) < problem.leakage(optimum.rows_of(state["log_u"][0]))
+    if inside and lower and problem.utility(begin) >= problem.rate - FEASIBLE:
+        state = {**state, "log_u": log_u}
+    return [(state, context)]
+
+
+def refused(failure: ModelError, problem: Problem, under: ConstrainedBound | None) -> ModelError:
+    """Return a refusal that says what is known of the most that the constraints let Y tell."""
+    most = min(problem.table.entropy_x, float(np.log(problem.size_y)), np.inf if under is None else under.most)
+    return ModelError(f"{failure}. What is known: I(X;Y) is at most {most:.6g} nats")
