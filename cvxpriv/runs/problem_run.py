@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,9 @@ from cvxpriv.blocks.parts import named
 from cvxpriv.certify.cases import case_of_block
 from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError
+from cvxpriv.mechanisms.plots import plot_history
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.formatting import format_number
 from cvxpriv.runs.saved import damage_told, read_run, write_run
@@ -28,6 +31,12 @@ __all__ = ["ProblemRun", "best_start"]
 
 #: Relative difference below which two objectives count as equal.
 SAME = 1e-9
+RESIDUAL = "The largest residual of the whole problem's optimality conditions, exact, without a solver."
+VIOLATION = "By how much a constraint is violated at most."
+STATIONARY = (
+    "The point is stationary to the residual above: no small move improves it to first order. A saddle is stationary "
+    "too, and whether a better point exists elsewhere is not known; compare starts."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +104,50 @@ class ProblemRun(ABC):
     def history(self) -> pd.DataFrame:
         """The best start, step by step: iteration, block, what was measured, seconds, engine, solver, status."""
         return self.log.frame(self.start)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the run: numbers with unit and sentence, its starts, its history, what it promises."""
+        steps = self.log.frame()
+        measured = len(steps) > 0 and {"objective", "kkt"} <= set(steps)
+        draw = partial(plot_history, steps, residual="kkt", best=self.start)
+        pictures = [Picture(draw, "Objective and residual by pass, one line for each start.")] if measured else []
+        split = [Fact(name, text) for name, text in self.described().items()]
+        worked = int(self.starts["converged"].sum())
+        state = [] if self.converged else [f"This run did NOT converge: its residual is above {self.tol:.0e}."]
+        return Facts(
+            title=f"{type(self).__name__} of {len(self.values)} variables",
+            summary=f"The best of {len(self.starts)} starts on a problem that is not convex.",
+            facts=[
+                Fact("objective", self.objective, main=True),
+                Fact("residual", self.residual, sentence=RESIDUAL, digits=2, main=True),
+                Fact("violation", float(self.starts["violation"].iloc[self.start]), sentence=VIOLATION, digits=2),
+                Fact("starts_converged", worked, detail=f"of {len(self.starts)}"),
+                *split,
+                Fact("seconds", self.seconds, "s"),
+            ],
+            sections=[Section("Starts", pictures=pictures, tables=[Table(self.starts.reset_index(), sortable=True)])],
+            settings=[Fact("tol", self.tol)],
+            messages=state,
+            promises=[STATIONARY],
+            tables={"starts": self.starts.reset_index(), "history": steps},
+            converged=self.converged,
+            interrupted=self.interrupted or self.overdue,
+        )
+
+    def report(self, path: PathLike) -> Path:
+        """Write the facts to an HTML page.
+
+        Raises
+        ------
+        DataError
+            The file cannot be written.
+        ModelError
+            Jinja2 is missing.
+        """
+        from cvxpriv.reports.page import write
+
+        return write(self.facts, path)
 
     @abstractmethod
     def blocks(self) -> dict[str, Block]:

@@ -153,9 +153,13 @@ def test_a_run_is_saved_and_read_with_its_problem(tmp_path: Path) -> None:
     problem, x = corner()
     run = cpv.convex_concave(problem, seed=1)
     path = run.save(tmp_path / "run.json")
+    page = run.report(tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "no small move improves it" in page
+    assert [fact.name for fact in run.facts.facts][:3] == ["objective", "residual", "violation"]
     x.value = np.zeros(2)
     again = cpv.ConvexConcaveRun.load(path, problem)
     assert repr(again) == repr(run)
+    assert again.facts.facts[0] == run.facts.facts[0]
     assert np.array_equal(x.value, run.values["x"])
     with pytest.raises(DataError, match="is of another problem: its residual is"):
         cpv.ConvexConcaveRun.load(path, cp.Problem(cp.Maximize(cp.sum(x)), problem.constraints))
