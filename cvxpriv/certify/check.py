@@ -128,6 +128,8 @@ class CrossCheck:
             known = ", ".join(f"{name}: {one.verdict}" for name, one in self.verdicts.items())
             raise ModelError(f"solver={solver!r} has no answer that is WRONG: there is no bug to report ({known})")
         wrong = next(one for one in self.cases if one.name == rows["case"].iloc[0])
+        if wrong.mixed is not None:
+            raise ModelError(f"{wrong.name} is mixed-integer, which is not shrunk: report the problem as it is written")
         judge, options = self.task.judge(solver), self.task.options_of(solver)
         with values_kept(wrong):
             return bug_report(wrong.declare().problem, solver, judge, options, seconds)

@@ -140,6 +140,10 @@ def test_there_is_no_report_of_an_answer_that_is_right() -> None:
         check.bug("CLARABEL")
     with pytest.raises(ModelError, match="has no answer that is WRONG"):
         check.bug("SCS")
+    n = cp.Variable(integer=True, name="n")
+    mixed = crosscheck(cp.Problem(cp.Minimize(n), [n >= 1]), ["HIGHS"], answers={"half": {n: 1.5}})
+    with pytest.raises(ModelError, match="mixed-integer, which is not shrunk"):
+        mixed.bug("half")
 
 
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
