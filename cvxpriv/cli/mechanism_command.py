@@ -33,6 +33,7 @@ from cvxpriv.cli.options import (
     title_of,
 )
 from cvxpriv.cli.outputs import require_report_packages, require_writable
+from cvxpriv.cli.proving import certify_option, proved
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints import FORMS, parse
 from cvxpriv.errors import Disagreement, NotConverged
@@ -80,6 +81,8 @@ class Asked:
         Solvers that cross-check.
     bootstrap : int
         Number of replicates for intervals; 0 for none.
+    certify : bool
+        Whether the bound's certificate is derived again, and a mechanism without a proof is not what was asked for.
     """
 
     solving: Mapping[str, Any]
@@ -87,6 +90,7 @@ class Asked:
     crosscheck: bool | None = None
     solvers: tuple[str, ...] = SOLVERS
     bootstrap: int = REPLICATES
+    certify: bool = False
 
 
 def design_command(kind: Kind) -> click.Command:
@@ -103,7 +107,8 @@ def design_command(kind: Kind) -> click.Command:
         curve = given["points"] or None
         if curve is not None:
             model.along(curve)  # refuses a wrong point before the solve
-        asked = Asked(taken(solved, given), curve, given["crosscheck"], given["solvers"], given["bootstrap"])
+        beside = (given[name] for name in ("crosscheck", "solvers", "bootstrap", "certify"))
+        asked = Asked(taken(solved, given), curve, *beside)
         finish(terminal, design(terminal, model, title_of(source), asked), folder, kind.command, report)
 
     options = [
@@ -123,6 +128,7 @@ def design_command(kind: Kind) -> click.Command:
             callback=lambda context, parameter, value: _replicates(value),
             help="Number of replicates for the intervals; 0 for none.",
         ),
+        certify_option,
         *endings(),
     ]
     about = _WRITES.format(
@@ -208,7 +214,8 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
                     found = disclosure(table, run.mechanism, replicates, seed, oversize=oversize)
         except KeyboardInterrupt:
             pass
-        return run.described(Beside(source, curve, check, found, interrupt.pressed))
+        facts = run.described(Beside(source, curve, check, found, interrupt.pressed))
+        return proved(terminal, run, facts) if asked.certify and not interrupt.pressed else facts
 
 
 def _require_feasible(model: Model, asked: Asked) -> None:

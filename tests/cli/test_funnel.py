@@ -325,3 +325,13 @@ def test_the_rate_is_that_of_the_model_where_none_is_given(run: Run, counts: str
     assert result.exit_code == 0, result.stderr
     entropy = JointTable.from_csv(counts, ["income"], ["age"], count="count").entropy_x
     assert json.loads(Path("out/mechanism.json").read_text())["figures"]["rate"] == pytest.approx(0.8 * entropy)
+
+
+def test_certify_asks_for_a_proof_that_is_derived_again(run: Run, counts: str) -> None:
+    common = ("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *BARE, "--certify")
+    result = run(*common)
+    assert result.exit_code == 0
+    assert "derived again in exact arithmetic" in " ".join(result.stdout.split())
+    result = run(*common, "--method", "aem", "--starts", "2")
+    assert result.exit_code == 3
+    assert "nothing is proved of this mechanism" in result.stderr
