@@ -115,8 +115,8 @@ def audit(
     half = runs // 2
     direction = _direction(first[:half], second[:half])
     scores = first @ direction, second @ direction
-    cut, sign = _best_cut(scores[0][:half], scores[1][:half], delta)
-    judged = [sign * side[half:] > sign * cut for side in scores]
+    cut = _best_cut(scores[0][:half], scores[1][:half], delta)
+    judged = [side[half:] > cut for side in scores]
     return _judge(judged[0], judged[1], delta, confidence, "a half-space chosen on the first half of the runs")
 
 
@@ -128,20 +128,22 @@ def _direction(first: Array, second: Array) -> Array:
     return np.asarray(shift / np.maximum(spread, floor) ** 2)
 
 
-def _best_cut(first: Array, second: Array, delta: float) -> tuple[float, float]:
-    """Return the cut, and its side, that promise the largest epsilon on these runs, smoothed by one half count."""
+def _best_cut(first: Array, second: Array, delta: float) -> float:
+    """Return the cut that promises the largest epsilon on these runs, smoothed by one half count."""
     pooled = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0.0, 1.0, CUTS)))
-    best, choice = -np.inf, (float(pooled[0]), 1.0)
+    best, choice = -np.inf, float(pooled[0])
     for cut in (pooled[:-1] + pooled[1:]) / 2.0:
-        for sign in (1.0, -1.0):
-            p = (np.sum(sign * first > sign * cut) + 0.5) / (first.size + 1.0)
-            q = (np.sum(sign * second > sign * cut) + 0.5) / (second.size + 1.0)
-            # Two standard errors off, as the judging half will charge for few counts.
-            low, high = p - 2.0 * np.sqrt(p / first.size), q + 2.0 * np.sqrt(q / second.size)
-            value = max(_log_ratio(low, high, delta), _log_ratio(1.0 - high, 1.0 - low, delta))
-            if value > best:
-                best, choice = value, (float(cut), sign)
+        p, q = ((np.sum(side > cut) + 0.5) / (side.size + 1.0) for side in (first, second))
+        pairs = ((p, q), (q, p), (1.0 - p, 1.0 - q), (1.0 - q, 1.0 - p))
+        value = max(_promised(one, other, first.size, delta) for one, other in pairs)
+        if value > best:
+            best, choice = value, float(cut)
     return choice
+
+
+def _promised(p: float, q: float, runs: int, delta: float) -> float:
+    """Return the epsilon two standard errors off, as the judging half will charge for few counts."""
+    return _log_ratio(p - 2.0 * np.sqrt(p / runs), q + 2.0 * np.sqrt(q / runs), delta)
 
 
 def _judge(first: Flags, second: Flags, delta: float, confidence: float, event: str) -> Audit:

