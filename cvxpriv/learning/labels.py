@@ -12,8 +12,10 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import as_array
 from cvxpriv.penalties.losses import Loss
 
-__all__ = ["class_probabilities", "predicted", "require_public_classes", "signed_labels"]
+__all__ = ["LARGEST", "class_probabilities", "predicted", "require_public_classes", "signed_labels"]
 
+#: The largest label, and the largest entry of a row, of which sums of fourth powers are doubles.
+LARGEST = 1e50
 #: Number of labels shown in a message.
 SHOWN = 5
 
@@ -65,6 +67,8 @@ def signed_labels(
             raise DataError(
                 f"y holds {shown(given[:SHOWN].tolist())}..., not numbers: loss={loss.name!r} predicts numbers"
             )
+        if np.abs(numeric).max(initial=0.0) > LARGEST:
+            raise DataError(f"y holds labels above {LARGEST:g}, whose squares overflow: scale them")
         return numeric, None
     if one_class and (
         given.dtype == bool

@@ -113,5 +113,8 @@ class Anderson:
         rows = min(self.kept, self.memory)
         products, (step, image) = self.products[:rows, :rows], self.last
         damping = DAMPING * np.trace(products) * np.eye(rows)
-        weights = np.linalg.lstsq(products + damping, self.steps[:rows] @ step, rcond=None)[0]
+        try:
+            weights = np.linalg.lstsq(products + damping, self.steps[:rows] @ step, rcond=None)[0]
+        except np.linalg.LinAlgError:  # steps beyond the doubles: there is no better combination
+            return np.asarray(image)
         return np.asarray(image - weights @ self.images[:rows])

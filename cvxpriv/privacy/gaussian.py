@@ -10,6 +10,7 @@ such a release: at epsilon = 0.5 a one-dimensional case of mu = 0.05 has delta =
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -146,7 +147,7 @@ def _root_epsilon(delta: float, mu: float) -> float:
         return 0.0
     wanted = np.log(delta) - MARGIN * (1.0 + mu)
     most = mu / 2.0 + np.sqrt(-2.0 * wanted)  # in units of mu; zero-concentrated privacy says so much
-    root = brentq(lambda ratio: _log_delta(ratio, mu) - wanted, 0.0, most, xtol=1e-15, rtol=1e-15)
+    root = _root(lambda ratio: _log_delta(ratio, mu) - wanted, most, 1e-15, f"mu={mu:g}, delta={delta:g}", 0.0)
     return float(root * mu)
 
 
@@ -158,7 +159,26 @@ def _root_mu(epsilon: float, delta: float) -> float:
         mu = float(np.exp(log_mu))
         return float(max(_log_delta(epsilon / mu, mu), -1e6) - wanted)  # -inf far below
 
-    return float(np.exp(brentq(excess, np.log(LEAST_MU), np.log(MOST_MU), xtol=1e-14, rtol=1e-14)))
+    asked = f"epsilon={epsilon:g}, delta={delta:g}"
+    return float(np.exp(_root(excess, float(np.log(MOST_MU)), 1e-14, asked, float(np.log(LEAST_MU)))))
+
+
+def _root(excess: Callable[[float], float], high: float, tolerance: float, asked: str, low: float) -> float:
+    """Return where a function of a budget is 0.
+
+    Raises
+    ------
+    PrivacyError
+        The budget is so large or so small that doubles do not hold what it comes to.
+    """
+    with np.errstate(all="ignore"):
+        ends = excess(low), excess(high)
+        if np.isfinite([low, high, *ends]).all() and min(ends) <= 0.0 <= max(ends):
+            try:
+                return float(brentq(excess, low, high, xtol=tolerance, rtol=tolerance))
+            except ValueError:  # not a number on the way
+                pass
+    raise PrivacyError(f"{asked} is beyond what doubles hold: pass a budget such as epsilon=1, delta=1e-6")
 
 
 def _log_delta(ratio: float, mu: float) -> float:

@@ -209,7 +209,7 @@ def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[floa
             raise ModelError(f"points={shown(points)} is above {MOST_POINTS:,}, the most of a curve: take fewer")
         return [whole * point / points for point in range(1, int(points) + 1)]
     listed = isinstance(points, Iterable) and not isinstance(points, (str, bytes, np.ndarray))
-    found = numbers("points", list(points) if listed else points).ravel().tolist()  # type: ignore[arg-type]
+    found = numbers("points", list(points) if listed else points).ravel().tolist()
     if not found:
         raise ModelError(f"points={points!r} holds no number: pass numbers, or how many")
     return [float(point) for point in found]

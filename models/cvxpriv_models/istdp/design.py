@@ -10,6 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from cvxpriv.errors import DataError
+from cvxpriv.learning.labels import LARGEST
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_numbers
 
@@ -43,6 +44,9 @@ def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
         bad = np.bincount(design.indices[~np.isfinite(design.data)], minlength=design.shape[1]) > 0
     if bad.any():
         raise DataError(f"X holds NaN or infinite values in {_named(bad, names)}: impute or drop them first")
+    entries = design if isinstance(design, np.ndarray) else design.data
+    if max(entries.max(initial=0.0), -entries.min(initial=0.0)) > LARGEST:
+        raise DataError(f"X holds entries above {LARGEST:g}, whose squares overflow: scale its columns")
     return design, names
 
 

@@ -93,7 +93,7 @@ def require_solved(
         It is not.
     """
     lengths, loss = _lengths(found.f), problem.loss
-    of_rows = problem.C * (loss.slope * row_bound + loss.smoothness * row_bound**2 * lengths)
+    of_rows = problem.C * (loss.slope * row_bound + loss.smoothness * row_bound * row_bound * lengths)
     of_terms = bend * lengths + _lengths(2.0 * dual) + _lengths(pulled)
     rounding = 2.0 * _sums(problem) * of_rows + 8.0 * UNIT * of_terms + (BALL_ERROR + 8.0 * UNIT) * _lengths(linear)
     if not (found.residual + rounding <= left).all():

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError, shown
-from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.labels import LARGEST, signed_labels
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
@@ -216,6 +216,9 @@ def checked_rows(name: str, rows: Any) -> Part:
         raise DataError(f"{name} has shape {table.shape}, expected (rows, columns) with at least one of each")
     if not np.isfinite(table if isinstance(table, np.ndarray) else table.data).all():
         raise DataError(f"{name} holds NaN or infinite entries: drop the rows or fill them")
+    entries = table if isinstance(table, np.ndarray) else table.data
+    if max(entries.max(initial=0.0), -entries.min(initial=0.0)) > LARGEST:
+        raise DataError(f"{name} holds entries above {LARGEST:g}, whose squares overflow: scale its columns")
     return table
 
 
