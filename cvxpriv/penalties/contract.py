@@ -168,6 +168,10 @@ def require_penalty(penalty: object, parts: tuple[str, ...] = STEPS) -> None:
         )
 
 
+HEAVIEST = 1e100
+"""The largest weight, whose products with steps and coefficients are doubles."""
+
+
 def require_weight(lam: float, name: str) -> None:
     """Refuse a weight that is not finite, or negative.
 
@@ -176,5 +180,6 @@ def require_weight(lam: float, name: str) -> None:
     ModelError
         It is one of these.
     """
-    if not (np.isfinite(lam) and lam >= 0.0):
-        raise ModelError(f"lam={shown(lam)} of {name} is no weight: choose a finite number >= 0")
+    if not 0.0 <= lam <= HEAVIEST:
+        most = f", at most {HEAVIEST:g}" if lam > 0.0 else ""
+        raise ModelError(f"lam={shown(lam)} of {name} is no weight: choose a finite number >= 0{most}")

@@ -68,14 +68,20 @@ def check(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rho: floa
     return Assumptions(rows, scheme.name, rho)
 
 
+#: The least rho, and the inverse of the largest.
+LEAST_RHO = 1e-100
+
+
 def require_guarantee(problem: Problem, scheme: Scheme, rho: float) -> None:
     """Refuse a penalty with which the z step has several minima; warn where a scheme may diverge.
 
     Raises
     ------
     ModelError
-        The loss is not convex and the penalty too small.
+        The loss is not convex and the penalty too small, or so small or large that its products are no doubles.
     """
+    if not LEAST_RHO <= rho <= 1.0 / LEAST_RHO:
+        raise ModelError(f"rho={rho:g} is beyond {LEAST_RHO:g} to {1.0 / LEAST_RHO:g}: choose one near 1")
     r = float(scheme.weight(np.asarray(rho), problem.parties))
     bend = _smoothness_of(problem)
     if not problem.loss.convex and r <= bend:
