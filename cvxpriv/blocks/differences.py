@@ -134,6 +134,11 @@ class Tangents:
             return sum(bounds[1:], start=bounds[0])
         if isinstance(part, (MulExpression, multiply)) and any(one.is_constant() for one in part.args):
             return self._scaled(part, side)
+        if (
+            isinstance(part, MulExpression | multiply | DivExpression)
+            and sum(not one.is_constant() for one in part.args) > 1
+        ):
+            raise _no_difference(part)
         if isinstance(part, AffAtom | DivExpression) or (
             part.is_atom_convex() if side == ABOVE else part.is_atom_concave()
         ):

@@ -97,6 +97,8 @@ def test_what_is_no_difference_is_named() -> None:
     x, y = cp.Variable(2, name="x"), cp.Variable((2, 2), name="y")
     for problem, words in (
         (cp.Problem(cp.Minimize(cp.sum_squares(y @ x - 1))), "objective: .* is no difference of convex functions"),
+        (cp.Problem(cp.Minimize(cp.pos(x[0]) * cp.square(x[1] - 1))), "objective: .* is no difference of convex"),
+        (cp.Problem(cp.Minimize(x[0] / x[1])), "objective: .* is no difference of convex functions"),
         (cp.Problem(cp.Minimize(cp.sum(x)), [cp.norm(y @ x) <= 1]), r"constraint\[0\]: .* is no difference"),
         (cp.Problem(cp.Minimize(cp.sum(x)), [cp.square(y) >> 0]), r"constraint\[0\]: .* is not DCP"),
     ):
