@@ -17,10 +17,11 @@ from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import CvxprivError
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.provenance import machine, versions
+from cvxpriv.solvers.registry import installed, package_of
 
 __all__ = ["CorpusRun", "run_corpus"]
 
-PACKAGES = {"CLARABEL": "clarabel", "ECOS": "ecos", "SCS": "scs", "OSQP": "osqp", "HIGHS": "highspy"}
+PACKAGES = {name: package_of(name) for name in installed()}
 """The package of each solver."""
 CLAIM = "claim"
 """Name of the answers that come with a problem."""
