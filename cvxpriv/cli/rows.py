@@ -58,13 +58,13 @@ class RowOptions:
     schema: Annotated[
         PublicSchema | None,
         Option(
-            "What is publicly known of the rows: a JSON or TOML file with label, classes, columns, ranges, categories, "
+            "Public knowledge of the rows: a JSON or TOML file with label, classes, columns, ranges, categories, "
             "rows or adjacency. Private: nothing of it is read off them, and every row is brought within it.",
             metavar="FILE",
             read=PublicSchema.load,
         ),
     ] = None
-    label: Annotated[str | None, Option("The column to predict.", metavar="COLUMN")] = None
+    label: Annotated[str | None, Option("Name of the column to predict.", metavar="COLUMN")] = None
     positive: Annotated[
         str | None, Option("The value that is class 1.", usual="the second of two", metavar="VALUE")
     ] = None
@@ -84,17 +84,17 @@ class RowOptions:
         ),
     ] = ()
     beyond: Annotated[
-        str, Option("Values beyond what was given: refuse, or move to its end.", metavar="[refuse|move]")
+        str, Option("Treatment of values beyond the given range: refuse, or move to its end.", metavar="[refuse|move]")
     ] = "refuse"
     bounds_from_data: Annotated[
         bool, Option("Private: let other ranges and values be read off the rows, outside of the guarantee.")
     ] = False
-    drop_missing: Annotated[bool, Option("Leave out rows that lack a number or the label.")] = False
-    test_fraction: Annotated[float, Option("Part of the rows that is held out and scored.")] = 0.3
+    drop_missing: Annotated[bool, Option("Leave out rows without a number or the label.")] = False
+    test_fraction: Annotated[float, Option("Share of the rows that is held out and scored.")] = 0.3
     seed: Annotated[int, Option("Seed of that split, and of random starts.")] = 0
-    separator: Annotated[str | None, Option("Between cells.", usual=", for .csv; a tab for .tsv", metavar="TEXT")] = (
-        None
-    )
+    separator: Annotated[
+        str | None, Option("Separator of cells.", usual=", for .csv; a tab for .tsv", metavar="TEXT")
+    ] = None
     missing: Annotated[
         tuple[str, ...] | None,
         Option("Spellings of a missing value.", usual="those of pandas", metavar="A,B,...", read=names_in),

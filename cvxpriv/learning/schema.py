@@ -283,7 +283,7 @@ class PublicSchema:
 SchemaOption = Annotated[
     PublicSchema | str | Path | None,
     Option(
-        "What is known of the rows without them, or a file of it; a private fit then infers none of it.",
+        "Public knowledge of the rows, or a file of it; a private fit then infers none of it.",
         kind="PublicSchema or path",
         usual="labels of -1 and 1, or False and True, and the public options are all that is known",
         hidden=True,

@@ -48,7 +48,7 @@ def points_named(text: str) -> int | tuple[float, ...]:
 CurvePoints = Annotated[
     Iterable[float] | int,
     Option(
-        "Points of the curve, or how many of them.",
+        "Points of the curve, or their number.",
         kind="iterable of float, or int",
         flag="--curve",
         metavar="N | V,V,...",

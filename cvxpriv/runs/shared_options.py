@@ -62,11 +62,12 @@ def solvers_named(text: str) -> str | tuple[str, ...]:
     return names[0] if len(names) == 1 else names
 
 
-Method = Annotated[str | None, Option("The algorithm: which blocks are alternated, and how.")]
+Method = Annotated[str | None, Option("The algorithm, which alternates blocks.")]
 Engine = Annotated[
     str | engines.Engine,
     Option(
-        "Who solves the blocks: exact updates, cvxpy solvers, or both, compared at each step.", choices=engines.ENGINES
+        "Engine that solves the blocks: exact updates, cvxpy solvers, or both, compared at each step.",
+        choices=engines.ENGINES,
     ),
 ]
 Starts = Annotated[int | None, Option("Number of starts. The best run is returned.", low=1)]
@@ -74,10 +75,8 @@ Seed = Annotated[
     int, Option("Seed of the random starts. Start k is the same whatever `starts` and `n_jobs` are.", low=0)
 ]
 Tol = Annotated[float, Option("KKT residual at which a start has converged.", above=0.0)]
-MaxIter = Annotated[int | None, Option("Most passes a start. A pass is one sweep of all blocks.", low=1)]
-Init = Annotated[
-    ArrayLike | None, Option("Where to start from, in place of the usual starts.", kind="array", hidden=True)
-]
+MaxIter = Annotated[int | None, Option("Largest number of passes per start. A pass is one sweep of all blocks.", low=1)]
+Init = Annotated[ArrayLike | None, Option("Starts that replace the usual ones.", kind="array", hidden=True)]
 Solver = Annotated[
     str | Sequence[str] | None,
     Option(
@@ -89,7 +88,7 @@ Solver = Annotated[
 ]
 NJobs = Annotated[
     int,
-    Option("Worker processes; -1 is one a core. The result does not depend on it.", flag="--jobs", low=-1),
+    Option("Number of worker processes; -1 is one per core. The result does not depend on it.", flag="--jobs", low=-1),
 ]
 Progress = Annotated[bool, Option("Show a bar on a terminal.", hidden=True)]
 Callback = Annotated[
@@ -103,8 +102,8 @@ Callback = Annotated[
 TimeLimit = Annotated[
     float | None,
     Option(
-        "After this time the best so far is returned, which has not converged unless its residual says so. The clock "
-        "is looked at between passes.",
+        "Time limit. After it the best so far is returned, which has not converged unless its residual says so. The "
+        "clock is read between passes.",
         unit="seconds",
         above=0.0,
         usual="no limit",
@@ -129,7 +128,7 @@ Delta = Annotated[float, Option("Privacy budget delta of all releases together."
 Adjacency = Annotated[
     str | None,
     Option(
-        "Neighbour relation: what two neighbouring data sets differ in.",
+        "Neighbour relation: the difference of two neighbouring data sets.",
         usual="that of the schema, or replace-one",
         private=True,
     ),
@@ -146,7 +145,7 @@ BudgetOption = Annotated[
 ]
 NoiseSeed = Annotated[
     int | None,
-    Option("Seed of the noise, for tests only: whoever knows it can take the noise off.", low=0, private=True),
+    Option("Seed of the noise, for tests only: anyone who knows it can remove the noise.", low=0, private=True),
 ]
 
 

@@ -232,7 +232,7 @@ class ADMMSharing(LearningModel):
         noise_seed: NoiseSeed = None,
         method: Annotated[Method, Option(choices=tuple(SCHEMES), usual="averaged")] = None,
         max_iter: Annotated[
-            MaxIter, Option("Passes: each party releases its share once a pass.", usual=str(PASSES))
+            MaxIter, Option("Number of passes; each party releases its share once per pass.", usual=str(PASSES))
         ] = None,
         progress: Progress = False,
         callback: Callback = None,

@@ -37,7 +37,7 @@ Lam = Annotated[
 LossName = Annotated[
     str | Loss,
     Option(
-        "Of a prediction. `sigmoid` is not convex: it needs a large enough rho, and reaches a stationary point.",
+        "Loss of a prediction. `sigmoid` is not convex: it needs a large enough rho, and reaches a stationary point.",
         metavar="[logistic|squared|huber|hinge|smoothed-hinge|sigmoid]",
     ),
 ]
@@ -70,13 +70,13 @@ Accelerate = Annotated[
     ),
 ]
 RowBound = Annotated[
-    Bound, Option("Public bound of the norm of a party's part of any row: one number, or one a party.", private=True)
+    Bound, Option("Public bound of the norm of a party's part of any row: one number, or one per party.", private=True)
 ]
 ColumnBound = Annotated[
-    Bound, Option("Public bound of the norm of any column: one number, or one a party.", private=True)
+    Bound, Option("Public bound of the norm of any column: one number, or one per party.", private=True)
 ]
 CellBound = Annotated[
-    Bound, Option("Public bound of the absolute value of any entry: one number, or one a party.", private=True)
+    Bound, Option("Public bound of the absolute value of any entry: one number, or one per party.", private=True)
 ]
 Clip = Annotated[
     float | None,
@@ -97,7 +97,9 @@ ClipEntries = Annotated[
         private=True,
     ),
 ]
-ClipData = Annotated[bool, Option("Scale rows, columns or cells beyond their bound down to it, not refuse them.")]
+ClipData = Annotated[
+    bool, Option("Scale rows, columns or cells beyond their bound down to it instead of refusing them.")
+]
 Labels = Annotated[
     str,
     Option(
@@ -120,4 +122,4 @@ PrivateRho = Annotated[
         usual="a fifth of the curvature of the loss, as the penalty of S = z; from public numbers",
     ),
 ]
-Shrink = Annotated[bool, Option("Take the noise off released shares as far as it can be told from them.")]
+Shrink = Annotated[bool, Option("Remove the noise from released shares as far as it can be told from them.")]

@@ -60,7 +60,7 @@ Gap = Annotated[
     Option("Certified distance from the best possible objective, relative to it, at which columns stops.", above=0.0),
 ]
 TimeLimit = Annotated[
-    float, Option("Longest search for the bound. What is proved by then holds.", unit="seconds", above=0.0)
+    float, Option("Time limit of the search for the bound. A bound proved by then holds.", unit="seconds", above=0.0)
 ]
 SolveLimit = Annotated[shared.TimeLimit, Option(usual="30 for the bound; no other limit")]
 Starts = Annotated[
@@ -78,7 +78,7 @@ MaxIter = Annotated[
 Accelerate = Annotated[
     str,
     Option(
-        "Of auto and joint: whether joint steps look ahead. Without it they are the plain convex-concave procedure, "
+        "Whether joint steps of auto and joint look ahead. Without it they are the plain convex-concave procedure, "
         "which may need thousands.",
         choices=("auto", "none"),
     ),
@@ -86,13 +86,11 @@ Accelerate = Annotated[
 Rho = Annotated[float, Option("Penalty of (16).", above=0.0)]
 Inner = Annotated[
     int,
-    Option(
-        "Of admm, bregman and printed: most passes over rows, p(u) and multiplier for each update of P(S|U).", low=1
-    ),
+    Option("Largest number of passes of admm, bregman and printed for each update of P(S|U).", low=1),
 ]
 InnerTol = Annotated[float, Option("The paper's eta_p: these passes end when no p(u) moves by more.", above=0.0)]
-Modulus = Annotated[float, Option("Of bregman: the modulus of its kernels.", above=0.0)]
-Step = Annotated[float | None, Option("Of gradient: a fixed step.", above=0.0, usual="a line search")]
+Modulus = Annotated[float, Option("Modulus of the kernels of bregman.", above=0.0)]
+Step = Annotated[float | None, Option("Fixed step of gradient.", above=0.0, usual="a line search")]
 
 
 class SolveOptions(shared.SolveOptions, total=False):

@@ -237,7 +237,7 @@ class ISTDP(LearningModel):
         method: Annotated[Method, Option(choices=PRIVATE_METHODS, usual="istdp")] = None,
         max_iter: Annotated[
             MaxIter,
-            Option("Noisy gradients that are released.", usual="n mu / sqrt(e d), from public numbers"),
+            Option("Number of noisy gradients that are released.", usual="n mu / sqrt(e d), from public numbers"),
         ] = None,
         progress: Progress = False,
         callback: Callback = None,

@@ -42,11 +42,11 @@ PenaltyName = Annotated[
     ),
 ]
 
-Step = Annotated[str, Option("Barzilai-Borwein length that a pass begins with", choices=tuple(STEPS))]
+Step = Annotated[str, Option("Barzilai-Borwein length with which a pass begins", choices=tuple(STEPS))]
 Accelerate = Annotated[
     str,
     Option(
-        "What follows a pass: Newton steps on the support, taken only if F falls, or nothing. `auto` is `newton` where "
+        "Steps after a pass: Newton steps on the support, taken only if F falls, or nothing. `auto` is `newton` where "
         "the penalty has `slope` and `bend`",
         choices=("auto", "none", "newton"),
     ),

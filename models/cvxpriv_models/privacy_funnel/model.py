@@ -55,7 +55,7 @@ POLISH_SHARE = 1.0
 ACCELERATED = 3.0
 """How many plain passes one with an acceleration costs."""
 
-Rate = Annotated[float, Option("Utility that Y must have at least: I(X;Y) >= rate.")]
+Rate = Annotated[float, Option("Least utility of Y: I(X;Y) >= rate.")]
 RateUnit = Annotated[str, Option("Unit of the rate. A fraction is one of H(X).", choices=RATE_UNITS)]
 SizeY = Annotated[
     int | None,
@@ -73,7 +73,7 @@ Method = Annotated[
 Accelerate = Annotated[
     str,
     Option(
-        "What comes on top of a pass; none is the paper's iteration.",
+        "Acceleration of a pass; none is the paper's iteration.",
         choices=("auto", "none", *algorithm.ACCELERATIONS),
     ),
 ]
@@ -88,7 +88,7 @@ Gap = Annotated[
     Option("Certified distance from the best possible leakage at which columns stops.", unit="nats", above=0.0),
 ]
 TimeLimit = Annotated[
-    float, Option("Longest search for the bound. What is proved by then holds.", unit="seconds", above=0.0)
+    float, Option("Time limit of the search for the bound. A bound proved by then holds.", unit="seconds", above=0.0)
 ]
 SolveLimit = Annotated[shared.TimeLimit, Option(usual="30 for the bound, more for a large X, up to 60; no other limit")]
 Certified = Annotated[bool, Option("Compute only the two bounds of each rate, columns of one rate serving the next.")]

@@ -233,7 +233,8 @@ class RecycledADMM(LearningModel):
             Method, Option(choices=PRIVATE_METHODS, usual="r-admm, and mr-admm for penalties that differ")
         ] = None,
         max_iter: Annotated[
-            MaxIter, Option("Passes: each node publishes one vector a pass.", usual="3, and 10 for Gaussian noise")
+            MaxIter,
+            Option("Number of passes; each node publishes one vector per pass.", usual="3, and 10 for Gaussian noise"),
         ] = None,
         progress: Progress = False,
         callback: Callback = None,

@@ -58,7 +58,7 @@ class ConsensusOnRows(Fit):
     )
 
     columns: Columns = None
-    nodes: Annotated[int | None, Option("How many nodes.", usual="what --graph or --node-column say, or 5")] = None
+    nodes: Annotated[int | None, Option("Number of nodes.", usual="what --graph or --node-column say, or 5")] = None
     graph: Annotated[
         str,
         Option(

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 LossName = Annotated[
-    str | Loss, Option("Of a prediction: smooth and convex.", metavar="[logistic|squared|huber|smoothed-hinge]")
+    str | Loss, Option("Loss of a prediction, smooth and convex.", metavar="[logistic|squared|huber|smoothed-hinge]")
 ]
 PenaltyName = Annotated[
     str | Penalty,
@@ -96,7 +96,7 @@ EtaCap = Annotated[
         read=float,
     ),
 ]
-Gamma = Annotated[float, Option("Of the even steps: a larger one takes shorter even steps.", low=0.0)]
+Gamma = Annotated[float, Option("Gamma of the even steps: a larger one shortens them.", low=0.0)]
 Accelerate = Annotated[
     str,
     Option(
@@ -133,8 +133,8 @@ Perturbation = Annotated[
     ),
 ]
 RowBound = Annotated[float, Option("Public bound of the norms of the rows.", above=0.0, private=True)]
-ClipRows = Annotated[bool, Option("Shorten rows beyond the bound, not refuse them.")]
+ClipRows = Annotated[bool, Option("Shorten rows beyond the bound instead of refusing them.")]
 NodeTol = Annotated[
     float,
-    Option("How exactly a node minimises, in the norm of the gradient.", above=0.0, high=1e-8, private=True),
+    Option("Exactness with which a node minimises, in the norm of the gradient.", above=0.0, high=1e-8, private=True),
 ]
