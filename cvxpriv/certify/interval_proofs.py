@@ -19,7 +19,7 @@ __all__ = ["Proof", "proof_of", "with_proof"]
 
 @dataclass(frozen=True)
 class Proof:
-    """What is proved of a case.
+    """The proved facts of a case.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Proof:
     infeasible : bool
         No point satisfies the constraints.
     why : str
-        What could not be proved, or ``""``.
+        The part that could not be proved, or ``""``.
     """
 
     low: float = -np.inf
@@ -90,7 +90,7 @@ def _with_proof(row: dict[str, Any], proof: Proof, tolerances: Tolerances) -> di
 
 
 def _off(value: float, proof: Proof) -> float:
-    """How far a value may be from the optimum at most, relative."""
+    """Return the largest distance of a value from the optimum, relative."""
     if not np.isfinite(value):
         return float("inf")
     return max(abs(value - proof.low), abs(value - proof.high)) / max(1.0, abs(proof.low))

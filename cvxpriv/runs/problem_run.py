@@ -107,7 +107,7 @@ class ProblemRun(ABC):
 
     @property
     def facts(self) -> Facts:
-        """What is known of the run: numbers with unit and sentence, its starts, its history, what it promises."""
+        """The facts of the run: numbers with unit and sentence, its starts, its history, its promises."""
         steps = self.log.frame()
         measured = len(steps) > 0 and {"objective", "kkt"} <= set(steps)
         draw = partial(plot_history, steps, residual="kkt", best=self.start)

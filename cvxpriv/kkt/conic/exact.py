@@ -38,7 +38,7 @@ class Interval:
     ----------
     low, high : float
     why : str
-        What is missing, or ``""``.
+        The missing part, or ``""``.
     """
 
     low: float = -np.inf

@@ -37,7 +37,7 @@ def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Ar
     Parameters
     ----------
     problem : Problem
-        With a smooth f and no floor.
+        The problem, with a smooth f and no floor.
     mechanism : array, (|Y|, U)
     tol : float
         The KKT residual to reach.
@@ -68,7 +68,7 @@ def risen(problem: Problem, mechanism: Array, tol: float, deadline: float) -> Ar
 
 
 def _reduced(problem: Problem, mechanism: Array) -> Array:
-    """Without empty outputs, and with equal ones joined."""
+    """Return the mechanism without empty outputs, and with equal ones joined."""
     joint = problem.p_y[:, None] * mechanism
     joint = joint[:, joint.sum(axis=0) > EMPTY]
     columns, kept = (joint / joint.sum(axis=0)).T, np.zeros((0, len(joint)))
