@@ -105,14 +105,22 @@ class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         """Return valid rows and labels of -1 and 1; the classes are those that occur."""
         if self._private:
             warnings.warn(READ_OFF, PrivacyWarning, stacklevel=3)
-        rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        try:
+            rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        except ValueError as error:
+            if self._private and "convert" in str(error):  # NumPy's words quote the cell
+                raise DataError(
+                    "X holds a cell that is no number; which one is not said, the rows are private"
+                ) from None
+            raise
         check_classification_targets(labels)
         classes, places = np.unique(labels, return_inverse=True)
         if classes.size > 2:
             kind = type_of_target(labels, input_name="y")
             raise DataError(f"Only binary classification is supported. The type of the target is {kind}.")
         if classes.size < 2:
-            raise DataError(f"y has one class only, {classes[0]!r}: pass rows of both classes")
+            which = "" if self._private else f", {classes[0]!r}"
+            raise DataError(f"y has one class only{which}: pass rows of both classes")
         self.classes_ = classes
         return rows, np.where(places == 1, 1.0, -1.0)
 

@@ -64,9 +64,7 @@ def signed_labels(
         raise DataError("y holds NaN or infinite labels: drop these rows first")
     if not loss.margin:
         if numeric is None:
-            raise DataError(
-                f"y holds {shown(given[:SHOWN].tolist())}..., not numbers: loss={loss.name!r} predicts numbers"
-            )
+            raise DataError(f"y holds labels that are not numbers, and loss={loss.name!r} predicts numbers")
         if np.abs(numeric).max(initial=0.0) > LARGEST:
             raise DataError(f"y holds labels above {LARGEST:g}, whose squares overflow: scale them")
         return numeric, None

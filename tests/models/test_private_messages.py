@@ -14,6 +14,7 @@ from cvxpriv_models.admm_sharing import mechanism
 from cvxpriv_models.istdp import output_perturbation, tilted
 from cvxpriv_models.recycled_admm import newton
 
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.models import ISTDP, ADMMSharing, RecycledADMM
 from cvxpriv.numerics.arrays import Array
 
@@ -99,6 +100,52 @@ def test_a_step_that_is_not_solved_says_so_without_a_number_of_the_data(monkeypa
         first, second = (said(fit, rows, options) for rows in neighbours(0.4, -0.3))
         assert first == second
         assert first[-1].startswith("PrivacyError")
+
+
+HOSTILE: list[tuple[Any, Any]] = [
+    (0.798221e200, 1),
+    (-798221.0, 1),
+    (np.nan, 1),
+    (np.inf, 1),
+    ("0.798221x", 1),
+    (0.1, 798221),
+    (0.1, 0.798221),
+    (0.1, "label 798221"),
+    (0.1, None),
+    (0.1, np.nan),
+]
+
+
+def estimators(schema: PublicSchema | None) -> list[Any]:
+    found = pytest.importorskip("cvxpriv_models")
+    known: dict[str, Any] = {"schema": schema, "epsilon": 3.0, "delta": 1e-6, "noise_seed": 0}
+    return [
+        found.PrivateSparseLogisticRegression(max_iter=2, **known),
+        found.VerticalLogisticRegression(lam=5.0, row_bound=0.6, labels="held", max_iter=2, **known),
+        found.DecentralizedLogisticRegression(2, reg=0.3, max_iter=2, row_bound=0.6, **known),
+    ]
+
+
+@pytest.mark.parametrize("schema", [None, PublicSchema(classes=(-1, 1), ranges=(-0.5, 0.5), columns=4, rows=60)])
+def test_no_message_of_a_private_estimator_quotes_a_hostile_row_or_label(schema: PublicSchema | None) -> None:
+    for cell, label in HOSTILE:
+        x, y = ROWS.astype(object), LABELS.astype(object)
+        x[7, 2], y[7] = cell, label
+        for estimator in estimators(schema):
+            told = said(lambda rows, own=estimator, y=y: own.fit(rows, y), x, {})
+            assert not any("798221" in line or "7.98" in line for line in told), told
+            if schema is not None:  # every row is brought within the schema: nothing but the seed is spoken of
+                assert told[-1] == "no error"
+                assert all("noise_seed" in line for line in told[:-1])
+
+
+@pytest.mark.parametrize("kind", ["one class", "many classes"])
+def test_labels_of_other_than_two_classes_are_not_quoted_by_a_private_estimator(kind: str) -> None:
+    y = np.full(60, 798221) if kind == "one class" else 798221 + np.arange(60)
+    for estimator in estimators(None):
+        told = said(lambda rows, own=estimator: own.fit(rows, y), ROWS, {})
+        assert told[-1].startswith("DataError: ")
+        assert not any("7982" in line for line in told), told
 
 
 def test_a_fit_without_trouble_says_nothing() -> None:
