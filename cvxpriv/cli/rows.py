@@ -221,8 +221,13 @@ class RowOptions:
         """
         if self.schema is None:
             return
-        said = {"positive": self.positive, "range": self.range, "category": self.category}
-        said |= {"drop-missing": self.drop_missing, "bounds-from-data": self.bounds_from_data}
+        said = {
+            "positive": self.positive is not None,
+            "range": bool(self.range),
+            "category": bool(self.category),
+            "drop-missing": self.drop_missing,
+            "bounds-from-data": self.bounds_from_data,
+        }
         if twice := [name for name, value in said.items() if value]:
             raise DataError(f"--{twice[0]} and --schema: the schema says how rows are read; give one of them")
 
@@ -232,7 +237,8 @@ class RowOptions:
         if self.seed < 0:
             raise DataError(f"--seed={self.seed} is no seed: give a whole number >= 0")
         if not counted:
-            return tuple(rows[part] for part in uncounted_split(rows.size, self.test_fraction, self.seed))
+            kept, held = uncounted_split(rows.size, self.test_fraction, self.seed)
+            return rows[kept], rows[held]
         count = round(self.test_fraction * rows.size)
         if rows.size - count < 2:
             raise DataError(f"{rows.size - count} rows are left to learn from: give more rows, or --test-fraction 0")

@@ -223,6 +223,23 @@ def test_a_fit_beyond_the_budget_reads_no_row(monkeypatch: pytest.MonkeyPatch) -
             fit(own)
 
 
+def test_private_scores_spend_and_are_those_of_the_rows_but_for_their_noise() -> None:
+    rng = np.random.default_rng(0)
+    margin = rng.normal(size=50_000)
+    labels = np.where(margin + rng.logistic(size=margin.size) > 0.0, 1, -1)
+    exact, own = cpv.scores_of(labels, margin), Budget(2.0, 1e-6, adjacency="add-remove")
+    for adjacency, kept in (("replace-one", Budget(2.0, 1e-6)), ("add-remove", own)):
+        found = cpv.private_scores(labels, margin, epsilon=1.0, delta=1e-6, adjacency=adjacency, budget=kept)
+        # Twelve deviations; hardly a row's loss is above four nats (1e-3), and each is rounded down by 4e-6.
+        assert exact.log_loss is not None
+        assert abs(found.accuracy - exact.accuracy) < 6.0 * found.deviation * 2.0
+        assert abs(found.log_loss - exact.log_loss) < 24.0 * found.deviation + 4e-6 + 1e-3
+        assert found.accounting.epsilon == pytest.approx(1.0, rel=1e-8)
+        assert [one.step for one in kept.ledger] == ["scores"]
+        with pytest.raises(PrivacyError, match="does not hold scores"):
+            cpv.private_scores(None, None, epsilon=2.0, delta=1e-6, adjacency=adjacency, budget=kept)  # type: ignore[arg-type]
+
+
 def test_what_guarantees_nothing_or_has_no_epsilon_takes_no_budget() -> None:
     own = Budget(10.0, 1e-6)
     for fit, options in (
