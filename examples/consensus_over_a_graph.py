@@ -19,6 +19,7 @@ from cvxpriv_models import DecentralizedLogisticRegression
 
 from cvxpriv import datasets
 from cvxpriv.learning.encoding import Encoding
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.scores import scores_of
 
 OFFICES = 8
@@ -56,7 +57,9 @@ def main() -> None:
     x = encoding.encode(rows)
 
     def told(name: str, **options: object) -> DecentralizedLogisticRegression:
-        model = DecentralizedLogisticRegression(graph="ring", random_state=0, **options)
+        model = DecentralizedLogisticRegression(
+            graph="ring", random_state=0, schema=PublicSchema(classes=(-1, 1)), **options
+        )
         model.fit(x[~held_out], income[~held_out], groups=office[~held_out])
         scores = scores_of(income[held_out], model.decision_function(x[held_out]))
         apart = np.linalg.norm(model.node_coef_ - model.coef_, axis=1).max()

@@ -14,6 +14,7 @@ import warnings
 import numpy as np
 from cvxpriv_models import PrivateSparseLogisticRegression
 
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.scores import scores_of
 from cvxpriv.models import ISTDP
 
@@ -47,7 +48,13 @@ def main() -> None:
     show("none", clear.coefficients, scores_of(theirs, clear.decision_function(others)).auc)
     for epsilon in (8.0, 2.0, 0.5):
         model = PrivateSparseLogisticRegression(
-            penalty=PENALTY, epsilon=epsilon, delta=1e-6, max_iter=50, clip=1.0, noise_seed=noise_seed
+            penalty=PENALTY,
+            epsilon=epsilon,
+            delta=1e-6,
+            max_iter=50,
+            clip=1.0,
+            schema=PublicSchema(classes=(-1, 1), ranges=(-0.5, 0.5), columns=QUESTIONS, rows=PEOPLE),
+            noise_seed=noise_seed,
         ).fit(answers, outcome)
         show(f"{epsilon:g}", model.coef_[0], scores_of(theirs, model.decision_function(others)).auc)
 

@@ -19,6 +19,7 @@ from cvxpriv_models import VerticalLogisticRegression
 
 from cvxpriv import datasets
 from cvxpriv.learning.encoding import Encoding
+from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.scores import scores_of
 
 OFFICES = {"registry": ["age", "sex"], "school board": ["education_num"]}
@@ -68,7 +69,14 @@ def main() -> None:
     told("together", VerticalLogisticRegression(groups), everything)
     for epsilon in (4.0, 1.0):
         private = VerticalLogisticRegression(
-            groups, lam=300.0, epsilon=epsilon, delta=1e-6, max_iter=32, row_bound=bounds, noise_seed=noise_seed
+            groups,
+            lam=300.0,
+            epsilon=epsilon,
+            delta=1e-6,
+            max_iter=32,
+            row_bound=bounds,
+            schema=PublicSchema(classes=(-1, 1)),
+            noise_seed=noise_seed,
         )
         told(f"together, epsilon = {epsilon:g}", private, everything)
     print(f"\n{private.accounting_}\n\nWhat this does not cover:")

@@ -26,8 +26,8 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
 
     Minimise (1/n) sum_i log(1 + exp(-y_i (x_i theta + b))) + P(theta) by proximal steps along clipped, noisy gradients.
     The coefficients are private, and so is everything that is computed from them and from other people's rows. The
-    shape of X, the names of its columns, the two classes and every parameter here count as public: choose them without
-    these data, since a grid search on them is not private.
+    schema and every parameter here count as public, and without a schema the two classes and the number of rows: choose
+    them without these data, since a grid search on them is not private.
 
     Parameters
     ----------
@@ -61,10 +61,13 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
     Examples
     --------
     >>> import numpy as np
+    >>> import cvxpriv as cpv
     >>> from cvxpriv_models import PrivateSparseLogisticRegression
     >>> columns = np.random.default_rng(0).uniform(-0.5, 0.5, size=(5000, 4))
     >>> labels = np.where(columns[:, 2] > 0, "yes", "no")
-    >>> model = PrivateSparseLogisticRegression(penalty="l1:0.01", epsilon=1.0, delta=1e-6).fit(columns, labels)
+    >>> known = cpv.PublicSchema(classes=("no", "yes"), ranges=(-0.5, 0.5), rows=5000)
+    >>> model = PrivateSparseLogisticRegression(penalty="l1:0.01", epsilon=1.0, delta=1e-6, schema=known)
+    >>> model = model.fit(columns, labels)
     >>> print(f"{model.accounting_.epsilon:.4f}, {bool(model.score(columns, labels) > 0.9)}")
     1.0000, True
     """
