@@ -89,6 +89,8 @@ def optimal_epsilon(delta: float, epsilons: ArrayLike, mu: float = 0.0) -> float
 def mu_beside(epsilon: float, delta: float, epsilons: ArrayLike) -> float:
     """Return the largest mu of a Gaussian release that is (epsilon, delta)-private together with pure `epsilons`.
 
+    It is 0 where these leave nothing.
+
     Examples
     --------
     Beside a coin of 0.5 more is left of (1, 1e-5) than for a Gaussian release of (0.5, 1e-5), which adding up allows:
@@ -105,6 +107,8 @@ def mu_beside(epsilon: float, delta: float, epsilons: ArrayLike) -> float:
     def excess(mu: float) -> float:
         return _delta(inside, losses, chances, mu) - wanted
 
+    if excess(least) > 0.0:  # unequal epsilons that leave less than the grid on which they are rounded up
+        return 0.0
     return float(brentq(excess, least, most, xtol=1e-300, rtol=1e-14)) if excess(most) > 0.0 else most
 
 

@@ -101,6 +101,15 @@ def test_costs_that_were_chosen_after_results_count_by_the_gaussian_that_covers_
         assert norm.cdf(norm.ppf(1.0 - corner) - covering_mu(epsilon)) == pytest.approx(corner, rel=1e-9)
 
 
+def test_pure_releases_that_add_up_to_all_of_it_leave_nothing() -> None:
+    for epsilons in ([1.0], [0.9, 0.1]):
+        own = Budget(1.0, 1e-6)
+        own.spend([Release(epsilon=one) for one in epsilons])
+        assert own.left < 1e-5  # delta itself still hides a little
+        with pytest.raises(PrivacyError, match="does not hold"):
+            own.spend([Release(epsilon=0.01)])
+
+
 def test_what_is_refused_spends_nothing() -> None:
     own = Budget(1.0, 1e-6)
     for entries, named, message in (
