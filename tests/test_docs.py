@@ -1,0 +1,60 @@
+"""README and documentation: every example runs as it is pasted, and prints what the page says.
+
+The examples of a page are run one after the other, as a reader would, in one session and one empty folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+_EXAMPLE = re.compile(r"```python\n(?P<code>.*?)```\n(?:\nprints\n\n```\n(?P<output>.*?)```)?", re.DOTALL)
+#: The examples that fetch rows from a package registry.
+FETCHES = "load_a9a"
+
+
+def examples(page: Path) -> list[tuple[str, str | None]]:
+    """Return the examples of a page, with what they print where the page says so."""
+    return [(found["code"], found["output"]) for found in _EXAMPLE.finditer(page.read_text(encoding="utf-8"))]
+
+
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if examples(page)]
+
+
+def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, *, fetching: bool) -> None:
+    """Run a page's examples; raise at the first that fails or prints something else."""
+    monkeypatch.chdir(folder)
+    session: dict[str, object] = {"__name__": "page"}
+    for place, (code, output) in enumerate(examples(page)):
+        if (FETCHES in code) is not fetching:
+            continue
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compile(code, f"{page.name}, example {place + 1}", "exec"), session)
+        assert output is None or said.getvalue() == output, f"{page.name}, example {place + 1}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_examples_run_as_pasted_and_print_what_the_page_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_page(page, tmp_path, monkeypatch, fetching=False)
+
+
+@pytest.mark.slow
+def test_the_examples_that_fetch_rows_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetching = [page for page in PAGES if any(FETCHES in code for code, _ in examples(page))]
+    assert fetching
+    for page in fetching:
+        run_page(page, tmp_path, monkeypatch, fetching=True)
+
+
+def test_pages_show_output() -> None:
+    assert sum(output is not None for page in PAGES for _, output in examples(page)) >= 20
