@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,10 +43,15 @@ class Docstring(NamedTuple):
         return re.split(r"(?<=[.!?:])\s+(?=[A-Z`0-9(])", paragraph)[0] if paragraph else ""
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _docstrings() -> Iterator[Docstring]:
     """Yield the docstring of every module, class and function; public are those without an underscore anywhere."""
     for path in FILES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = _tree(path)
         place = str(path.relative_to(ROOT))
         yield Docstring(place, ast.get_docstring(tree) or "", True)
         nodes: list[tuple[ast.AST, bool]] = [(tree, True)]
@@ -63,6 +69,19 @@ def _docstrings() -> Iterator[Docstring]:
 @pytest.fixture(scope="module")
 def docstrings() -> list[Docstring]:
     return list(_docstrings())
+
+
+def test_modules_classes_and_functions_that_others_may_import_have_a_docstring() -> None:
+    silent = []
+    for path in FILES:
+        tree = _tree(path)
+        named = [node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+        if path.name.startswith("check_"):  # the checkers of certificates are as short as can be
+            named = []
+        said = {node.name for node in named if ast.get_docstring(node)}  # of overloads the last one
+        silent += [f"{path.name} {node.name}" for node in named if node.name not in said and node.name[0] != "_"]
+        silent += [] if ast.get_docstring(tree) else [path.name]
+    assert silent == []
 
 
 def test_the_first_paragraph_ends_as_a_sentence_does(docstrings: list[Docstring]) -> None:

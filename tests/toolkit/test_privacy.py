@@ -255,12 +255,15 @@ def test_an_audit_that_cannot_say_anything_is_refused(options: dict[str, float],
 
 def limits_of(hits: int, runs: int, risk: float) -> tuple[float, float]:
     """The probabilities at which so many hits, or more, and so many, or fewer, have a chance of `risk`."""
-    low = brentq(lambda p: binom.sf(hits - 1, runs, p) - risk, 0.0, 1.0, xtol=1e-15)
-    return low, brentq(lambda p: binom.cdf(hits, runs, p) - risk, 0.0, 1.0, xtol=1e-15)
+    low = brentq(lambda p: binom.sf(hits - 1, runs, p) - risk, 0.0, 1.0, xtol=1e-15) if hits else 0.0
+    return low, brentq(lambda p: binom.cdf(hits, runs, p) - risk, 0.0, 1.0, xtol=1e-15) if hits < runs else 1.0
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.02])
-@pytest.mark.parametrize(("hits", "other"), [(90, 5), (5, 90), (95, 10), (10, 95), (60, 40), (98, 60), (60, 98)])
+@pytest.mark.parametrize(
+    ("hits", "other"),
+    [(90, 5), (5, 90), (95, 10), (10, 95), (60, 40), (98, 60), (60, 98), (100, 98), (0, 2), (100, 5), (5, 100)],
+)
 def test_an_audit_finds_the_best_of_four_ratios_of_exact_limits(hits: int, other: int, delta: float) -> None:
     runs, risk = 100, (1.0 - 0.9) / 4.0
     answers = iter([k < hits for k in range(runs)] + [k < other for k in range(runs)])
@@ -278,6 +281,7 @@ def test_an_audit_judges_on_half_of_its_runs_a_thousand_unless_told_otherwise() 
     assert audit(lambda x: asked.append(x) or x + rng.normal(), 0.0, 1.0, delta=0.0).runs == 500
     assert (asked.count(0.0), asked.count(1.0)) == (1000, 1000)
     assert audit(lambda x: x + rng.normal(), 0.0, 1.0, delta=0.0, runs=20).runs == 10
+    assert audit(lambda x: x, 0.0, 1.0, delta=0.99, runs=200).epsilon == 0.0  # 100 runs show no 0.99
     with pytest.raises(PrivacyError, match="runs=19"):
         audit(lambda x: x, 0.0, 1.0, delta=0.0, runs=19)
 
