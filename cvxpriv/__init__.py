@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from cvxpriv.schedules.stopping import Below as Below
     from cvxpriv.tables.joint import Alphabet as Alphabet, JointTable as JointTable
 
-#: Where each public name lives. It is imported when first used: cvxpy takes a second that not every command needs.
+#: Home of each public name. It is imported when first used: cvxpy takes a second that not every command needs.
 _HOMES = {
     "blocks.block": ("Block",),
     "blocks.declaration": ("Declaration", "Known", "Constraint"),

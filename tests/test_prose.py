@@ -108,6 +108,12 @@ def test_first_sentences_name_their_subject(docstrings: list[Docstring]) -> None
     assert [(one.where, one.first) for one in docstrings if CLIPPED.match(one.first)] == []
 
 
+def test_descriptions_of_constants_name_their_subject() -> None:
+    clipped = re.compile(r"^\s*(?:#: |\"\"\")(?:What|How|Where|Which|Who|Of|By how|From which|Up to) .*", re.MULTILINE)
+    found = [(path.name, clipped.findall(path.read_text(encoding="utf-8"))) for path in FILES]
+    assert [one for one in found if one[1]] == []
+
+
 def _described(text: str) -> Iterator[str]:
     """Yield the first line of each description in a docstring's sections of parameters and attributes."""
     lines, section = text.splitlines(), ""

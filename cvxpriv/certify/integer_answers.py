@@ -32,7 +32,7 @@ from cvxpriv.solvers.silence import solvers_silent
 __all__ = ["IntegerProofs", "integer_answer", "unproven", "with_bounds"]
 
 ASKED = 1e-6
-"""What a mixed-integer answer is held to: the gap that each solver is asked for is smaller."""
+"""The gap that a mixed-integer answer must reach: the gap requested of each solver is smaller."""
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "HIGHS": {"mip_rel_gap": 1e-9, "mip_abs_gap": 1e-9},
     "SCIPY": {"scipy_options": {"mip_rel_gap": 1e-9}},
@@ -41,7 +41,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "GUROBI": {"MIPGap": 1e-9},
     "MOSEK": {"mosek_params": {"MSK_DPAR_MIO_TOL_REL_GAP": 1e-9}},
 }
-"""How solvers are asked to close the gap, where that is known."""
+"""Options by which solvers are asked to close the gap, where they are known."""
 
 
 def integer_answer(case: Case, solver: str, own: Mapping[str, Any]) -> Answer:

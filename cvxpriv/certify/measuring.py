@@ -16,7 +16,7 @@ from cvxpriv.numerics.arrays import Values
 __all__ = ["INTEGRAL", "measured"]
 
 INTEGRAL = 1e-5
-"""How far from a whole number, relative, a solver may leave one: most allow 1e-6."""
+"""Relative distance from a whole number that a solver may leave: most allow 1e-6."""
 
 
 def measured(

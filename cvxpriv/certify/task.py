@@ -29,7 +29,7 @@ __all__ = ["INTERVAL", "PROOFS", "Task"]
 
 INTERVAL = "interval"
 PROOFS = ("doubles", INTERVAL)
-"""How bounds are worked out: in doubles, with room for their rounding, or in fractions as well."""
+"""The arithmetic of bounds: doubles, with room for their rounding, or fractions as well."""
 
 
 @dataclass(frozen=True)

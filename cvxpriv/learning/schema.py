@@ -39,7 +39,7 @@ __all__ = ["PublicSchema", "SchemaOption", "relation_of", "schema_named"]
 
 RELATIONS = ("replace-one", "add-remove")
 BEYOND = ("clip", "refuse")
-#: Where a column has no range its numbers are cut off here: squares of them, and sums of those, stay finite.
+#: Size at which numbers of a column without a range are clipped: squares of them, and their sums, stay finite.
 FAR = 1e30
 OUTSIDE = "a row or a label lies outside of the schema: widen it, or give beyond='clip', which moves such a row into it"
 

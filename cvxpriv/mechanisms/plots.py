@@ -42,7 +42,7 @@ class Axis:
 
 
 INFORMATION_PLANE = (Axis("utility", "utility I(X;Y) in nats"), Axis("leakage", "leakage I(S;Y) in nats"))
-"""What is drawn of a frame that names no axes."""
+"""The columns that are drawn of a frame that names no axes."""
 
 
 def with_axes(frame: pd.DataFrame, across: Axis, up: Axis) -> pd.DataFrame:

@@ -61,7 +61,7 @@ class ProblemRun(ABC):
         Whether the keyboard, or the time limit, ended it.
     """
 
-    #: What a saved file calls it.
+    #: Its name in a saved file.
     kind: ClassVar[str]
 
     problem: cp.Problem

@@ -26,7 +26,7 @@ __all__ = ["LARGEST", "Interval", "proved_infeasible", "proved_interval"]
 LARGEST = 80
 """Rows and columns up to which elimination in fractions takes about a second."""
 NEAR = (1e-6, 1e-8, 1e-4, 1e-10, 0.0)
-"""How near to zero, relative, a multiplier or a slack is taken to be zero: one after the other."""
+"""Relative sizes below which a multiplier or a slack is taken as zero, tried one after the other."""
 Row = list[Fraction]
 
 

@@ -122,7 +122,7 @@ METHODS: Mapping[str, Callable[[Problem, Options, Constraints], Loop]] = {
     "printed": printed,
 }
 
-#: Which of them may run with constraints that do not couple rows; constraints that do need "joint".
+#: Methods that may run with constraints that do not couple rows; constraints that do need "joint".
 ROW_CONSTRAINTS = ("admm", "printed")
 
 

@@ -23,9 +23,9 @@ __all__ = ["conjugate_of"]
 
 #: The least ratio r = p(y|u)/p(y) in the table; ratios of neighbouring nodes.
 LEAST, SPACING = 1e-9, 2e-3
-#: How far, relative, beside a point its secants are taken, and beside a kink.
+#: Relative distances from a point, and from a kink, at which secants are taken.
 BESIDE, BESIDE_KINK = 1e-5, 1e-9
-#: By how much the slopes of neighbouring nodes must differ; straight pieces of f are bent by that.
+#: Least difference of the slopes of neighbouring nodes; straight pieces of f are bent by that.
 BENT = 1e-11
 
 

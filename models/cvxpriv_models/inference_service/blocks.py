@@ -27,7 +27,7 @@ __all__ = ["ROWS_SUM", "ROW_FLOOR", "accuracy_block", "bounded_cost", "marginal"
 ROWS_SUM, ROW_FLOOR = "sum_u p(u|y) = 1", "p(u|y) >= floor"
 #: A price no solver can tell from infinity; it stands for one.
 PRICE_LIMIT = 1e4
-#: Where p f(q/p) is infinite at p = 0, no q/p of an optimum comes near this; the rounding of a solver's q may.
+#: Largest q/p where p f(q/p) is infinite at p = 0: no optimum comes near it, but the rounding of a solver's q may.
 STEEPEST = 1e30
 
 

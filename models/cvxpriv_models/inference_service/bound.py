@@ -34,7 +34,7 @@ __all__ = ["CERTIFIED", "ServiceBound", "bound", "bound_of"]
 #: A bound, its alpha, and the groups of S that it merges.
 Claim = tuple[float, Array, list[int] | None]
 
-#: Up to this |S| all the time is for cells; beyond it a part is kept for a bound by merged symbols.
+#: Largest |S| for which all the time is for cells; beyond it a part is kept for a bound by merged symbols.
 CERTIFIED = 4
 #: A value up to this is rounding: the trivial mechanism is worth exactly 0.
 NOTHING = 1e-14

@@ -17,7 +17,7 @@ from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Conjugate", "closed_form", "moved_away", "within"]
 
-#: Where a closed form is compared with the f that bears its name, and what they may differ by, relative.
+#: Points where a closed form is compared with the f of its name, and the largest relative difference.
 COMPARED, SAME = np.geomspace(1e-4, 1e4, 41), 1e-9
 #: The point compared at which the tilt is read, about 1.6.
 TWO = 21

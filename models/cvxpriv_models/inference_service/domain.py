@@ -8,7 +8,7 @@ from cvxpriv.numerics.arrays import Array
 
 __all__ = ["floored_rows", "lifted_rows", "projected_rows"]
 
-#: How much of each symbol's mass `lifted_rows` moves.
+#: Share of each symbol's mass that `lifted_rows` moves.
 LIFTED = 1e-10
 
 

@@ -12,7 +12,7 @@ from .problem import Problem
 
 __all__ = ["ascent", "gradient"]
 
-#: Where the gradient is infinite, at a cell of 0 for some f, it is this.
+#: Value of an infinite gradient, at a cell of 0 for some f.
 STEEPEST = 1e6
 #: The first trial of a line search, and how often it is halved.
 FIRST, HALVINGS = 4.0, 40

@@ -23,10 +23,10 @@ from .problem import Problem
 __all__ = ["maximise"]
 
 LIMIT = 200
-#: How far towards the boundary a step may go, and by how much p/p(u) may change in it, relative.
+#: Largest share of the way to the boundary in a step, and largest relative change of p/p(u) in it.
 REACH, BEND = 0.995, 0.9
 FIRST_BARRIER = 0.1
-#: Where the gap is small enough; after so many iterations without a smaller gap rounding has taken over.
+#: Gap that is small enough, and number of iterations without a smaller gap after which rounding has taken over.
 GAP, PATIENCE = 1e-12, 20
 
 

@@ -16,7 +16,7 @@ from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Pieces", "marginal_roots", "pieces_of", "row_roots", "simplex_rows"]
 
-#: How far beside a kink the slopes of its two pieces are read.
+#: Distance beside a kink at which the slopes of its two pieces are read.
 BESIDE = 1e-6
 
 

@@ -31,7 +31,7 @@ __all__ = [
 
 #: Two values of F closer than this are one: the last iterate is then preferred to the best.
 SAME = 1e-12
-#: What F of an exact joint step may come out lower by: its certified gap.
+#: Fall of F that an exact joint step may have: its certified gap.
 ROUNDING = 1e-11
 
 Constraints = tuple[tuple[str, Constraint], ...]

@@ -17,7 +17,7 @@ from cvxpriv.tables.information import mutual_information
 __all__ = ["accuracy", "cost", "information", "leakage", "objective", "surrogate"]
 
 
-#: By how much rows that are one may differ.
+#: Difference of rows that count as equal.
 SAME_ROWS = 1e-15
 
 

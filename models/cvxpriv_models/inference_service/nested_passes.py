@@ -27,7 +27,7 @@ __all__ = ["INNER", "OUTER", "SOLVED", "STILL", "Options", "consistent", "keep",
 
 #: Names under which loops stand in a run's history.
 OUTER, INNER = "outer", "inner"
-#: What the cells of a joint step that stays can differ by.
+#: Difference of the cells of a joint step that stays.
 STILL = 1e-13
 #: With constraints joint steps end when F rises by less, which is what solvers know of it.
 SOLVED = 1e-11

@@ -28,7 +28,7 @@ from .straight_pricing import straight_pricing
 
 __all__ = ["PricedConstraints", "pricing_of", "ratios_within"]
 
-#: Most cells of a mechanism of which each is asked whether it is forbidden.
+#: Largest number of cells of a mechanism that are tested one by one for being forbidden.
 MOST_CELLS = 5000
 
 

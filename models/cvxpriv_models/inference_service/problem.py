@@ -18,10 +18,10 @@ from . import measures
 
 __all__ = ["Problem"]
 
-#: Where f is looked at when the floor is 0 or smaller: q/p from 1e-6 to 1e6.
+#: Range in which f is examined when the floor is 0 or smaller: q/p from 1e-6 to 1e6.
 NARROWEST = 1e-6
 POINTS = 241
-#: How far above 1 floor * |U| may come out by rounding and still be 1.
+#: Distance above 1 that floor * |U| may have by rounding and still be 1.
 ROUNDING = 1e-12
 #: A slope of f that falls by less counts as rounding of f itself.
 SLACK = 1e-9

@@ -33,7 +33,7 @@ from .relaxation import columns_block
 
 __all__ = ["InferenceRun", "Settings"]
 
-#: What a local gap may be, of the tolerance for the residual.
+#: Largest local gap, as a share of the tolerance for the residual.
 GAP_SHARE = 1e-3
 #: An objective may be so far below the bound's own, relative, by rounding.
 ROUNDING = 1e-12

@@ -26,7 +26,7 @@ __all__ = ["best_run"]
 #: Two starts whose objectives differ by less are one answer, as are those within the rounding of beta times a leakage:
 #: the one of least residual is kept.
 SAME_OBJECTIVE, ROUNDING = 1e-9, 1e-15
-#: How many starts the default method takes to convergence.
+#: Number of starts that the default method takes to convergence.
 FINALISTS = 5
 
 

@@ -38,7 +38,7 @@ KINKED_PASSES = 50
 SOLVER_PASSES = 20
 #: Values of F closer than this are one.
 SAME = 1e-12
-#: How often the best start goes on from pooled posteriors; a rise of F by less is none.
+#: Number of times the best start continues from pooled posteriors, and the least rise of F that counts.
 POOLINGS, RISE = 4, 1e-9
 
 

@@ -44,7 +44,7 @@ POOLED_CELLS = CELLS
 FEWEST_PARTS = 3
 #: Concentrations of the random starts' Dirichlet rows, from nearly deterministic to nearly uniform.
 CONCENTRATIONS = (0.1, 3.0)
-#: How much of the uniform mechanism a sharp start gets: a zero would stay one in many updates.
+#: Share of the uniform mechanism that a sharp start gets: a zero would stay one in many updates.
 SOFT = 0.01
 #: A symbol sent less often than this is dropped before symbols are merged.
 RARE = 1e-9

@@ -32,7 +32,7 @@ CLIMB, JOINING, NEAR = 12, 60, 1e-7
 PARTS = 4
 #: Columns that cost more than this are no starts: f may be infinite where a cell is 0.
 DEAR = 1e6
-#: What the first columns share of P_Y.
+#: Share of P_Y in the first columns.
 SHARED = 1e-3
 
 

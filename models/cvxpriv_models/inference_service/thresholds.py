@@ -37,7 +37,7 @@ __all__ = [
 
 #: Below this D_f the ratio is rounding: there the local threshold tells.
 NEAR = 1e-8
-#: How many candidates an ascent starts from, and how many of all are random.
+#: Number of candidates that an ascent starts from, and number of random ones among all.
 ASCENTS, RANDOM = 8, 64
 #: A value of f'' at 1 below this is 0.
 FLAT = 1e-12
@@ -45,7 +45,7 @@ FLAT = 1e-12
 INWARD = 1e-3
 #: The weight of privacy where none is given: this share of the threshold from which on nothing is worth telling.
 SHARE = 0.25
-#: Most symbols of Y for which the threshold is searched.
+#: Largest number of symbols of Y for which the threshold is searched.
 SEARCHED = 1000
 #: The weight where there is no such threshold.
 WITHOUT_THRESHOLD = 0.5

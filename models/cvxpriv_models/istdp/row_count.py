@@ -17,7 +17,7 @@ from .problem import Problem
 
 __all__ = ["Divisor", "counted_rows", "public_divisor"]
 
-#: Of mu, and of a pure epsilon, that the count gets.
+#: Share of mu, and of a pure epsilon, that the count gets.
 PART, PURE_PART = 0.1, 0.02
 LEAST = 2
 STEP = "number of rows"

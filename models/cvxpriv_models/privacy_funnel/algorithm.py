@@ -31,13 +31,13 @@ from .problem import Problem
 
 __all__ = ["ACCELERATIONS", "LOOP", "MAX_ITER", "METHODS", "blocks", "measure", "residuals_of", "schedule"]
 
-#: Most passes a start, where nobody says.
+#: Default of the largest number of passes per start.
 MAX_ITER = 500
 #: The name under which the loop stands in a run's history.
 LOOP = "pass"
 PHASE_ONE = "phase one"
 
-#: How far below the rate a start with constraints may lie: what a solver can tell.
+#: Distance below the rate allowed for a start with constraints: a solver's accuracy.
 REACHED = 1e-9
 
 Constraints = tuple[tuple[str, Constraint], ...]
@@ -70,7 +70,7 @@ METHODS: Mapping[str, Callable[[Problem, Constraints], Sweep]] = {
     "ccp": convex_concave_procedure,
 }
 
-#: What may come on top of a pass of `aem`; "none" is the paper, "auto" is the first.
+#: Accelerations of a pass of `aem`; "none" is the paper, "auto" is the first.
 ACCELERATIONS: Mapping[str, Callable[[Array, Array, float], Accelerator]] = {
     "interior": accelerated.interior_newton,
     "squarem": accelerated.squarem,

@@ -30,10 +30,10 @@ from .problem import Problem
 __all__ = ["Clock", "FunnelBound", "Prover", "bound"]
 
 NUDGES = (0.0, 4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
-"""How far above the rate, in nats, the master is solved until the mechanism's own I(X;Y) reaches the rate."""
+"""Distances above the rate, in nats, at which the master is solved until the mechanism's own I(X;Y) reaches it."""
 
 ROOM = 2e-15
-"""How far above the rate, in nats, I(X;Y) has to be: it is then above it in whatever order a user adds it up."""
+"""Least distance of I(X;Y) above the rate, in nats: it then holds in whatever order a user adds it up."""
 
 FULL = 1e-12
 """A rate within this of H(X) is H(X): the identity is the only mechanism left."""
@@ -48,10 +48,10 @@ MERGED_SHARE = 0.5
 """Share of the time that is left for each table with merged private symbols."""
 
 LARGEST_MERGED = 4
-"""Most groups of private symbols."""
+"""Largest number of groups of private symbols."""
 
 CLAIM_SHARE = 0.5
-"""What a certificate leaves of the gap, so that its checker need not follow phi down to zero."""
+"""Share of the gap that a certificate leaves, so that its checker need not follow phi down to zero."""
 
 LEAST_CLAIM_ROOM = 1e-9
 """The same in nats, at least."""

@@ -30,10 +30,10 @@ from .problem import Problem
 __all__ = ["ColumnConstraints"]
 
 MOST_GENERATORS = 260
-"""Most generators: 2^8 sets of symbols, with which a verification takes seconds."""
+"""Largest number of generators: 2^8 sets of symbols, with which a verification takes seconds."""
 
 MOST_CELLS = 5000
-"""Most cells of a mechanism of which each is asked whether it is forbidden."""
+"""Largest number of cells of a mechanism that are tested one by one for being forbidden."""
 
 LARGEST_EXPONENT = 40.0
 """A constraint that allows ratios above e^40 is left out: nothing is proved with such numbers."""

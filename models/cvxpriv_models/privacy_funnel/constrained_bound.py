@@ -28,7 +28,7 @@ from .problem import Problem
 __all__ = ["ConstrainedBound", "bound_under", "constrained_bound"]
 
 ROUNDING = 1e-8
-"""How far above the most that can be told, by a linear program, a rate may lie, nats."""
+"""Distance of a rate above the largest utility, by a linear program, that is rounding, in nats."""
 
 PLAIN_SHARE = 0.3
 """Share of the time for the bound without constraints, where it is asked too."""
@@ -43,7 +43,7 @@ SAME_DIGITS = 3
 """Posteriors that agree to so many digits are one output: what that loses, the polish finds again."""
 
 ROOM = 1e-10
-"""How far above the rate the master is solved: a mechanism loses so little when its rows are made to sum to 1."""
+"""Distance above the rate at which the master is solved: the loss when a mechanism's rows are made to sum to 1."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ MERGINGS, MOST_RAISED = 5, 1e-6
 """Attempts to merge outputs, and the most, in nats, by which the rate is raised for it."""
 
 ROOM = 1e-10
-"""How far above the rate the mechanism is designed beside what merging loses, nats."""
+"""Distance above the rate at which the mechanism is designed, beside the loss from merging, in nats."""
 
 
 def fitted(problem: Problem, mechanism: Array) -> Array:

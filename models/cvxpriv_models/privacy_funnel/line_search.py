@@ -8,10 +8,10 @@ from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from cvxpriv_models.privacy_funnel import closed_form, interior
 
 RISE = 1e-14
-"""What I(S;Y) may rise in an accepted step: its own rounding."""
+"""Largest rise of I(S;Y) in an accepted step: its own rounding."""
 
 SHORTFALL = 1e-13
-"""What I(X;Y) may fall short of R by."""
+"""Largest distance of I(X;Y) below R."""
 
 _SHORTEST = 0.01
 _HALVINGS = 30

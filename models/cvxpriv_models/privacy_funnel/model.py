@@ -53,7 +53,7 @@ POLISH_SHARE = 1.0
 """Share of these seconds after which a free output is no longer put to another use."""
 
 ACCELERATED = 3.0
-"""How many plain passes one with an acceleration costs."""
+"""Number of plain passes that one with an acceleration costs."""
 
 Rate = Annotated[float, Option("Least utility of Y: I(X;Y) >= rate.")]
 RateUnit = Annotated[str, Option("Unit of the rate. A fraction is one of H(X).", choices=RATE_UNITS)]

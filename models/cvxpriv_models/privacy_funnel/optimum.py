@@ -34,10 +34,10 @@ EMPTY = 1e-12
 #: A certified gap up to this, in nats, says more of free outputs than their price.
 PROVED = 1e-7
 
-#: Most cells of a mechanism that is polished: a pass of Newton's method takes seconds then, and much memory.
+#: Largest number of cells of a mechanism that is polished: a pass of Newton's method then takes seconds and memory.
 MOST_CELLS = 200_000
 
-#: Most runs from a bound's mechanism.
+#: Largest number of runs from a bound's mechanism.
 MOST_RUNS = 12
 
 End: TypeAlias = tuple[Values, Context]

@@ -32,7 +32,7 @@ __all__ = ["PerfectPrivacy", "perfect_privacy"]
 IntArray: TypeAlias = NDArray[np.intp]
 
 MOST_BASES = 1_000_000
-"""Most supports that are tried one by one: some seconds."""
+"""Largest number of supports that are tried one by one: some seconds."""
 
 CHUNK = 100_000
 ZERO = 1e-12

@@ -14,7 +14,7 @@ from .problem import Problem
 __all__ = ["population_section"]
 
 POPULATION_CELLS, POPULATION_REPLICATES = 40, 60
-"""Most cells of a table whose page resamples it, a second or two of work, and how often; Python has no such limit."""
+"""Largest number of cells of a table whose page resamples it, and the replicates; Python has no such limit."""
 
 
 def population_section(problem: Problem, disclosure: Disclosure | None) -> list[Section]:

@@ -37,31 +37,31 @@ __all__ = ["FunnelPricing"]
 IntArray: TypeAlias = NDArray[np.intp]
 
 LARGEST_S = 5
-"""Most private symbols whose faces are searched by cells."""
+"""Largest number of private symbols whose faces are searched by cells."""
 
 MOST_FACES = 2_000_000
-"""Most faces to start from: about a minute's work and 1 GB."""
+"""Largest number of faces to start from: about a minute's work and 1 GB."""
 
 STARTS = 400
 """Random starts of local pricing in each pass."""
 
 SMALL_X = 6
-"""Up to so many public symbols, random starts wait until the active columns have nothing left to gain."""
+"""Number of public symbols up to which random starts wait until the active columns have nothing left to gain."""
 
 STARTS_PER_FACE = 40
 """No more than so many for each of the largest faces."""
 
 MOST_ADDED = 200
-"""Most columns added in one pass."""
+"""Largest number of columns added in one pass."""
 
 FIRST_PAIRS = 3
 """Merged pairs to begin with, for each symbol of X; more of them only make the first programs larger."""
 
 SEARCH_LEVEL = 5e-8
-"""Where pricing is not complete, a column that gains less is not sought."""
+"""Least gain of a column that is sought where pricing is not complete."""
 
 APART = 0.02
-"""Of columns nearer than about this, only the best is added: near copies make the master program ill-conditioned."""
+"""Distance below which only the best of several columns is added: near copies make the master ill-conditioned."""
 
 EDGES_AT_ONCE = 200_000
 NEGLIGIBLE = 1e-100

@@ -44,7 +44,7 @@ FOUND_ENOUGH = 60
 """Posteriors below the level after which the search ends: the master program is to be solved again."""
 
 MOST_LEFT = 200_000
-"""Most faces that are still looked at, once each, after the time is up: a second."""
+"""Largest number of faces that are still examined, once each, after the time is up: a second."""
 
 FLOOR = 1e-300
 """Stands for zero under a division or a logarithm whose numerator is zero too."""

@@ -35,7 +35,7 @@ SPARSE = 0.05
 """Parameter of the Dirichlet distribution of scattered weights: a few symbols hold most of it."""
 
 FAR = 0.3
-"""How much the choice of a near column is left to chance, in the distance between two P(S|y)."""
+"""Share of chance in the choice of a near column, in the distance between two P(S|y)."""
 
 STEPS = 15
 """Steps over the whole simplex, and as many on the face."""

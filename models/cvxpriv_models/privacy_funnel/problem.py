@@ -17,7 +17,7 @@ __all__ = ["RATE_UNITS", "Problem"]
 
 RATE_UNITS = ("fraction", "nats", "bits")
 
-#: How far above H(X) a rate may lie and still be H(X): what adding up |X| logarithms in another order can differ by.
+#: Distance above H(X) at which a rate still counts as H(X): the rounding of |X| logarithms in another order.
 ROUNDING = 1e-12
 
 

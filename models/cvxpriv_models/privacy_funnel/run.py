@@ -34,7 +34,7 @@ __all__ = ["FunnelRun", "Settings"]
 
 
 SAME_RATE = 1e-12
-"""By how much the rate of a certificate may differ from the run's, nats."""
+"""Largest difference of a certificate's rate from the run's, in nats."""
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,11 @@ from .starts import feasible_starts, softened
 
 __all__ = ["FEASIBLE", "best_run", "initial", "solve_starts"]
 
-#: How far below the rate a start may lie: what the rows of a mechanism read from a file lose to rounding.
+#: Distance below the rate allowed for a start: the rounding of a mechanism's rows in a file.
 FEASIBLE = 1e-9
 #: Shares of P(Y) that are mixed in until rounding leaves the constraints alone.
 MIXED = (0.0, *(2.0**power for power in range(-50, -35, 3)))
-#: Most symbols of X for submodular clustering: a second of work.
+#: Largest number of symbols of X for submodular clustering: a second of work.
 MOST_CLUSTERED = 64
 #: Two starts whose leakages differ by less are one answer: the converged one is kept.
 SAME_LEAKAGE = 1e-9

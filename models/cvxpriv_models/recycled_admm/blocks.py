@@ -24,7 +24,7 @@ from .updates import dual_step, edge_weights, even_step, pull, reach
 
 __all__ = ["carry", "dual_update", "even_update", "odd_block", "odd_sweep", "penalty_step"]
 
-#: What neighbours know of a pass: its even step reads nothing else.
+#: Entries of a pass that neighbours know: its even step reads nothing else.
 PUBLISHED = frozenset({"f", "odd", "eta"})
 
 

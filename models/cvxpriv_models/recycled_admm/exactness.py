@@ -21,7 +21,7 @@ from .problem import Problem
 
 __all__ = ["gradient_left", "private_odd_step", "require_solved"]
 
-#: What rounding may leave of a gradient, as a part of the sizes of its terms; more where a node has very many rows.
+#: Rounding of a gradient, as a part of the sizes of its terms; more where a node has very many rows.
 PART = 2.0**-34
 UNSOLVED = (
     "a node could not solve its step exactly enough, and nothing of this pass was released; what was released in "

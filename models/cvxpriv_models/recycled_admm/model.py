@@ -66,7 +66,7 @@ from .updates import EDGE
 
 __all__ = ["RecycledADMM"]
 
-#: Most passes, unless told otherwise.
+#: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_graph", "plot_spread"]
 
-#: Up to how many nodes carry their number of rows; more than that cannot be read.
+#: Largest number of nodes that carry their number of rows; more cannot be read.
 LABELLED = 30
 #: White below a label, so that no edge runs through it.
 BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}

@@ -50,7 +50,7 @@ from .updates import edge_weights, pull
 
 __all__ = ["RELEASED", "planned", "private_passes", "solve_private"]
 
-#: What everyone may know: published vectors, and what follows from them and the public options.
+#: The public entries: published vectors, and those that follow from them and the public options.
 RELEASED = frozenset({"f", "odd", "dual", "eta", "pass"})
 
 

@@ -21,9 +21,9 @@ from .updates import edge_weights, reach
 
 __all__ = ["Asked", "PrivateSettings", "Releases", "releases_of", "require_suitable", "within_bound"]
 
-#: What covers the part of a minimiser that a computer does not find, as a part of what the exact one costs.
+#: Privacy cost of a minimiser's inexactness, as a part of the cost of the exact one.
 COVER = 2.0**-8
-#: How far beyond their bound rounding may leave the norms of rows.
+#: Relative excess of rows' norms over their bound that rounding may leave.
 ROUNDING = 1e-12
 
 

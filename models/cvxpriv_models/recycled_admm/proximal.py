@@ -15,7 +15,7 @@ from .problem import Problem
 __all__ = ["proximal_move", "proximal_odd_step"]
 
 LIMIT = 20_000
-#: Of the terms that cancel: what a move may leave that is no more than rounding.
+#: Rounding of a move, as a part of the terms that cancel.
 PRECISION = 1e-14
 
 

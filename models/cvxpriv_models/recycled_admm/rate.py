@@ -13,7 +13,7 @@ from .updates import dual_step, edge_weights, even_step, pull, reach
 
 __all__ = ["linear_rate"]
 
-#: Up to this size the matrix is built, and all its eigenvalues are found.
+#: Largest size of a matrix that is built, with all its eigenvalues.
 DENSE = 2500
 
 

@@ -12,7 +12,7 @@ from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
 
-#: How far below the rate a utility may lie by rounding, in nats.
+#: Distance below the rate that a utility may have by rounding, in nats.
 RATE_SLACK = 1e-12
 
 
