@@ -39,7 +39,7 @@ class PrivateScores:
     accuracy : float
         Share of rows whose class is named right, in [0, 1].
     log_loss : float
-        In nats a row; a row counts at most `LONGEST`.
+        Mean log loss in nats; a row counts at most `LONGEST`.
     deviation : float
         Standard deviation of the noise in the accuracy; that of the log loss is `LONGEST` times as large.
     accounting : Accounting
@@ -71,11 +71,11 @@ def private_scores(
         Log odds of the second class; what is no number counts as 0.
     epsilon, delta : float
     adjacency : str
-        With "add-remove" the number of rows is private, and released with the same noise.
+        Neighbour relation. With "add-remove" the number of rows is private, and released with the same noise.
     budget : Budget or path, optional
-        What this spends from, before a row is read.
+        Budget that this spends from, before a row is read.
     noise_seed : int, optional
-        For tests alone.
+        Seed of the noise, for tests alone.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def private_scores(
 
 
 def _sums(second: np.ndarray, margin: np.ndarray, counted: bool) -> np.ndarray:
-    """How many rows are named right, the sum of their log losses in units of `LONGEST`, and their number."""
+    """Return the number of rows named right, the sum of their log losses in units of `LONGEST`, and their number."""
     right = float(np.count_nonzero(second == (margin > 0.0)))
     losses = np.minimum(np.logaddexp(0.0, np.where(second, -margin, margin)), LONGEST) / LONGEST
     sums = [right, float(np.floor(losses / UNIT).astype(np.int64).sum()) * UNIT]

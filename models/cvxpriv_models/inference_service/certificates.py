@@ -27,7 +27,7 @@ __all__ = ["certificate_of", "conjugate_points", "proved"]
 
 #: Share of the gap that chords between points of the conjugate may cost; the most points of a file.
 CHORD_SHARE, MOST_POINTS = 0.1, 20_000
-#: What the checker may need more than floats: alpha is rounded to 2^-44, the first cell's corners to 2^-24; and for
+#: Room that the checker may need beyond floats: alpha is rounded to 2^-44, the first cell's corners to 2^-24; and for
 #: each unit of beta, as it knows H* to 2^-51 or so.
 ROOM, ROOM_OF_BETA = 1e-12, 4e-15
 #: The first points of the conjugate are those at so many ratios r from this one up.

@@ -58,7 +58,7 @@ class PointResiduals:
     feasibility: float
     lam: float
     free: float = 0.0
-    """What the best use of a free output would gain; 0 where no output is free."""
+    """Gain of the best use of a free output; 0 where no output is free."""
 
     @property
     def largest(self) -> float:

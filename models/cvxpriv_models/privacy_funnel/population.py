@@ -65,7 +65,7 @@ class Population:
 
 
 REFITTED = 1000
-"""How many times the work of a plain resampled table a replicate is, since the optimum is found for each."""
+"""Work of a replicate, in plain resampled tables, since the optimum is found for each."""
 
 
 def population_interval(
