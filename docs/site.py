@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import posixpath
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def on_files(files: Files, config: Any) -> Files:
     for page, source in ELSEWHERE.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=_relinked(text, posixpath.dirname(source))))
+    files.append(File.generated(config, "status.md", content=_status()))
     return files
 
 
@@ -43,6 +45,23 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def on_page_content(content: str, **_: Any) -> str:
     """Write equations as MathML."""
     return _EQUATION.sub(_mathml, content)
+
+
+def _status() -> str:
+    """Return the page of what is there, from `status.toml`."""
+    sections = tomllib.loads((ROOT / "docs/status.toml").read_text(encoding="utf-8"))
+    lines = [
+        "# What is there, proved",
+        "",
+        "Every row names the test that holds it; `make test` and `make check-all` run them.",
+    ]
+    for section in sections.values():
+        lines += ["", f"## {section['title']}", "", "| what | held by |", "| --- | --- |"]
+        for what, test in section["rows"]:
+            path, _, name = test.partition("::")
+            sentence = name.removeprefix("test_").replace("_", " ")
+            lines.append(f"| {what} | [{sentence}](https://github.com/cvxpriv/cvxpriv/blob/main/tests/{path}) |")
+    return "\n".join(lines) + "\n"
 
 
 def _mathml(found: re.Match[str]) -> str:
