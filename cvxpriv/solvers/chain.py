@@ -6,6 +6,7 @@ with no numbers, or with a point that satisfies nothing. The result lists the at
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from cvxpriv.solvers.registry import solver_spec
 
 __all__ = ["Attempt", "Solution", "Solved", "Unusable", "solve", "try_solver"]
 
+_LOG = logging.getLogger(__name__)
 OUT_OF_MEMORY = "out of memory: merge symbols, or take an engine with exact updates, such as closed_form"
 NOT_THE_SOLVER = (KeyboardInterrupt, SystemExit, GeneratorExit, CvxprivError, cp.error.DCPError, cp.error.DPPError)
 """Exceptions during a solve that are not the solver's fault."""
@@ -190,7 +192,9 @@ def solve(
     second_best: Solution | None = None
     for position, name in enumerate(chain):
         own = options or {} if position == 0 else {}
-        attempt, answer = _supervised(attempt_by, read, name, solver_spec(name).full_options(tolerance, own))
+        asked = solver_spec(name).full_options(tolerance, own)
+        attempt, answer = _supervised(attempt_by, read, name, asked)
+        _LOG.debug("%s %s: %s in %.3g s %s", name, asked, attempt.status, attempt.seconds, attempt.message)
         if answer is not None:
             values, duals, objective = answer
             if not np.isfinite(objective):

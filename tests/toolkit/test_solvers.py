@@ -124,3 +124,12 @@ def test_an_unknown_solver_is_answered_with_the_nearest_name() -> None:
         solver_spec("CLARABELL")
     with pytest.raises(ModelError, match="names no solver"):
         fallback_chain([])
+
+
+def test_each_solve_is_logged_with_options_and_status(caplog: pytest.LogCaptureFixture) -> None:
+    problem, x = entropy_problem()
+    with caplog.at_level("DEBUG", logger="cvxpriv"):
+        solve(by(problem), reader(x), chain=["CLARABEL"], tolerance=1e-9)
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "cvxpriv.solvers.chain"]
+    assert line.startswith("CLARABEL {'tol_gap_abs': 1e-09")
+    assert ": optimal in " in line
