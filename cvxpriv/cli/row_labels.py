@@ -54,7 +54,7 @@ def labels_found(column: pd.Series[Any], chosen: str | None, usual: str | None) 
     return np.where(texts == positive, 1.0, -1.0), (negative, positive), np.asarray(texts != "", dtype=bool)
 
 
-def blind_labels(column: pd.Series[Any], chosen: str | None, usual: str | None) -> Labels:
+def blind_labels(column: pd.Series[Any], chosen: str | None, usual: tuple[str, str] | None) -> Labels:
     """Return the labels of private rows: which value is class 1 is said, and every other value is the other class.
 
     Raises
@@ -62,14 +62,16 @@ def blind_labels(column: pd.Series[Any], chosen: str | None, usual: str | None) 
     PrivacyError
         It is not said.
     """
-    positive = symbol(chosen) if chosen is not None else usual
-    if positive is None:
+    if chosen is not None:
+        positive = symbol(chosen)
+        usual = usual if usual is not None and positive == usual[1] else (f"not {positive}", positive)
+    if usual is None:
         raise PrivacyError(
             f"the two classes of column {column.name!r} would be read off the private rows, and no guarantee covers "
             "that: name one, --positive VALUE, or give --schema; or let them be read off with --bounds-from-data"
         )
     texts = texts_of(column)
-    return np.where(texts == positive, 1.0, -1.0), (f"not {positive}", positive), np.asarray(texts != "", dtype=bool)
+    return np.where(texts == usual[1], 1.0, -1.0), usual, np.asarray(texts != "", dtype=bool)
 
 
 def labels_by_schema(column: pd.Series[Any], schema: PublicSchema) -> Labels:

@@ -203,8 +203,10 @@ class RowOptions:
     def _labels(self, column: pd.Series[Any], named: NamedRows | None, blind: bool) -> Labels:
         if self.schema is not None:
             return labels_by_schema(column, self.schema)
-        usual = named.positive if named else None
-        return blind_labels(column, self.positive, usual) if blind else labels_found(column, self.positive, usual)
+        if blind:
+            own = named is not None and column.name == named.label
+            return blind_labels(column, self.positive, (named.negative, named.positive) if named and own else None)
+        return labels_found(column, self.positive, named.positive if named else None)
 
     def _encoded_schema(self, counted: bool) -> PublicSchema:
         """The public knowledge of the encoded rows to learn from."""

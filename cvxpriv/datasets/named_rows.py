@@ -25,8 +25,8 @@ class NamedRows:
     ----------
     title : str
     load : callable
-    label, positive : str
-        The column to predict, and its value for class 1.
+    label, positive, negative : str
+        The column to predict, and its values for class 1 and for class -1.
     columns : tuple of str
         The columns to predict from, where none are named.
     ranges : mapping of str to (float, float)
@@ -37,6 +37,7 @@ class NamedRows:
     load: Callable[[], pd.DataFrame]
     label: str
     positive: str
+    negative: str
     columns: tuple[str, ...]
     ranges: Mapping[str, tuple[float, float]]
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -52,6 +53,7 @@ ADULT = NamedRows(
     load=load_adult,
     label="income",
     positive=">50K",
+    negative="<=50K",
     columns=(
         "age",
         "workclass",
@@ -82,6 +84,7 @@ COMPAS = NamedRows(
     load=load_compas,
     label="two_year_recid",
     positive="1",
+    negative="0",
     columns=(
         "age",
         "sex",
@@ -109,6 +112,7 @@ GERMAN = NamedRows(
     load=load_german,
     label="credit",
     positive="bad",
+    negative="good",
     columns=(
         "status",
         "duration",

@@ -14,6 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cvxpriv.cli.row_labels import blind_labels
+from cvxpriv.cli.rows import RowOptions
+from cvxpriv.datasets.named_rows import NAMED
+from cvxpriv.errors import PrivacyError
 from cvxpriv.privacy import BallNoise, Budget, GaussianNoise, Noise
 
 from .conftest import Run, one_error_line
@@ -135,6 +139,16 @@ def test_a_private_row_that_is_refused_is_refused_in_words_that_tell_nothing(run
         lines.add(one_error_line(run("sparse", "people.csv", *options)))
     assert len(lines) == 1
     assert "Which one is not said" in lines.pop()
+
+
+def test_a_named_set_brings_its_classes_and_another_label_of_it_does_not() -> None:
+    frame = pd.DataFrame({"credit": ["good", "bad"], "housing": ["own", "rent"]})
+    for chosen, name, classes in ((None, "credit", ("good", "bad")), ("own", "housing", ("not own", "own"))):
+        own = (NAMED["german"].negative, NAMED["german"].positive) if name == "credit" else None
+        signs, found, labelled = blind_labels(frame[name], chosen, own)
+        assert (found, sorted(signs), labelled.all()) == (classes, [-1.0, 1.0], True)
+    with pytest.raises(PrivacyError, match="two classes of column 'housing' would be read off"):
+        RowOptions(label="housing")._labels(frame["housing"], NAMED["german"], blind=True)
 
 
 def test_what_a_schema_says_is_not_said_again(run: Run) -> None:
