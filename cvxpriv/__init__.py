@@ -81,6 +81,8 @@ if TYPE_CHECKING:
     )
     from cvxpriv.schedules.stopping import Below as Below
     from cvxpriv.tables.joint import Alphabet as Alphabet, JointTable as JointTable
+    from cvxpriv.tables.preparing import prepare as prepare
+    from cvxpriv.tables.recipe import Prepared as Prepared, Recipe as Recipe
 
 #: Home of each public name. It is imported when first used: cvxpy takes a second that not every command needs.
 _HOMES = {
@@ -129,6 +131,8 @@ _HOMES = {
     "schedules.steps": ("Context", "Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),
     "schedules.stopping": ("Below",),
     "tables.joint": ("Alphabet", "JointTable"),
+    "tables.preparing": ("prepare",),
+    "tables.recipe": ("Prepared", "Recipe"),
     "runs.verification": ("verify",),
 }
 #: Rooms that are reached as they are, such as `cvxpriv.constraints.floor`.

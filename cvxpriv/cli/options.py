@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 import click
 
 from cvxpriv.cli.declared import Read
+from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.errors import DataError
 from cvxpriv.runs.sides import Sides
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
-from cvxpriv.tables.frames import names_in
+from cvxpriv.tables.frames import names_in, read_table, require_roles
 from cvxpriv.tables.joint import JointTable
 
 __all__ = [
@@ -103,7 +104,12 @@ class TableOptions:
     keep_unseen: bool
     allow_overlap: bool
     separator: str | None
-    missing: tuple[str, ...] | None
+    bins: tuple[Any, ...] = ()
+    merge: tuple[Any, ...] = ()
+    rare: tuple[Any, ...] = ()
+    top: tuple[Any, ...] = ()
+    missing: str | None = None
+    missing_text: tuple[str, ...] | None = None
 
     def load(self, source: str) -> JointTable:
         """Return the joint table of a file, or of the embedded one of that name.
@@ -122,8 +128,12 @@ class TableOptions:
         for flag, columns in ((self.sides.private.flag, self.private), (self.sides.public.flag, self.public)):
             if not columns:
                 raise DataError(f"{flag} names no column of {source}: name at least one, such as {flag} age,sex")
-        return JointTable.from_csv(
-            source,
+        separator = None if self.separator is None else self.separator.replace("\\t", "\t")
+        frame = read_table(source, separator, self.missing_text)
+        require_roles(frame, list(self.private), list(self.public), self.count, self.allow_overlap)
+        rows = prepared(frame, self.public, self.private, self.count, vars(self))
+        return JointTable.from_frame(
+            rows,
             list(self.private),
             list(self.public),
             self.count,
@@ -131,8 +141,6 @@ class TableOptions:
             self.smoothing_on,
             self.keep_unseen,
             self.allow_overlap,
-            None if self.separator is None else self.separator.replace("\\t", "\t"),
-            self.missing,
         )
 
     def _embedded(self, source: str) -> JointTable:
@@ -140,10 +148,12 @@ class TableOptions:
             raise DataError(f"--count={self.count!r}: {source} is an embedded table, which counts itself: leave it out")
         private, public = (side.embedded[source] for side in (self.sides.private, self.sides.public))
         smoothing = PAPER_SMOOTHING if self.smoothing is None else self.smoothing
+        private, public = self.private or private, self.public or public
+        rows = prepared(load_table(source), public, private, "count", vars(self))
         return JointTable.from_frame(
-            load_table(source),
-            list(self.private or private),
-            list(self.public or public),
+            rows,
+            list(private),
+            list(public),
             "count",
             smoothing,
             self.smoothing_on,
@@ -162,6 +172,7 @@ class TableOptions:
             "private and public columns": f"the columns of {private} and {public}",
             "allow_overlap=True": "give --allow-overlap",
             "keep_unseen=True": "--keep-unseen",
+            **SPOKEN,
         }
         for there, here in spoken.items():
             message = message.replace(there, here)
@@ -206,7 +217,7 @@ def table_options(sides: Sides) -> Callable[[Command], Command]:
         ),
         click.option("--allow-overlap", is_flag=True, help="Allow a column on both sides."),
         click.option("--separator", metavar="TEXT", help="Separator of cells.  [default: , for .csv; a tab for .tsv]"),
-        click.option("--missing", type=NAMES, help="Spellings of a missing value.  [default: those of pandas]"),
+        *preparation_options(),
     ]
     names = [field.name for field in fields(TableOptions) if field.name != "sides"]
 

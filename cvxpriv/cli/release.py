@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import require_writable
+from cvxpriv.cli.preparation import in_options, missing_option, missing_text_option
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.mechanism import Mechanism
@@ -18,6 +20,7 @@ from cvxpriv.reports.formatting import exact_zero
 from cvxpriv.reports.layout import number, paragraph, table
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.tables.frames import read_table
+from cvxpriv.tables.recipe import Recipe
 
 __all__ = ["release"]
 
@@ -39,7 +42,8 @@ __all__ = ["release"]
 )
 @click.option("--name", default=RELEASED, show_default=True, help="Name of the new column.")
 @click.option("--separator", metavar="TEXT", help="Separator of cells.  [default: , for .csv; a tab for .tsv]")
-@click.option("--missing", type=NAMES, help="Spellings of a missing value.  [default: those of pandas]")
+@missing_option("as the mechanism was designed")
+@missing_text_option
 @output_options
 @click.pass_obj
 def release(
@@ -52,7 +56,8 @@ def release(
     keep: tuple[str, ...],
     name: str,
     separator: str | None,
-    missing: tuple[str, ...] | None,
+    missing: str | None,
+    missing_text: tuple[str, ...] | None,
 ) -> None:
     """Draw an output for each row of ROWS.csv by the mechanism in MECHANISM.json.
 
@@ -62,8 +67,13 @@ def release(
     _require_own_file(out, mechanism, rows)
     require_writable(Path(out).absolute().parent)
     loaded = Mechanism.load(mechanism)
-    frame = read_table(rows, None if separator is None else separator.replace("\\t", "\t"), missing)
-    released = loaded.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)  # type: ignore[arg-type]
+    frame = read_table(rows, None if separator is None else separator.replace("\\t", "\t"), missing_text)
+    if missing is not None:
+        loaded = replace(loaded, recipe=replace(loaded.recipe or Recipe(), missing=missing))
+    try:
+        released = loaded.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)  # type: ignore[arg-type]
+    except DataError as error:
+        raise DataError(in_options(str(error))) from error
     between = "\t" if Path(out).suffix.lower() in (".tsv", ".tab") else ","
     path = write_text(out, csv_text(released, between))
     dropped = len(frame) - len(released)

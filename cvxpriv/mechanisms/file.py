@@ -13,6 +13,8 @@ __all__ = ["FORMAT", "VERSION", "Fields", "dump", "parse"]
 FORMAT = "cvxpriv-mechanism"
 VERSION = 2
 """The version of the format; it changes when an older cvxpriv would misread a newer file."""
+OPTIONAL = frozenset({"recipe"})
+"""Keys that a file need not have."""
 
 
 class Fields(NamedTuple):
@@ -27,6 +29,7 @@ class Fields(NamedTuple):
     figures: dict[str, float]
     origin: dict[str, str | int | float | bool | None]
     constraints: tuple[dict[str, Any], ...]
+    recipe: dict[str, Any] | None = None
 
 
 def dump(fields: Fields) -> str:
@@ -38,6 +41,7 @@ def dump(fields: Fields) -> str:
         A value that JSON cannot hold.
     """
     document = {"format": FORMAT, "version": VERSION, **fields._asdict()}
+    document = {key: value for key, value in document.items() if value is not None or key not in OPTIONAL}
     try:
         return "{\n" + ",\n".join(f'"{key}": {_value(key, value)}' for key, value in document.items()) + "\n}\n"
     except (TypeError, ValueError) as error:
@@ -75,11 +79,11 @@ def parse(text: str) -> Fields:
             " use the cvxpriv that wrote it, or design the mechanism again"
         )
     expected = {"format", "version", *Fields._fields}
-    if missing := sorted(expected - document.keys()):
+    if missing := sorted(expected - OPTIONAL - document.keys()):
         raise DataError(f"keys {', '.join(missing)} are missing: save the mechanism again, do not edit the file")
     if unknown := sorted(document.keys() - expected):
         raise DataError(f"key {unknown[0]!r} is unknown: {suggest(unknown[0], expected)}")
-    return Fields(**{key: _READERS[key](key, document[key]) for key in Fields._fields})
+    return Fields(**{key: _READERS[key](key, document[key]) for key in Fields._fields if key in document})
 
 
 def _document(text: str) -> dict[str, Any]:
@@ -175,4 +179,5 @@ _READERS: dict[str, Callable[[str, object], Any]] = {
     "figures": _figures,
     "origin": _origin,
     "constraints": _objects,
+    "recipe": _object,
 }

@@ -28,6 +28,7 @@ from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.reports.provenance import versions
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix, read_only
+from cvxpriv.tables.recipe import Recipe
 
 __all__ = ["Fact", "Mechanism", "provenance", "stochastic_matrix"]
 
@@ -92,6 +93,8 @@ class Mechanism:
         Versions, engine, seed and starts: see `provenance`.
     constraints : sequence of mapping
         The constraints that it promises: ready ones, as `cvxpriv.constraints.documents.to_document` writes them.
+    recipe : Recipe, optional
+        How raw rows become its symbols: `release` applies it.
 
     Raises
     ------
@@ -115,6 +118,7 @@ class Mechanism:
     private_columns: Sequence[str] = ()
     origin: Mapping[str, Fact] = field(default_factory=dict)
     constraints: Sequence[Mapping[str, Any]] = ()
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         matrix = stochastic_matrix(self.matrix, "matrix")
@@ -154,7 +158,9 @@ class Mechanism:
         unseen: Unseen = "error",
         name: str = RELEASED,
     ) -> pd.DataFrame:
-        """Apply the mechanism to rows; `cvxpriv.mechanisms.release` describes arguments, result and errors.
+        """Apply the mechanism to raw rows; `cvxpriv.mechanisms.release` describes arguments, result and errors.
+
+        The recipe comes first, where there is one: rows that it drops are not released.
 
         Examples
         --------
@@ -163,6 +169,8 @@ class Mechanism:
         >>> list(keep.release(pd.DataFrame({"smokes": [1, 0], "age": [40, 50]}))["released"])
         ['y1', 'y0']
         """
+        if self.recipe is not None:
+            frame = self.recipe.apply(frame, self.inputs.columns)
         return release(self, frame, seed=seed, keep=keep, unseen=unseen, name=name)
 
     def save(self, path: PathLike) -> Path:
@@ -183,6 +191,7 @@ class Mechanism:
             figures=dict(self.figures),
             origin=dict(self.origin),
             constraints=tuple(dict(one) for one in self.constraints),
+            recipe=None if self.recipe is None else self.recipe.document(),
         )
         return write_text(path, dump(fields))
 
@@ -209,6 +218,7 @@ class Mechanism:
                 fields.private_columns,
                 fields.origin,
                 fields.constraints,
+                None if fields.recipe is None else Recipe.of(fields.recipe),
             )
         except (DataError, ModelError) as error:
             raise DataError(f"path={str(path)!r} holds no usable mechanism: {error}") from error

@@ -110,6 +110,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
             private_columns=table.private.columns,
             origin=provenance(**asdict(self.settings)),
             constraints=self.kept,
+            recipe=table.recipe,
         )
 
     def saved(self) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def interval(disclosure: Disclosure | None, measure: str) -> dict[str, Any]:
 
 
 def about_table(table: JointTable, sides: Sides, outputs: int) -> list[Fact]:
-    """Return the facts of a table: its sides, its records, the entropy of either side; and the number of outputs."""
+    """Return the facts of a table: sides, records and their preparation, entropies; and the number of outputs."""
     s, x = sides.private.symbol, sides.public.symbol
     counted = "given as probabilities" if table.records is None else table.records
     return [
@@ -87,6 +87,11 @@ def about_table(table: JointTable, sides: Sides, outputs: int) -> list[Fact]:
         Fact("outputs", outputs, "symbols", label=f"output {sides.output}"),
         Fact("records", counted),
         Fact("smoothing", table.smoothing),
+        *(
+            []
+            if table.recipe is None
+            else [Fact("preparation", "; ".join(table.recipe.description), label="rows prepared")]
+        ),
         Fact("entropy", table.entropy_x, "nats", f"All that there is to tell of {x}.", f"H({x})"),
         Fact("information", table.information, "nats", f"What {x} itself tells of {s}.", f"I({s};{x})"),
     ]

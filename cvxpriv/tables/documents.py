@@ -9,6 +9,7 @@ import numpy as np
 
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.recipe import Recipe
 
 __all__ = ["table_document", "table_of"]
 
@@ -29,6 +30,7 @@ def table_document(table: JointTable) -> dict[str, Any]:
         "probabilities": table.probabilities.tolist(),
         "counts": None if table.counts is None else table.counts.tolist(),
         "smoothing": table.smoothing,
+        "recipe": None if table.recipe is None else table.recipe.document(),
         **sides,
     }
 
@@ -38,5 +40,6 @@ def table_of(document: Mapping[str, Any]) -> JointTable:
     private, public = (
         Alphabet(tuple(document[side]["columns"]), tuple(map(tuple, document[side]["symbols"]))) for side in SIDES
     )
+    recipe = None if document.get("recipe") is None else Recipe.of(document["recipe"])
     counts = None if document["counts"] is None else np.array(document["counts"])
-    return JointTable(np.array(document["probabilities"]), private, public, counts, document["smoothing"])
+    return JointTable(np.array(document["probabilities"]), private, public, counts, document["smoothing"], recipe)

@@ -234,11 +234,7 @@ def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], 
     texts = [symbol(value) for value in uniques]
     blank = np.array([text == "" for text in texts] + [True])  # code -1, a missing value, reads the last entry
     missing = int(blank[raw].sum())
-    if missing:
-        raise DataError(
-            f"column {column!r} has {missing} missing value{'s' * (missing > 1)} in {len(frame)} rows:"
-            " drop those rows, or fill them with a symbol of their own"
-        )
+    require_present(column, missing, len(frame))
     if isinstance(values.dtype, pd.CategoricalDtype):
         levels = tuple(dict.fromkeys(symbol(value) for value in values.cat.categories))
     else:
@@ -246,6 +242,21 @@ def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], 
     position = {text: i for i, text in enumerate(levels)}
     lookup = np.array([position[text] for text in texts], dtype=np.int64)
     return lookup[raw], levels
+
+
+def require_present(column: str, missing: int, rows: int) -> None:
+    """Refuse a column with missing values.
+
+    Raises
+    ------
+    DataError
+        The message counts them, and says what may be done.
+    """
+    if missing:
+        raise DataError(
+            f"column {column!r} has {missing} missing value{'s' * (missing > 1)} in {rows} rows:"
+            " drop those rows, prepare(frame, missing='drop'), or give them a symbol of their own, missing='symbol'"
+        )
 
 
 def count_column(frame: pd.DataFrame, column: str | None) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ from cvxpriv.tables.arrays import (
 )
 from cvxpriv.tables.frames import count_column, listed, read_table, require_roles
 from cvxpriv.tables.information import entropy, mutual_information
+from cvxpriv.tables.recipe import Prepared, Recipe
 
 __all__ = ["Alphabet", "JointTable"]
 
@@ -54,6 +55,8 @@ class JointTable:
         The counts of records that the probabilities come from.
     smoothing : str
         Description of the smoothing of the counts or of the empirical probabilities.
+    recipe : Recipe, optional
+        How raw rows become the table's symbols, where they were prepared; a mechanism's file keeps it.
 
     Raises
     ------
@@ -79,6 +82,7 @@ class JointTable:
     public: Alphabet
     counts: IntArray | None = None
     smoothing: str = "none"
+    recipe: Recipe | None = None
 
     def __post_init__(self) -> None:
         p = probability_matrix(self.probabilities, "probabilities")
@@ -176,7 +180,7 @@ class JointTable:
     @classmethod
     def from_frame(
         cls,
-        frame: pd.DataFrame,
+        frame: pd.DataFrame | Prepared,
         private: Sequence[str],
         public: Sequence[str],
         count: str | None = None,
@@ -193,8 +197,9 @@ class JointTable:
 
         Parameters
         ----------
-        frame : DataFrame
-            One record per row, or one cell per row if ``count`` is given; equal cells are added up.
+        frame : DataFrame or Prepared
+            One record per row, or one cell per row if ``count`` is given; equal cells are added up. Rows that
+            `cvxpriv.prepare` made bring their recipe.
         private, public : sequence of str
             Names of the columns of S and of X.
         count : str, optional
@@ -218,6 +223,8 @@ class JointTable:
         >>> JointTable.from_frame(cells, private=["ill"], public=["smokes"], count="n").records
         10
         """
+        recipe = frame.recipe if isinstance(frame, Prepared) else None
+        frame = frame.frame if isinstance(frame, Prepared) else frame
         private, public = _columns(private), _columns(public)
         require_roles(frame, private, public, count, allow_overlap)
         weights = count_column(frame, count)
@@ -234,7 +241,8 @@ class JointTable:
             )
         counts = np.zeros((len(rows), len(columns)), dtype=np.int64)
         np.add.at(counts, (row[seen], column[seen]), weights[seen])
-        return cls.from_counts(counts, rows, columns, smoothing, smoothing_on)
+        table = cls.from_counts(counts, rows, columns, smoothing, smoothing_on)
+        return table if recipe is None or recipe.empty else replace(table, recipe=recipe)
 
     @classmethod
     def from_csv(

@@ -187,6 +187,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
                 **facts,
             ),
             constraints=self.kept,
+            recipe=table.recipe,
         )
 
     def described(self, beside: Beside) -> Facts:

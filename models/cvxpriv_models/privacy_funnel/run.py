@@ -127,6 +127,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
             private_columns=table.private.columns,
             origin=provenance(**asdict(self.settings)),
             constraints=self.kept,
+            recipe=table.recipe,
         )
 
     def saved(self) -> dict[str, Any]:

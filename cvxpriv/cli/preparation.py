@@ -1,0 +1,110 @@
+"""Options that prepare a table's rows: bins, merges, rare symbols, missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+import pandas as pd
+
+from cvxpriv.cli.declared import Read
+from cvxpriv.errors import DataError
+from cvxpriv.tables.frames import names_in
+from cvxpriv.tables.preparing import prepare
+from cvxpriv.tables.recipe import RULES, Prepared
+from cvxpriv.tables.recipe_texts import bins_in, merge_in, size_in
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+__all__ = ["SPOKEN", "in_options", "missing_option", "missing_text_option", "preparation_options", "prepared"]
+
+SPOKEN = {
+    "missing-text": "--missing-text",
+    "prepare(frame, missing='drop')": "--missing drop",
+    "missing='symbol'": "--missing symbol",
+    "bins of ": "--bins of ",
+    "merge of ": "--merge of ",
+    "rare of ": "--rare of ",
+    "top of ": "--top of ",
+}
+"""Words of messages about preparation, and those of the command line."""
+
+
+def in_options(message: str) -> str:
+    """Return a message about preparation in the command line's words."""
+    for there, here in SPOKEN.items():
+        message = message.replace(there, here)
+    return message
+
+
+def missing_option(usual: str = "refuse") -> Callable[[Command], Command]:
+    """Return ``--missing``: the treatment of missing values; None where it is not given."""
+    text = f"Missing values: refuse them, drop their rows, or make them a symbol.  [default: {usual}]"
+    return click.option("--missing", type=Read(_rule), metavar=f"[{'|'.join(RULES)}]", help=text)
+
+
+def missing_text_option(command: Command) -> Command:
+    """Give a command ``--missing-text``: the spellings of a missing value."""
+    text = "Spellings of a missing value.  [default: those of pandas]"
+    return click.option("--missing-text", type=Read(names_in), metavar="A,B,...", help=text)(command)
+
+
+def preparation_options() -> list[Any]:
+    """Return the options of a recipe, in order."""
+    bins = "Classes of numbers by public edges, or quantiles:5 from the data (private edges); repeat."
+    merge = "Symbols that become one: 'education<=8=low', 'job=clerk|typist=office'; repeat."
+    rare = "Merge symbols of the public columns (or of COLUMN) with fewer records into 'other'; repeat."
+    top = "Keep so many of the most frequent symbols, likewise; repeat."
+    return [
+        click.option("--bins", multiple=True, type=Read(bins_in), metavar="COLUMN=EDGES", help=bins),
+        click.option("--merge", multiple=True, type=Read(merge_in), metavar="COLUMN=VALUES=NAME", help=merge),
+        click.option("--rare", multiple=True, type=Read(size_in), metavar="[COLUMN=]NUMBER", help=rare),
+        click.option("--top", multiple=True, type=Read(size_in), metavar="[COLUMN=]NUMBER", help=top),
+        missing_option(),
+        missing_text_option,
+    ]
+
+
+def prepared(
+    frame: pd.DataFrame, public: Sequence[str], private: Sequence[str], count: str | None, given: Mapping[str, Any]
+) -> Prepared:
+    """Return rows prepared as the options say; a number without a column speaks of the public ones.
+
+    Raises
+    ------
+    DataError
+    """
+    merges: dict[str, dict[str, Any]] = {}
+    for column, into, values in given["merge"]:
+        mine = merges.setdefault(column, {})
+        if isinstance(mine.get(into), list) and isinstance(values, list):
+            values = [*mine[into], *values]
+        elif into in mine:
+            raise DataError(f"--merge names {column} and {into} twice: join them")
+        mine[into] = values
+    if twice := [column for column, _ in given["bins"] if [name for name, _ in given["bins"]].count(column) > 1]:
+        raise DataError(f"--bins names {twice[0]!r} twice: give all its edges at once")
+    return prepare(
+        frame,
+        bins=dict(given["bins"]),
+        merge=merges,
+        rare=_sizes(given["rare"], public),
+        top=_sizes(given["top"], public),
+        missing=given["missing"] or "refuse",
+        columns=list(dict.fromkeys([*private, *public])),
+        count=count,
+    )
+
+
+def _sizes(given: Sequence[tuple[str, int]], public: Sequence[str]) -> dict[str, int]:
+    whole = {column: size for name, size in given if not name for column in public}
+    return whole | {name: size for name, size in given if name}
+
+
+def _rule(text: str) -> str:
+    if text not in RULES:
+        raise DataError(
+            f"{text!r} is none of {', '.join(RULES)}; spellings of a missing value are given by --missing-text"
+        )
+    return text

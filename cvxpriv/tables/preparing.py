@@ -1,0 +1,184 @@
+"""From raw rows to a recipe: classes of numbers, merged symbols, rare ones, missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.reading import real_numbers
+from cvxpriv.tables.frames import count_column, listed, require_columns, require_present, symbol
+from cvxpriv.tables.recipe import MISSING, Prepared, Recipe, blank
+from cvxpriv.tables.recipe_texts import merge_of, quantiles_in
+from cvxpriv.tables.steps import OTHER, Bins, Kept, Merge, Step, number_in
+
+__all__ = ["prepare"]
+
+Sizes: TypeAlias = "int | Mapping[str, int] | None"
+
+
+def prepare(
+    frame: pd.DataFrame,
+    bins: Mapping[str, Sequence[float] | str] | None = None,
+    merge: Mapping[str, Mapping[str, Sequence[object] | str]] | None = None,
+    rare: Sizes = None,
+    top: Sizes = None,
+    missing: str = "refuse",
+    columns: Sequence[str] | None = None,
+    count: str | None = None,
+) -> Prepared:
+    """Prepare raw rows for a table, and write down how.
+
+    The order is: missing values, bins, merges, rare symbols, most frequent symbols.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One record a row, or with ``count`` several.
+    bins : mapping of str to sequence of float or str, optional
+        For each column its public edges, or ``"quantiles:5"`` for classes of as many records each. Edges of quantiles
+        are read off the rows: they are private facts, and the recipe says so.
+    merge : mapping of str to mapping, optional
+        For each column the merged symbols by their new name: a list, or a bound such as ``"<=8"``.
+    rare : int or mapping of str to int, optional
+        Symbols of fewer records become "other", in all columns or in each that is named. Where "other" would itself be
+        rare, the next symbols join it.
+    top : int or mapping of str to int, optional
+        The number of most frequent symbols that stay; all others become "other".
+    missing : {"refuse", "drop", "symbol"}
+    columns : sequence of str, optional
+        The columns to prepare. By default all except ``count``.
+    count : str, optional
+        The column with the number of records.
+
+    Raises
+    ------
+    DataError
+        An unknown column, a value that fits no step, a merged symbol that does not occur, missing values.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"age": [25, 31, 52, 40], "job": ["clerk", "typist", "smith", "clerk"]})
+    >>> made = prepare(people, bins={"age": [30, 50]}, merge={"job": {"office": ["clerk", "typist"]}})
+    >>> made.frame.to_dict("list")
+    {'age': ['below 30', '30 to 49', '50 and above', '30 to 49'], 'job': ['office', 'office', 'smith', 'office']}
+    >>> later = pd.DataFrame({"age": [29], "job": ["typist"]})
+    >>> made.recipe.apply(later).to_dict("list")
+    {'age': ['below 30'], 'job': ['office']}
+    """
+    chosen = [name for name in frame.columns if name != count] if columns is None else listed(columns, "columns")
+    require_columns(frame, chosen, "columns")
+    first = Recipe((), missing, () if columns is None and count is None else tuple(chosen))
+    kept = first.apply(frame)
+    weights = pd.Series(count_column(kept, count), index=kept.index)
+    steps: list[Step] = []
+    for name, edges in _by_column(bins, chosen, "bins").items():
+        steps.append(_bins(first, kept[name], weights, name, edges))
+    for name, merges in _by_column(merge, chosen, "merge").items():
+        for into, values in _by_column(merges, None, f"merge of {name!r}").items():
+            steps.append(_merge(_current(kept, name, first, steps), merge_of(name, into, values)))
+    for sizes, argument in ((rare, "rare"), (top, "top")):
+        for name, size in _sizes(sizes, chosen, argument).items():
+            steps += _kept(_current(kept, name, first, steps), weights, name, argument, size)
+    recipe = replace(first, steps=tuple(steps))
+    return Prepared(recipe.apply(kept), recipe, len(frame) - len(kept))
+
+
+def _by_column(given: Any, columns: Sequence[str] | None, argument: str) -> dict[str, Any]:
+    if given is not None and not isinstance(given, Mapping):
+        raise DataError(f"{argument} is of type {type(given).__name__}: expected a mapping, such as {{'age': ...}}")
+    for name in given or {} if columns is not None else ():
+        if name not in (columns or ()):
+            raise DataError(
+                f"{argument} names {name!r}, no column of those prepared: {suggest(str(name), columns or ())}"
+            )
+    return dict(given or {})
+
+
+def _sizes(given: Sizes, columns: Sequence[str], argument: str) -> dict[str, int]:
+    sizes = _by_column(given, columns, argument) if isinstance(given, Mapping) else dict.fromkeys(columns, given)
+    for name, size in sizes.items():
+        if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
+            raise DataError(f"{argument} of {name!r} is {size!r}: expected a whole number >= 1")
+    return {name: int(size) for name, size in sizes.items() if size is not None}
+
+
+def _current(frame: pd.DataFrame, column: str, first: Recipe, steps: Sequence[Step]) -> pd.Series[Any]:
+    """Return the symbols of a column after the steps so far."""
+    require_present(column, int(blank(frame[column]).sum()) * (first.missing == "refuse"), len(frame))
+    done = replace(first, steps=tuple(steps), columns=(column,)).apply(frame[[column]])[column]
+    return done.astype(object).map(symbol)
+
+
+def _bins(
+    first: Recipe, values: pd.Series[Any], weights: pd.Series[int], column: str, edges: Sequence[float] | str
+) -> Bins:
+    require_present(column, int(blank(values).sum()) * (first.missing == "refuse"), len(values))
+    texts = values[~blank(values)].astype(object).map(symbol)
+    skipped = MISSING if first.missing == "symbol" else None
+    numbers = (
+        texts.map({text: number_in(text, column) for text in texts.unique() if text != skipped}).dropna().astype(float)
+    )
+    if numbers.empty:
+        raise DataError(f"bins of {column!r}: the column holds no number; leave it out")
+    if not isinstance(edges, str):
+        given = tuple(map(float, real_numbers(listed(edges, f"bins of {column!r}"), f"bins of {column!r}")))
+        return Bins(column, given, whole=_whole([*given, *numbers]))
+    found = _quantiles(
+        numbers.to_numpy(dtype=np.float64),
+        weights.loc[numbers.index].to_numpy(dtype=np.int64),
+        quantiles_in(edges, column),
+    )
+    if not found:
+        raise DataError(f"bins of {column!r}: its quantiles all coincide; give edges, or leave the column as it is")
+    return Bins(column, found, whole=_whole([*found, *numbers]), from_data=True)
+
+
+def _quantiles(numbers: Array, weights: IntArray, parts: int) -> tuple[float, ...]:
+    """Return the distinct edges of classes of as many records each, all above the least number."""
+    order = np.argsort(numbers, kind="stable")
+    rising, total = numbers[order], np.cumsum(weights[order])
+    places = np.searchsorted(total, total[-1] * np.arange(1, parts) / parts, side="right")
+    values = np.unique(numbers)
+    least = values[1] if len(values) > 1 else np.inf  # a class below the least number would be empty
+    edges = np.unique(np.maximum(rising[np.minimum(places, len(total) - 1)], least))
+    return tuple(edges[edges <= values[-1]].tolist())
+
+
+def _whole(numbers: Sequence[float]) -> bool:
+    return all(float(number).is_integer() for number in numbers)
+
+
+def _merge(values: pd.Series[Any], merge: Merge) -> Merge:
+    present = set(values)
+    for value in merge.values:
+        if value not in present:
+            raise DataError(
+                f"merge of {merge.column!r} names {value!r}, which does not occur: {suggest(value, present)}"
+            )
+    if not any(map(merge.takes, present)):
+        raise DataError(
+            f"merge of {merge.column!r} into {merge.into!r} takes no value: change the bound. {suggest('', present)}"
+        )
+    return merge
+
+
+def _kept(values: pd.Series[Any], weights: pd.Series[int], column: str, argument: str, size: int) -> list[Kept]:
+    records = {str(text): int(n) for text, n in weights.loc[values.index].groupby(values.to_numpy()).sum().items()}
+    others = records.pop(OTHER, 0)
+    falling = sorted(records.items(), key=lambda one: (-one[1], one[0]))
+    if argument == "top":
+        stay, why = falling[:size], f"of most records (at most {size})"
+    else:
+        stay, why = [one for one in falling if one[1] >= size], f"of {size} records or more"
+        others += sum(n for _, n in falling[len(stay) :])
+        while stay and 0 < others < size:
+            others += stay.pop()[1]
+    if len(stay) == len(falling):
+        return []
+    return [Kept(column, tuple(sorted(text for text, _ in stay)), why)]

@@ -1,0 +1,244 @@
+"""Steps that prepare a column: each one is a function from a symbol to a symbol, with its parameters written down.
+
+A step that is applied twice does no more than once, so rows that were prepared already pass unchanged.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+from cvxpriv.errors import DataError, suggest
+from cvxpriv.tables.frames import symbol
+
+__all__ = ["OTHER", "Bins", "Kept", "Merge", "Step", "step_of"]
+
+OTHER = "other"
+"""The symbol that rare ones are merged into."""
+COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Numbers in classes: below the first edge, from each edge to below the next, from the last one upwards.
+
+    Parameters
+    ----------
+    column : str
+    edges : tuple of float
+        In rising order, at least one.
+    whole : bool
+        Whether the column counts whole numbers: 26 to below 33 is then named ``26 to 32``.
+    from_data : bool
+        Whether the edges were read off the private rows.
+
+    Raises
+    ------
+    DataError
+        No edge; one that is not finite, or not above the one before.
+
+    Examples
+    --------
+    >>> ages = Bins("age", (26, 33, 41))
+    >>> ages.labels
+    ('below 26', '26 to 32', '33 to 40', '41 and above')
+    >>> ages("33"), ages("33 to 40")
+    ('33 to 40', '33 to 40')
+    """
+
+    column: str
+    edges: tuple[float, ...]
+    whole: bool = True
+    from_data: bool = False
+
+    def __post_init__(self) -> None:
+        edges = tuple(map(float, self.edges))
+        rising = all(low < high for low, high in itertools.pairwise(edges))
+        if not edges or not rising or not all(map(math.isfinite, edges)):
+            raise DataError(
+                f"bins of {self.column!r} have the edges {', '.join(map(symbol, edges)) or '(none)'}: expected finite "
+                "numbers in rising order, such as 26,33,41"
+            )
+        object.__setattr__(self, "edges", edges)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes, in order."""
+        edges = self.edges
+        between = (self._between(low, high) for low, high in itertools.pairwise(edges))
+        return (f"below {symbol(edges[0])}", *between, f"{symbol(edges[-1])} and above")
+
+    def _between(self, low: float, high: float) -> str:
+        if not self.whole:
+            return f"{symbol(low)} to below {symbol(high)}"
+        return symbol(low) if high - low == 1.0 else f"{symbol(low)} to {symbol(high - 1.0)}"
+
+    def __call__(self, text: str) -> str:
+        if text in self.labels:
+            return text
+        return self.labels[bisect.bisect_right(self.edges, number_in(text, self.column))]
+
+    @property
+    def description(self) -> str:
+        """One line for readers."""
+        origin = " (edges from the data: private facts)" if self.from_data else ""
+        return f"{self.column} in {len(self.labels)} classes: {', '.join(self.labels)}{origin}"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Several symbols become one: those of a list, or all numbers on one side of a bound.
+
+    Parameters
+    ----------
+    column : str
+    into : str
+        The name of the merged symbol.
+    values : tuple of str
+        The symbols that are merged; empty with a comparison.
+    comparison : {"", "<=", "<", ">=", ">"}
+    bound : float, optional
+
+    Raises
+    ------
+    DataError
+        Neither values nor a comparison, an unknown comparison, no finite bound, an empty name.
+
+    Examples
+    --------
+    >>> school = Merge("education", "low", comparison="<=", bound=8)
+    >>> school("7"), school("9"), school("none")
+    ('low', '9', 'none')
+    """
+
+    column: str
+    into: str
+    values: tuple[str, ...] = ()
+    comparison: str = ""
+    bound: float | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.values) == bool(self.comparison):
+            raise DataError(f"merge of {self.column!r} into {self.into!r}: give values, or a bound such as <=8")
+        if self.comparison and self.comparison not in COMPARISONS:
+            raise DataError(f"merge of {self.column!r}: {suggest(self.comparison, COMPARISONS)}")
+        if self.comparison and (self.bound is None or not math.isfinite(self.bound)):
+            raise DataError(f"merge of {self.column!r} has the bound {self.bound}: expected a finite number")
+        if not symbol(self.into):
+            raise DataError(f"merge of {self.column!r} has no name for the merged symbol: give one, such as 'low'")
+        object.__setattr__(self, "into", symbol(self.into))
+        object.__setattr__(self, "values", tuple(map(symbol, self.values)))
+
+    def __call__(self, text: str) -> str:
+        return self.into if self.takes(text) else text
+
+    def takes(self, text: str) -> bool:
+        """Return whether a symbol is merged."""
+        if not self.comparison or self.bound is None:
+            return text in self.values
+        try:
+            number = float(text)
+        except ValueError:
+            return False
+        return COMPARISONS[self.comparison](number, self.bound)
+
+    @property
+    def description(self) -> str:
+        """One line for readers."""
+        what = f"{self.comparison} {symbol(self.bound)}" if self.comparison else ", ".join(self.values)
+        return f"{self.column}: {what} merged into {self.into!r}"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The symbols that stay; all others, those of later rows too, become `OTHER`.
+
+    Parameters
+    ----------
+    column : str
+    kept : tuple of str
+        Read off the private rows.
+    why : str
+        What was kept, in words: "of 5 records or more".
+    """
+
+    column: str
+    kept: tuple[str, ...]
+    why: str = ""
+
+    def __call__(self, text: str) -> str:
+        return text if text in self.kept else OTHER
+
+    @property
+    def description(self) -> str:
+        """One line for readers."""
+        why = f" {self.why}" if self.why else ""
+        return (
+            f"{self.column}: {len(self.kept)} symbols{why} kept, others merged into {OTHER!r} (chosen from the data: a "
+            "private fact)"
+        )
+
+
+Step: TypeAlias = "Bins | Merge | Kept"
+KINDS: dict[str, Callable[..., Step]] = {"bins": Bins, "merge": Merge, "kept": Kept}
+
+
+def document_of_step(step: Step) -> dict[str, Any]:
+    """Return a step as plain data."""
+    kind = type(step).__name__.lower()
+    return {"kind": kind, **{key: list(v) if isinstance(v, tuple) else v for key, v in asdict(step).items()}}
+
+
+def step_of(document: Mapping[str, Any]) -> Step:
+    """Return the step that plain data describe.
+
+    Raises
+    ------
+    DataError
+        An unknown kind, a key that is missing or unknown, a value that does not fit.
+    """
+    kind = document.get("kind")
+    if kind not in KINDS:
+        raise DataError(f"a step of the recipe is of kind {kind!r}: {suggest(str(kind), KINDS)}")
+    given = {key: tuple(v) if isinstance(v, list) else v for key, v in document.items() if key != "kind"}
+    kinds = {"column": str, "into": str, "why": str, "comparison": str, "whole": bool, "from_data": bool}
+    for key, value in given.items():
+        if not isinstance(value, kinds.get(key, object)):
+            raise DataError(f"a step of the recipe has {key}={value!r}: expected {kinds[key].__name__}")
+    try:
+        return KINDS[kind](**given)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"a step of the recipe of kind {kind!r} is malformed ({error}): write it again") from error
+
+
+def number_in(text: str, column: str) -> float:
+    """Return a symbol as a number.
+
+    Raises
+    ------
+    DataError
+        It is none; the message names the column.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isfinite(number):
+        return number
+    comma = "; write decimals with a point" if text.replace(",", "", 1).lstrip("-").isdigit() else ""
+    raise DataError(
+        f"bins of {column!r}: {text!r} is no number{comma}: name it as a missing value (missing-text), or leave "
+        "the bins and merge values by name"
+    )

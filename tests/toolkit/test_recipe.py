@@ -1,0 +1,151 @@
+"""Recipes: what they make of raw rows, that later rows become the same, and what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import cvxpriv as cpv
+from cvxpriv.errors import DataError
+from cvxpriv.mechanisms.file import FORMAT, VERSION
+from cvxpriv.tables.documents import table_document, table_of
+from cvxpriv.tables.recipe_texts import bins_in, merge_in, size_in
+from cvxpriv.tables.steps import Bins
+
+
+def rows(size: int = 300, seed: int = 3) -> pd.DataFrame:
+    draw = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": draw.integers(18, 90, size),
+            "income": draw.lognormal(3.0, 1.0, size).round(2),
+            "job": draw.choice(["clerk", "typist", "smith", "pilot"], size, p=[0.5, 0.3, 0.19, 0.01]),
+        }
+    )
+
+
+def test_bins_by_edges_are_those_of_pandas() -> None:
+    frame = rows()
+    made = cpv.prepare(frame, bins={"age": [26, 33, 41, 50]}).frame["age"]
+    cut = pd.cut(
+        frame["age"], [-np.inf, 26, 33, 41, 50, np.inf], right=False, labels=Bins("age", (26, 33, 41, 50)).labels
+    )
+    assert made.astype(str).to_list() == cut.astype(str).to_list()
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_quantiles_part_the_records_evenly_and_are_called_private(counted: bool) -> None:
+    frame = rows().assign(n=np.arange(300) % 4 if counted else 1)
+    made = cpv.prepare(frame, bins={"income": "quantiles:5"}, columns=["income"], count="n")
+    sizes = frame["n"].groupby(made.frame["income"], observed=True).sum()
+    # Each class holds a fifth of the records, but for the records of the one row on its edge at either end.
+    assert len(sizes) == 5
+    assert abs(sizes - frame["n"].sum() / 5).max() <= 2 * frame["n"].max()
+    assert "from the data: private facts" in made.recipe.description[0]
+
+
+def test_a_heavy_value_makes_fewer_classes_and_none_is_empty() -> None:
+    frame = pd.DataFrame({"x": [0] * 80 + list(range(1, 21))})
+    made = cpv.prepare(frame, bins={"x": "quantiles:4"}).frame["x"]
+    assert made.value_counts().min() > 0
+    with pytest.raises(DataError, match="its quantiles all coincide; give edges"):
+        cpv.prepare(pd.DataFrame({"x": [1, 1, 1]}), bins={"x": "quantiles:4"})
+
+
+def test_rare_symbols_leave_none_below_the_least_number() -> None:
+    frame = pd.DataFrame({"x": ["a"] * 9 + ["b"] * 6 + ["c"] * 2 + ["d"]})
+    counts = cpv.prepare(frame, rare=5).frame["x"].value_counts()
+    assert counts.to_dict() == {"a": 9, "other": 9}  # c and d are 3 records, so b joins them
+    assert cpv.prepare(frame, rare=2).frame["x"].value_counts().to_dict() == {"a": 9, "b": 6, "other": 3}
+    assert cpv.prepare(frame, rare={"x": 1}).recipe.empty
+
+
+def test_top_keeps_the_most_frequent_and_later_symbols_become_other() -> None:
+    made = cpv.prepare(rows(), top={"job": 2}, columns=["job"])
+    assert made.frame["job"].cat.categories.to_list() == ["clerk", "other", "typist"]
+    assert made.recipe.apply(pd.DataFrame({"job": ["astronaut", "clerk"]}))["job"].to_list() == ["other", "clerk"]
+
+
+def test_a_recipe_applied_twice_does_no_more_than_once_and_survives_its_document() -> None:
+    merge = {"job": {"office": ["clerk", "typist"]}, "income": {"low": "<20"}}
+    made = cpv.prepare(rows(), bins={"age": [30, 60]}, merge=merge, rare={"job": 10, "income": 2})
+    pd.testing.assert_frame_equal(made.recipe.apply(made.frame), made.frame)
+    again = cpv.Recipe.of(made.recipe.document())
+    assert again == made.recipe
+    pd.testing.assert_frame_equal(again.apply(rows()), made.frame)
+
+
+def test_missing_values_are_refused_dropped_or_a_symbol() -> None:
+    frame = pd.DataFrame({"x": ["1", None, " ", "30"], "y": ["a", "b", "c", None]})
+    with pytest.raises(DataError, match=r"'x' has 2 missing values in 4 rows: .*missing='drop'.*missing='symbol'"):
+        cpv.prepare(frame, bins={"x": [18]})
+    dropped = cpv.prepare(frame, bins={"x": [18]}, missing="drop")
+    assert (dropped.frame["x"].to_list(), dropped.dropped) == (["below 18"], 3)
+    kept = cpv.prepare(frame, bins={"x": [18]}, missing="symbol")
+    assert kept.frame["x"].to_list() == ["below 18", "missing", "missing", "18 and above"]
+    assert kept.frame["y"].to_list() == ["a", "b", "c", "missing"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bins": {"job": [1]}}, "bins of 'job': '[a-z]*' is no number"),
+        ({"bins": {"age": [40, 30]}}, "edges 40, 30: expected finite numbers in rising order"),
+        ({"bins": {"age": "quantiles:1"}}, "give edges, or quantiles:5"),
+        ({"bins": {"Age": [1]}}, "bins names 'Age', no column of those prepared: did you mean 'age'"),
+        ({"merge": {"job": {"office": ["clark"]}}}, "'clark', which does not occur: did you mean 'clerk'"),
+        ({"merge": {"age": {"old": ">200"}}}, "takes no value: change the bound"),
+        ({"merge": {"age": {"old": "!7"}}}, "is no bound: give a list, or a bound such as '<=8'"),
+        ({"rare": 0}, "rare of 'age' is 0: expected a whole number >= 1"),
+        ({"missing": "skip"}, "missing='skip': Known: drop, refuse, symbol"),
+    ],
+)
+def test_what_fits_no_column_is_refused_with_its_remedy(options: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        cpv.prepare(rows(), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["age", "=1,2", "age=a,b", "age=quantiles", "age=quantiles:x"])
+def test_texts_that_are_no_bins_are_refused(text: str) -> None:
+    with pytest.raises(DataError, match="quantiles:5"):
+        bins_in(text)
+
+
+@pytest.mark.parametrize(("read", "text"), [(merge_in, "job=clerk"), (merge_in, "<=8=low"), (size_in, "job=0")])
+def test_texts_that_are_no_merge_or_size_are_refused(read: object, text: str) -> None:
+    with pytest.raises(DataError, match="give"):
+        read(text)  # type: ignore[operator]
+
+
+def test_the_recipe_goes_with_table_mechanism_and_file(tmp_path: Path) -> None:
+    frame = rows().assign(ill=lambda f: (f["age"] > 50).astype(int))
+    made = cpv.prepare(frame, bins={"age": [30, 60]}, columns=["age", "ill"])
+    table = cpv.JointTable.from_frame(made, private=["ill"], public=["age"])
+    assert table.recipe == made.recipe == table_of(table_document(table)).recipe
+    assert table.public.labels == ("below 30", "30 to 59", "60 and above")
+    told = cpv.Mechanism(np.eye(3), table.public, table.public.labels, recipe=table.recipe)
+    told.save(tmp_path / "m.json")
+    loaded = cpv.Mechanism.load(tmp_path / "m.json")
+    assert loaded.recipe == made.recipe
+    released = loaded.release(frame.drop(columns="ill"))["released"]
+    assert released.astype(str).to_list() == made.frame["age"].astype(str).to_list()
+
+
+def test_a_file_without_a_recipe_is_what_it_was_and_a_damaged_recipe_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    cpv.Mechanism(np.eye(2), cpv.Alphabet.numbered("x", 2)).save(path)
+    text = path.read_text()
+    assert "recipe" not in text
+    assert f'"format": "{FORMAT}",\n"version": {VERSION}' in text
+    assert cpv.Mechanism.load(path).recipe is None
+    for recipe in (
+        '{"steps": []}',
+        '{"missing": "refuse", "columns": [], "steps": [{"kind": "bins", "column": "x"}]}',
+        "1",
+    ):
+        path.write_text(text.replace('"origin"', f'"recipe": {recipe},\n"origin"'))
+        with pytest.raises(DataError, match="recipe"):
+            cpv.Mechanism.load(path)
