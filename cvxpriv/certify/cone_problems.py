@@ -1,4 +1,4 @@
-"""Cone programs as cvxpy problems, and with fewer rows, columns and digits: what a bug is shrunk to."""
+"""Cone programs as cvxpy problems, and with fewer rows, columns and digits, to shrink a bug."""
 
 from __future__ import annotations
 

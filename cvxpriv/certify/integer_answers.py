@@ -1,4 +1,4 @@
-"""Answers to mixed-integer problems: measured with what is restricted fixed, and bounded by branches of the relaxation.
+"""Answers to mixed-integer problems: measured with integers fixed, and bounded by branches of the relaxation.
 
 An answer is measured as one of the convex problem that is left with its whole numbers fixed: is it feasible there, and
 is the continuous rest as good as it can be? Whether other whole numbers are better is for bounds to say: the relaxation
@@ -45,7 +45,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 def integer_answer(case: Case, solver: str, own: Mapping[str, Any]) -> Answer:
-    """Solve a mixed-integer case by one solver, and measure what it returns."""
+    """Solve a mixed-integer case by one solver, and measure its answer."""
     mixed = _apart(case)
     problem = cp.Problem(mixed.problem.objective, mixed.problem.constraints)
     duals = [dual for constraint in problem.constraints for dual in constraint.dual_variables]

@@ -22,7 +22,7 @@ INTEGRAL = 1e-5
 def measured(
     case: Case, raw: Values, multipliers: Mapping[str, Any] | None, solution: ConicSolution | None = None
 ) -> dict[str, Any]:
-    """Return what is measured of a point, and where it stands in the domain.
+    """Return the measurements of a point, and its place in the domain.
 
     What a mixed-integer case restricts is fixed at the allowed values nearest to it, and the point is measured as one
     of the convex problem that is left.

@@ -1,4 +1,4 @@
-"""One answer, its verdict, and what is true: what a bug report rests on."""
+"""One answer, its verdict, and the truth, on which a bug report rests."""
 
 from __future__ import annotations
 

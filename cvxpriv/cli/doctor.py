@@ -52,7 +52,7 @@ class Finding:
 @output_options
 @click.pass_obj
 def doctor(terminal: Terminal) -> int:
-    """Examine Python, packages, solvers, extensions and folders, and say what to do about what is broken.
+    """Examine Python, packages, solvers, extensions and folders, and name a remedy for each fault.
 
     Each installed solver solves a small problem with a known answer, which exact residuals judge. Paste the output into
     a report. The exit code is 1 if something is broken.

@@ -219,7 +219,7 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
 
 
 def _require_feasible(model: Model, asked: Asked) -> None:
-    """Refuse, before anything is solved, what cannot finish.
+    """Refuse, before anything is solved, work that cannot finish.
 
     Raises
     ------

@@ -80,7 +80,7 @@ class Terminal:
 
     @contextmanager
     def phase(self, description: str) -> Iterator[None]:
-        """Show on a terminal what is being done while it is done."""
+        """Show the current work on a terminal while it lasts."""
         if not self.progress:
             yield
             return

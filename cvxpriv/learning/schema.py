@@ -293,7 +293,7 @@ SchemaOption = Annotated[
 
 
 def relation_of(schema: PublicSchema | None, adjacency: str | None) -> str:
-    """Return the neighbour relation of a fit: what was named, or the schema's, or "replace-one"."""
+    """Return the neighbour relation of a fit: the named one, or the schema's, or "replace-one"."""
     return schema.relation(adjacency) if schema is not None else adjacency or "replace-one"
 
 

@@ -28,7 +28,7 @@ def text_in(value: object) -> str | None:
 
 
 def numbers_in(x: Any, dimensions: int) -> Array:
-    """Return numbers, NaN for what is none: no error tells which cell that was."""
+    """Return numbers, with NaN for any other cell: no error tells which cell that was."""
     if isinstance(x, (pd.DataFrame, pd.Series)):
         frame = x if isinstance(x, pd.DataFrame) else x.to_frame()
         columns = [pd.to_numeric(frame.iloc[:, place], errors="coerce") for place in range(frame.shape[1])]

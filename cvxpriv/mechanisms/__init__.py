@@ -1,1 +1,1 @@
-"""Mechanisms P(Y|X): what they hold, how they are saved, applied to rows, and what they disclose."""
+"""Mechanisms P(Y|X): their content, saving, application to rows, and disclosure."""

@@ -75,7 +75,7 @@ def plot_curve(
     chosen: tuple[float, float] | None = None,
     title: str = "",
 ) -> Figure:
-    """Draw the privacy-utility curves of a model: what is told across, what is leaked up.
+    """Draw the privacy-utility curves of a model: utility across, leakage up.
 
     A model's `curve` says which two columns these are, and how they are called (`axes_of`). A frame of your own has the
     columns ``utility`` and ``leakage``, I(X;Y) and I(S;Y) in nats.

@@ -102,7 +102,7 @@ class ProblemRun(ABC):
 
     @property
     def history(self) -> pd.DataFrame:
-        """The best start, step by step: iteration, block, what was measured, seconds, engine, solver, status."""
+        """The steps of the best start: iteration, block, measurements, seconds, engine, solver, status."""
         return self.log.frame(self.start)
 
     @property
@@ -159,7 +159,7 @@ class ProblemRun(ABC):
 
     @abstractmethod
     def described(self) -> dict[str, str]:
-        """Return further lines of what is printed."""
+        """Return further lines of the printed form."""
 
     @abstractmethod
     def saved(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class SolverObject(ABC):
         """Solve with the map's present numbers."""
 
     def forget(self) -> None:
-        """Drop what is kept between solves."""
+        """Drop the state that is kept between solves."""
         self._solver = None
 
     @staticmethod

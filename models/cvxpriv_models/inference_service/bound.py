@@ -176,7 +176,7 @@ def bound_of(certificate: ServiceCertificate, problem: Problem) -> ServiceBound:
 def _searched(
     problem: Problem, joint: Array, asked: PricedConstraints, gap: float, deadline: float
 ) -> tuple[Found, PricedConstraints]:
-    """The search that fits what is asked; where sums over columns leave no mechanism, that without them."""
+    """Return the search that fits the request; where sums over columns leave no mechanism, that without them."""
     if asked.summed:
         summed = search_summed(problem, joint, asked, gap, deadline)
         if summed is not None:

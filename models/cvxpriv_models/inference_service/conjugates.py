@@ -1,4 +1,4 @@
-"""The convex conjugate of the price of a posterior: what the bound of inference as a service needs of f.
+"""The convex conjugate of the price of a posterior, which the bound of inference as a service needs of f.
 
 A column x = P(Y|u) costs sum_y p(y) H(x(y)/p(y)) with H(r) = r f(1/r). Since x and P_Y both sum to 1, H may be tilted
 by a multiple of r - 1 without changing that sum; here H'(1) = 0, so that nothing cancels at large beta. The conjugate
@@ -80,7 +80,7 @@ def within(conjugate: Conjugate, low: float, high: float) -> Conjugate:
 
 
 def moved_away(conjugate: Conjugate, price: Array) -> Conjugate:
-    """Return the conjugate of H(r) + price |r - 1|: what leads away from r = 1 costs more.
+    """Return the conjugate of H(r) + price |r - 1|: leading away from r = 1 costs more.
 
     Parameters
     ----------

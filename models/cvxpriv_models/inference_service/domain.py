@@ -13,7 +13,7 @@ LIFTED = 1e-10
 
 
 def floored_rows(rows: Array, floor: float) -> Array:
-    """Return rows, (..., |U|), that are at least `floor` and sum to 1: what is above the floor is rescaled."""
+    """Return rows, (..., |U|), that are at least `floor` and sum to 1: the part above the floor is rescaled."""
     above = np.maximum(rows - floor, 0.0)
     total = above.sum(axis=-1, keepdims=True)
     room = 1.0 - rows.shape[-1] * floor

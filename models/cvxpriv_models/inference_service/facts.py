@@ -66,7 +66,7 @@ def by_solver(run: Run) -> bool:
 def inference_facts(
     run: Run, beside: Beside, local_gap: float, gap: float | None, proof: ServiceBound | None, note: str
 ) -> Facts:
-    """Return the facts of a run, and of what was computed beside it.
+    """Return the facts of a run, and of the results beside it.
 
     Parameters
     ----------

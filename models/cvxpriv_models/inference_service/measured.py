@@ -79,7 +79,7 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
 
 
 def constrained(problem: Problem, constraints: Constraints) -> Measure:
-    """Return `figures` and the gap under constraints: what one more joint step would gain, by a solver's value.
+    """Return `figures` and the gap under constraints: the gain of one more joint step, by a solver's value.
 
     The residual would take far longer than the step itself.
     """

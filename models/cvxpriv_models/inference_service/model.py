@@ -61,14 +61,14 @@ TIME_LIMIT = 30.0
 
 @declared
 class InferenceAsService(MechanismModel[InferenceRun]):
-    """Design what is sent in place of data Y, so that a server can infer S from it and learns little of Y. IAS (1).
+    """Design a message U to send in place of data Y: a server infers S from it and learns little of Y. IAS (1).
 
     Maximise I(S;U) - beta E[f(p(u)/p(u|y))] over the mechanisms P(U|Y).
 
     Parameters
     ----------
     p_sy : JointTable or array, (|S|, |Y|)
-        The joint distribution of what is inferred and of the user's data.
+        Joint distribution of the inferred S and the user's data Y.
 
     Raises
     ------
@@ -335,7 +335,7 @@ class InferenceAsService(MechanismModel[InferenceRun]):
 
     @staticmethod
     def example_cases() -> list[Case]:
-        """Return every block at an answer, for each f of the paper: what `cvxpriv crosscheck --all` checks."""
+        """Return every block at an answer, for each f of the paper; `cvxpriv crosscheck --all` checks them."""
         p_sy = [[0.18, 0.12, 0.06, 0.03], [0.06, 0.12, 0.12, 0.31]]
         cases = []
         for name in ("mutual-information", "jensen-shannon", "le-cam", "hellinger"):

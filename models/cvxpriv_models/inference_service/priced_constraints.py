@@ -144,7 +144,7 @@ def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, cone
 
 
 def pricing_of(problem: Problem, joint: Array, asked: PricedConstraints) -> Pricing:
-    """Price the columns that obey what is asked of each, for a joint table (|S|, |Y|) whose rows may be merged."""
+    """Price the columns that obey the conditions, for a joint table (|S|, |Y|) whose rows may be merged."""
     p_y = joint.sum(axis=0)
     channel, conjugate = joint / p_y, conjugate_of(problem.divergence, 1.0 / float(p_y.min()))
     if asked.epsilon is not None:

@@ -29,7 +29,7 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Problem:
-    """The data of IAS (1), validated. S is what the server infers, Y the user's data, U what is sent.
+    """The data of IAS (1), validated. The server infers S, the user holds the data Y, and U is sent.
 
     Attributes
     ----------

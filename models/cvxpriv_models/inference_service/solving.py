@@ -77,7 +77,7 @@ def _stayed(problem: Problem, before: Array, after: Array) -> Array:
 def polished(
     problem: Problem, options: Options, state: Values, starts: npt.NDArray[np.intp], context: Context
 ) -> Values:
-    """Take the default's best starts to the bottom of their valleys: joint steps, then passes for what is still open.
+    """Take the default's best starts to the bottom of their valleys: joint steps, then passes for the open ones.
 
     One pass for each update of P(S|U) often ends in a better valley than exact steps; exact steps then reach its
     bottom, except where symbols die slowly: those that F does not miss are dropped.

@@ -74,7 +74,7 @@ def search_summed(
 
 
 def _mechanisms(problem: Problem, pricing: SummedPricing, found: Generated) -> list[Array]:
-    """P(U|Y) that satisfy what is asked, from the columns in use."""
+    """Return mechanisms P(U|Y) that satisfy the conditions, from the columns in use."""
     used = (found.columns[0] >= 0.0) & (found.weights > LIGHT)
     x, weights, asked = found.columns[1:, used].T, found.weights[used], pricing.asked
     known = Known.of_table(problem.table)

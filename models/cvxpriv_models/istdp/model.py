@@ -254,7 +254,7 @@ class ISTDP(LearningModel):
         the model with `allow_constant=True` where it must stay secret that a column is constant. The default penalty is
         the MCP of `public_rules.noise_level_penalty`.
 
-        `adjacency` says what one person may change: a row is replaced, n being public ("replace-one"); or a row is
+        `adjacency` states the change of one person: a row is replaced, with n public ("replace-one"); or a row is
         there or not ("add-remove"), and the sum of gradients is divided by the public number `public_rows`, by that of
         the schema, or by the number of rows with noise, which costs a hundredth of mu^2.
 

@@ -64,7 +64,7 @@ def solve_noisy_descent(
     before: tuple[Release, ...] = (),
     callback: Watch | None = None,
 ) -> PrivateSparseRun:
-    """Run the loop from 0 and account for what it released, and for what was released before it."""
+    """Run the loop from 0 and account for its releases, and for those before it."""
     problem = average.problem
     zero = np.zeros(problem.size)
     vectors = ("theta", "noisy", "last_theta", "last_noisy", "center", "trial", "total")

@@ -1,4 +1,4 @@
-"""The mechanism of a constrained bound as a start of its own, and what is said where no start is found."""
+"""The mechanism of a constrained bound as a start of its own, and the refusal where no start is found."""
 
 from __future__ import annotations
 
@@ -54,6 +54,6 @@ def constrained_start(
 
 
 def refused(failure: ModelError, problem: Problem, under: ConstrainedBound | None) -> ModelError:
-    """Return a refusal that says what is known of the most that the constraints let Y tell."""
+    """Return a refusal that states the known bounds of the utility under the constraints."""
     most = min(problem.table.entropy_x, float(np.log(problem.size_y)), np.inf if under is None else under.most)
     return ModelError(f"{failure}. What is known: I(X;Y) is at most {most:.6g} nats")

@@ -1,4 +1,4 @@
-"""The facts of a funnel's run: each number with its unit and sentence, tables, pictures, and what is promised."""
+"""The facts of a funnel's run: each number with its unit and sentence, tables, pictures, and promises."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SIDES = PRIVATE_AND_PUBLIC
 
 
 def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
-    """Return the facts of a run, of what was computed beside it, and of the bound that was proved."""
+    """Return the facts of a run, of the results beside it, and of the bound that was proved."""
     curve, check, disclosure = beside.curve, beside.check, beside.disclosure
     missed = f"a KKT residual of {format_number(run.residual, 2)} nats"
     return Facts(

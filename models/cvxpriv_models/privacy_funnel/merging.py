@@ -1,4 +1,4 @@
-"""Merging private symbols so that as much as possible of what is leaked about them remains."""
+"""Merging of private symbols that keeps as much as possible of the leakage about them."""
 
 from __future__ import annotations
 

@@ -103,14 +103,14 @@ class SolveOptions(shared.SolveOptions, total=False):
 
 @declared
 class PrivacyFunnel(MechanismModel[FunnelRun]):
-    """Design what is released in place of X, so that it tells enough of X and as little as possible of S. PF (1).
+    """Design an output Y to release in place of X: it tells enough of X, and as little as possible of S. PF (1).
 
     Minimise I(S;Y) over the mechanisms P(Y|X) with I(X;Y) >= rate.
 
     Parameters
     ----------
     p_sx : JointTable or array, (|S|, |X|)
-        The joint distribution of what is private and what may be released.
+        Joint distribution of the private S and the public X.
 
     Raises
     ------
@@ -371,7 +371,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
 
     @staticmethod
     def example_cases() -> list[Case]:
-        """Return every block at an answer on the heart failure table: what `cvxpriv crosscheck --all` checks."""
+        """Return every block at an answer on the heart failure table; `cvxpriv crosscheck --all` checks them."""
         run = PrivacyFunnel(datasets.heart_failure(), rate=0.6).solve(starts=3)
         cases = [case_of_block(block, run.state) for block in run.blocks().values()]
         return [replace(case, name=f"funnel {case.name}") for case in cases]

@@ -1,4 +1,4 @@
-"""The best mechanism by column generation, as a run's start: what is left to do is Newton's polish.
+"""The best mechanism by column generation, as a run's start: only Newton's polish is left to do.
 
 Column generation (`bound`) returns a mechanism within the wanted gap of the global optimum. As a start of the method
 of alternating blocks it is polished until its KKT residual is small; where it is small already, no pass is made.

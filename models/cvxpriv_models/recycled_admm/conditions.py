@@ -169,7 +169,7 @@ def sweep(problem: Problem, eta: Array, gammas: Sequence[float], variant: str, s
 
 
 def _answer(matrices: _Matrices, solver: str) -> tuple[dict[str, object], float, float]:
-    """One solver's answer to: maximise t, the least eigenvalue of (i) and (ii); what it is worth; and its a and b.
+    """Return a solver's answer to: maximise t, the least eigenvalue of (i) and (ii); its accuracy; and its a and b.
 
     u and v are a/(2 sigma) and b/(2 sigma) in units of what they multiply, for the solvers' sake.
     """

@@ -43,7 +43,7 @@ class ConsensusResiduals:
 
     @property
     def largest(self) -> float:
-        """The largest of the three, each relative to its scale: what `tol` bounds."""
+        """The largest of the three, each relative to its scale; `tol` bounds it."""
         figures = (max(self.stationarity), self.consensus, self.dual_sum)
         return max(figure / max(1.0, scale) for figure, scale in zip(figures, self.scales, strict=True))
 

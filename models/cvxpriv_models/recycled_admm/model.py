@@ -170,7 +170,7 @@ class RecycledADMM(LearningModel):
         Raises
         ------
         ModelError
-            An option is out of range; the message says what would do.
+            An option is out of range; the message says which value would do.
         SolverFailure
             No solver of the chain solved a block.
         Disagreement
@@ -253,7 +253,7 @@ class RecycledADMM(LearningModel):
     ) -> PrivateConsensusRun:
         """Find a consensus with differential privacy for every record of every node.
 
-        A pass of "mr-admm" or "r-admm" has a second iteration that is free: it follows from what was published. "admm"
+        A pass of "mr-admm" or "r-admm" has a second iteration that is free: it follows from published values. "admm"
         is the conventional one, with noise in the objective; "dvp" has it on the dual variable, which counts twice;
         "m-admm" has it inside the penalty, where it grows with eta.
 
@@ -361,7 +361,7 @@ class RecycledADMM(LearningModel):
         """Return the factor by which a pass shrinks the error, near the optimum, at fixed penalties.
 
         The spectral radius of the iteration with each O_i replaced by its second-order form at the optimum: exact for
-        the squared loss, and otherwise what a run tends to. Above 1 the iteration diverges.
+        the squared loss, and otherwise the limit of a run. Above 1 the iteration diverges.
         """
         recycles = method is None or method in RECYCLING
         used = checked_gamma(gamma) if recycles else None
@@ -369,7 +369,7 @@ class RecycledADMM(LearningModel):
 
     @staticmethod
     def example_cases() -> list[Case]:
-        """Return the blocks of a few small problems: what `cvxpriv crosscheck --all` checks."""
+        """Return the blocks of a few small problems; `cvxpriv crosscheck --all` checks them."""
         return example_cases()
 
     def _constant(self, eta: ArrayLike | None, gamma: float | None, variant: str, method: str = "mr-admm") -> Array:

@@ -168,7 +168,7 @@ class _Pooled:
 
 @dataclass(frozen=True, eq=False)
 class _Least:
-    """A minimiser of each group, and what was measured there: l of every row, and the gradient of their sums."""
+    """A minimiser of each group, and the measurements there: l of every row, and the gradient of their sums."""
 
     f: Array
     values: Array

@@ -195,7 +195,7 @@ class ConsensusOnRows(Fit):
         ]
 
     def own_sections(self) -> list[Section]:
-        """See `Fit`: what each node of a private consensus spent, and how far the nodes are from one another."""
+        """See `Fit`: the spending of each node of a private consensus, and the nodes' distance from one another."""
         if not self.private:
             return []
         run = self.run

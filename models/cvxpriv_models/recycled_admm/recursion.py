@@ -1,4 +1,4 @@
-"""The matrices of the stacked form of MR-ADMM, RADMM (20)-(27): what the convergence theorem speaks of.
+"""The matrices of the stacked form of MR-ADMM, RADMM (20)-(27), of the convergence theorem.
 
 W(D - A) and W(D + A) are `Operators` here, so that the same formulas hold with one eta_ij an edge.
 """

@@ -78,7 +78,7 @@ class Optimality:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """Fitted nodes: what it takes to predict.
+    """Fitted nodes, with all that predicting needs.
 
     Attributes
     ----------

@@ -130,7 +130,7 @@ def private_step(p_s: Array, target: Array, dual: Array, penalty: float) -> Arra
 
 
 def public_value(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Array) -> Array:
-    """``L(p, q, v) - F(p)``: what the q-step lowers.
+    """``L(p, q, v) - F(p)``, which the q-step lowers.
 
     Parameters
     ----------
