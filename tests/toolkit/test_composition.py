@@ -201,6 +201,29 @@ def test_advanced_composition_of_unequal_releases_is_its_formula_by_hand() -> No
     assert advanced_composition([0.3, 0.7], 1e-3) == pytest.approx(exact, rel=1e-14)
 
 
+def test_each_rule_of_a_mixed_ledger_is_its_formula_with_deltas_that_add_up() -> None:
+    mus, epsilons, delta = [0.1, 0.2, 0.2], [0.3, 0.05], 1e-5
+    ledger = [*(Release(mu=mu) for mu in mus), *(Release(epsilon=epsilon) for epsilon in epsilons)]
+    claims = {claim.rule: claim for claim in account_ledger(ledger, delta, neighbours="one record").claims}
+    assert {claim.delta for claim in claims.values()} == {delta}
+    # rho is half the square of mu, and half that of epsilon (Bun and Steinke 2016).
+    rho = (0.01 + 0.04 + 0.04 + 0.09 + 0.0025) / 2.0
+    assert claims["zero-concentrated (zCDP)"].epsilon == pytest.approx(zcdp_epsilon(rho, delta), rel=1e-12)
+    # A third of delta each; or a sixth of it each, and half of it as slack.
+    thirds, sixths = ([gaussian_epsilon(part, mu) for mu in mus] for part in (delta / 3.0, delta / 6.0))
+    assert claims["basic composition"].epsilon == pytest.approx(sum(thirds) + sum(epsilons), rel=1e-12)
+    advanced = advanced_composition([*sixths, *epsilons], delta / 2.0)
+    assert claims["advanced composition"].epsilon == pytest.approx(advanced, rel=1e-12)
+
+
+def test_each_rule_of_a_pure_ledger_is_its_formula() -> None:
+    claims = account_ledger([Release(epsilon=0.3), Release(epsilon=0.7)], 1e-5, neighbours="one record").claims
+    found = {claim.rule: (claim.epsilon, claim.delta) for claim in claims}
+    assert found["zero-concentrated (zCDP)"] == pytest.approx((zcdp_epsilon(0.29, 1e-5), 1e-5), rel=1e-12)
+    assert found["advanced composition"] == pytest.approx((advanced_composition([0.3, 0.7], 1e-5), 1e-5), rel=1e-12)
+    assert (1.0, 0.0) in [pytest.approx(one, rel=1e-12) for one in found.values()]
+
+
 class TestLedger:
     """What a ledger may hold, and whom a neighbour's change concerns."""
 
