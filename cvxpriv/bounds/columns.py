@@ -80,6 +80,7 @@ class Generation:
     def __init__(self, pricing: Pricing, master: Master, columns: Array) -> None:
         self.pricing, self.master = pricing, master
         self.columns = np.zeros((columns.shape[0], 0))
+        self._proposed: Array | None = None
         self.add(columns)
 
     def add(self, columns: Array) -> None:
@@ -115,10 +116,11 @@ class Generation:
         """
         least = IDLE_SHARE * gap if idle_below is None else idle_below
         best, best_duals, reason, last = -np.inf, np.zeros(0), "", np.inf
-        idle = 0
+        idle, self._proposed = 0, None
         try:
             while True:
                 point = self.master.solve()
+                proposed, duals = self._proposed, point.duals if self._proposed is None else self._proposed
                 idle = idle + 1 if point.value >= last - least else 0
                 last = point.value
                 if not len(best_duals):
@@ -128,14 +130,18 @@ class Generation:
                 if out_of_time():
                     reason = OUT_OF_TIME
                     break
-                if idle < MOST_IDLE and self._improve(point, gap):
+                if idle < MOST_IDLE and self._improve(point, duals, gap):
                     continue
-                shown = self.pricing.verify(point.duals, -VERIFIED_SHARE * gap, out_of_time)
-                bound = self.pricing.bound(point.duals, shown.least)
+                shown = self.pricing.verify(duals, -VERIFIED_SHARE * gap, out_of_time)
+                bound = self.pricing.bound(duals, shown.least)
                 if bound > best:
-                    best, best_duals = bound, point.duals
+                    best, best_duals = bound, duals
                 if constant + point.value - best <= gap:
                     break
+                self._proposed = None
+                if proposed is not None and not shown.reason:  # the master's own multipliers may do better
+                    self.add(shown.columns)
+                    continue
                 if not shown.columns.shape[1] or idle >= 10 * MOST_IDLE:
                     reason = shown.reason or "rounding leaves more than the gap"
                     break
@@ -154,11 +160,12 @@ class Generation:
         self.columns = self.columns[:, : self.master.size]
         return self.master.solve()
 
-    def _improve(self, point: MasterPoint, gap: float) -> bool:
+    def _improve(self, point: MasterPoint, duals: Array, gap: float) -> bool:
         """Price locally; return whether columns were added."""
-        found = self.pricing.search(point.duals, self.columns[:, point.weights > IN_USE], -LOCAL_SHARE * gap)
+        found = self.pricing.search(duals, self.columns[:, point.weights > IN_USE], -LOCAL_SHARE * gap)
         if not found.columns.shape[1]:
             return False
+        self._proposed = found.duals
         self._tidy(point)
         self.add(found.columns)
         return True

@@ -31,10 +31,13 @@ class Priced:
     columns : array, ``(symbols, n)``
     values : array, ``(n,)``
         Their reduced costs.
+    duals : array, ``(rows,)``, optional
+        Multipliers to price at next, where the model knows better ones than the master program's will be.
     """
 
     columns: Array
     values: Array
+    duals: Array | None = None
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ NUDGES = (0.0, 4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 ROOM = 2e-15
 """Least distance of I(X;Y) above the rate, in nats: it then holds in whatever order a user adds it up."""
 
+LIGHT = 1e-11
+"""A column of less weight is left out of the mechanism: it is there by the linear program's tolerance."""
+
 FULL = 1e-12
 """A rate within this of H(X) is H(X): the identity is the only mechanism left."""
 
@@ -224,7 +227,7 @@ class Prover:
             if nudge > 0.0:
                 self._move(rate + nudge)
                 point = self.generation.master.solve()
-                used = point.weights > 0.0
+                used = point.weights > LIGHT
                 columns, weights = self.generation.columns[:, used], point.weights[used]
             mechanism = mechanism_of(columns, weights, p_x)
             if utility(p_x, mechanism) >= rate + ROOM:

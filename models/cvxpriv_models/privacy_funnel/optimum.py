@@ -31,6 +31,9 @@ __all__ = ["free_symbol", "polished", "rows_of", "settled"]
 #: An output of less mass is free: it may become any other.
 EMPTY = 1e-12
 
+#: By how much the logarithms of an empty output's symbols are above those that its posterior lacks.
+ABOVE = 40.0
+
 #: A certified gap up to this, in nats, says more of free outputs than their price.
 PROVED = 1e-7
 
@@ -48,7 +51,13 @@ def _start_of(problem: Problem, found: FunnelBound) -> Array | None:
     spare = problem.size_y - found.mechanism.shape[1]
     if spare < 0:
         return None
-    return algorithm.log_joint(problem, np.pad(found.mechanism, ((0, 0), (0, spare)))[None])
+    log_u = algorithm.log_joint(problem, np.pad(found.mechanism, ((0, 0), (0, spare)))[None])
+    if spare:  # empty outputs stand at the posterior of the heaviest one: at any other they would count as a residual
+        heaviest = log_u[0, :, int((problem.p_x @ found.mechanism).argmax())]
+        held = heaviest > closed_form.FLOOR
+        empty = np.where(held, closed_form.FLOOR + ABOVE + heaviest - heaviest[held].min(), closed_form.FLOOR)
+        log_u[0, :, -spare:] = empty[:, None]
+    return log_u
 
 
 def _already_stationary(problem: Problem, log_u: Array, tol: float, engine: Engine) -> End | None:

@@ -29,6 +29,7 @@ from cvxpriv.tables.information import entropy
 
 from .pricing_edges import edge_minima
 from .pricing_faces import face_minimum, rounding
+from .pricing_joint import joint_newton
 from .pricing_search import FaceFunction, descend, newton
 from .pricing_wide import wide_search
 
@@ -62,6 +63,9 @@ SEARCH_LEVEL = 5e-8
 
 APART = 0.02
 """Distance below which only the best of several columns is added: near copies make the master ill-conditioned."""
+
+NEAR = 1e-3
+"""Where no column gains more than this, nats, the multipliers are near enough for Newton's method on all at once."""
 
 EDGES_AT_ONCE = 200_000
 NEGLIGIBLE = 1e-100
@@ -191,7 +195,12 @@ class FunnelPricing:
         order = order[found.values[order] < level]
         _, distinct = np.unique(np.round(found.columns[:, order] / APART), axis=1, return_index=True)
         order = order[np.sort(distinct)[:MOST_ADDED]]
-        return Priced(found.columns[:, order], found.values[order])
+        columns, better = found.columns[:, order], None
+        if len(order) and found.values[order[0]] > -NEAR:
+            ahead = joint_newton(self.p_s_given_x, self.p_x, self.rate - self.entropy_x, active, lam, nu)
+            if ahead is not None:
+                columns, better = np.concatenate([columns, ahead[0]], axis=1), ahead[1]
+        return Priced(columns, self.value(columns, duals), better)
 
     def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
         """Prove min phi >= `level`, or find posteriors below it."""

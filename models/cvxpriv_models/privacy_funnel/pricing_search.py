@@ -16,6 +16,9 @@ __all__ = ["TINY", "FaceFunction", "descend", "newton"]
 IntArray: TypeAlias = NDArray[np.intp]
 
 TINY = float(np.finfo(np.float64).tiny)
+SETTLED = 1e-13
+"""Newton's method ends with a step that gains less than this everywhere, nats."""
+
 LEAST_WEIGHT = 1e-14
 """A weight below this leaves the support."""
 
@@ -112,8 +115,8 @@ def newton(function: FaceFunction, w: Array, steps: int = 6) -> tuple[Array, Arr
         trial = np.maximum(w + np.minimum(1.0, 0.9 * room)[:, None] * move, 0.0)
         trial /= trial.sum(axis=1, keepdims=True)
         new = function.value(trial)
-        better = new < value
-        if not better.any():
-            break
+        better, gain = new < value, float((value - new).max())
         w, value = np.where(better[:, None], trial, w), np.where(better, new, value)
+        if gain <= SETTLED:
+            break
     return w, value

@@ -1,0 +1,42 @@
+"""Newton's method on columns and multipliers together: against the conditions, and against column generation."""
+
+from __future__ import annotations
+
+import numpy as np
+from cvxpriv_models.privacy_funnel.bound import Prover
+from cvxpriv_models.privacy_funnel.pricing_joint import joint_newton
+from scipy.special import entr
+
+PAPER = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]]) / 3  # PF, section V-A
+
+
+def test_it_ends_where_the_conditions_hold_and_the_bound_is_tight() -> None:
+    p, total = PAPER.sum(axis=0), float(entr(PAPER.sum(axis=0)).sum())
+    prover = Prover(PAPER)
+    for fraction in (0.2, 0.5, 0.8):
+        found = prover.at(fraction * total, gap=1e-5)
+        joint = p[:, None] * found.mechanism
+        active = joint[:, joint.sum(axis=0) > 1e-9] / joint[:, joint.sum(axis=0) > 1e-9].sum(axis=0)
+        proof = found.certificate
+        end = joint_newton(PAPER / p, p, fraction * total - total, active, proof.lam, proof.nu)
+        if end is None:  # like columns that cannot be merged: column generation goes on without it
+            continue
+        posteriors, duals = end
+        nu, lam = duals[:-1], -duals[-1]
+        rows = np.vstack([posteriors, entr(posteriors).sum(axis=0)])
+        ends = np.append(p, (1.0 - fraction) * total)
+        weights = np.linalg.lstsq(rows, ends, rcond=None)[0]
+        assert np.abs(rows @ weights - ends).max() <= 1e-12
+        assert weights.min() > 0.0
+        t = PAPER / p @ posteriors
+        with np.errstate(divide="ignore"):
+            slopes = (PAPER / p).T @ np.log(t) - lam * np.log(posteriors) - nu[:, None]
+        assert np.abs(slopes[posteriors > 0.0]).max() <= 1e-10
+        leakage = float(entr(PAPER.sum(axis=1)).sum() - weights @ entr(t).sum(axis=0))
+        assert found.lower - 1e-12 <= leakage <= found.upper + 1e-12
+
+
+def test_what_cannot_be_solved_is_left_to_column_generation() -> None:
+    p = PAPER.sum(axis=0)
+    assert joint_newton(PAPER / p, p, -0.5, np.eye(3)[:, :2], 0.3, np.zeros(3)) is None  # no weights make P(X)
+    assert joint_newton(PAPER / p, p, -0.5, np.eye(3), 0.0, np.zeros(3)) is None  # the rate does not bind
