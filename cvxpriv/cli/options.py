@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import click
 
 from cvxpriv.cli.declared import Read
-from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared
+from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared, read_rows, reading_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.errors import DataError
 from cvxpriv.runs.sides import Sides
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
-from cvxpriv.tables.frames import names_in, read_table, require_roles
+from cvxpriv.tables.frames import names_in, require_roles
 from cvxpriv.tables.joint import JointTable
 
 __all__ = [
@@ -104,6 +104,7 @@ class TableOptions:
     keep_unseen: bool
     allow_overlap: bool
     separator: str | None
+    encoding: str | None = None
     bins: tuple[Any, ...] = ()
     merge: tuple[Any, ...] = ()
     rare: tuple[Any, ...] = ()
@@ -128,8 +129,7 @@ class TableOptions:
         for flag, columns in ((self.sides.private.flag, self.private), (self.sides.public.flag, self.public)):
             if not columns:
                 raise DataError(f"{flag} names no column of {source}: name at least one, such as {flag} age,sex")
-        separator = None if self.separator is None else self.separator.replace("\\t", "\t")
-        frame = read_table(source, separator, self.missing_text)
+        frame = read_rows(source, self.separator, self.missing_text, self.encoding)
         require_roles(frame, list(self.private), list(self.public), self.count, self.allow_overlap)
         rows = prepared(frame, self.public, self.private, self.count, vars(self))
         return JointTable.from_frame(
@@ -216,7 +216,7 @@ def table_options(sides: Sides) -> Callable[[Command], Command]:
             help=f"Keep cells of {sides.public.flag} that do not occur (wants --smoothing).",
         ),
         click.option("--allow-overlap", is_flag=True, help="Allow a column on both sides."),
-        click.option("--separator", metavar="TEXT", help="Separator of cells.  [default: , for .csv; a tab for .tsv]"),
+        *reading_options(),
         *preparation_options(),
     ]
     names = [field.name for field in fields(TableOptions) if field.name != "sides"]

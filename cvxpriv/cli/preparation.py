@@ -10,17 +10,31 @@ import pandas as pd
 
 from cvxpriv.cli.declared import Read
 from cvxpriv.errors import DataError
-from cvxpriv.tables.frames import names_in
+from cvxpriv.tables.frames import names_in, read_table
 from cvxpriv.tables.preparing import prepare
 from cvxpriv.tables.recipe import RULES, Prepared
 from cvxpriv.tables.recipe_texts import bins_in, merge_in, size_in
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-__all__ = ["SPOKEN", "in_options", "missing_option", "missing_text_option", "preparation_options", "prepared"]
+__all__ = [
+    "SPOKEN",
+    "in_options",
+    "missing_option",
+    "missing_text_option",
+    "preparation_options",
+    "prepared",
+    "read_rows",
+    "reading_options",
+]
 
 SPOKEN = {
     "missing-text": "--missing-text",
+    "give another encoding=": "give another --encoding",
+    "give its encoding=": "give its --encoding",
+    "give encoding=": "give --encoding ",
+    "encoding=": "--encoding=",
+    "give separator=": "give --separator",
     "prepare(frame, missing='drop')": "--missing drop",
     "missing='symbol'": "--missing symbol",
     "bins of ": "--bins of ",
@@ -48,6 +62,31 @@ def missing_text_option(command: Command) -> Command:
     """Give a command ``--missing-text``: the spellings of a missing value."""
     text = "Spellings of a missing value.  [default: those of pandas]"
     return click.option("--missing-text", type=Read(names_in), metavar="A,B,...", help=text)(command)
+
+
+def reading_options() -> list[Any]:
+    """Return the options that say how a file is read."""
+    separator = "Separator of cells.  [default: found; , for .csv, a tab for .tsv]"
+    encoding = "Encoding of the text.  [default: found; UTF-8, UTF-16 with its mark, else cp1252]"
+    return [
+        click.option("--separator", metavar="TEXT", help=separator),
+        click.option("--encoding", metavar="NAME", help=encoding),
+    ]
+
+
+def read_rows(
+    source: str, separator: str | None, missing_text: Sequence[str] | None, encoding: str | None
+) -> pd.DataFrame:
+    """Return the rows of a file; a separator ``\\t`` is a tab.
+
+    Raises
+    ------
+    DataError
+    """
+    try:
+        return read_table(source, None if separator is None else separator.replace("\\t", "\t"), missing_text, encoding)
+    except DataError as error:
+        raise DataError(in_options(str(error))) from error
 
 
 def preparation_options() -> list[Any]:

@@ -10,16 +10,14 @@ import click
 
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import require_writable
-from cvxpriv.cli.preparation import in_options, missing_option, missing_text_option
+from cvxpriv.cli.preparation import in_options, missing_option, missing_text_option, read_rows, reading_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import RELEASED
-from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero
 from cvxpriv.reports.layout import number, paragraph, table
-from cvxpriv.reports.spreadsheets import csv_text
-from cvxpriv.tables.frames import read_table
+from cvxpriv.reports.spreadsheets import require_table_file, write_table
 from cvxpriv.tables.recipe import Recipe
 
 __all__ = ["release"]
@@ -28,7 +26,7 @@ __all__ = ["release"]
 @click.command(short_help="Apply a mechanism to rows; private columns stay behind.")
 @click.argument("mechanism", metavar="MECHANISM.json")
 @click.argument("rows", metavar="ROWS.csv")
-@click.option("--out", default="released.csv", show_default=True, help="File to write: .csv, or .tsv for tabs.")
+@click.option("--out", default="released.csv", show_default=True, help="File to write: .csv, .tsv, .xlsx or .parquet.")
 @click.option("--seed", type=int, help="Make the same draw again; keep it secret.  [default: the system's randomness]")
 @click.option(
     "--unseen",
@@ -41,7 +39,8 @@ __all__ = ["release"]
     "--keep", type=NAMES, default=(), help="Columns to pass on beside the output; the figures do not cover them."
 )
 @click.option("--name", default=RELEASED, show_default=True, help="Name of the new column.")
-@click.option("--separator", metavar="TEXT", help="Separator of cells.  [default: , for .csv; a tab for .tsv]")
+@reading_options()[0]
+@reading_options()[1]
 @missing_option("as the mechanism was designed")
 @missing_text_option
 @output_options
@@ -56,6 +55,7 @@ def release(
     keep: tuple[str, ...],
     name: str,
     separator: str | None,
+    encoding: str | None,
     missing: str | None,
     missing_text: tuple[str, ...] | None,
 ) -> None:
@@ -65,17 +65,17 @@ def release(
     only the columns that it reads. Each call draws anew: release the same rows once.
     """
     _require_own_file(out, mechanism, rows)
+    require_table_file(out)
     require_writable(Path(out).absolute().parent)
     loaded = Mechanism.load(mechanism)
-    frame = read_table(rows, None if separator is None else separator.replace("\\t", "\t"), missing_text)
+    frame = read_rows(rows, separator, missing_text, encoding)
     if missing is not None:
         loaded = replace(loaded, recipe=replace(loaded.recipe or Recipe(), missing=missing))
     try:
         released = loaded.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)  # type: ignore[arg-type]
     except DataError as error:
         raise DataError(in_options(str(error))) from error
-    between = "\t" if Path(out).suffix.lower() in (".tsv", ".tab") else ","
-    path = write_text(out, csv_text(released, between))
+    path = write_table(out, released)
     dropped = len(frame) - len(released)
     terminal.result(
         {

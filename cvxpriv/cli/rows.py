@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
+from cvxpriv.cli.preparation import read_rows
 from cvxpriv.cli.private_rows import columns_of, ranges_of, require_given, told_nothing, uncounted_split, within
 from cvxpriv.cli.row_labels import Labels, blind_labels, labels_by_schema, labels_found, texts_of
 from cvxpriv.datasets.named_rows import NAMED, NamedRows
@@ -22,7 +23,7 @@ from cvxpriv.learning.encoding import Encoding, complete_rows
 from cvxpriv.learning.rows import Rows
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.runs.options import Option
-from cvxpriv.tables.frames import names_in, read_table, require_columns
+from cvxpriv.tables.frames import names_in, require_columns
 
 __all__ = ["RowOptions"]
 
@@ -93,9 +94,12 @@ class RowOptions:
     test_fraction: Annotated[float, Option("Share of the rows that is held out and scored.")] = 0.3
     seed: Annotated[int, Option("Seed of that split, and of random starts.")] = 0
     separator: Annotated[
-        str | None, Option("Separator of cells.", usual=", for .csv; a tab for .tsv", metavar="TEXT")
+        str | None, Option("Between cells.", usual="found; , for .csv, a tab for .tsv", metavar="TEXT")
     ] = None
-    missing: Annotated[
+    encoding: Annotated[
+        str | None, Option("Encoding of the text.", usual="found; UTF-8, else cp1252", metavar="NAME")
+    ] = None
+    missing_text: Annotated[
         tuple[str, ...] | None,
         Option("Spellings of a missing value.", usual="those of pandas", metavar="A,B,...", read=names_in),
     ] = None
@@ -190,8 +194,7 @@ class RowOptions:
     def _read(self, source: str) -> pd.DataFrame:
         if not Path(source).exists() and "." not in source:
             raise DataError(f"{source!r} is no file and no set of rows: {suggest(source, NAMED)}, or a CSV or TSV file")
-        separator = None if self.separator is None else self.separator.replace("\\t", "\t")
-        return read_table(source, separator, self.missing)
+        return read_rows(source, self.separator, self.missing_text, self.encoding)
 
     def _label(self, frame: pd.DataFrame, source: str, named: NamedRows | None) -> str:
         label = self.label or (self.schema.label if self.schema else None) or (named.label if named else None)

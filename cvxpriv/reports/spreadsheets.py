@@ -1,4 +1,4 @@
-"""Tables as CSV that a spreadsheet shows and does not run.
+"""Tables as files that a spreadsheet shows and does not run.
 
 A cell that begins with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return is a formula to a spreadsheet, which may
 fetch and send what it likes. Such a cell gets an apostrophe before it, unless it is a number.
@@ -6,11 +6,22 @@ fetch and send what it likes. Such a cell gets an apostrophe before it, unless i
 
 from __future__ import annotations
 
+import io
 import re
+from importlib.util import find_spec
+from pathlib import Path
 
 import pandas as pd
 
-__all__ = ["csv_text", "inert_cells"]
+from cvxpriv.errors import DataError
+from cvxpriv.reports.files import PathLike, write_bytes
+
+__all__ = ["BINARY", "csv_text", "inert_cells", "require_package", "require_table_file", "write_table"]
+
+TEXTS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+"""Separators of text files by their suffix."""
+BINARY = {".xlsx": "openpyxl", ".parquet": "pyarrow"}
+"""Packages that read and write other files, by their suffix."""
 
 _FORMULA = re.compile(r"\s*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
@@ -27,6 +38,51 @@ def csv_text(frame: pd.DataFrame, separator: str = ",") -> str:
     '=1+1,'@all
     """
     return inert_cells(frame).to_csv(index=False, sep=separator, lineterminator="\n")
+
+
+def require_table_file(path: PathLike) -> None:
+    """Check, before any work, that a table can be written to a file of that name.
+
+    Raises
+    ------
+    DataError
+        An unknown suffix, or one whose package is not installed.
+    """
+    if Path(path).suffix.lower() not in {**TEXTS, **BINARY}:
+        raise DataError(f"{str(path)!r} ends in neither of {', '.join([*TEXTS, *BINARY])}: choose one of these")
+    require_package(path)
+
+
+def require_package(path: PathLike) -> None:
+    """Check that the package that a file needs is installed.
+
+    Raises
+    ------
+    DataError
+        The message names the package.
+    """
+    package = BINARY.get(Path(path).suffix.lower())
+    if package is not None and find_spec(package) is None:
+        raise DataError(f'{str(path)!r} needs {package}: pip install "cvxpriv[tables]", or use a CSV file')
+
+
+def write_table(path: PathLike, frame: pd.DataFrame) -> Path:
+    """Write a frame without its index to a file whose suffix names the form, whole or not at all.
+
+    Raises
+    ------
+    DataError
+        As for `require_table_file`; the file cannot be written.
+    """
+    require_table_file(path)
+    suffix, file = Path(path).suffix.lower(), io.BytesIO()
+    if suffix == ".xlsx":
+        inert_cells(frame).to_excel(file, index=False, engine="openpyxl")
+    elif suffix == ".parquet":
+        frame.to_parquet(file, index=False, engine="pyarrow")
+    else:
+        file.write(csv_text(frame, TEXTS[suffix]).encode("utf-8"))
+    return write_bytes(path, file.getvalue())
 
 
 def inert_cells(frame: pd.DataFrame) -> pd.DataFrame:

@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.reading import is_missing
+from cvxpriv.tables.encodings import decoded, separator_of
 from cvxpriv.tables.unpacking import COMPRESSIONS, file_bytes
+from cvxpriv.tables.workbooks import BINARY, read_binary
 
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -290,18 +292,26 @@ def count_column(frame: pd.DataFrame, column: str | None) -> NDArray[np.int64]:
 
 
 def read_table(
-    path: str | os.PathLike[str], separator: str | None = None, missing: Sequence[str] | None = None
+    path: str | os.PathLike[str],
+    separator: str | None = None,
+    missing: Sequence[str] | None = None,
+    encoding: str | None = None,
 ) -> pd.DataFrame:
-    """Read a CSV or TSV file with a header line. Every cell stays text, so nothing is guessed from other rows.
+    """Read a table's file with a header line: CSV, TSV, a spreadsheet or Parquet.
+
+    Every cell of a text stays text, so nothing is guessed from other rows.
 
     Parameters
     ----------
     path : path
-        The file, UTF-8; it may be compressed (``people.csv.gz``).
+        The file; a text may be compressed (``people.csv.gz``). ``.xlsx`` needs openpyxl, ``.parquet`` pyarrow.
     separator : str, optional
-        Separator of cells. By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``.
+        Separator of cells. By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``, or another usual one
+        where only that makes a table (`cvxpriv.tables.encodings.separator_of`).
     missing : sequence of str, optional
         The spellings of a missing value. By default those of pandas: an empty cell, NA, NaN, null, None and so on.
+    encoding : str, optional
+        By default found from the file: UTF-8, UTF-16 with its mark, else cp1252 with a warning.
 
     Raises
     ------
@@ -311,17 +321,24 @@ def read_table(
     file = Path(path)
     suffixes = [suffix.lower() for suffix in file.suffixes]
     suffix = next((s for s in reversed(suffixes) if s not in COMPRESSIONS), "")
+    if suffix in BINARY and separator is None:
+        frame = read_binary(file, missing)
+        if len(frame.columns) > MAX_COLUMNS:
+            raise DataError(f"path={str(path)!r} has {len(frame.columns):,} columns: keep those that are needed")
+        return frame
     if separator is None and suffix not in _SEPARATORS:
-        raise DataError(f"path={str(path)!r} ends in neither of {', '.join(_SEPARATORS)}: rename it or give separator=")
-    text, between = file_bytes(file), separator or _SEPARATORS[suffix]
+        known = ", ".join([*_SEPARATORS, *BINARY])
+        raise DataError(f"path={str(path)!r} ends in neither of {known}: rename it or give separator=")
+    text = decoded(file_bytes(file), encoding, path)
+    between = separator or separator_of(text, _SEPARATORS[suffix])
     _require_width(text, between, path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            cells: pd.DataFrame = pd.read_csv(io.BytesIO(text), **_text_options(between, missing))
+            cells: pd.DataFrame = pd.read_csv(io.StringIO(text), **_text_options(between, missing))
     except (ValueError, TypeError, OverflowError, RecursionError, re.error, pd.errors.ParserWarning) as error:
         raise DataError(  # a ParserError, an EmptyDataError and a UnicodeDecodeError are ValueErrors
-            f"path={str(path)!r} is no table ({error}): expected UTF-8 text, a header line, as many cells in each line"
+            f"path={str(path)!r} is no table ({error}): expected text, a header line, as many cells in each line"
         ) from error
     except MemoryError as error:
         raise DataError(f"path={str(path)!r} does not fit in memory: keep the columns that are needed") from error
@@ -330,10 +347,10 @@ def read_table(
     return frame
 
 
-def _require_width(text: bytes, separator: str, path: object) -> None:
+def _require_width(text: str, separator: str, path: object) -> None:
     """Refuse a header with more columns than a table can have: each costs memory before its content is known."""
-    end = text.find(b"\n")
-    columns = 1 + text[: len(text) if end < 0 else end].count(separator.encode("utf-8", "replace"))
+    end = text.find("\n")
+    columns = 1 + text[: len(text) if end < 0 else end].count(separator)
     if columns > MAX_COLUMNS:
         raise DataError(
             f"path={str(path)!r} has {columns:,} columns, more than {MAX_COLUMNS:,}: keep those that are needed"
@@ -346,7 +363,6 @@ def _text_options(separator: str, missing: Sequence[str] | None) -> dict[str, An
         "sep": separator,
         "header": None,
         "dtype": str,
-        "encoding": "utf-8-sig",
         "skipinitialspace": True,
         "na_values": None if missing is None else list(missing),
         "keep_default_na": missing is None,

@@ -257,10 +257,12 @@ class JointTable:
         allow_overlap: bool = False,
         separator: str | None = None,
         missing: Sequence[str] | None = None,
+        encoding: str | None = None,
     ) -> JointTable:
-        """Return a table from a CSV or TSV file of records, or of counts.
+        """Return a table from a file of records, or of counts: CSV, TSV, a spreadsheet or Parquet.
 
-        `cvxpriv.tables.frames.read_table` describes ``path``, ``separator`` and ``missing``; `from_frame` describes the
+        `cvxpriv.tables.frames.read_table` describes ``path``, ``separator``, ``missing`` and
+        ``encoding``; `from_frame` describes the
         rest.
 
         Raises
@@ -268,7 +270,7 @@ class JointTable:
         DataError
             As for `read_table` and `from_frame`.
         """
-        frame = read_table(path, separator, missing)
+        frame = read_table(path, separator, missing, encoding)
         return cls.from_frame(frame, private, public, count, smoothing, smoothing_on, keep_unseen, allow_overlap)
 
     @property

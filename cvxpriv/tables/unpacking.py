@@ -57,11 +57,6 @@ def file_bytes(path: Path) -> bytes:
 def _bounded(file: IO[bytes], path: Path) -> bytes:
     pieces = io.BytesIO()
     while piece := file.read(_PIECE):
-        if b"\0" in piece:
-            raise DataError(
-                f"path={str(path)!r} holds null characters: expected UTF-8 text; save it as UTF-8 (it may be UTF-16, or"
-                " no text at all)"
-            )
         if pieces.tell() + len(piece) > MAX_BYTES:
             raise DataError(
                 f"path={str(path)!r} holds more than {MAX_BYTES / 2**30:g} GiB: keep the columns that are needed"

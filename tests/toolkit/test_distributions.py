@@ -274,11 +274,11 @@ def test_the_spellings_of_missing_values_can_be_chosen(tmp_path):
         ("p.csv", b"", "is no table"),
         ("p.csv", b"s,x\n0,1\n0,1,2\n", "is no table"),
         ("p.csv", b"s,x\n0\n", "'x' has 1 missing value"),
-        ("p.csv", b"s,x\n\xff\xfe,1\n", "is no table"),
+        ("p.csv", b"s,x\n\xff\x81,1\n", "neither UTF-8 nor cp1252"),
         ("p.csv", b"s,x,x\n0,1,2\n", "2 columns of that name"),
         ("p.csv", b"s,x\n", "no records"),
         ("p.csv.gz", b"s,x\n0,1\n", "is damaged"),
-        ("p.xlsx", b"s,x\n0,1\n", "ends in neither of .csv, .tsv, .tab"),
+        ("p.ods", b"s,x\n0,1\n", "ends in neither of .csv, .tsv, .tab"),
     ],
 )
 def test_a_bad_file_is_refused(tmp_path, name, content, message):

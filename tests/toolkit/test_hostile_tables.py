@@ -230,8 +230,9 @@ def test_what_unpacks_beyond_the_limit_is_refused(tmp_path: Path, suffix: str, m
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"\xff\xfes\0,\0x\0\n\0", "null characters"),
-        ("s,x\nm\u00fcll,b\n".encode("latin-1"), "UTF-8"),
+        (b"s\0,\0x\0\n\0", "null characters"),
+        (b"s,x\n\xfc\x81,b\n", "neither UTF-8 nor cp1252"),
+        (b"s,x\n\xfc\x01,b\n", "neither UTF-8 nor cp1252"),
         (b"s," * 20_000 + b"x\n", "columns, more than"),
         (b"", "is no table"),
         (b"s,x\na,b,c,d\n", "is no table"),

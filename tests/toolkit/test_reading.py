@@ -1,0 +1,86 @@
+"""Tables as people have them: encodings, separators, spreadsheets, Parquet, and what cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from cvxpriv.errors import DataError
+from cvxpriv.reports import spreadsheets
+from cvxpriv.reports.spreadsheets import write_table
+from cvxpriv.tables.encodings import DetectedWarning
+from cvxpriv.tables.frames import read_table
+
+ROWS = {"Straße": ["Höhe", "Ufer"], "cm": ["1", "2"]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("between", [",", ";", "\t", "|"])
+def test_encoding_and_separator_are_found(tmp_path: Path, encoding: str, between: str) -> None:
+    file = tmp_path / "rows.csv"
+    lines = [between.join(ROWS), *map(between.join, zip(*ROWS.values(), strict=True))]
+    file.write_bytes("\r\n".join(lines).encode(encoding))
+    assert read_table(file).to_dict("list") == ROWS
+
+
+def test_latin_1_is_read_with_a_warning_or_without_one_when_named(tmp_path: Path, recwarn: Any) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_bytes("Straße;cm\nHöhe;1\nUfer;2\n".encode("latin-1"))
+    assert read_table(file, encoding="latin-1").to_dict("list") == ROWS
+    assert not recwarn.list
+    with pytest.warns(DetectedWarning, match="no UTF-8 and was read as cp1252"):
+        assert read_table(file).to_dict("list") == ROWS
+    with pytest.raises(DataError, match="is no utf-8 .*another encoding="):
+        read_table(file, encoding="utf-8")
+    with pytest.raises(DataError, match="encoding='klingon' is unknown"):
+        read_table(file, encoding="klingon")
+
+
+def test_a_usual_separator_stays_and_one_column_is_a_table(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text('name;x,"y;z"\na;1,2\n')
+    assert list(read_table(file)) == ["name;x", "y;z"]
+    file.write_text("name;height\na;170,5\n")
+    assert read_table(file).to_dict("list") == {"name": ["a"], "height": ["170,5"]}
+    file.write_text("age\n1\n2\n")
+    assert read_table(file)["age"].to_list() == ["1", "2"]
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".parquet"])
+def test_spreadsheets_and_parquet_go_out_and_come_back(tmp_path: Path, suffix: str) -> None:
+    pytest.importorskip(spreadsheets.BINARY[suffix])
+    frame = pd.DataFrame({"name": ["Höhe", None, "?"], "n": [1, 2, 3], "x": [0.5, 1.5, 2.0]})
+    path = write_table(tmp_path / f"rows{suffix}", frame)
+    back = read_table(path)
+    assert back["n"].to_list() == [1, 2, 3]
+    assert back["x"].to_list() == [0.5, 1.5, 2.0]
+    assert back["name"].isna().to_list() == [False, True, False]
+    assert read_table(path, missing=["?"])["name"].isna().to_list() == [False, True, True]
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(DataError, match=f"no {suffix} file that can be read"):
+        read_table(path)
+
+
+def test_a_workbook_runs_no_formula_of_a_cell(tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    path = write_table(tmp_path / "rows.xlsx", pd.DataFrame({"x": ["=1+1"]}))
+    assert read_table(path)["x"].to_list() == ["'=1+1"]
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".parquet"])
+def test_a_package_that_is_not_there_is_named(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spreadsheets, "find_spec", lambda name: None)
+    path = tmp_path / f"rows{suffix}"
+    path.write_bytes(b"PK")
+    for act in (lambda: read_table(path), lambda: write_table(path, pd.DataFrame({"x": [1]}))):
+        with pytest.raises(DataError, match=rf'needs {spreadsheets.BINARY[suffix]}: pip install "cvxpriv\[tables\]"'):
+            act()
+
+
+def test_a_file_of_another_kind_is_written_by_nobody(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"ends in neither of \.csv, \.tsv, \.tab, \.xlsx, \.parquet"):
+        write_table(tmp_path / "rows.ods", pd.DataFrame({"x": [1]}))
+    assert not list(tmp_path.iterdir())
