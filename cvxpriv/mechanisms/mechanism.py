@@ -94,7 +94,7 @@ class Mechanism:
     constraints : sequence of mapping
         The constraints that it promises: ready ones, as `cvxpriv.constraints.documents.to_document` writes them.
     recipe : Recipe, optional
-        How raw rows become its symbols: `release` applies it.
+        Recipe from raw rows to its symbols; `release` applies it.
 
     Raises
     ------

@@ -56,7 +56,7 @@ class JointTable:
     smoothing : str
         Description of the smoothing of the counts or of the empirical probabilities.
     recipe : Recipe, optional
-        How raw rows become the table's symbols, where they were prepared; a mechanism's file keeps it.
+        Recipe from raw rows to the table's symbols, where they were prepared; a mechanism's file keeps it.
 
     Raises
     ------

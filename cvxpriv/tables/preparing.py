@@ -1,4 +1,4 @@
-"""From raw rows to a recipe: classes of numbers, merged symbols, rare ones, missing values."""
+"""The way from raw rows to a recipe: classes of numbers, merged symbols, rare ones, missing values."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ __all__ = ["MISSING", "RULES", "Prepared", "Recipe"]
 MISSING = "missing"
 """The symbol of a missing value under the rule ``symbol``."""
 RULES = ("refuse", "drop", "symbol")
-"""What may be done with missing values."""
+"""Treatments of missing values."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Bins:
     ----------
     column : str
     edges : tuple of float
-        In rising order, at least one.
+        Numbers in rising order, at least one.
     whole : bool
         Whether the column counts whole numbers: 26 to below 33 is then named ``26 to 32``.
     from_data : bool
@@ -169,7 +169,7 @@ class Kept:
     kept : tuple of str
         Read off the private rows.
     why : str
-        What was kept, in words: "of 5 records or more".
+        Description of the kept symbols, such as "of 5 records or more".
     """
 
     column: str

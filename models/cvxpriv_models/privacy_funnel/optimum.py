@@ -31,7 +31,7 @@ __all__ = ["free_symbol", "polished", "rows_of", "settled"]
 #: An output of less mass is free: it may become any other.
 EMPTY = 1e-12
 
-#: By how much the logarithms of an empty output's symbols are above those that its posterior lacks.
+#: Height of the logarithms of an empty output's symbols above those that its posterior lacks.
 ABOVE = 40.0
 
 #: A certified gap up to this, in nats, says more of free outputs than their price.

@@ -65,7 +65,7 @@ APART = 0.02
 """Distance below which only the best of several columns is added: near copies make the master ill-conditioned."""
 
 NEAR = 1e-3
-"""Where no column gains more than this, nats, the multipliers are near enough for Newton's method on all at once."""
+"""Largest gain of a column, in nats, at which the multipliers are near enough for Newton's method on all at once."""
 
 EDGES_AT_ONCE = 200_000
 NEGLIGIBLE = 1e-100

@@ -26,7 +26,7 @@ ALIKE = 0.05
 STEPS, SOLVED = 10, 1e-11
 
 AHEAD = 2e-14
-"""How far above the rate the columns are designed, nats: what they tell is then above it after rounding too."""
+"""Distance above the rate at which the columns are designed, in nats: they keep the rate after rounding too."""
 
 LONGEST = 0.8
 """Longest step towards an empty cell."""
