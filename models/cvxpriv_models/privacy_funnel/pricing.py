@@ -196,7 +196,7 @@ class FunnelPricing:
         _, distinct = np.unique(np.round(found.columns[:, order] / APART), axis=1, return_index=True)
         order = order[np.sort(distinct)[:MOST_ADDED]]
         columns, better = found.columns[:, order], None
-        if len(order) and found.values[order[0]] > -NEAR:
+        if self.certifiable and len(order) and found.values[order[0]] > -NEAR:
             ahead = joint_newton(self.p_s_given_x, self.p_x, self.rate - self.entropy_x, active, lam, nu)
             if ahead is not None:
                 columns, better = np.concatenate([columns, ahead[0]], axis=1), ahead[1]
