@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from cvxpriv.runs.alternation import AlternationRun as AlternationRun, alternate as alternate
     from cvxpriv.runs.convex_concave import ConvexConcaveRun as ConvexConcaveRun, convex_concave as convex_concave
     from cvxpriv.runs.saved import load as load
+    from cvxpriv.runs.sweep import sweep as sweep
     from cvxpriv.runs.verification import verify as verify
     from cvxpriv.schedules.history import History as History
     from cvxpriv.schedules.running import run as run
@@ -126,6 +127,7 @@ _HOMES = {
     "runs.alternation": ("AlternationRun", "alternate"),
     "runs.convex_concave": ("ConvexConcaveRun", "convex_concave"),
     "runs.saved": ("load",),
+    "runs.sweep": ("sweep",),
     "schedules.history": ("History",),
     "schedules.running": ("run",),
     "schedules.steps": ("Context", "Draw", "Invariant", "Loop", "Parallel", "Public", "Sweep", "Update"),

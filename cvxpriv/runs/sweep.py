@@ -1,0 +1,245 @@
+"""Sweeps: a model at every point of a grid of options, on all cores or a cluster; no result is lost or done twice."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.errors import ModelError, PrivacyError, shown
+from cvxpriv.privacy.budget import Budget
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.provenance import versions
+from cvxpriv.runs.saved import write_run
+from cvxpriv.runs.sweep_checkpoint import FORMAT, Checkpoint, CheckpointWarning, opened
+from cvxpriv.runs.sweep_contents import digest
+from cvxpriv.runs.sweep_fit import Fitted, Order, fit
+from cvxpriv.runs.sweep_progress import Pace, shown_pace
+from cvxpriv.runs.sweep_tasks import Task, choices_of, positional_data, tasks_of
+from cvxpriv.runs.sweep_workers import each_fitted, workers
+
+__all__ = ["sweep"]
+
+
+def sweep(
+    model: type[Any],
+    data: Any,
+    *,
+    seed: int | Sequence[int] = 0,
+    n_jobs: int = 1,
+    backend: str | None = None,
+    scheduler: Any = None,
+    checkpoint: PathLike | None = None,
+    resume: bool = True,
+    retry: bool = False,
+    keep: PathLike | None = None,
+    budget: PathLike | None = None,
+    progress: bool = False,
+    **grid: Any,
+) -> pd.DataFrame:
+    """Solve a model at every point of a grid.
+
+    The tasks are the product of the grid's values, of the tables and of the seeds. A task's own seed follows from its
+    settings and the sweep's seed alone, and each fit has one thread of linear algebra, so that neither `n_jobs`, nor
+    the order, nor the backend changes a result.
+
+    Parameters
+    ----------
+    model : class
+        A model, such as `cvxpriv.models.PrivacyFunnel`.
+    data : object or mapping of str to object
+        The data that the constructor needs: one object, or a tuple such as ``(X, y)``; several by name in a mapping.
+    seed : int or sequence of int
+        The sweep's seed; several are an axis of the grid.
+    n_jobs : int
+        Worker processes; -1 is one per core. 1 is this process.
+    backend : {None, "dask"}
+        None: processes of this machine, by joblib. "dask": a Dask cluster (extra `distributed`).
+    scheduler : str or distributed.Client, optional
+        The cluster's scheduler; None: a new cluster on this machine.
+    checkpoint : path, optional
+        A file of JSON lines, to which each result is appended as soon as it is there.
+    resume : bool
+        Take the results that the checkpoint holds for these tasks, data and versions. False does every task again;
+        the old rows stay in the file.
+    retry : bool
+        Do tasks again that failed.
+    keep : path, optional
+        A folder to which each run is saved, under the name of its task, for `cvxpriv.load`.
+    budget : path, optional
+        The file of a `Budget`: the fits are private, by `solve_private`, and each spends from it.
+    progress : bool
+        Show a bar on a terminal, with the time at which the sweep will end by the mean of the finished tasks.
+    **grid
+        The options of the constructor and of the solve: a list, tuple, range or array of values, or one value. A value
+        that is a list itself stands in a list of its own.
+
+    Returns
+    -------
+    DataFrame
+        One row a task, in the order of the grid: table (where there are several), the options, task, task_seed,
+        status ("done", "failed"; "waiting" after a keyboard interrupt), converged, the values of the run's facts,
+        seconds, warnings, error_type, error.
+
+    Raises
+    ------
+    ModelError
+        An option is not known or out of range, before any work; or the backend cannot be had.
+    DataError
+        The checkpoint cannot be used, or another sweep writes to it.
+    PrivacyError
+        A private sweep without a budget, or without a folder for what it releases.
+
+    Examples
+    --------
+    >>> from cvxpriv.models import PrivacyFunnel
+    >>> frame = sweep(PrivacyFunnel, [[0.4, 0.1], [0.1, 0.4]], rate=[0.2, 1.0])
+    >>> frame[["rate", "status"]].to_dict("list"), frame["leakage"].round(4).tolist()
+    ({'rate': [0.2, 1.0], 'status': ['done', 'done']}, [0.0385, 0.1927])
+    """
+    named = {str(name): one for name, one in data.items()} if isinstance(data, Mapping) else {"": data}
+    if not named:
+        raise ModelError("data={} has no table: name at least one")
+    _require_private(model, budget, backend, keep, resume)
+    choices = choices_of(model, grid, private=budget is not None)
+    tables = {name: positional_data(model, one) for name, one in named.items()}
+    tasks = tasks_of(model, tables, choices, _seeds(seed))
+    digests, now = {name: digest(one) for name, one in tables.items()}, versions()
+    order = Order(model, None if budget is None else os.fspath(budget), keep is not None, os.getpid())
+    with opened(checkpoint) as held:
+        found = _resumed(held, tasks, digests, now, retry) if resume else {}
+        jobs = {
+            place: partial(fit, order, task, *tables[task.table])
+            for place, task in enumerate(tasks)
+            if task.key not in found
+        }
+        if jobs:
+            with workers(n_jobs, backend, scheduler) as number:
+                pace = Pace(len(jobs), number)
+                with shown_pace(len(tasks), pace, progress) as moving:
+                    for place, fitted in _until_interrupted(each_fitted(jobs, n_jobs != 1 or backend is not None)):
+                        task = tasks[place]
+                        _keep(keep, model, task, fitted)
+                        row = _row(model, task, digests[task.table], now, fitted)
+                        held.add(row)
+                        found[task.key] = row
+                        moving.done(fitted.seconds, row["status"] == "failed")
+    return _frame(tasks, found, several=isinstance(data, Mapping))
+
+
+def _until_interrupted(results: Iterator[tuple[int, Fitted]]) -> Iterator[tuple[int, Fitted]]:
+    """Yield results up to a keyboard interrupt, in this process or in a worker."""
+    try:
+        for place, fitted in results:
+            if fitted.interrupted:
+                return
+            yield place, fitted
+    except KeyboardInterrupt:
+        return
+
+
+def _require_private(
+    model: type[Any], budget: PathLike | None, backend: str | None, keep: PathLike | None, resume: bool
+) -> None:
+    """Refuse a private sweep whose cost cannot be kept, or whose releases would be lost."""
+    if budget is None:
+        return
+    if not isinstance(budget, (str, os.PathLike)):
+        raise PrivacyError(f"budget={type(budget).__name__}: pass the file of a Budget, which all workers spend from")
+    if backend is not None:
+        raise PrivacyError(f"backend={backend!r} with a budget: its file is kept on this machine; leave backend out")
+    if keep is None:
+        raise PrivacyError("budget without keep: what is released would be lost and paid for; pass keep='folder'")
+    if not resume:
+        raise PrivacyError("resume=False with a budget: fits that were paid for would be paid again; name another file")
+    Budget.open(budget)
+
+
+def _seeds(seed: int | Sequence[int]) -> list[int]:
+    listed = [seed] if isinstance(seed, (int, np.integer)) else list(seed)
+    if not listed or any(isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 0 for one in listed):
+        raise ModelError(f"seed={shown(seed)} is no seed: pass a whole number >= 0, or several")
+    return [int(one) for one in listed]
+
+
+def _resumed(
+    held: Checkpoint, tasks: Sequence[Task], digests: Mapping[str, str], now: Mapping[str, str], retry: bool
+) -> dict[str, dict[str, Any]]:
+    """Return the rows of a checkpoint that belong to the tasks, the data and the versions; tell of the others."""
+    wanted = {task.key: digests[task.table] for task in tasks}
+    found: dict[str, dict[str, Any]] = {}
+    other_data = 0
+    other_version: set[str] = set()
+    for row in held.rows:
+        if row["task"] not in wanted:
+            continue
+        if row["data"] != wanted[row["task"]]:
+            other_data += 1
+        elif row["versions"] != now:
+            names = [name for name in now if row["versions"].get(name) != now[name]]
+            other_version.add(", ".join(f"{name} {row['versions'].get(name)} (now {now[name]})" for name in names))
+        else:
+            found[row["task"]] = row
+    reasons = [f"{other_data} rows are of other data"] if other_data else []
+    reasons += [f"rows are of {said}" for said in sorted(other_version)]
+    if reasons:
+        warnings.warn(
+            f"checkpoint={str(held.path)!r}: {'; '.join(reasons)}: they stay in the file and are not used, and their "
+            "tasks are done now",
+            CheckpointWarning,
+            stacklevel=3,
+        )
+    return {key: row for key, row in found.items() if not (retry and row["status"] == "failed")}
+
+
+def _row(model: type[Any], task: Task, data: str, now: Mapping[str, str], fitted: Fitted) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "model": model.__qualname__,
+        "task": task.key,
+        "data": data,
+        "versions": dict(now),
+        "table": task.table,
+        "settings": dict(task.settings),
+        "seed": task.seed,
+        **fitted.row,
+    }
+
+
+def _keep(folder: PathLike | None, model: type[Any], task: Task, fitted: Fitted) -> None:
+    if folder is not None and fitted.document is not None:
+        write_run(Path(folder) / f"{task.key[:16]}.json", model.__name__, fitted.document)
+
+
+def _frame(tasks: Sequence[Task], found: Mapping[str, Mapping[str, Any]], *, several: bool) -> pd.DataFrame:
+    """Return the rows as a table, in the order of the tasks; a fact with the name of an option has "_found" added."""
+    records = []
+    for task in tasks:
+        row = found.get(task.key, {"status": "waiting"})
+        facts = {
+            f"{name}_found" if name in task.settings else name: value for name, value in row.get("facts", {}).items()
+        }
+        records.append(
+            {
+                **({"table": task.table} if several else {}),
+                **task.settings,
+                "task": task.key[:16],
+                "task_seed": task.seed,
+                "status": row["status"],
+                "converged": row.get("converged"),
+                **facts,
+                "seconds": row.get("seconds"),
+                "warnings": "; ".join(row.get("warnings", ())),
+                "error_type": row.get("error_type", ""),
+                "error": row.get("error", ""),
+            }
+        )
+    last = ("seconds", "warnings", "error_type", "error")
+    names = list(dict.fromkeys(name for record in records for name in record if name not in last))
+    return pd.DataFrame.from_records(records, columns=[*names, *last])

@@ -1,0 +1,173 @@
+"""The checkpoint of a sweep: a file of JSON lines, one result each, on the disk before the next is taken.
+
+A line is appended by the one process that holds the lock. A kill can tear the last line only; it is cut off when the
+file is opened again, and its task is done again. Parquet is no format for this: its index stands at the end of the
+file, so that nothing can be appended to it safely.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cvxpriv.errors import DataError
+from cvxpriv.reports.files import PathLike
+
+__all__ = ["FORMAT", "Checkpoint", "CheckpointWarning", "opened"]
+
+FORMAT = "cvxpriv sweep 1"
+_BEGINNING = f'{{"format": "{FORMAT}"'.encode()
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint holds rows that do not belong to the sweep."""
+
+
+@dataclass
+class Checkpoint:
+    """Rows of results, in a file or, without one, in memory alone.
+
+    Attributes
+    ----------
+    path : Path, optional
+    rows : list of dict
+        The rows that the file held, and those that were added.
+    """
+
+    path: Path | None
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    _handle: int = -1
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Append a row; it is on the disk when this returns.
+
+        Raises
+        ------
+        DataError
+            The file cannot be written.
+        """
+        if self.path is not None:
+            line = (json.dumps({**row, "check": _check(row)}) + "\n").encode()
+            try:
+                while line:
+                    line = line[os.write(self._handle, line) :]
+                os.fsync(self._handle)
+            except OSError as error:
+                raise DataError(
+                    f"checkpoint={str(self.path)!r} cannot be written ({error.strerror}): the rows before are safe; "
+                    "make room, and run the sweep again"
+                ) from error
+        self.rows.append(dict(row))
+
+
+@contextmanager
+def opened(path: PathLike | None) -> Iterator[Checkpoint]:
+    """Open a checkpoint for this process alone, with the rows that it holds.
+
+    Raises
+    ------
+    DataError
+        Another process writes to it, it is not a checkpoint, a line is damaged, or it cannot be written.
+    """
+    if path is None:
+        yield Checkpoint(None)
+        return
+    target = Path(os.path.realpath(path))
+    if target.suffix in (".parquet", ".csv"):
+        raise DataError(
+            f"checkpoint={str(path)!r}: a checkpoint is a file of JSON lines, such as runs/sweep.jsonl; write the "
+            f"table that the sweep returns by frame.to_{target.suffix[1:]}"
+        )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(target, path):
+            handle = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
+            try:
+                rows, whole = _read(target, path)
+                if whole < target.stat().st_size:
+                    os.ftruncate(handle, whole)
+                _sync_folder(target.parent)
+                yield Checkpoint(target, rows, handle)
+            finally:
+                os.close(handle)
+    except OSError as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(
+            f"checkpoint={str(path)!r} cannot be used ({error.strerror or error}): choose another"
+        ) from error
+
+
+def _read(target: Path, path: PathLike) -> tuple[list[dict[str, Any]], int]:
+    """Return the rows of a file, and the length of its whole lines."""
+    rows: list[dict[str, Any]] = []
+    data, whole = target.read_bytes(), 0
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines[:-1], 1):
+        row = _row(line)
+        if row is None:
+            if number == len(lines) - 1 and not lines[-1] and number > 1:
+                break  # the last line, torn by a failure of the machine
+            raise DataError(
+                f"checkpoint={str(path)!r}, line {number}, is no row of a sweep: choose another file, or take the line "
+                "out, so that its task is done again"
+            )
+        rows.append(row)
+        whole += len(line) + 1
+    if not rows and data and not data.startswith(_BEGINNING[: len(data)]):
+        raise DataError(f"checkpoint={str(path)!r} is a file of another kind: choose another name")
+    return rows, whole
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """Return the row of a line; None where it is not one that was written whole."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(row, dict) or row.get("format") != FORMAT or row.pop("check", None) != _check(row):
+        return None
+    return row
+
+
+def _check(row: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(row, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def _locked(target: Path, path: PathLike) -> Iterator[None]:
+    """Hold the lock of a checkpoint: that of a file beside it, which the system frees when the process ends."""
+    handle = os.open(target.with_name(f"{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            if sys.platform == "win32":
+                import msvcrt
+
+                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+            else:
+                import fcntl
+
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DataError(
+                f"checkpoint={str(path)!r} is written by another sweep: wait for its end, or choose another file"
+            ) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def _sync_folder(folder: Path) -> None:
+    if sys.platform != "win32":  # a new name is on the disk when its folder is
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

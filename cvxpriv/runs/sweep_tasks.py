@@ -1,0 +1,198 @@
+"""The tasks of a sweep: the product of the grid's values, each with a key and a seed of its own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.errors import ModelError, PrivacyError, shown, suggest
+from cvxpriv.reports.document import plain_data
+from cvxpriv.runs.options import Parameter, options_of
+from cvxpriv.runs.sweep_contents import digest
+
+__all__ = ["OWN", "Choice", "Task", "choices_of", "positional_data", "tasks_of"]
+
+OWN = ("seed", "n_jobs", "progress", "callback", "budget")
+"""Options of a solve that the sweep sets itself."""
+SEEDS = 2**48
+"""Number of different seeds; every one of them is exact as a double."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An option of the grid with its values.
+
+    Attributes
+    ----------
+    name : str
+    values : tuple
+    posing : bool
+        Whether the constructor takes it; else the solve does.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    posing: bool
+
+
+@dataclass(frozen=True)
+class Task:
+    """One fit of a sweep.
+
+    Attributes
+    ----------
+    table : str
+        The name of its data; empty where the sweep has one data set without a name.
+    settings : mapping of str to object
+        The options of the grid at their values of this task, as JSON holds them.
+    posing, solving : mapping of str to object
+        The arguments of the constructor, and of the solve.
+    key : str
+        The hash of model, name of the data, settings and the sweep's seed.
+    seed : int
+        The task's own seed, which follows from the key alone.
+    """
+
+    table: str
+    settings: Mapping[str, Any]
+    posing: Mapping[str, Any]
+    solving: Mapping[str, Any]
+    key: str
+    seed: int
+
+
+def choices_of(model: type[Any], grid: Mapping[str, Any], *, private: bool) -> list[Choice]:
+    """Check a grid by the signatures of a model, before any work.
+
+    Parameters
+    ----------
+    model : class
+    grid : mapping of str to object
+        The values by option; one that is no list, tuple, range, array or series stands for itself.
+    private : bool
+        Whether the options are those of `solve_private`.
+
+    Raises
+    ------
+    ModelError
+        An option is not known, has no value or the same one twice, or a value is out of range.
+    PrivacyError
+        An option of `solve_private` in a sweep that is not private.
+    """
+    solve = getattr(model, "solve_private" if private else "solve", None)
+    if not isinstance(model, type) or solve is None:
+        raise ModelError(f"model={shown(model)} is no class with a {'solve_private' if private else 'solve'}")
+    posed, solved = _keywords(model.__init__), _keywords(solve)
+    declared = {one.name: one for one in (*options_of(solve), *options_of(model.__init__))}
+    needed = set(_needed(model))
+    found = []
+    for name, given in grid.items():
+        if name in OWN:
+            raise ModelError(f"{name} is set by the sweep for every task: leave it out of the grid")
+        if name in needed or name not in (*posed, *solved):
+            _refuse(model, name, [one for one in (*posed, *solved) if one not in needed and one not in OWN], private)
+        values = tuple(_checked(declared.get(name), name, value) for value in _listed(name, given))
+        found.append(Choice(name, values, name in posed))
+    return found
+
+
+def tasks_of(model: type[Any], tables: Iterable[str], choices: Sequence[Choice], seeds: Sequence[int]) -> list[Task]:
+    """Return the tasks in the order of tables, then of the grid's options, the last of which changes fastest.
+
+    Raises
+    ------
+    ModelError
+        A value of the grid has no content that can be compared, or stands there twice.
+    """
+    named = f"{model.__module__}.{model.__qualname__}"
+    tasks: dict[str, Task] = {}
+    for table, seed, values in product(tables, seeds, product(*(choice.values for choice in choices))):
+        chosen = dict(zip((choice.name for choice in choices), values, strict=True))
+        key = digest([named, table, dict(sorted(chosen.items())), seed])
+        if key in tasks:
+            raise ModelError(f"the grid has {_told(chosen)} twice: name each value once")
+        posing = {one.name: chosen[one.name] for one in choices if one.posing}
+        solving = {one.name: chosen[one.name] for one in choices if not one.posing}
+        settings = {name: _labelled(value) for name, value in chosen.items()}
+        if len(seeds) > 1:
+            settings["seed"] = seed
+        tasks[key] = Task(table, settings, posing, solving, key, int(key, 16) % SEEDS)
+    return list(tasks.values())
+
+
+def positional_data(model: type[Any], data: Any) -> tuple[Any, ...]:
+    """Return the data as the arguments of a model's constructor: one, or as many as it needs.
+
+    Raises
+    ------
+    ModelError
+        The constructor needs several, and the data are no tuple of that length.
+    """
+    needed = _needed(model)
+    if len(needed) == 1:
+        return (data,)
+    if not isinstance(data, (tuple, list)) or len(data) != len(needed):
+        raise ModelError(f"data={type(data).__name__} for {model.__name__}: pass the tuple ({', '.join(needed)})")
+    return tuple(data)
+
+
+def _needed(model: type[Any]) -> list[str]:
+    """Return the names of the constructor's data: its parameters without a default."""
+    parameters = list(inspect.signature(model.__init__).parameters.values())[1:]
+    return [one.name for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
+
+
+def _keywords(function: Callable[..., Any]) -> list[str]:
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    return [one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+
+
+def _refuse(model: type[Any], name: str, known: list[str], private: bool) -> None:
+    spends = getattr(model, "solve_private", None)
+    if not private and spends is not None and name in _keywords(spends):
+        raise PrivacyError(
+            f"{name} is an option of {model.__name__}.solve_private, and each private fit costs: pass budget=, the "
+            "file of a Budget that all fits of the sweep spend from"
+        )
+    raise ModelError(f"{name} is no option of {model.__name__}: {suggest(name, known)}")
+
+
+def _listed(name: str, given: Any) -> list[Any]:
+    several = isinstance(given, (list, tuple, range, np.ndarray, pd.Series, pd.Index))
+    values = list(given) if several else [given]
+    if not values:
+        raise ModelError(f"{name}={shown(given)} has no value: give at least one, or leave it out")
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
+def _checked(parameter: Parameter | None, name: str, value: Any) -> Any:
+    if parameter is not None:
+        parameter.check(value)
+        if parameter.scalar is float and isinstance(value, int):
+            value = float(value)
+    try:
+        digest(value)
+    except ModelError as error:
+        raise ModelError(f"{name}={shown(value)}: {error}") from error
+    return value
+
+
+def _labelled(value: Any) -> Any:
+    """Return a value as JSON holds it, or as a message quotes it where JSON cannot."""
+    plain = plain_data(value)
+    try:
+        json.dumps(plain, allow_nan=False)
+    except (TypeError, ValueError):
+        return shown(value)
+    return plain
+
+
+def _told(chosen: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={shown(value)}" for name, value in chosen.items()) or "one task"
