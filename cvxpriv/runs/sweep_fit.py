@@ -20,7 +20,7 @@ __all__ = ["Fitted", "Order", "fit"]
 
 @dataclass(frozen=True)
 class Order:
-    """What is the same for all tasks of a sweep.
+    """The part that all tasks of a sweep share.
 
     Attributes
     ----------
