@@ -22,7 +22,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class DetectedWarning(UserWarning):
-    """How a file is read was found from the file, and could be wrong."""
+    """The way in which a file is read was found from the file, and could be wrong."""
 
 
 def decoded(data: bytes, encoding: str | None, path: object) -> str:
@@ -32,7 +32,7 @@ def decoded(data: bytes, encoding: str | None, path: object) -> str:
     ----------
     data : bytes
     encoding : str, optional
-        By default what a mark at the beginning says, else UTF-8, else `FALLBACK` with a warning.
+        The encoding. None: that of a mark at the beginning, else UTF-8, else `FALLBACK` with a warning.
     path : object
         Name of the file in messages.
 

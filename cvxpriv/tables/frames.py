@@ -311,7 +311,7 @@ def read_table(
     missing : sequence of str, optional
         The spellings of a missing value. By default those of pandas: an empty cell, NA, NaN, null, None and so on.
     encoding : str, optional
-        By default found from the file: UTF-8, UTF-16 with its mark, else cp1252 with a warning.
+        The encoding. None: found from the file, UTF-8, UTF-16 with its mark, else cp1252 with a warning.
 
     Raises
     ------
