@@ -101,6 +101,10 @@ GROUPS = {
             ),
             Target("cvxpriv.bounds.certificate", ("tests/toolkit/test_bounds_certificate.py",)),
             Target("cvxpriv.bounds.check_certificate", ("tests/toolkit/test_bounds_certificate.py",)),
+            Target(
+                "cvxpriv.bounds.check_constrained_certificate",
+                ("tests/toolkit/test_bounds_constrained_certificate.py",),
+            ),
         )
     ),
     "steps": Group(
