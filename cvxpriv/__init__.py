@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         PrivacyWarning as PrivacyWarning,
         audit as audit,
     )
+    from cvxpriv.privacy.private_tables import private_table as private_table
     from cvxpriv.reports.pictures import save_figure as save_figure
     from cvxpriv.runs.alternation import AlternationRun as AlternationRun, alternate as alternate
     from cvxpriv.runs.convex_concave import ConvexConcaveRun as ConvexConcaveRun, convex_concave as convex_concave
@@ -123,6 +124,7 @@ _HOMES = {
     "mechanisms.plots": ("plot_curve", "plot_history", "plot_mechanism"),
     "numerics.arrays": ("Array", "Values"),
     "privacy": ("Accounting", "Audit", "Budget", "PrivacyWarning", "audit"),
+    "privacy.private_tables": ("private_table",),
     "reports.pictures": ("save_figure",),
     "runs.alternation": ("AlternationRun", "alternate"),
     "runs.convex_concave": ("ConvexConcaveRun", "convex_concave"),

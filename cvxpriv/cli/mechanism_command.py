@@ -34,6 +34,7 @@ from cvxpriv.cli.options import (
 )
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.proving import certify_option, proved
+from cvxpriv.cli.table_noise import TableNoise, noise_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints import FORMS, parse
 from cvxpriv.errors import Disagreement, NotConverged
@@ -99,11 +100,19 @@ def design_command(kind: Kind) -> click.Command:
     points = options_of(kind.curve)[0]
     points = replace(points, default=None, option=replace(points.option, usual="no curve"))
 
-    def command(terminal: Terminal, source: str, columns: TableOptions, report: bool, out: str, **given: Any) -> None:
+    def command(
+        terminal: Terminal,
+        source: str,
+        columns: TableOptions,
+        noise: TableNoise,
+        report: bool,
+        out: str,
+        **given: Any,
+    ) -> None:
         if report:
             require_report_packages("give --no-report")
         folder = require_writable(out)
-        model = _posed(kind, columns.load(source), taken(posed, given), given["constraint"])
+        model = _posed(kind, noise.load(source, columns), taken(posed, given), given["constraint"])
         curve = given["points"] or None
         if curve is not None:
             model.along(curve)  # refuses a wrong point before the solve
@@ -114,6 +123,7 @@ def design_command(kind: Kind) -> click.Command:
     options = [
         click.argument("source", metavar="TABLE"),
         table_options(kind.sides),
+        noise_options,
         lambda wrapped: with_options(wrapped, posed),
         _constraint_option,
         lambda wrapped: with_options(wrapped, solved),

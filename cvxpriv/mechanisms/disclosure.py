@@ -21,15 +21,34 @@ from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells
+from cvxpriv.tables.protection import Protection
+from cvxpriv.tables.resampling import (
+    corrected_interval,
+    percentile_interval,
+    resampled_tables,
+    with_noise,
+    with_unseen_cells,
+)
 
-__all__ = ["MEASURES", "STATEMENT", "Disclosure", "bayes_accuracy", "disclosure", "measure"]
+__all__ = [
+    "MEASURES",
+    "OF_RELEASES",
+    "STATEMENT",
+    "Disclosure",
+    "bayes_accuracy",
+    "disclosure",
+    "measure",
+    "statement_of",
+]
 
-STATEMENT = (
-    "The mechanism, its figures and the privacy-utility curve are computed from private data and are not themselves "
-    "differentially private. They bound what one release tells on average about S within the population that the table "
+OF_RELEASES = (
+    "They bound what one release tells on average about S within the population that the table "
     "describes, to somebody who knows that table; they promise nothing about a single person, about other "
     "attributes, about two releases of the same rows, or about columns released beside Y."
+)
+STATEMENT = (
+    "The mechanism, its figures and the privacy-utility curve are computed from private data and are not themselves "
+    "differentially private. Do not publish them; apply the mechanism at home. " + OF_RELEASES
 )
 """The statement that accompanies every report of a mechanism."""
 
@@ -100,6 +119,26 @@ class Disclosure:
         if name not in MEASURES:
             raise DataError(f"name={shown(name)} is no measure: {suggest(name, MEASURES)}")
         return float(self.frame[column].to_numpy()[list(MEASURES).index(name)])
+
+
+def statement_of(protection: Protection | None, of_releases: str = OF_RELEASES, statement: str = STATEMENT) -> str:
+    """Return what is promised of a mechanism and of its releases, by the noise in the table that it is made from.
+
+    Parameters
+    ----------
+    protection : Protection, optional
+    of_releases : str
+        What is said of releases either way.
+    statement : str
+        The whole statement for a table without noise.
+    """
+    if protection is None:
+        return statement
+    return (
+        "The mechanism, its figures and the privacy-utility curve are computed from counts with noise "
+        f"({protection.noise}). They are {protection.sentence}. This guarantee does not cover what the mechanism draws "
+        f"from rows: the figures do, and they are those of the noisy table. {of_releases}"
+    )
 
 
 def bayes_accuracy(joint: Array) -> Array:
@@ -217,10 +256,11 @@ def disclosure(
     frame["value"] = measure(table.probabilities[None], matrix)[0]
     intervals = np.full((len(MEASURES), 4), np.nan)
     if bootstrap and table.counts is not None:
-        intervals = _intervals(table.counts, matrix, bootstrap, seed, level, same_records).T
+        intervals = _intervals(table, table.counts, matrix, bootstrap, seed, level, same_records).T
     frame[["low", "high", "empirical", "bias"]] = intervals
     notes = _notes(table, bootstrap, same_records)
-    return Disclosure(frame, table.records, bootstrap, level, same_records, seed, notes)
+    said = statement_of(table.protection)
+    return Disclosure(frame, table.records, bootstrap, level, same_records, seed, notes, said)
 
 
 def _check(bootstrap: int, seed: int, level: float) -> None:
@@ -234,14 +274,19 @@ def _check(bootstrap: int, seed: int, level: float) -> None:
         raise DataError(f"level={shown(level)}: expected a number between 0 and 1, such as 0.95")
 
 
-def _intervals(counts: IntArray, matrix: Array, bootstrap: int, seed: int, level: float, same_records: bool) -> Array:
+def _intervals(
+    table: JointTable, counts: IntArray, matrix: Array, bootstrap: int, seed: int, level: float, same_records: bool
+) -> Array:
     """Return low, high, value and bias of each measure, ``(4, 6)``."""
 
     def replicates(population: Array) -> Array:
         drawn = resampled_tables(counts, bootstrap, seed, population)
+        if table.protection is not None:
+            drawn = with_noise(drawn, table.protection, int(counts.sum()), seed)
         return np.concatenate([measure(part, matrix) for part in drawn])
 
-    shares, wider = counts / counts.sum(), with_unseen_cells(counts)
+    shares = counts / counts.sum()
+    wider = with_unseen_cells(counts) if table.protection is None else shares  # noise fills cells by itself
     value, own = measure(shares[None], matrix)[0], replicates(shares)
     hulls = [corrected_interval(value, own, level)]
     if not np.array_equal(shares, wider):
@@ -275,6 +320,13 @@ def _notes(table: JointTable, bootstrap: int, same_records: bool) -> tuple[str, 
         )
     if table.smoothing != "none":
         notes.append(f"Values are of the smoothed table ({table.smoothing}); intervals are of the bare counts.")
+    if table.protection is not None:
+        notes.append(
+            f"The counts hold {table.protection.noise}: every replicate gets the same noise again, so the intervals "
+            "allow for it. They take the noisy table for the population, so few records in many cells make them too "
+            "narrow."
+        )
+        return tuple(notes)
     # Good (1953): the cells seen once estimate the share of the population in cells never seen.
     unseen = float((table.counts == 1).sum() / table.counts.sum())
     if unseen >= UNSEEN_SHARE:

@@ -1,8 +1,8 @@
 """A mechanism P(Y|X) with its alphabets, its figures, and its provenance, to save and apply.
 
-It never holds the private table, nor a marginal of it, nor counts: what is saved may be handed on with the released
-data. Its figures and the mechanism itself were still computed from private data: see
-`cvxpriv.mechanisms.disclosure.STATEMENT`.
+It never holds the private table, nor a marginal of it, nor counts. The matrix and its figures were still computed from
+private data, and tell of it. Only where noise was put into the counts first (`cvxpriv.private_table`) may it be
+published; its line of provenance ``publish`` says which.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cvxpriv.certify.sections import crosscheck_section
-from cvxpriv.mechanisms.disclosure import STATEMENT
+from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.runs import mechanism_facts as common
@@ -61,7 +61,7 @@ def alternating_facts(
         promises=[
             f"The mechanism is {common.best_of(run)}: each block is optimal given the others, to the residual above. "
             "Whether a better mechanism exists elsewhere is not known.",
-            STATEMENT,
+            statement_of(run.problem.table.protection),
         ],
         tables=common.tables_of(run, beside, sides),
         files=common.files_of(run),

@@ -39,6 +39,7 @@ from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop, Sweep
 from cvxpriv.tables.documents import table_of
 from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.protection import published
 
 __all__ = ["AlternatingModel", "AlternatingRun", "Settings"]
 
@@ -108,7 +109,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
             model=self.model,
             figures={**self.figures, "kkt": self.residual},
             private_columns=table.private.columns,
-            origin=provenance(**asdict(self.settings)),
+            origin=provenance(**asdict(self.settings), **published(table.protection)),
             constraints=self.kept,
             recipe=table.recipe,
         )

@@ -25,6 +25,7 @@ from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.protection import published
 
 __all__ = [
     "BLOCKS",
@@ -92,6 +93,7 @@ def about_table(table: JointTable, sides: Sides, outputs: int) -> list[Fact]:
             if table.recipe is None
             else [Fact("preparation", "; ".join(table.recipe.description), label="rows prepared")]
         ),
+        *(Fact(name, value) for name, value in published(table.protection).items()),
         Fact("entropy", table.entropy_x, "nats", f"All that there is to tell of {x}.", f"H({x})"),
         Fact("information", table.information, "nats", f"What {x} itself tells of {s}.", f"I({s};{x})"),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.recipe import Recipe
+from cvxpriv.tables.protection import Protection
 
 __all__ = ["table_document", "table_of"]
 
@@ -31,6 +33,7 @@ def table_document(table: JointTable) -> dict[str, Any]:
         "counts": None if table.counts is None else table.counts.tolist(),
         "smoothing": table.smoothing,
         "recipe": None if table.recipe is None else table.recipe.document(),
+        **({} if table.protection is None else {"protection": asdict(table.protection)}),
         **sides,
     }
 
@@ -42,4 +45,7 @@ def table_of(document: Mapping[str, Any]) -> JointTable:
     )
     recipe = None if document.get("recipe") is None else Recipe.of(document["recipe"])
     counts = None if document["counts"] is None else np.array(document["counts"])
-    return JointTable(np.array(document["probabilities"]), private, public, counts, document["smoothing"], recipe)
+    held = document.get("protection")
+    protection = None if held is None else Protection(**held)
+    probabilities, smoothing = np.array(document["probabilities"]), document["smoothing"]
+    return JointTable(probabilities, private, public, counts, smoothing, recipe, protection)

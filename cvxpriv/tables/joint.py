@@ -30,6 +30,7 @@ from cvxpriv.tables.arrays import (
 from cvxpriv.tables.frames import count_column, listed, read_table, require_roles
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.recipe import Prepared, Recipe
+from cvxpriv.tables.protection import Protection
 
 __all__ = ["Alphabet", "JointTable"]
 
@@ -57,6 +58,8 @@ class JointTable:
         Description of the smoothing of the counts or of the empirical probabilities.
     recipe : Recipe, optional
         Recipe from raw rows to the table's symbols, where they were prepared; a mechanism's file keeps it.
+    protection : Protection, optional
+        The noise in the counts, where `cvxpriv.private_table` put some; None: they are those of the records.
 
     Raises
     ------
@@ -83,6 +86,7 @@ class JointTable:
     counts: IntArray | None = None
     smoothing: str = "none"
     recipe: Recipe | None = None
+    protection: Protection | None = None
 
     def __post_init__(self) -> None:
         p = probability_matrix(self.probabilities, "probabilities")
@@ -321,7 +325,8 @@ class JointTable:
             for name, side in (("S", self.private), ("X", self.public))
         ]
         source = "given as probabilities" if self.records is None else f"{self.records:,} records"
-        return f"{sides[0]}, {sides[1]}, {source}, smoothing: {self.smoothing}"
+        noise = "" if self.protection is None else f", {self.protection.noise}"
+        return f"{sides[0]}, {sides[1]}, {source}, smoothing: {self.smoothing}{noise}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return the probabilities as a data frame: private symbols down, public symbols across."""

@@ -32,8 +32,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.tables.noisy_counts import nearest_shares
+from cvxpriv.tables.protection import Protection
 
-__all__ = ["corrected_interval", "percentile_interval", "resampled_tables", "with_unseen_cells"]
+__all__ = ["corrected_interval", "percentile_interval", "resampled_tables", "with_noise", "with_unseen_cells"]
 
 CHUNK = 4_000_000
 """Number of cells of replicates that are held at once (32 MB)."""
@@ -94,6 +96,22 @@ def resampled_tables(counts: IntArray, replicates: int, seed: int, population: A
         tables = np.zeros((min(step, replicates - begin), counts.size))
         tables[:, cells] = rng.multinomial(records, p, size=len(tables)) / records
         yield tables.reshape(-1, *counts.shape)
+
+
+def with_noise(tables: Iterator[Array], protection: Protection, records: int, seed: int) -> Iterator[Array]:
+    """Yield empirical tables with noise as that of a protected table, none below zero, each summing to 1.
+
+    Parameters
+    ----------
+    tables : iterator of array, ``(some, |S|, |X|)``
+    protection : Protection
+    records : int
+    seed : int
+    """
+    rng = np.random.default_rng([seed, 1])
+    for part in tables:
+        noisy = records * part + protection.simulated(rng, part.shape)
+        yield np.stack([nearest_shares(one, float(records)) for one in noisy]) / records
 
 
 def percentile_interval(replicates: Array, level: float) -> Array:

@@ -14,6 +14,7 @@ import pandas as pd
 from cvxpriv.bounds import check_service_certificate
 from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.certify.sections import crosscheck_section
+from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.mechanisms.plots import USED
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text
@@ -26,7 +27,7 @@ from cvxpriv.runs.sides import Side, Sides
 from .bound import ServiceBound
 from .pictures import SAME, curve_figure, distinct_outputs
 from .problem import Problem
-from .promises import STATEMENT, local_privacy, optimality, remedy
+from .promises import OF_RELEASES, STATEMENT, local_privacy, optimality, remedy
 from .thresholds import CriticalBeta, critical_beta
 
 __all__ = ["NOTHING", "SIDES", "by_solver", "inference_facts"]
@@ -87,6 +88,7 @@ def inference_facts(
     missed = f"a KKT residual of {format_number(run.residual, 2)} nats"
     if by_solver(run):
         missed += f" and a local gap of {format_number(local_gap, 2)} nats"
+    said = statement_of(problem.table.protection, OF_RELEASES, STATEMENT)
     return Facts(
         title=f"Inference as a service: {beside.source}".removesuffix(": "),
         summary=_summary(run),
@@ -124,7 +126,7 @@ def inference_facts(
         messages=[*filter(None, [note, advice]), *common.not_converged(run, missed)],
         promises=[
             *optimality(common.best_of(run), local_gap, gap, certificate is not None, critical),
-            " ".join([STATEMENT, *local_privacy(run.constraints, common.violations(run))]),
+            " ".join([said, *local_privacy(run.constraints, common.violations(run))]),
         ],
         tables=common.tables_of(run, beside, SIDES),
         files={**common.files_of(run), **_proof(certificate)},

@@ -12,13 +12,16 @@ from cvxpriv.reports.formatting import format_number
 
 from .thresholds import SHARE, CriticalBeta
 
-__all__ = ["STATEMENT", "local_privacy", "optimality", "remedy"]
+__all__ = ["OF_RELEASES", "STATEMENT", "local_privacy", "optimality", "remedy"]
 
-STATEMENT = (
+OF_RELEASES = (
     "Accuracy and leakage are averages over the population that the table describes, for one draw of U for each "
     "record, and for somebody who knows that table. They promise nothing about a single person, about other "
-    "attributes, about two releases of the same rows, or about columns released beside U. The mechanism and its "
-    "figures are computed from the table's records and are not themselves differentially private."
+    "attributes, about two releases of the same rows, or about columns released beside U."
+)
+STATEMENT = (
+    OF_RELEASES + " The mechanism and its figures are computed from the table's records and are not themselves "
+    "differentially private: do not publish them; apply the mechanism at home."
 )
 LOCAL = (
     "With {name} each draw of U is {epsilon:g}-locally differentially private for the data Y, of each person and "

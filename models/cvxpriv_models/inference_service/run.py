@@ -20,6 +20,7 @@ from cvxpriv.runs.codec import decoded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.documents import table_of
+from cvxpriv.tables.protection import published
 
 from . import algorithm, kkt
 from .algorithm import Options
@@ -185,6 +186,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
                 inferred=", ".join(table.private.columns),
                 constraints=", ".join(name for name, _ in self.constraints),
                 **facts,
+                **published(table.protection),
             ),
             constraints=self.kept,
             recipe=table.recipe,

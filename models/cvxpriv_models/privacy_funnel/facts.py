@@ -13,7 +13,7 @@ import pandas as pd
 from cvxpriv.bounds import check_certificate, check_constrained_certificate
 from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
 from cvxpriv.certify.sections import crosscheck_section
-from cvxpriv.mechanisms.disclosure import STATEMENT
+from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.mechanisms.plots import plot_curve
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text
@@ -67,7 +67,7 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
             run, Fact("rate", run.problem.rate, "nats"), Fact("size_y", run.problem.size_y, label="outputs |Y|")
         ),
         messages=common.not_converged(run, missed),
-        promises=[_promise(run, bound), STATEMENT],
+        promises=[_promise(run, bound), statement_of(run.problem.table.protection)],
         tables=common.tables_of(run, beside, SIDES),
         files={**common.files_of(run), **_certificate(bound)},
         converged=run.converged,
@@ -149,6 +149,11 @@ def _copied(program: Path, path: Path) -> Path:
     return write_text(path, program.read_text(encoding="utf-8"))
 
 
+def _kept_at_home(run: Run) -> str:
+    private = run.problem.table.protection is None
+    return " The certificate holds the private table: keep it at home." if private else ""
+
+
 def _promise(run: Run, bound: FunnelBound | None) -> str:
     if bound is not None:
         gap = format_number(max(run.problem.leakage(run.mechanism) - bound.lower, 0.0), 2)
@@ -156,8 +161,7 @@ def _promise(run: Run, bound: FunnelBound | None) -> str:
             f"Of all mechanisms that tell this much of X, this one leaks at most {gap} nats more than the best "
             "possible, on average over the people of the table and over one draw of Y for each. The bound is proved by "
             f"multipliers in certificate.json; `python {_checkers(bound)[0].name} certificate.json` derives it "
-            "again in exact arithmetic, without a solver. The certificate holds the private table: keep it at home."
-            + _constraints_of(bound)
+            f"again in exact arithmetic, without a solver.{_kept_at_home(run)}" + _constraints_of(bound)
         )
     return (
         "Of all mechanisms that tell this much of X, one was sought that tells least of S, on average over the people "

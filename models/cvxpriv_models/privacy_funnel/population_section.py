@@ -22,6 +22,8 @@ def population_section(problem: Problem, disclosure: Disclosure | None) -> list[
     table = problem.table
     if disclosure is None or not disclosure.bootstrap or table.counts is None or table.counts.size > POPULATION_CELLS:
         return []
+    if table.protection is not None:  # both intervals are of records, and noisy counts are none
+        return []
     found = population_interval(table, problem.rate, POPULATION_REPLICATES, disclosure.level, disclosure.seed)
     low, high = zip(found.bootstrap, found.finite, strict=True)
     how = (f"bootstrap, {found.replicates} resamples: approximate", "finite sample: holds for every population")

@@ -21,6 +21,7 @@ from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.codec import decoded
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun, restored
 from cvxpriv.tables.documents import table_of
+from cvxpriv.tables.protection import published
 
 from . import algorithm, optimum
 from .bound import FunnelBound
@@ -125,7 +126,7 @@ class FunnelRun(MechanismRun[Problem, Settings]):
                 "kkt": self.kkt.largest,
             },
             private_columns=table.private.columns,
-            origin=provenance(**asdict(self.settings)),
+            origin=provenance(**asdict(self.settings), **published(table.protection)),
             constraints=self.kept,
             recipe=table.recipe,
         )

@@ -1,0 +1,50 @@
+"""Counts with noise made into counts: none below zero, with the right total. It reads nothing but the noisy numbers.
+
+Cutting noisy counts at zero alone would add records: of the noise in empty cells only the positive half would stay, in
+a table of many empty cells a large share. The nearest point of the simplex takes the same number from every cell that
+stays positive, which is what the positive half brought in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxpriv.numerics.arrays import Array, IntArray
+
+__all__ = ["nearest_shares", "whole_counts"]
+
+
+def nearest_shares(noisy: Array, total: float) -> Array:
+    """Return the numbers >= 0 of a given sum that are nearest to the given ones, in Euclidean distance.
+
+    Parameters
+    ----------
+    noisy : array, any shape
+    total : float
+        > 0.
+
+    Examples
+    --------
+    >>> nearest_shares(np.array([5.0, -2.0, 1.0]), 5.0)
+    array([4.5, 0. , 0.5])
+    """
+    flat = np.asarray(noisy, dtype=np.float64).ravel()
+    falling = np.sort(flat)[::-1]
+    shifts = (np.cumsum(falling) - total) / np.arange(1, flat.size + 1)
+    kept = int(np.flatnonzero(falling > shifts)[-1])
+    return np.asarray(np.maximum(flat - shifts[kept], 0.0)).reshape(np.shape(noisy))
+
+
+def whole_counts(shares: Array, total: int) -> IntArray:
+    """Return whole numbers of the given sum, each within 1 of the share: the largest remainders are rounded up.
+
+    Examples
+    --------
+    >>> whole_counts(np.array([4.5, 0.2, 0.3]), 5)
+    array([5, 0, 0])
+    """
+    counts = np.floor(shares).astype(np.int64)
+    left = total - int(counts.sum())
+    largest = np.argsort(-(shares - counts).ravel(), kind="stable")[:left]
+    counts.ravel()[largest] += 1
+    return counts

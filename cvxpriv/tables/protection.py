@@ -1,0 +1,99 @@
+"""How a table's counts were protected before anything was computed from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["ADJACENCIES", "PRIVATE", "Protection", "published"]
+
+ADJACENCIES = {
+    "replace-one": "one record is replaced by another; the number of records is public",
+    "add-or-remove-one": "one record is added or taken away; the number of records is private",
+}
+"""The neighbour relations of a table of counts, in words."""
+PRIVATE = "private: do not publish; apply it at home"
+"""What is said of everything that is computed from counts without noise."""
+
+
+@dataclass(frozen=True)
+class Protection:
+    """The noise in every cell of a table, and what it guarantees of everything computed from that table.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee. Without a delta the noise is Laplace, else Gaussian.
+    adjacency : str
+        One of `ADJACENCIES`.
+    scale : float
+        Scale of the Laplace noise, or standard deviation of the Gaussian noise, in records.
+    secure : bool
+        Whether the noise came from the operating system's secure randomness.
+
+    Raises
+    ------
+    DataError
+        An unknown adjacency.
+
+    Examples
+    --------
+    >>> Protection(1.0, 0.0, "replace-one", 2.0).sentence
+    'differentially private (epsilon=1, neighbours: replace-one): may be published'
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    scale: float
+    secure: bool = True
+
+    def __post_init__(self) -> None:
+        if self.adjacency not in ADJACENCIES:
+            raise DataError(f"adjacency={self.adjacency!r}: {suggest(str(self.adjacency), ADJACENCIES)}")
+
+    @property
+    def noise(self) -> str:
+        """The noise in words.
+
+        >>> Protection(1.0, 0.0, "replace-one", 2.0).noise
+        'Laplace noise of scale 2, rounded to whole records'
+        """
+        kind = "Gaussian noise of standard deviation" if self.delta else "Laplace noise of scale"
+        return f"{kind} {self.scale:.4g}, rounded to whole records"
+
+    @property
+    def sentence(self) -> str:
+        """What may be done with whatever is computed from the table."""
+        delta = f", delta={self.delta:g}" if self.delta else ""
+        seeded = "" if self.secure else " while the seed of its noise is secret"
+        return (
+            f"differentially private (epsilon={self.epsilon:g}{delta}, neighbours: {self.adjacency}): "
+            f"may be published{seeded}"
+        )
+
+    def simulated(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        """Return noise of the same law from a generator, to study its effect; it is not for a release."""
+        drawn = rng.normal(0.0, self.scale, shape) if self.delta else rng.laplace(0.0, self.scale, shape)
+        return np.asarray(np.rint(drawn))
+
+
+def published(protection: Protection | None) -> dict[str, str | float]:
+    """Return the lines of provenance that say whether a result may be published, and by which guarantee.
+
+    >>> published(None)
+    {'publish': 'private: do not publish; apply it at home'}
+    """
+    if protection is None:
+        return {"publish": PRIVATE}
+    return {
+        "publish": protection.sentence,
+        "table_epsilon": protection.epsilon,
+        "table_delta": protection.delta,
+        "table_adjacency": protection.adjacency,
+        "table_noise": protection.noise,
+    }

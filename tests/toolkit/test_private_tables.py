@@ -1,0 +1,170 @@
+"""Tables with noise in their counts: the law of the noise, the domain, and what is said of what follows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy.optimize import LinearConstraint, minimize
+from scipy.stats import chisquare
+
+import cvxpriv as cpv
+from cvxpriv.errors import CvxprivError
+from cvxpriv.mechanisms.disclosure import disclosure
+from cvxpriv.privacy import PrivacyWarning, account_ledger
+from cvxpriv.privacy.gaussian import gaussian_delta
+from cvxpriv.privacy.private_tables import private_table, release_of
+from cvxpriv.tables.documents import table_document, table_of
+from cvxpriv.tables.joint import Alphabet, JointTable
+from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
+
+pytestmark = pytest.mark.filterwarnings("ignore::cvxpriv.privacy.PrivacyWarning")
+TABLE = JointTable.from_counts([[40, 10], [10, 40]], ["no", "yes"], ["0", "1"])
+DOMAIN = {"S": ["no", "yes"], "X": ["0", "1", "2"]}
+
+
+def laplace_chances(scale: float, most: int) -> np.ndarray:
+    """The chances of -most, ..., most under Laplace noise rounded to whole numbers, by its distribution function."""
+    edges = np.arange(-most, most + 2) - 0.5
+    below = np.where(edges < 0, 0.5 * np.exp(edges / scale), 1.0 - 0.5 * np.exp(-edges / scale))
+    return np.diff(below)
+
+
+@pytest.mark.parametrize(("adjacency", "moved"), [("replace-one", 2), ("add-or-remove-one", 1)])
+def test_neighbours_differ_by_epsilon_in_no_cell_more_than_the_scale_allows(adjacency: str, moved: int) -> None:
+    found = private_table(TABLE, 0.7, domain=DOMAIN, adjacency=adjacency).protection
+    assert found is not None
+    chances = laplace_chances(found.scale, 12)
+    losses = np.abs(np.diff(np.log(chances)))
+    # A neighbour moves `moved` independent cells by one record each, and no loss is smaller than needed in the tails.
+    assert moved * losses.max() <= 0.7 * (1 + 1e-9)  # rounding of differences of a distribution function
+    assert moved * losses.max() == pytest.approx(0.7, rel=1e-6)
+
+
+def test_the_noise_has_the_law_that_is_claimed() -> None:
+    counts = np.full((100, 40), 1000)
+    table = JointTable.from_counts(counts)
+    found = private_table(table, 1.0, domain="table", adjacency="add-or-remove-one", noise_seed=3)
+    assert found.counts is not None
+    noise = (found.counts - 1000).ravel()
+    shift = found.records - 100 * 40 * 1000 if found.records else 0
+    assert abs(shift) < 6 * math.sqrt(2 * 4000)  # the total is the sum of the noisy counts
+    expected = laplace_chances(1.0, 3)
+    seen = np.array([(noise == k).sum() for k in range(-3, 4)])
+    assert chisquare(seen, expected / expected.sum() * seen.sum()).pvalue > 1e-4
+
+
+def test_with_a_delta_the_noise_is_gaussian_and_costs_what_is_claimed() -> None:
+    found = private_table(TABLE, 1.0, 1e-6, domain=DOMAIN).protection
+    assert found is not None
+    mu = release_of(found).mu
+    assert mu == pytest.approx(math.sqrt(2.0) / found.scale)
+    assert gaussian_delta(1.0, mu) <= 1e-6
+    assert account_ledger([release_of(found)], 1e-6, neighbours="replace-one").epsilon <= 1.0 + 1e-9
+
+
+def test_the_number_of_records_stays_where_it_is_public_and_no_count_is_negative() -> None:
+    for seed in range(20):
+        found = private_table(TABLE, 0.1, domain=DOMAIN, noise_seed=seed)
+        assert found.records == 100
+        assert found.counts is not None
+        assert found.counts.min() >= 0
+        assert found.probabilities.sum(axis=0).min() > 0
+
+
+def test_the_domain_holds_cells_that_do_not_occur_and_refuses_records_outside_it() -> None:
+    pairs = JointTable.from_counts([[3, 4]], ["s"], Alphabet(("a", "b"), (("0", "0"), ("1", "1"))))
+    assert private_table(pairs, 1.0, domain="table").public.labels == ("0, 0", "0, 1", "1, 0", "1, 1")
+    with pytest.raises(CvxprivError, match="a record lies outside the domain"):
+        private_table(TABLE, 1.0, domain={"S": ["no", "yes"], "X": ["0"]})
+
+
+def test_a_budget_is_spent_once_and_refuses_the_second_table() -> None:
+    budget = cpv.Budget(1.0, 0.0)
+    private_table(TABLE, 0.7, domain=DOMAIN, budget=budget)
+    with pytest.raises(CvxprivError, match="does not hold"):
+        private_table(TABLE, 0.7, domain=DOMAIN, budget=budget)
+    assert len(budget.ledger) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        (TABLE, {"domain": None}, "which cells occur tells of the records"),
+        (TABLE, {"epsilon": 0.0}, "epsilon=0.0 is no budget"),
+        (TABLE, {"delta": 1.0}, "delta=1.0 is not in"),
+        (TABLE, {"adjacency": "one"}, "adjacency='one'"),
+        (TABLE, {"domain": {"S": ["no", "yes"]}}, "domain names no value of column 'X'"),
+        (TABLE, {"domain": {**DOMAIN, "Z": [1]}}, "domain names column 'Z'"),
+        (JointTable.from_array([[0.5, 0.5]]), {}, "without counts"),
+        (JointTable.from_counts([[1, 2]], smoothing=1.0), {}, "the table is smoothed"),
+        (private_table(TABLE, 1.0, domain=DOMAIN), {}, "has noise already"),
+    ],
+)
+def test_wrong_arguments_are_refused(table: JointTable, options: dict[str, object], message: str) -> None:
+    given = {"epsilon": 1.0, "domain": DOMAIN} | options
+    with pytest.raises(CvxprivError, match=message):
+        private_table(table, **given)  # type: ignore[arg-type]
+
+
+def test_a_seed_warns_and_the_sentence_says_that_it_must_stay_secret() -> None:
+    with pytest.warns(PrivacyWarning, match="noise_seed"):
+        found = private_table(TABLE, 1.0, domain=DOMAIN, noise_seed=1)
+    assert found.protection is not None
+    assert found.protection.sentence.endswith("may be published while the seed of its noise is secret")
+
+
+def test_a_saved_table_keeps_its_protection() -> None:
+    found = private_table(TABLE, 1.0, domain=DOMAIN)
+    assert table_of(table_document(found)).protection == found.protection
+
+
+def test_intervals_allow_for_the_noise_and_the_statement_says_that_it_may_be_published() -> None:
+    found = private_table(TABLE, 0.5, domain="table", noise_seed=0)
+    bare = JointTable.from_counts(found.counts, found.private, found.public)  # type: ignore[arg-type]
+    noisy, without = disclosure(found, np.eye(2)), disclosure(bare, np.eye(2))
+    width = [high - low for low, high in (noisy.interval("information"), without.interval("information"))]  # type: ignore[misc]
+    assert width[0] > width[1]
+    assert "may be published" in noisy.statement
+    assert "Do not publish" in without.statement
+
+
+@pytest.mark.slow
+def test_intervals_of_information_hold_the_truth() -> None:
+    population = np.array([[0.3, 0.1, 0.1], [0.1, 0.15, 0.25]])
+    truth = disclosure(JointTable.from_array(population), np.eye(3), bootstrap=0).value("information")
+    rng, held = np.random.default_rng(0), 0
+    for seed in range(200):
+        counts = rng.multinomial(500, population.ravel()).reshape(2, 3)
+        found = private_table(JointTable.from_counts(counts), 0.5, domain="table", noise_seed=seed)
+        low, high = disclosure(found, np.eye(3), seed=seed, same_records=False).interval("information")  # type: ignore[misc]
+        held += low <= truth <= high
+    assert held >= 180  # 95% of 200 is 190; 180 is more than three standard deviations below
+
+
+@given(st.lists(st.integers(-30, 30), min_size=1, max_size=8), st.integers(1, 50))
+def test_the_nearest_counts_are_nearest_and_whole_ones_keep_the_sum(noisy: list[int], total: int) -> None:
+    point = np.array(noisy, dtype=np.float64)
+    found = nearest_shares(point, float(total))
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(total)
+    # Optimality: a feasible direction from the projection makes no acute angle with what was cut off.
+    corners = total * np.eye(len(point))
+    assert ((corners - found) @ (point - found)).max() <= 1e-8 * (1 + total) * 60
+    whole = whole_counts(found, total)
+    assert int(whole.sum()) == total
+    assert np.abs(whole - found).max() <= 1 + 1e-9
+
+
+def test_the_projection_is_that_of_a_solver() -> None:
+    point = np.array([5.0, -2.0, 1.0, 7.5])
+    solved = minimize(
+        lambda q: ((q - point) ** 2).sum(),
+        np.full(4, 2.0),
+        bounds=[(0, None)] * 4,
+        constraints=[LinearConstraint(np.ones((1, 4)), 8.0, 8.0)],
+        method="SLSQP",
+    )
+    assert np.allclose(solved.x, nearest_shares(point, 8.0), atol=1e-5)  # the solver's own accuracy
