@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from cvxpriv.learning.private_scores import private_scores as private_scores
     from cvxpriv.learning.schema import PublicSchema as PublicSchema
     from cvxpriv.learning.scores import scores_of as scores_of
+    from cvxpriv.mechanisms.decoding import Decoded as Decoded, decode as decode
     from cvxpriv.mechanisms.disclosure import Disclosure as Disclosure, disclosure as disclosure
     from cvxpriv.mechanisms.mechanism import Mechanism as Mechanism
     from cvxpriv.mechanisms.plots import (
@@ -119,6 +120,7 @@ _HOMES = {
     "learning.private_scores": ("private_scores",),
     "learning.schema": ("PublicSchema",),
     "learning.scores": ("scores_of",),
+    "mechanisms.decoding": ("Decoded", "decode"),
     "mechanisms.disclosure": ("Disclosure", "disclosure"),
     "mechanisms.mechanism": ("Mechanism",),
     "mechanisms.plots": ("plot_curve", "plot_history", "plot_mechanism"),

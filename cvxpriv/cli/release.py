@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+import pandas as pd
 
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import require_writable
 from cvxpriv.cli.preparation import in_options, missing_option, missing_text_option, read_rows, reading_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
+from cvxpriv.mechanisms.bundle import contents_of, is_bundle, may_show, write_bundle
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import RELEASED
 from cvxpriv.reports.formatting import exact_zero
@@ -26,7 +28,17 @@ __all__ = ["release"]
 @click.command(short_help="Apply a mechanism to rows; private columns stay behind.")
 @click.argument("mechanism", metavar="MECHANISM.json")
 @click.argument("rows", metavar="ROWS.csv")
-@click.option("--out", default="released.csv", show_default=True, help="File to write: .csv, .tsv, .xlsx or .parquet.")
+@click.option(
+    "--out",
+    default="released.csv",
+    show_default=True,
+    help="File to write: .csv, .tsv, .xlsx or .parquet; or a folder or .zip, for a bundle with codebook and promise.",
+)
+@click.option(
+    "--with-matrix/--without-matrix",
+    default=None,
+    help="Put P(Y|X) into the bundle.  [default: only where the mechanism may be published]",
+)
 @click.option("--seed", type=int, help="Make the same draw again; keep it secret.  [default: the system's randomness]")
 @click.option(
     "--unseen",
@@ -50,6 +62,7 @@ def release(
     mechanism: str,
     rows: str,
     out: str,
+    with_matrix: bool | None,
     seed: int | None,
     unseen: str,
     keep: tuple[str, ...],
@@ -65,7 +78,10 @@ def release(
     only the columns that it reads. Each call draws anew: release the same rows once.
     """
     _require_own_file(out, mechanism, rows)
-    require_table_file(out)
+    if with_matrix is not None and not is_bundle(out):
+        raise DataError(f"--out={out!r} is one table, which holds no matrix: give a folder or a .zip, or leave it out")
+    if not is_bundle(out):
+        require_table_file(out)
     require_writable(Path(out).absolute().parent)
     loaded = Mechanism.load(mechanism)
     frame = read_rows(rows, separator, missing_text, encoding)
@@ -75,7 +91,7 @@ def release(
         released = loaded.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)  # type: ignore[arg-type]
     except DataError as error:
         raise DataError(in_options(str(error))) from error
-    path = write_table(out, released)
+    files = _written(out, loaded, released, with_matrix, name)
     dropped = len(frame) - len(released)
     terminal.result(
         {
@@ -86,10 +102,13 @@ def release(
             "columns": list(released.columns),
             "outputs": released[name].value_counts().to_dict(),
             "seeded": seed is not None,
-            "files": [path],
+            "files": files,
+            **({"matrix": _with_matrix(loaded, with_matrix)} if is_bundle(out) else {}),
         }
     )
-    terminal.say(f"Released {len(released):,} of {len(frame):,} rows to {path}")
+    terminal.say(f"Released {len(released):,} of {len(frame):,} rows to {out}")
+    if is_bundle(out):
+        terminal.say(paragraph(f"{', '.join(file.name for file in files)}. {_reason(loaded, with_matrix)}"))
     if dropped:
         terminal.say(
             f"  {dropped:,} rows were dropped: the mechanism does not know their {', '.join(loaded.inputs.columns)}"
@@ -103,6 +122,28 @@ def release(
             "more." + (f" Nor do they speak of {', '.join(keep)} beside it." if keep else "")
         )
     )
+
+
+def _written(out: str, mechanism: Mechanism, released: pd.DataFrame, matrix: bool | None, name: str) -> list[Path]:
+    if is_bundle(out):
+        return write_bundle(out, contents_of(mechanism, released, matrix, name))
+    return [write_table(out, released)]
+
+
+def _with_matrix(mechanism: Mechanism, asked: bool | None) -> bool:
+    return may_show(mechanism) if asked is None else asked
+
+
+def _reason(mechanism: Mechanism, asked: bool | None) -> str:
+    """Return whether P(Y|X) is in the bundle, and why."""
+    if not _with_matrix(mechanism, asked):
+        return (
+            "P(Y|X) stays at home: it tells of the private table. --with-matrix gives it away all the same; a "
+            "mechanism designed with --table-epsilon brings it along by itself."
+        )
+    if may_show(mechanism):
+        return "P(Y|X) is in it: the mechanism may be published."
+    return "P(Y|X) is in it, and tells of the private table: hand it on only where that table may be known."
 
 
 def _require_own_file(out: str, *inputs: str) -> None:

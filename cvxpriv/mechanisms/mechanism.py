@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.constraints.documents import from_document
 from cvxpriv.constraints.gate import excess
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.mechanisms.bundle import contents_of, write_bundle
 from cvxpriv.mechanisms.file import Fields, dump, parse
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
 from cvxpriv.numerics.arrays import Array
@@ -172,6 +173,41 @@ class Mechanism:
         if self.recipe is not None:
             frame = self.recipe.apply(frame, self.inputs.columns)
         return release(self, frame, seed=seed, keep=keep, unseen=unseen, name=name)
+
+    def bundle(
+        self,
+        frame: pd.DataFrame,
+        path: PathLike,
+        matrix: bool | None = None,
+        seed: int | None = None,
+        keep: Sequence[str] = (),
+        unseen: Unseen = "error",
+        name: str = RELEASED,
+    ) -> list[Path]:
+        """Apply the mechanism to rows, and write them with all that a recipient needs: `cvxpriv.decode` reads it.
+
+        Parameters
+        ----------
+        frame, seed, keep, unseen, name
+            As for `release`.
+        path : path
+            Folder, or a zip file where it ends in ``.zip``.
+        matrix : bool, optional
+            Whether P(Y|X) goes with it. None: where it may be published, because noise was put into the table first
+            (`cvxpriv.private_table`). Without it the codebook is rounded, and estimates have no intervals.
+
+        Returns
+        -------
+        list of Path
+            Paths of the files.
+
+        Raises
+        ------
+        DataError, PrivacyError, ModelError
+            As for `release`, or the bundle cannot be written.
+        """
+        released = self.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)
+        return write_bundle(path, contents_of(self, released, matrix, name))
 
     def save(self, path: PathLike) -> Path:
         """Write the mechanism to a JSON file, whole or not at all, with every digit of its numbers.

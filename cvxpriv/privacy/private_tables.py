@@ -166,13 +166,13 @@ def _require_public_recipe(table: JointTable, adjacency: str) -> None:
     for step in recipe.steps:
         if isinstance(step, Kept) or (isinstance(step, Bins) and step.from_data):
             raise PrivacyError(
-                f"column {step.column!r} was prepared by what its records are ({step.description}), and no noise covers "
-                "that: give public edges, or name the values to merge"
+                f"column {step.column!r} was prepared by what its records are ({step.description}), and no noise "
+                "covers that: give public edges, or name the values to merge"
             )
     if recipe.missing == "drop" and adjacency == "replace-one":
         raise PrivacyError(
-            "rows with a missing value are dropped, so that the number of records tells of them: make a missing value a "
-            'symbol, or adjacency="add-or-remove-one"'
+            "rows with a missing value are dropped, so that the number of records tells of them: make a missing value "
+            'a symbol, or adjacency="add-or-remove-one"'
         )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
-from cvxpriv.tables.recipe import Recipe
 from cvxpriv.tables.protection import Protection
+from cvxpriv.tables.recipe import Recipe
 
 __all__ = ["table_document", "table_of"]
 

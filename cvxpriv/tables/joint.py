@@ -29,8 +29,8 @@ from cvxpriv.tables.arrays import (
 )
 from cvxpriv.tables.frames import count_column, listed, read_table, require_roles
 from cvxpriv.tables.information import entropy, mutual_information
-from cvxpriv.tables.recipe import Prepared, Recipe
 from cvxpriv.tables.protection import Protection
+from cvxpriv.tables.recipe import Prepared, Recipe
 
 __all__ = ["Alphabet", "JointTable"]
 

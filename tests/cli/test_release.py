@@ -8,6 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cvxpriv import decode
+
 from .conftest import Run, one_error_line
 
 
@@ -138,3 +140,15 @@ def test_a_mechanism_file_that_is_none_is_refused(
 def test_a_file_with_missing_values_is_refused(run: Run, mechanism: str) -> None:
     Path("holes.csv").write_text("id,age\n1,young\n2,\n3,old\n")
     assert "column 'age' has 1 missing value" in one_error_line(run("release", mechanism, "holes.csv"))
+
+
+def test_a_folder_or_a_zip_is_a_bundle(run: Run, mechanism: str, people: str) -> None:
+    assert "P(Y|X) stays at home" in run("release", mechanism, people, "--out", "bundle/").stdout
+    document = json.loads(run("release", mechanism, people, "--out", "b.zip", "--with-matrix", "--json").stdout)
+    assert (document["files"], document["matrix"]) == (["b.zip"], True)
+    for place in ("bundle", "b.zip"):
+        assert decode(place).frequencies("age")["estimate"].sum() == pytest.approx(1.0)
+
+
+def test_a_matrix_does_not_go_into_one_table(run: Run, mechanism: str, people: str) -> None:
+    assert "holds no matrix" in one_error_line(run("release", mechanism, people, "--with-matrix"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import LinearConstraint, minimize
@@ -168,3 +169,21 @@ def test_the_projection_is_that_of_a_solver() -> None:
         method="SLSQP",
     )
     assert np.allclose(solved.x, nearest_shares(point, 8.0), atol=1e-5)  # the solver's own accuracy
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bins": {"age": "quantiles:2"}}, "was prepared by what its records are"),
+        ({"rare": 2}, "was prepared by what its records are"),
+        ({"missing": "drop"}, "the number of records tells of them"),
+    ],
+)
+def test_a_preparation_that_was_read_off_the_records_is_refused(options: dict[str, object], message: str) -> None:
+    rows = pd.DataFrame(
+        {"age": [20, 30, 40, 50, 50, None if "missing" in options else 60] * 5, "ill": list("nynyny") * 5}
+    )
+    prepared = cpv.prepare(rows, columns=["age", "ill"], **options)
+    table = JointTable.from_frame(prepared.frame if hasattr(prepared, "frame") else prepared, ["ill"], ["age"])
+    with pytest.raises(CvxprivError, match=message):
+        private_table(table, 1.0, domain="table")

@@ -1,0 +1,181 @@
+"""The bundle of a release: the rows, and all that a recipient needs to read them.
+
+A folder or a zip file with one set of files: ``rows.csv``, ``codebook.csv``, ``README.txt`` with the promise in words,
+and ``bundle.json``, from which `cvxpriv.decode` reads. P(Y|X) is in it only where it may be published: a mechanism
+without noise in its table tells of that table.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.mechanisms.codebook import Codebook, codebook
+from cvxpriv.mechanisms.release import RELEASED, Channel
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.files import PathLike, write_bytes
+from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.reports.layout import paragraph
+from cvxpriv.reports.sets import Content, write_set
+from cvxpriv.reports.spreadsheets import csv_text
+from cvxpriv.tables.recipe import Recipe
+
+__all__ = ["DOCUMENT", "FORMAT", "ROWS", "VERSION", "Designed", "contents_of", "is_bundle", "may_show", "write_bundle"]
+
+FORMAT, VERSION = "cvxpriv bundle", 1
+DOCUMENT, ROWS = "bundle.json", "rows.csv"
+STEP = 0.05
+"""Step to which the codebook is rounded where P(Y|X) stays at home."""
+WITHHELD = (
+    "P(Y|X) is not in this bundle: it was designed on private data without noise, and tells of them. The codebook is "
+    f"rounded to steps of {STEP:.0%}; what is left in it, and the figures, come from the same data."
+)
+PROMISE = (
+    "Each row was drawn once from P(Y|X), and the figures are averages over the population of the table that the "
+    "mechanism was designed on. They promise nothing about a single person, about other attributes, about two releases "
+    "of the same rows, or about columns that were kept beside the output."
+)
+DECODE = (
+    'In Python, cvxpriv.decode("this folder").frequencies("COLUMN") estimates how often each value of a column occurs, '
+    "from the rows here alone. Do not count the likeliest values of the codebook: that is biased towards frequent ones."
+)
+
+
+class Designed(Channel, Protocol):
+    """The parts of a mechanism that a bundle needs."""
+
+    @property
+    def figures(self) -> Mapping[str, float]: ...
+
+    @property
+    def recipe(self) -> Recipe | None: ...
+
+    @property
+    def origin(self) -> Mapping[str, Any]: ...
+
+
+def is_bundle(path: PathLike) -> bool:
+    """Return whether a path names a bundle: a zip file, a folder, or a name without a suffix.
+
+    >>> is_bundle("bundle/"), is_bundle("release.zip"), is_bundle("released.csv")
+    (True, True, False)
+    """
+    suffix = Path(path).suffix.lower()
+    return suffix == ".zip" or suffix == "" or str(path).endswith(("/", "\\")) or Path(path).is_dir()
+
+
+def may_show(mechanism: Designed) -> bool:
+    """Return whether P(Y|X) may be published: it was designed on counts with secure noise."""
+    return str(mechanism.origin.get("publish", "")).endswith("may be published")
+
+
+def contents_of(
+    mechanism: Designed,
+    released: pd.DataFrame,
+    matrix: bool | None = None,
+    name: str = RELEASED,
+) -> dict[str, Content]:
+    """Return the files of a bundle by name.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    released : DataFrame
+        The rows that the mechanism released.
+    matrix : bool, optional
+        Whether P(Y|X) goes into the bundle. None: where it may be published (`may_show`).
+    name : str
+        Name of the released column.
+    """
+    shown = may_show(mechanism) if matrix is None else matrix
+    drawn = released[name].value_counts().reindex(list(mechanism.outputs), fill_value=0)
+    counts = np.array(drawn.tolist(), dtype=np.float64)
+    book = codebook(mechanism.array, mechanism.inputs, mechanism.outputs, counts, 0.0 if shown else STEP)
+    document = _document(mechanism, released, book, shown, name)
+    return {
+        ROWS: csv_text(released),
+        "codebook.csv": csv_text(book.frame),
+        "README.txt": _readme(document, book, mechanism.array),
+        DOCUMENT: json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1) + "\n",
+    }
+
+
+def write_bundle(path: PathLike, contents: Mapping[str, Content]) -> list[Path]:
+    """Write a bundle as a folder, or as a zip file where the path ends in ``.zip``; whole or not at all.
+
+    Raises
+    ------
+    DataError
+        It cannot be written.
+    """
+    if Path(path).suffix.lower() != ".zip":
+        return write_set(path, contents)
+    with tempfile.TemporaryDirectory() as folder:
+        write_set(Path(folder) / "bundle", contents)
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted((Path(folder) / "bundle").iterdir()):
+                archive.writestr(zipfile.ZipInfo(file.name), file.read_bytes(), zipfile.ZIP_DEFLATED)
+    return [write_bytes(path, packed.getvalue())]
+
+
+def _document(mechanism: Designed, released: pd.DataFrame, book: Codebook, shown: bool, name: str) -> dict[str, Any]:
+    kept = [str(column) for column in released.columns if column != name]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "column": name,
+        "rows": len(released),
+        "kept": kept,
+        "columns": list(mechanism.inputs.columns),
+        "symbols": [list(symbol) for symbol in mechanism.inputs.symbols],
+        "outputs": list(mechanism.outputs),
+        "labels": list(book.labels),
+        "recipe": list(mechanism.recipe.description) if shown and mechanism.recipe is not None else [],
+        "matrix": mechanism.array.tolist() if shown else None,
+        "withheld": "" if shown else WITHHELD,
+        "posterior": book.posterior.tolist(),
+        "posterior_step": book.step,
+        "figures": _figures(mechanism.figures),
+        "publish": str(mechanism.origin.get("publish", "")),
+        "promise": PROMISE,
+    }
+
+
+def _figures(figures: Mapping[str, float]) -> dict[str, float]:
+    return {name: exact_zero(figures[name]) for name in ("leakage", "utility", "accuracy") if name in figures}
+
+
+def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
+    figures = ", ".join(f"{name} {format_number(value)}" for name, value in document["figures"].items())
+    sizes = (
+        f"{document['rows']:,} rows. The column {document['column']!r} of {ROWS} is drawn in place of "
+        f"{', '.join(document['columns'])}: {matrix.shape[0]} symbols, {matrix.shape[1]} outputs."
+    )
+    kept = f"Columns kept as they are: {', '.join(document['kept'])}." if document["kept"] else ""
+    words = [
+        f"  {output}  {label}  ({int(count):,} rows)\n" + paragraph(meaning, indent="      ", hanging="      ")
+        for output, label, count, meaning in zip(book.outputs, book.labels, book.counts, book.meanings, strict=True)
+        if count
+    ]
+    given = "P(Y|X) is in bundle.json." if document["matrix"] is not None else WITHHELD
+    parts: Sequence[str] = [
+        "A release of rows",
+        *(
+            paragraph(text, indent="", hanging="")
+            for text in (sizes, kept, f"Figures of the mechanism: {figures}.")
+            if text
+        ),
+        "What is promised, and what is not\n" + paragraph(document["promise"]),
+        "What each output means (the codebook, codebook.csv, has all numbers)\n" + "\n".join(words),
+        "How to estimate statistics\n" + paragraph(DECODE) + "\n" + paragraph(given),
+    ]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,142 @@
+"""What each output means: the distribution of X given the output, in numbers and in words.
+
+The prior is the distribution of X under which the released outputs are most likely. So the codebook is a function of
+P(Y|X) and of the released rows, and of nothing else of the private data.
+
+The exact numbers give P(Y|X) away: it follows from them up to a factor. Where it must stay at home they are rounded to
+whole steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.mechanisms.likelihood import most_likely
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.alphabets import Alphabet
+
+__all__ = ["Codebook", "codebook", "statistics_of"]
+
+MOST_NAMED = 3
+"""Number of values of a column that a description names."""
+LEAST_NAMED = 0.1
+"""Chance from which a value is named beside the likeliest one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Codebook:
+    """The meaning of the outputs.
+
+    Attributes
+    ----------
+    posterior : array, ``(|Y|, |X|)``
+        P(X|Y); rows sum to 1 up to `step`. The row of an output that was never drawn is 0.
+    step : float
+        The numbers are rounded to whole multiples of it; 0 for exact ones.
+    counts : array, ``(|Y|,)``
+    outputs : tuple of str
+    labels : tuple of str
+        Readable names of the outputs.
+    meanings : tuple of str
+        The likely values of each column, with their chances.
+    """
+
+    posterior: Array
+    step: float
+    counts: Array
+    outputs: tuple[str, ...]
+    labels: tuple[str, ...]
+    meanings: tuple[str, ...]
+    inputs: Alphabet
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row for each output: its label, its meaning, its rows, and the chance of each symbol of X."""
+        about = {"output": self.outputs, "label": self.labels, "meaning": self.meanings}
+        frame = pd.DataFrame({**about, "rows": self.counts.astype(np.int64)})
+        chances = pd.DataFrame(self.posterior, columns=[f"P({label})" for label in self.inputs.labels])
+        return pd.concat([frame, chances], axis=1)
+
+
+def codebook(matrix: Array, inputs: Alphabet, outputs: Sequence[str], counts: Array, step: float = 0.0) -> Codebook:
+    """Return the codebook of a release.
+
+    Parameters
+    ----------
+    matrix : array, ``(|X|, |Y|)``
+    inputs : Alphabet
+    outputs : sequence of str
+    counts : array, ``(|Y|,)``
+        Number of released rows of each output.
+    step : float
+        Step to which chances are rounded; 0 leaves them exact.
+
+    Examples
+    --------
+    >>> book = codebook(np.array([[0.9, 0.1], [0.1, 0.9]]), Alphabet.numbered("ill", 2), ["y0", "y1"], np.array([5, 5]))
+    >>> book.labels, book.meanings[0]
+    (('ill 0', 'ill 1'), 'ill: 0 (90 %), 1 (10 %)')
+    """
+    joint = (most_likely(matrix, counts).p[:, None] * matrix).T
+    whole = joint.sum(axis=1, keepdims=True)
+    posterior = np.divide(joint, whole, out=np.zeros_like(joint), where=whole > 0)
+    if step:
+        posterior = np.round(np.rint(posterior / step) * step, 10)
+    tables = [statistics_of(inputs, [column]) for column in inputs.columns]
+    described = [[_likely(row @ weights.T, labels) for labels, weights in tables] for row in posterior]
+    never = posterior.sum(axis=1) <= 0
+    labels = ["never drawn" if no else _label(inputs, one) for one, no in zip(described, never, strict=True)]
+    meanings = ["" if no else _meaning(inputs, one) for one, no in zip(described, never, strict=True)]
+    return Codebook(posterior, step, np.asarray(counts), tuple(outputs), tuple(labels), tuple(meanings), inputs)
+
+
+def statistics_of(inputs: Alphabet, columns: Sequence[str]) -> tuple[list[tuple[str, ...]], Array]:
+    """Return the values of some columns together, and the sums over X that give their frequencies.
+
+    Returns
+    -------
+    values : list of tuple of str
+    sums : array of 0 and 1, ``(values, |X|)``
+
+    Examples
+    --------
+    >>> statistics_of(Alphabet(("a", "b"), (("0", "0"), ("0", "1"), ("1", "0"))), ["a"])[1]
+    array([[1., 1., 0.],
+           [0., 0., 1.]])
+    """
+    places = [inputs.columns.index(column) for column in columns]
+    rows = [tuple(symbol[place] for place in places) for symbol in inputs.symbols]
+    values = list(dict.fromkeys(rows))
+    order = {value: number for number, value in enumerate(values)}
+    sums = np.zeros((len(values), len(rows)))
+    sums[[order[row] for row in rows], np.arange(len(rows))] = 1.0
+    return values, sums
+
+
+def _likely(chances: Array, values: Sequence[tuple[str, ...]]) -> list[tuple[str, float]]:
+    """Return the likeliest values of a column with their chances, the likeliest first."""
+    order = np.argsort(-chances, kind="stable")[:MOST_NAMED]
+    return [
+        (values[place][0], float(chances[place]))
+        for place in order
+        if chances[place] >= LEAST_NAMED or place == order[0]
+    ]
+
+
+def _label(inputs: Alphabet, described: Sequence[Sequence[tuple[str, float]]]) -> str:
+    """Return a name of an output: the values of columns that are likelier than not."""
+    parts = [
+        f"{column} {found[0][0]}" for column, found in zip(inputs.columns, described, strict=True) if found[0][1] > 0.5
+    ]
+    return ", ".join(parts) or "mixed"
+
+
+def _meaning(inputs: Alphabet, described: Sequence[Sequence[tuple[str, float]]]) -> str:
+    return "; ".join(
+        f"{column}: " + ", ".join(f"{value} ({chance:.0%})".replace("%", " %") for value, chance in found)
+        for column, found in zip(inputs.columns, described, strict=True)
+    )

@@ -1,0 +1,124 @@
+"""Linear statistics of X estimated from drawn outputs, with intervals.
+
+The chances of the outputs are q = p M. A statistic ``a . p`` is *identifiable* where ``a = M w`` for some weights w:
+then ``a . p = w . q``, whatever p is, and the shares of the outputs estimate it without bias. Among such weights those
+of least variance, ``w = diag(1/q) M' (M diag(1/q) M')^+ a``, give the error of the most likely estimate (delta method,
+away from the boundary), and the interval.
+
+Any other statistic is not determined by q, however many rows there are. Its interval then holds every value that some
+distribution takes whose q lies in simultaneous (Bonferroni) Clopper-Pearson intervals of the outputs' chances: two
+linear programs. It covers at least at its level, and stays wide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.stats import beta, norm
+
+from cvxpriv.errors import SolverFailure
+from cvxpriv.mechanisms.likelihood import most_likely
+from cvxpriv.numerics.arrays import Array, Flags
+
+__all__ = ["Estimates", "estimates", "identifiable"]
+
+RANK = 1e-6
+"""Singular values below this part of the largest count as zero."""
+PRIOR = 0.5
+"""Rows added to each output where variances are computed: no output has none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Estimates of several statistics, each ``(statistics,)``.
+
+    Attributes
+    ----------
+    likely : array
+        By maximum likelihood. Where a statistic is not identifiable it is one of many equally likely values.
+    unbiased : array
+        By inversion; it may lie outside [0, 1]. NaN where the statistic is not identifiable.
+    low, high : array
+        Ends of the interval, within [0, 1].
+    known : array of bool
+        Whether the statistic is identifiable.
+    """
+
+    likely: Array
+    unbiased: Array
+    low: Array
+    high: Array
+    known: Flags
+
+
+def identifiable(matrix: Array, statistics: Array) -> Flags:
+    """Return which statistics the chances of the outputs determine.
+
+    Parameters
+    ----------
+    matrix : array, ``(|X|, |Y|)``
+    statistics : array, ``(statistics, |X|)``
+
+    Examples
+    --------
+    >>> merged = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> identifiable(merged, np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]])).tolist()
+    [False, True]
+    """
+    weights = np.linalg.pinv(matrix, rcond=RANK)
+    return np.asarray(np.abs(statistics @ (matrix @ weights).T - statistics).max(axis=1) <= RANK * 10)
+
+
+def estimates(matrix: Array, counts: Array, statistics: Array, level: float = 0.95) -> Estimates:
+    """Estimate statistics ``a . p`` with entries of a in [0, 1] from the rows of each output.
+
+    Parameters
+    ----------
+    matrix : array, ``(|X|, |Y|)``
+    counts : array, ``(|Y|,)``
+    statistics : array, ``(statistics, |X|)``
+    level : float
+
+    Raises
+    ------
+    DataError, NotConverged
+        As for `most_likely`.
+    """
+    rows, found = float(counts.sum()), most_likely(matrix, counts).p
+    shares, known = counts / rows, identifiable(matrix, statistics)
+    likely = np.clip(statistics @ found, 0.0, 1.0)
+    unbiased = np.where(known, statistics @ np.linalg.pinv(matrix, rcond=RANK).T @ shares, np.nan)
+    filled = (counts + PRIOR) / (rows + PRIOR * len(counts))
+    weighed = matrix / filled
+    best = np.linalg.pinv(weighed @ matrix.T, rcond=RANK**2, hermitian=True) @ weighed
+    weights = statistics @ best
+    middle = weights @ shares
+    variance = np.maximum(weights**2 @ filled - (weights @ filled) ** 2, 0.0) / rows
+    reach = norm.ppf((1 + level) / 2) * np.sqrt(variance)
+    low, high = np.clip(middle - reach, 0.0, likely), np.clip(middle + reach, likely, 1.0)
+    box = _boxes(counts, matrix, found, level) if not known.all() else None
+    for place in np.flatnonzero(~known):
+        low[place], high[place] = (_extreme(matrix, statistics[place], box, sign) for sign in (1.0, -1.0))
+    return Estimates(likely, unbiased, low, high, known)
+
+
+def _boxes(counts: Array, matrix: Array, found: Array, level: float) -> Array:
+    """Return simultaneous intervals of the outputs' chances, ``(2, |Y|)``, which hold those of the likely point."""
+    miss, rows = (1.0 - level) / (2 * len(counts)), counts.sum()
+    low = np.where(counts > 0, beta.ppf(miss, np.maximum(counts, 1), rows - counts + 1), 0.0)
+    high = np.where(counts < rows, beta.ppf(1 - miss, counts + 1, np.maximum(rows - counts, 1)), 1.0)
+    chances = found @ matrix
+    return np.stack([np.minimum(low, chances - 1e-9), np.maximum(high, chances + 1e-9)])
+
+
+def _extreme(matrix: Array, statistic: Array, box: Array | None, sign: float) -> float:
+    """Return the least (sign 1) or the largest (sign -1) value of a statistic over the distributions in a box."""
+    assert box is not None, "the box is made wherever a statistic is not identifiable"
+    rows = np.concatenate([matrix.T, -matrix.T])
+    ends = np.concatenate([box[1], -box[0]])
+    answer = linprog(sign * statistic, rows, ends, np.ones((1, len(statistic))), [1.0], bounds=(0.0, 1.0))
+    if answer.status != 0 or answer.fun is None:
+        raise SolverFailure(f"the range of a statistic was not found ({answer.message}): report this as a fault")
+    return float(np.clip(sign * answer.fun, 0.0, 1.0))
