@@ -180,10 +180,9 @@ def test_the_projection_is_that_of_a_solver() -> None:
     ],
 )
 def test_a_preparation_that_was_read_off_the_records_is_refused(options: dict[str, object], message: str) -> None:
-    rows = pd.DataFrame(
-        {"age": [20, 30, 40, 50, 50, None if "missing" in options else 60] * 5, "ill": list("nynyny") * 5}
-    )
-    prepared = cpv.prepare(rows, columns=["age", "ill"], **options)
-    table = JointTable.from_frame(prepared.frame if hasattr(prepared, "frame") else prepared, ["ill"], ["age"])
+    ages = [20, 30, 40, 50, 50, None if "missing" in options else 60]
+    rows = pd.DataFrame({"age": ages, "ill": list("nynyny")})
+    prepared = cpv.prepare(rows, columns=["age", "ill"], **options)  # type: ignore[arg-type]
+    table = JointTable.from_frame(prepared, ["ill"], ["age"])
     with pytest.raises(CvxprivError, match=message):
         private_table(table, 1.0, domain="table")
