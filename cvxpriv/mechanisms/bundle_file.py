@@ -29,7 +29,7 @@ MOST_BYTES = 2**30
 
 
 class Bundle:
-    """What a bundle holds.
+    """The contents of a bundle, and the number of its rows by output.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Bundle:
     step : float
         Step to which the posterior is rounded.
     withheld : str
-        Why there is no matrix.
+        The reason why there is no matrix.
     """
 
     def __init__(self, document: Mapping[str, Any], rows: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What each output means: the distribution of X given the output, in numbers and in words.
+"""The meaning of each output: the distribution of X given the output, in numbers and in words.
 
 The prior is the distribution of X under which the released outputs are most likely. So the codebook is a function of
 P(Y|X) and of the released rows, and of nothing else of the private data.

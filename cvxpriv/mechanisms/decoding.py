@@ -44,7 +44,7 @@ class Decoded:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader needs to know to read the estimates right."""
+        """Cautions that a reader needs to read the estimates right."""
         if self.bundle.matrix is None:
             return (ROUNDED.format(most=self.bundle.step / 2),)
         return (SAMPLE, UNKNOWN)

@@ -128,7 +128,7 @@ def statement_of(protection: Protection | None, of_releases: str = OF_RELEASES, 
     ----------
     protection : Protection, optional
     of_releases : str
-        What is said of releases either way.
+        Sentences about releases, which hold either way.
     statement : str
         The whole statement for a table without noise.
     """

@@ -37,9 +37,9 @@ class Estimates:
     Attributes
     ----------
     likely : array
-        By maximum likelihood. Where a statistic is not identifiable it is one of many equally likely values.
+        Estimates by maximum likelihood. Where a statistic is not identifiable it is one of many equally likely values.
     unbiased : array
-        By inversion; it may lie outside [0, 1]. NaN where the statistic is not identifiable.
+        Estimates by inversion; one may lie outside [0, 1]. NaN where the statistic is not identifiable.
     low, high : array
         Ends of the interval, within [0, 1].
     known : array of bool

@@ -59,16 +59,16 @@ def private_table(
     Parameters
     ----------
     table : JointTable
-        With counts, and without smoothing.
+        A table with counts, and without smoothing.
     epsilon : float
         > 0.
     delta : float
         In [0, 1). 0 takes Laplace noise, anything else Gaussian noise.
     domain : mapping of str to sequence, or "table"
-        For each column of either side, all values that it may have, known without looking at the records. "table": the
+        All values of each column of either side, known without looking at the records. "table": the
         values that occur in the table are public, and the domain is every combination of them on each side.
     adjacency : {"replace-one", "add-or-remove-one"}
-        What a neighbour's change is. With the first the number of records is public.
+        The change that makes a neighbour. With the first the number of records is public.
     budget : Budget or path, optional
         A budget to spend from, before any noise is drawn.
     noise_seed : int, optional
@@ -77,8 +77,8 @@ def private_table(
     Returns
     -------
     JointTable
-        Over the whole domain, with `protection`. Its counts are whole, >= 0, and sum to the number of records, with
-        "add-or-remove-one" to an estimate of it.
+        The table over the whole domain, with `protection`. Its counts are whole, >= 0, and sum to the number of
+        records, with "add-or-remove-one" to an estimate of it.
 
     Raises
     ------

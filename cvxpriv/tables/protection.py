@@ -1,4 +1,4 @@
-"""How a table's counts were protected before anything was computed from them."""
+"""The noise in a table's counts, and its guarantee for everything that is computed from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ADJACENCIES = {
 }
 """The neighbour relations of a table of counts, in words."""
 PRIVATE = "private: do not publish; apply it at home"
-"""What is said of everything that is computed from counts without noise."""
+"""The sentence about everything that is computed from counts without noise."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Protection:
 
     @property
     def sentence(self) -> str:
-        """What may be done with whatever is computed from the table."""
+        """The sentence that says whether results of the table may be published."""
         delta = f", delta={self.delta:g}" if self.delta else ""
         seeded = "" if self.secure else " while the seed of its noise is secret"
         return (
