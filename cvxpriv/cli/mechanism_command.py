@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -39,13 +39,14 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints import FORMS, parse
 from cvxpriv.errors import Disagreement, NotConverged
 from cvxpriv.mechanisms.disclosure import Disclosure, disclosure
-from cvxpriv.numerics.sizes import of_resampling, require_feasible
+from cvxpriv.numerics.sizes import Size, of_resampling, require_feasible
 from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.options import Parameter, options_of
 from cvxpriv.solvers.registry import solver_spec
 from cvxpriv.solvers.silence import solvers_silent
+from cvxpriv.tables.estimability import judged
 from cvxpriv.tables.joint import JointTable
 
 __all__ = ["CROSSCHECKED", "Asked", "crosscheck_command", "design", "design_command"]
@@ -204,13 +205,13 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
         The interrupt came before there was any mechanism.
     """
     solvers = tuple(solver_spec(name).name for name in asked.solvers)
-    _require_feasible(model, asked)
+    size = _require_feasible(model, asked)
     curve: pd.DataFrame | None = None
     check: CrossCheck | None = None
     found: Disclosure | None = None
     table = model.problem.table
     with watched() as interrupt:
-        run = _solved(terminal, model, asked.solving, interrupt)
+        run = _solved(terminal, model, asked.solving, interrupt, once(lambda: _say_sizes(terminal, model, size)))
         several = run.mechanism.size <= CROSSCHECKED if asked.crosscheck is None else asked.crosscheck
         try:
             if asked.curve is not None and not interrupt.pressed:
@@ -228,8 +229,28 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
         return proved(terminal, run, facts) if asked.certify and not interrupt.pressed else facts
 
 
-def _require_feasible(model: Model, asked: Asked) -> None:
-    """Refuse, before anything is solved, work that cannot finish.
+def once(act: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that acts when it is first called, and then no more."""
+    left = [act]
+
+    def called() -> None:
+        if left:
+            left.pop()()
+
+    return called
+
+
+def _say_sizes(terminal: Terminal, model: Model, size: Size) -> None:
+    """Say what the records allow and what the work can take."""
+    judgement = judged(model.problem.table)
+    if judgement is not None:
+        terminal.say(f"{judgement.sizes}; {size.limit}")
+        if judgement.warning:
+            terminal.warn(judgement.warning)
+
+
+def _require_feasible(model: Model, asked: Asked) -> Size:
+    """Return the size of the work. Refuse, before anything is solved, work that cannot finish.
 
     Raises
     ------
@@ -245,6 +266,7 @@ def _require_feasible(model: Model, asked: Asked) -> None:
     if table.counts is not None:
         private, inputs = table.counts.shape
         require_feasible(of_resampling(private, inputs, inputs, asked.bootstrap), oversize)
+    return one
 
 
 def _parameters(kind: Kind) -> tuple[list[Parameter], list[Parameter]]:
@@ -262,19 +284,28 @@ def _posed(kind: Kind, table: JointTable, options: Mapping[str, Any], constraint
 
 
 def _solved(
-    terminal: Terminal, model: Model, solving: Mapping[str, Any], interrupt: Interrupt
+    terminal: Terminal,
+    model: Model,
+    solving: Mapping[str, Any],
+    interrupt: Interrupt,
+    begun: Callable[[], None] = lambda: None,
 ) -> MechanismRun[Any, Any]:
-    """Return the model's run, with a bar."""
+    """Return the model's run, with a bar; ``begun`` is called once its options are accepted and work has begun."""
     with solvers_silent():
         if solving["n_jobs"] != 1:
-            return model.solve(**solving, progress=terminal.progress)
+            run = model.solve(**solving, progress=terminal.progress)
+            begun()
+            return run
         with terminal.iterations("solving", solving["max_iter"], "kkt") as moved:
 
             def watch(loop: str, iteration: int, measured: Mapping[str, Any]) -> bool:
+                begun()
                 moved(loop, iteration, measured)
                 return interrupt.pressed
 
-            return model.solve(**solving, callback=watch)
+            run = model.solve(**solving, callback=watch)
+        begun()
+        return run
 
 
 def _curve(terminal: Terminal, model: Model, asked: Asked, interrupt: Interrupt) -> pd.DataFrame | None:

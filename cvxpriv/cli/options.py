@@ -17,6 +17,7 @@ from cvxpriv.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.errors import DataError
 from cvxpriv.runs.sides import Sides
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
+from cvxpriv.tables.estimability import require_repeated
 from cvxpriv.tables.frames import names_in, require_roles
 from cvxpriv.tables.joint import JointTable
 
@@ -121,7 +122,11 @@ class TableOptions:
             No such file, not a table, or columns that are missing or contradict each other.
         """
         try:
-            return self._embedded(source) if is_embedded(source) else self._read(source)
+            if is_embedded(source):
+                return self._embedded(source)
+            table = self._read(source)
+            require_repeated(table)
+            return table
         except DataError as error:
             raise DataError(self._as_typed(str(error))) from error
 
@@ -149,7 +154,9 @@ class TableOptions:
         private, public = (side.embedded[source] for side in (self.sides.private, self.sides.public))
         smoothing = PAPER_SMOOTHING if self.smoothing is None else self.smoothing
         private, public = self.private or private, self.public or public
-        rows = prepared(load_table(source), public, private, "count", vars(self))
+        frame = load_table(source)
+        require_roles(frame, list(private), list(public), "count", allow_overlap=True)
+        rows = prepared(frame, public, private, "count", vars(self))
         return JointTable.from_frame(
             rows,
             list(private),

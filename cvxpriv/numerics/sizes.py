@@ -69,6 +69,15 @@ class Size:
         """All memory."""
         return self.held + self.logged
 
+    @property
+    def limit(self) -> str:
+        """The estimate in words.
+
+        >>> of_mechanism(2, 30, 31, starts=1, passes=500).limit
+        'the work takes at most about 1.6 s and 1 MB'
+        """
+        return f"the work takes at most about {_time(self.seconds)} and {max(self.bytes / 1e6, 1.0):,.0f} MB"
+
     def repeated(self, times: int, what: str) -> Size:
         """Return the size of doing it several times, one after the other."""
         return replace(self, what=f"{self.what}, {what}" if what else self.what, seconds=self.seconds * times)

@@ -89,15 +89,36 @@ class Fact:
         return format_cell(self.value, self.digits)
 
     @property
+    def headline(self) -> str:
+        """The value in a reader's form; its interval where that reaches beyond twice the value.
+
+        >>> Fact("leakage", 0.0, "nats", interval=(0.0, 0.09)).headline
+        '0 to 0.09000'
+        """
+        return self._ends() if self.understated else self.shown
+
+    @property
+    def understated(self) -> bool:
+        """Whether the interval reaches beyond twice the value, so that the value alone would say too little."""
+        if self.interval is None or not is_number(self.value):
+            return False
+        return self.interval[1] > 2.0 * float(self.value)  # type: ignore[arg-type]
+
+    @property
     def remark(self) -> str:
-        """The detail, and the interval."""
-        return "; ".join(filter(None, [self.detail, self._interval()]))
+        """The value of the table where the headline is an interval, the detail, and the interval."""
+        unit = f" {self.unit}" if self.unit else ""
+        here = f"{self.shown}{unit} in the table" if self.understated else ""
+        return "; ".join(filter(None, [here, self.detail, self._interval()]))
 
     def _interval(self) -> str:
         if self.interval is None:
             return ""
-        low, high = (f"{end:.1%}" if self.percent else format_number(end, self.digits) for end in self.interval)
-        return f"{self.level:.0%} interval {low} to {high}"
+        return f"{self.level:.0%} interval" + ("" if self.understated else f" {self._ends()}")
+
+    def _ends(self) -> str:
+        ends = self.interval or ()
+        return " to ".join(f"{end:.1%}" if self.percent else format_number(end, self.digits) for end in ends)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _in_brackets(fact: Fact) -> str:
 
 
 def _value(fact: Fact) -> str:
-    return ascii_text(" ".join(filter(None, [fact.shown, fact.unit])))
+    return ascii_text(" ".join(filter(None, [fact.headline, fact.unit])))
 
 
 def _broken(rows: list[list[str]], indent: str, head: Sequence[str] = ()) -> list[list[str]]:

@@ -24,6 +24,7 @@ from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Sides
+from cvxpriv.tables.estimability import judged
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import published
 
@@ -96,7 +97,18 @@ def about_table(table: JointTable, sides: Sides, outputs: int) -> list[Fact]:
         *(Fact(name, value) for name, value in published(table.protection).items()),
         Fact("entropy", table.entropy_x, "nats", f"All that there is to tell of {x}.", f"H({x})"),
         Fact("information", table.information, "nats", f"What {x} itself tells of {s}.", f"I({s};{x})"),
+        *_chance(table, s, x),
     ]
+
+
+def _chance(table: JointTable, s: str, x: str) -> list[Fact]:
+    """Return the information that chance makes, where the table was counted."""
+    judgement = judged(table)
+    if judgement is None:
+        return []
+    sentence = f"What so many records would show on average if {x} told nothing of {s}."
+    detail = "" if judgement.estimable else "leakage is not estimable: merge symbols"
+    return [Fact("chance", judgement.chance, "nats", sentence, f"of I({s};{x}), by chance", detail)]
 
 
 def _side(name: str, label: str, columns: Sequence[str], size: int) -> Fact:

@@ -298,7 +298,7 @@ def test_a_bad_file_is_one_line_and_leaves_nothing_behind(run: Run, text: str, m
     ("line", "message"),
     [
         (["none.csv", *COLUMNS], "path='none.csv' cannot be read"),
-        (["table.xlsx", *COLUMNS], "ends in neither of"),
+        (["table.ods", *COLUMNS], "ends in neither of"),
         (["counts.csv", "--public", "age"], "--private names no column"),
         (["counts.csv", "--private", "income"], "--public names no column"),
         (["counts.csv", "--private", "income,", "--public", "age"], "empty name"),

@@ -1,0 +1,126 @@
+"""Whether records are enough for a table: records a cell, and the part of the information that is chance.
+
+Of n records of independent S and X, the table still shows about ``(|S| - 1)(|X| - 1) / 2n`` nats between them (Miller,
+1955; Paninski, 2003). Where that is most of I(S;X), the table tells nothing of the leakage in the population.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cvxpriv.errors import DataError
+from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.joint import JointTable
+
+__all__ = ["Judgement", "judged", "require_repeated"]
+
+FEWEST = 30
+"""Number of records below which a column of distinct values is nothing unusual."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The sizes of a table, and what they allow.
+
+    Attributes
+    ----------
+    records, private, public : int
+        Number of records, and of symbols of S and X.
+    information : float
+        I(S;X) of the table in nats.
+
+    Examples
+    --------
+    >>> few = Judgement(records=333, private=4, public=93, information=0.45)
+    >>> few.sizes
+    '333 records for 4 x 93 cells, 0.90 a cell'
+    >>> round(few.chance, 4), few.estimable
+    (0.4144, False)
+    """
+
+    records: int
+    private: int
+    public: int
+    information: float
+
+    @property
+    def chance(self) -> float:
+        """The information in nats that independent S and X would show on average."""
+        return (self.private - 1) * (self.public - 1) / (2.0 * self.records)
+
+    @property
+    def estimable(self) -> bool:
+        """Whether at most half of I(S;X) is chance; a table without information claims none."""
+        return self.chance <= 0.5 * self.information or self.chance < 0.01
+
+    @property
+    def sizes(self) -> str:
+        """One line of sizes."""
+        cells = self.private * self.public
+        return (
+            f"{self.records:,} records for {self.private:,} x {self.public:,} cells, {self.records / cells:.2f} a cell"
+        )
+
+    @property
+    def warning(self) -> str:
+        """The warning, empty where there is none."""
+        if self.estimable:
+            return ""
+        return (
+            f"{self.records:,} records for {self.public:,} symbols: leakage is not estimable, since about "
+            f"{self.chance:.3g} of the {self.information:.3g} nats that X seems to tell of S are chance; merge symbols"
+        )
+
+
+def judged(table: JointTable) -> Judgement | None:
+    """Return the judgement of a table; None where it came as probabilities."""
+    if table.records is None:
+        return None
+    return Judgement(table.records, len(table.private), len(table.public), table.information)
+
+
+def require_repeated(table: JointTable) -> None:
+    """Refuse columns, and public symbols, of which most records have one of their own.
+
+    Raises
+    ------
+    DataError
+        The message names the column and a recipe.
+
+    Examples
+    --------
+    >>> require_repeated(JointTable.from_counts([[1] * 40], public_labels=list(range(40))))
+    Traceback (most recent call last):
+    cvxpriv.errors.DataError: column 'X' has 40 values in 40 records, most with a value of their own: nothing ...
+    """
+    records = table.records
+    if records is None or records < FEWEST:
+        return
+    for side in (table.private, table.public):
+        for place, column in enumerate(side.columns):
+            values = {row[place] for row in side.symbols}
+            if 2 * len(values) > records:
+                raise DataError(
+                    f"column {column!r} has {len(values):,} values in {records:,} records, most with a value of their "
+                    f"own: nothing can be estimated; {_remedy(column, values)}, or leave it out (an identifier?)"
+                )
+    if 2 * len(table.public) > records:
+        column, values = _widest(table.public)
+        raise DataError(
+            f"{', '.join(table.public.columns)} make {len(table.public):,} symbols in {records:,} records, most with a "
+            f"symbol of their own: nothing can be estimated; {_remedy(column, values)}, or leave a column out"
+        )
+
+
+def _widest(side: Alphabet) -> tuple[str, set[str]]:
+    values = [{row[place] for row in side.symbols} for place in range(len(side.columns))]
+    place = max(range(len(values)), key=lambda place: len(values[place]))
+    return side.columns[place], values[place]
+
+
+def _remedy(column: str, values: set[str]) -> str:
+    """Return a recipe: classes for numbers, the most frequent or merged ones of other symbols."""
+    numbers = sum(text.lstrip("+-").replace(".", "", 1).isdigit() for text in values)
+    if 2 * numbers > len(values):
+        return f"put it in classes, --bins '{column}=quantiles:5' or by edges of your own"
+    return f"keep the most frequent symbols, --top '{column}=20', or merge some, --rare '{column}=5'"
