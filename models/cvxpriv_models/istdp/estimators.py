@@ -35,7 +35,7 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
         `mcp:<lam>:<alpha>`, `l1:<lam>`, ...: see `ISTDP`. "auto" follows from public numbers.
     epsilon, delta : float
         The budget of one fit.
-    max_iter, clip, step, adjacency, output, noise_seed
+    max_iter, clip, step, adjacency, output, noise_seed, centre, support
         See `ISTDP.solve_private`.
     row_bound : float, optional
         A public bound of the norms of the rows of X. The step rests on it; privacy does not, as longer rows are
@@ -82,12 +82,14 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
         clip: float = 1.0,
         step: str = "lipschitz",
         adjacency: str | None = None,
-        output: str = "last",
+        output: str = "auto",
         row_bound: float | None = None,
         fit_intercept: bool = True,
         noise_seed: int | None = None,
         schema: PublicSchema | str | Path | None = None,
         budget: Budget | str | Path | None = None,
+        centre: str = "auto",
+        support: int | None = None,
     ) -> None:
         self.penalty = penalty
         self.epsilon = epsilon
@@ -102,6 +104,8 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
         self.noise_seed = noise_seed
         self.schema = schema
         self.budget = budget
+        self.centre = centre
+        self.support = support
 
     @property
     def _private(self) -> bool:
@@ -129,6 +133,8 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier):
             row_bound=bound,
             noise_seed=self.noise_seed,
             budget=self.budget,
+            centre=self.centre,
+            support=self.support,
         )
         self.accounting_, self.support_, self.n_iter_ = run.accounting, run.support, run.settings.max_iter
         return LinearFit(run.coefficients, run.intercept)

@@ -244,9 +244,11 @@ class ISTDP(LearningModel):
         budget: BudgetOption = None,
         clip: options.Clip = 1.0,
         step: options.PrivateStep = "lipschitz",
-        output: options.Output = "last",
+        output: options.Output = "auto",
         row_bound: options.RowBound = None,
         public_rows: options.PublicRows = None,
+        centre: options.Centre = "auto",
+        support: options.Support = None,
     ) -> PrivateSparseRun:
         """Find coefficients with (epsilon, delta)-differential privacy.
 
@@ -258,6 +260,10 @@ class ISTDP(LearningModel):
         there or not ("add-remove"), and the sum of gradients is divided by the public number `public_rows`, by that of
         the schema, or by the number of rows with noise, which costs a hundredth of mu^2.
 
+        With an intercept the rows are centred by moments that are released first (`centring`): `centre`. Then the clip
+        bounds the rows of these moments, by `row_bound` or as the loss's slope implies it, and that of the gradients
+        follows from what was released. `support` keeps at most so many columns, chosen privately (`selection`).
+
         The methods "output-perturbation" and "objective-perturbation" need an l2 penalty (the first also takes an
         elastic net) and no kink. Objective perturbation spends no delta, and every other method needs one. "printed"
         is Algorithm 1 as the paper has it: it is not private, and warns.
@@ -267,7 +273,7 @@ class ISTDP(LearningModel):
         PrivacyError
             The budget, `clip`, `max_iter` or a public bound is not valid, or the loss needs a `row_bound`.
         ModelError
-            There is no such method or step, or it does not cover the loss or the penalty.
+            There is no such method, step or centre, or it does not cover the loss, the penalty or the intercept.
 
         Notes
         -----
@@ -301,6 +307,8 @@ class ISTDP(LearningModel):
             output=output,
             row_bound=row_bound,
             public_rows=public_rows,
+            centre=centre,
+            support=support,
         )
 
     def path(self, lams: Iterable[float] | int = 20, **solving: Unpack[OwnOptions]) -> pd.DataFrame:

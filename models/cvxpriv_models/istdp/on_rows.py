@@ -10,11 +10,14 @@ import numpy as np
 
 from cvxpriv.learning.fit import Columns, Fit, Scored
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.schema import relation_of
 from cvxpriv.penalties import penalty_named
-from cvxpriv.privacy import Plan
+from cvxpriv.privacy import Plan, gaussian_mu
 from cvxpriv.reports.facts import Fact
 
-from .private import planned
+from .centring import resolves
+from .private import PRIVATE_METHODS, planned
+from .row_count import public_divisor
 
 __all__ = ["SparseOnRows"]
 
@@ -54,9 +57,22 @@ class SparseOnRows(Fit):
         """See `Fit`. The encoding bounds the rows' norms."""
         bound = float(np.hypot(self.rows.encoding.row_bound(), float(self.intercept)))
         slope = self.model.problem.loss.slope
+        if np.isfinite(slope) and self._centred():
+            return {"delta": DELTA, "clip": slope * bound, "row_bound": bound}
         if np.isfinite(slope):
             return {"delta": DELTA, "clip": COUNTED * slope * bound}
         return {"delta": DELTA, "clip": None, "row_bound": bound}
+
+    def _centred(self) -> bool:
+        """Return whether the model is going to centre its rows, by the number of rows that is public."""
+        chosen, method = self.solving.get("centre", "auto"), self.solving.get("method") or PRIVATE_METHODS[0]
+        problem = self.model.problem
+        if chosen != "auto" or method != PRIVATE_METHODS[0]:
+            return bool(chosen == "private")
+        relation = relation_of(problem.schema, self.solving.get("adjacency"))
+        count = public_divisor(problem, relation, self.solving.get("public_rows"))
+        mu = gaussian_mu(self.solving["epsilon"], self.solving.get("delta", DELTA))
+        return count is not None and resolves(problem, count, mu, relation)
 
     def linear(self, run: Any) -> LinearFit:
         """See `Fit`."""

@@ -7,11 +7,13 @@ from typing import Annotated
 from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.runs.options import Option
 
+from .centring import CENTRES
 from .gist import STEPS
 from .line_search import Search
 
 __all__ = [
     "Accelerate",
+    "Centre",
     "Clip",
     "LineSearch",
     "LossName",
@@ -21,6 +23,7 @@ __all__ = [
     "PublicRows",
     "RowBound",
     "Step",
+    "Support",
 ]
 
 LossName = Annotated[
@@ -84,7 +87,12 @@ PrivateStep = Annotated[
     ),
 ]
 Output = Annotated[
-    str, Option("The last iterate, which is sparse, or the average of the second half", choices=("last", "average"))
+    str,
+    Option(
+        "The last iterate, or the average of the second half, which moves less. auto: the average of centred rows, "
+        "else the last",
+        choices=("auto", "last", "average"),
+    ),
 ]
 PublicRows = Annotated[
     int | None,
@@ -92,6 +100,24 @@ PublicRows = Annotated[
         "For add-remove: the public number that the sum of gradients is divided by.",
         low=2,
         usual="rows of the schema, or their number with noise, which is accounted for",
+        private=True,
+    ),
+]
+Centre = Annotated[
+    str,
+    Option(
+        "private: mean and second moment of the rows are released for a tenth of mu^2, and the fit is of rows "
+        "without their mean; it needs an intercept. auto: where the noise of the moments is small by public numbers",
+        choices=CENTRES,
+        private=True,
+    ),
+]
+Support = Annotated[
+    int | None,
+    Option(
+        "Keep at most so many columns, chosen by noisy scores for a quarter of mu^2.",
+        low=1,
+        usual="all columns: under noise the answer is dense",
         private=True,
     ),
 ]

@@ -12,30 +12,28 @@ from the budget of the gradients.
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
-import numpy as np
-
-from cvxpriv.errors import PrivacyError
+from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.learning.labels import require_public_classes
 from cvxpriv.learning.schema import relation_of
-from cvxpriv.privacy import Budget, GaussianNoise, Plan, PrivacyWarning, Release, gaussian_mu, noise_source
+from cvxpriv.privacy import Budget, Plan, PrivacyWarning, Release, gaussian_mu, noise_source
 from cvxpriv.privacy.gaussian import require_budget
 from cvxpriv.reports.files import PathLike
-from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.shared_options import Watch
 
 from . import printed
+from .centring import require_centring
 from .clipping import ClippedGradient
-from .gradient_descent import smooth_weight
-from .noisy_descent import GRADIENT_DESCENT, solve_noisy_descent
+from .noisy_descent import GRADIENT_DESCENT
 from .objective_perturbation import require_smooth, solve_objective_perturbation
 from .output_perturbation import require_bounded_minimiser, solve_output_perturbation
-from .private_options import public_step_limit, require_bounds
-from .private_run import PrivateSettings, PrivateSparseRun
+from .private_descent import Descent, solve_descent
+from .private_options import column_bound, require_bounds
+from .private_run import PrivateSparseRun
 from .problem import Problem
-from .public_rules import noise_level_penalty, public_iterations
+from .public_rules import public_iterations
 from .row_count import Divisor, counted_rows, public_divisor
+from .selection import require_support
 
 __all__ = ["PRIVATE_METHODS", "planned", "solve_private"]
 
@@ -83,13 +81,18 @@ def solve_private(
     output: str,
     row_bound: float | None,
     public_rows: int | None,
+    centre: str,
+    support: int | None,
 ) -> PrivateSparseRun:
     """Return a private run; the options and errors are those of `ISTDP.solve_private`."""
     if problem.schema is None:
         require_public_classes(problem.classes)
     relation = relation_of(problem.schema, adjacency)
     plan = planned(epsilon, delta, method, relation)
+    columns = column_bound(problem, row_bound)
     bound, row_bound = require_bounds(problem, clip, row_bound)
+    columns = row_bound if columns is None else columns
+    _require_descent(problem, method, centre, support)
     known = public_divisor(problem, relation, public_rows)
     if method in (OUTPUT, OBJECTIVE):
         _require_one_release(method, max_iter)
@@ -107,23 +110,26 @@ def solve_private(
     assert delta is not None
     if method == OUTPUT:
         return solve_output_perturbation(problem, divisor, delta, row_bound, relation, noise)
-    average = ClippedGradient(problem, bound, divisor.number)
-    sensitivity, mu = average.sensitivity(relation), divisor.left
-    chosen = max_iter or public_iterations(bound, sensitivity, mu, problem.size)
     if method == PRINTED:
         assert epsilon is not None
         warnings.warn(printed.LEAK, PrivacyWarning, stacklevel=4)
+        average = ClippedGradient(problem, bound, divisor.number)
+        sensitivity = average.sensitivity(relation)
+        chosen = max_iter or public_iterations(bound, sensitivity, divisor.left, problem.size)
         return printed.solve_printed(average, epsilon, delta, chosen, relation, noise)
-    limit = public_step_limit(problem, row_bound)
-    if method == GRADIENT_DESCENT:
-        limit = 1.0 / (1.0 / limit + smooth_weight(problem.penalty))
-    elif problem.automatic:
-        penalty = noise_level_penalty(sensitivity, mu, chosen * limit, problem.features)
-        average = replace(average, problem=problem.with_penalty(penalty))
-    gaussian = GaussianNoise(sensitivity, mu / float(np.sqrt(chosen)), problem.size)
-    settings = PrivateSettings(method, chosen, bound, step, relation, output, gaussian.scale, limit)
-    watch = with_bar(callback, chosen, "passes", progress)
-    return solve_noisy_descent(average, delta, settings, gaussian, noise, divisor.ledger, watch)
+    asked = Descent(method, relation, step, output, centre, bound, row_bound, columns, max_iter, support)
+    return solve_descent(problem, divisor, delta, asked, noise, callback, progress)
+
+
+def _require_descent(problem: Problem, method: str, centre: str, support: int | None) -> None:
+    require_support(support, problem.features)
+    if method in (OUTPUT, OBJECTIVE, PRINTED) and (centre == "private" or support is not None):
+        raise ModelError(
+            f"method={method!r} releases no centre and chooses no columns: leave centre and support out, or pass "
+            "method='istdp'"
+        )
+    if centre == "private":
+        require_centring(problem)
 
 
 def _require_one_release(method: str, max_iter: int | None) -> None:

@@ -8,7 +8,7 @@ from cvxpriv.errors import PrivacyError
 
 from .problem import Problem
 
-__all__ = ["public_step_limit", "require_bounds"]
+__all__ = ["column_bound", "public_step_limit", "require_bounds"]
 
 
 def public_step_limit(problem: Problem, row_bound: float) -> float:
@@ -55,3 +55,10 @@ def require_bounds(problem: Problem, clip: float | None, row_bound: float | None
     most = slope * row_bound if clip is None and row_bound is not None else clip
     assert most is not None
     return float(most), float(most / slope if row_bound is None else row_bound)
+
+
+def column_bound(problem: Problem, row_bound: float | None) -> float | None:
+    """Return the bound of the rows' norms without the 1 of an intercept; None where none was given."""
+    if row_bound is None or not problem.intercept or not row_bound > 1.0:
+        return row_bound
+    return float(np.sqrt(row_bound**2 - 1.0))

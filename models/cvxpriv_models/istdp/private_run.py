@@ -27,7 +27,7 @@ LEAK = "The algorithm as printed reads clean data in its step and its line searc
 
 @dataclass(frozen=True)
 class PrivateSettings:
-    """The public choices behind a private run.
+    """The choices behind a private run, public or released.
 
     Attributes
     ----------
@@ -40,6 +40,10 @@ class PrivateSettings:
         Standard deviation of each coordinate's noise; for objective perturbation, 1/rate.
     step_limit : float
         The greatest step; 0 for a single release.
+    centre : str
+        Whether rows were centred with released moments: then clip, noise and step follow from these.
+    support : int, optional
+        Number of columns that were chosen.
     """
 
     method: str
@@ -50,6 +54,8 @@ class PrivateSettings:
     output: str
     noise_scale: float
     step_limit: float
+    centre: str = "none"
+    support: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
