@@ -184,7 +184,7 @@ class Kept:
         """One line for readers."""
         why = f" {self.why}" if self.why else ""
         return (
-            f"{self.column}: {len(self.kept)} symbols{why} kept, others merged into {OTHER!r} (chosen from the data: a "
+            f"{self.column}: {len(self.kept)} symbol{'s' * (len(self.kept) != 1)}{why} kept, others merged into {OTHER!r} (chosen from the data: a "
             "private fact)"
         )
 
