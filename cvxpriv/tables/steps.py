@@ -182,11 +182,8 @@ class Kept:
     @property
     def description(self) -> str:
         """One line for readers."""
-        why = f" {self.why}" if self.why else ""
-        return (
-            f"{self.column}: {len(self.kept)} symbol{'s' * (len(self.kept) != 1)}{why} kept, others merged into {OTHER!r} (chosen from the data: a "
-            "private fact)"
-        )
+        count = f"{len(self.kept)} symbol{'s' * (len(self.kept) != 1)}{' ' * bool(self.why)}{self.why}"
+        return f"{self.column}: {count} kept, others merged into {OTHER!r} (chosen from the data: a private fact)"
 
 
 Step: TypeAlias = "Bins | Merge | Kept"
