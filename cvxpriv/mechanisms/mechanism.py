@@ -21,9 +21,10 @@ from numpy.typing import ArrayLike
 from cvxpriv.constraints.documents import from_document
 from cvxpriv.constraints.gate import excess
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.mechanisms.bundle import contents_of, write_bundle
+from cvxpriv.mechanisms.bundle import contents_of, may_show, write_bundle
 from cvxpriv.mechanisms.file import Fields, dump, parse
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
+from cvxpriv.mechanisms.revealing import Reveals, reveals
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.reports.provenance import versions
@@ -208,6 +209,18 @@ class Mechanism:
         """
         released = self.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)
         return write_bundle(path, contents_of(self, released, matrix, name))
+
+    def reveals(self) -> Reveals:
+        """Return the facts about its private table that the mechanism gives away: see `cvxpriv.mechanisms.revealing`.
+
+        Examples
+        --------
+        >>> coin = Mechanism([[0.9, 0.1], [0.2, 0.8]], Alphabet.numbered("X", 2), figures={"leakage": 0.0})
+        >>> coin.reveals().sentences()[0].endswith("They do not differ: S and X are independent.")
+        True
+        """
+        of_information = self.origin.get("divergence") is None
+        return reveals(self.array, self.figures if of_information else {}, may_show(self))
 
     def save(self, path: PathLike) -> Path:
         """Write the mechanism to a JSON file, whole or not at all, with every digit of its numbers.

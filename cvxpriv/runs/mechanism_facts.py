@@ -42,6 +42,7 @@ __all__ = [
     "interval",
     "not_converged",
     "residual",
+    "reveals_section",
     "settings_of",
     "share",
     "starts_section",
@@ -222,6 +223,13 @@ def disclosure_section(disclosure: Disclosure | None, sides: Sides, title: str, 
         caption = f"Values of the table; intervals from {disclosure.bootstrap} resamples of the records."
     notes = [sides.named(note) for note in disclosure.notes]
     return [Section(title, text, tables=[Table(pd.DataFrame(columns), caption)], notes=notes)]
+
+
+def reveals_section(run: Run, sides: Sides) -> list[Section]:
+    """Return the facts about the private table that the mechanism gives away by itself."""
+    found = run.as_mechanism().reveals()
+    notes = [sides.named(sentence) for sentence in found.sentences(run.problem.table)]
+    return [Section("What the mechanism tells of the table", "Whoever has the file knows this.", notes=notes)]
 
 
 def tables_of(run: Run, beside: Beside, sides: Sides) -> dict[str, pd.DataFrame]:
