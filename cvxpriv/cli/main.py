@@ -22,6 +22,7 @@ from cvxpriv.cli.formulations import formulations
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.plugins import COMMANDS, PluginGroup, design
 from cvxpriv.cli.release import release
+from cvxpriv.cli.sweep import sweep
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.cli.verify import verify
 from cvxpriv.errors import CvxprivError
@@ -131,4 +132,5 @@ main.add_command(corpus)
 main.add_command(release)
 main.add_command(crosscheck)
 main.add_command(formulations)
+main.add_command(sweep)
 main.add_command(verify)

@@ -17,7 +17,7 @@ from cvxpriv.reports.document import plain_data
 from cvxpriv.runs.options import Parameter, options_of
 from cvxpriv.runs.sweep_contents import digest
 
-__all__ = ["OWN", "Choice", "Task", "choices_of", "positional_data", "tasks_of"]
+__all__ = ["OWN", "Choice", "Task", "choices_of", "needed_data", "positional_data", "tasks_of"]
 
 OWN = ("seed", "n_jobs", "progress", "callback", "budget")
 """Options of a solve that the sweep sets itself."""
@@ -91,7 +91,7 @@ def choices_of(model: type[Any], grid: Mapping[str, Any], *, private: bool) -> l
         raise ModelError(f"model={shown(model)} is no class with a {'solve_private' if private else 'solve'}")
     posed, solved = _keywords(model.__init__), _keywords(solve)
     declared = {one.name: one for one in (*options_of(solve), *options_of(model.__init__))}
-    needed = set(_needed(model))
+    needed = set(needed_data(model))
     found = []
     for name, given in grid.items():
         if name in OWN:
@@ -135,7 +135,7 @@ def positional_data(model: type[Any], data: Any) -> tuple[Any, ...]:
     ModelError
         The constructor needs several, and the data are no tuple of that length.
     """
-    needed = _needed(model)
+    needed = needed_data(model)
     if len(needed) == 1:
         return (data,)
     if not isinstance(data, (tuple, list)) or len(data) != len(needed):
@@ -143,7 +143,7 @@ def positional_data(model: type[Any], data: Any) -> tuple[Any, ...]:
     return tuple(data)
 
 
-def _needed(model: type[Any]) -> list[str]:
+def needed_data(model: type[Any]) -> list[str]:
     """Return the names of the constructor's data: its parameters without a default."""
     parameters = list(inspect.signature(model.__init__).parameters.values())[1:]
     return [one.name for one in parameters if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
