@@ -81,7 +81,8 @@ def read_plan(path: str) -> Plan:
                     raise ModelError(f"{name} stands in [grid] too: name it once")
                 grid[name] = value if section == "grid" else [value]
                 choices_of(model, {name: grid[name]}, private=private)
-    options: dict[str, Any] = {name: document[name] for name in ("seed", "checkpoint", "budget", "keep") if name in document}
+    told = ("seed", "checkpoint", "budget", "keep")
+    options: dict[str, Any] = {name: document[name] for name in told if name in document}
     return Plan(model, _data(path, text, model, document["data"], private), grid, options)
 
 
