@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from cvxpriv_models.istdp import ISTDP, clipping
 from cvxpriv_models.istdp.problem import DEFAULT
-from cvxpriv_models.istdp.public_rules import MOST_ITERATIONS, noise_level_penalty, public_iterations
+from cvxpriv_models.istdp.public_rules import MOST_ITERATIONS, drowned, noise_level_penalty, public_iterations
 from scipy.special import expit
 
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP
-from cvxpriv.privacy import GaussianNoise, gaussian_mu
+from cvxpriv.privacy import GaussianNoise, PrivacyWarning, gaussian_mu
 
 pytestmark = pytest.mark.filterwarnings("ignore:noise_seed makes")
 
@@ -148,3 +149,24 @@ def test_the_choices_are_made_before_any_row_is_looked_at(monkeypatch: pytest.Mo
 def test_a_bound_without_a_step_is_refused(bound: float) -> None:
     with pytest.raises(PrivacyError, match="gives a step of.*scale the columns"):
         ISTDP(*data()).solve_private(epsilon=EPSILON, delta=DELTA, row_bound=bound)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_a_fit_that_noise_drowns_says_so_by_public_numbers_alone(adjacency: str) -> None:
+    options: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "noise_seed": 0, "adjacency": adjacency}
+    options |= {"max_iter": 1, "public_rows": 100} if adjacency == "add-remove" else {"max_iter": 1}
+    said = []
+    for seed in (0, 1):
+        with pytest.warns(PrivacyWarning, match="drown the signal") as found:
+            ISTDP(*data(100, seed=seed)).solve_private(**options)
+        said.append([str(one.message) for one in found])
+    assert said[0] == said[1]
+    moved = 2.0 if adjacency == "replace-one" else 1.0
+    assert f"{moved * np.sqrt(20) / (100 * gaussian_mu(EPSILON, DELTA)):.2f} of the clip" in said[0][-1]
+
+
+def test_a_fit_of_many_rows_says_nothing() -> None:
+    assert drowned(1000, 20, gaussian_mu(EPSILON, DELTA), 2.0) == ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ISTDP(*data()).solve_private(epsilon=EPSILON, delta=DELTA, max_iter=1)

@@ -23,7 +23,7 @@ from cvxpriv.runs.shared_options import Watch
 
 from . import printed
 from .centring import require_centring
-from .clipping import ClippedGradient
+from .clipping import ADJACENCIES, ClippedGradient
 from .noisy_descent import GRADIENT_DESCENT
 from .objective_perturbation import require_smooth, solve_objective_perturbation
 from .output_perturbation import require_bounded_minimiser, solve_output_perturbation
@@ -31,7 +31,7 @@ from .private_descent import Descent, solve_descent
 from .private_options import column_bound, require_bounds
 from .private_run import PrivateSparseRun
 from .problem import Problem
-from .public_rules import public_iterations
+from .public_rules import drowned, public_iterations
 from .row_count import Divisor, counted_rows, public_divisor
 from .selection import require_support
 
@@ -117,6 +117,9 @@ def solve_private(
         sensitivity = average.sensitivity(relation)
         chosen = max_iter or public_iterations(bound, sensitivity, divisor.left, problem.size)
         return printed.solve_printed(average, epsilon, delta, chosen, relation, noise)
+    told = drowned(divisor.number, problem.size, divisor.left, ADJACENCIES[relation])
+    if told:
+        warnings.warn(told, PrivacyWarning, stacklevel=4)
     asked = Descent(method, relation, step, output, centre, bound, row_bound, columns, max_iter, support)
     return solve_descent(problem, divisor, delta, asked, noise, callback, progress)
 

@@ -13,6 +13,10 @@ Steps along centred rows are longer, and what they leave falls like T^-2 rather 
 large curvatures. Then the balance is at a number that grows like T^(2/3); it is T at `LIKE` = 40, chosen on COMPAS,
 German credit, digits and synthetic data.
 
+**When to give up.** Noise of one release of the whole budget has norm c sqrt(d), and no gradient is longer than the
+clip. Where the first exceeds a tenth of the second, fits of breast cancer's 426 rows, German credit and 300 rows of
+COMPAS were at most .02 better in log loss than the majority's share, most of them worse: then a fit warns.
+
 **How much penalty.** Over the whole run, T/L long, noise alone moves a coefficient by c T / L. With alpha = T/L and lam
 = c sqrt(log(2 d) / 2), MCP shrinks coefficients below alpha lam, half of the largest of d such moves, and leaves larger
 ones alone.
@@ -24,7 +28,16 @@ import numpy as np
 
 from cvxpriv.penalties import MCP
 
-__all__ = ["LEAST_ALPHA", "LIKE", "MOST_ITERATIONS", "centred_iterations", "noise_level_penalty", "public_iterations"]
+__all__ = [
+    "LEAST_ALPHA",
+    "LIKE",
+    "LOUD",
+    "MOST_ITERATIONS",
+    "centred_iterations",
+    "drowned",
+    "noise_level_penalty",
+    "public_iterations",
+]
 
 #: Largest number of gradients: noise would hide what more of them could gain.
 MOST_ITERATIONS = 2000
@@ -33,6 +46,38 @@ LEAST_ALPHA = 1.5
 
 #: The number of noisy gradients that is the same for centred rows.
 LIKE = 40
+
+#: Part of the clip that the noise of the whole budget may have in one gradient, before a fit warns.
+LOUD = 0.1
+
+
+def drowned(rows: int, size: int, mu: float, moved: float) -> str:
+    """Return a warning where noise is likely to drown the signal, by public numbers alone; else an empty text.
+
+    Parameters
+    ----------
+    rows : int
+        The divisor of the sum of gradients.
+    size : int
+        Number d of coefficients.
+    mu : float
+    moved : float
+        Number of clipped gradients by which neighbours differ.
+
+    Examples
+    --------
+    >>> from cvxpriv.privacy import gaussian_mu
+    >>> drowned(426, 31, gaussian_mu(1.0, 1e-6), 2.0)[:40], drowned(5000, 31, gaussian_mu(1.0, 1e-6), 2.0)
+    ('privacy is likely to drown the signal: t', '')
+    """
+    share = moved * float(np.sqrt(size)) / (rows * mu)
+    if share <= LOUD:
+        return ""
+    return (
+        f"privacy is likely to drown the signal: the noise of this budget in one gradient is {share:.2f} of the clip "
+        f"for {rows} rows and {size} coefficients, and beyond {LOUD:g} fits hardly beat the share of the larger class; "
+        "take more rows, fewer columns or a larger epsilon"
+    )
 
 
 def centred_iterations(usual: int) -> int:
