@@ -223,7 +223,7 @@ def table_options(sides: Sides) -> Callable[[Command], Command]:
             help=f"Keep cells of {sides.public.flag} that do not occur (wants --smoothing).",
         ),
         click.option("--allow-overlap", is_flag=True, help="Allow a column on both sides."),
-        *reading_options(),
+        reading_options,
         *preparation_options(),
     ]
     names = [field.name for field in fields(TableOptions) if field.name != "sides"]

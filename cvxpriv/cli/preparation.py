@@ -21,6 +21,7 @@ __all__ = [
     "SPOKEN",
     "in_options",
     "missing_option",
+    "missing_rule",
     "missing_text_option",
     "preparation_options",
     "prepared",
@@ -55,7 +56,7 @@ def in_options(message: str) -> str:
 def missing_option(usual: str = "refuse") -> Callable[[Command], Command]:
     """Return ``--missing``: the treatment of missing values; None where it is not given."""
     text = f"Missing values: refuse them, drop their rows, or make them a symbol.  [default: {usual}]"
-    return click.option("--missing", type=Read(_rule), metavar=f"[{'|'.join(RULES)}]", help=text)
+    return click.option("--missing", type=Read(missing_rule), metavar=f"[{'|'.join(RULES)}]", help=text)
 
 
 def missing_text_option(command: Command) -> Command:
@@ -64,14 +65,12 @@ def missing_text_option(command: Command) -> Command:
     return click.option("--missing-text", type=Read(names_in), metavar="A,B,...", help=text)(command)
 
 
-def reading_options() -> list[Any]:
-    """Return the options that say how a file is read."""
+def reading_options(command: Command) -> Command:
+    """Give a command the options that say how a file is read."""
     separator = "Separator of cells.  [default: found; , for .csv, a tab for .tsv]"
     encoding = "Encoding of the text.  [default: found; UTF-8, UTF-16 with its mark, else cp1252]"
-    return [
-        click.option("--separator", metavar="TEXT", help=separator),
-        click.option("--encoding", metavar="NAME", help=encoding),
-    ]
+    command = click.option("--encoding", metavar="NAME", help=encoding)(command)
+    return click.option("--separator", metavar="TEXT", help=separator)(command)
 
 
 def read_rows(
@@ -141,9 +140,16 @@ def _sizes(given: Sequence[tuple[str, int]], public: Sequence[str]) -> dict[str,
     return whole | {name: size for name, size in given if name}
 
 
-def _rule(text: str) -> str:
-    if text not in RULES:
+def missing_rule(text: str, known: Sequence[str] = RULES) -> str:
+    """Return a treatment of missing values.
+
+    Raises
+    ------
+    DataError
+        None of those that are known; the message points at the option for spellings.
+    """
+    if text not in known:
         raise DataError(
-            f"{text!r} is none of {', '.join(RULES)}; spellings of a missing value are given by --missing-text"
+            f"{text!r} is none of {', '.join(known)}; spellings of a missing value are given by --missing-text"
         )
     return text

@@ -30,7 +30,7 @@ def told_nothing(private: bool) -> Iterator[None]:
             raise
         raise DataError(
             "some row lacks a number or its label, or holds a value beyond what is given for its column. Which one "
-            "is not said: the rows are private. Give wider ranges, --beyond move and --drop-missing, or --schema, "
+            "is not said: the rows are private. Give wider ranges, --beyond move and --missing drop, or --schema, "
             "which brings every row within it"
         ) from None
 

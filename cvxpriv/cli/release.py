@@ -51,8 +51,7 @@ __all__ = ["release"]
     "--keep", type=NAMES, default=(), help="Columns to pass on beside the output; the figures do not cover them."
 )
 @click.option("--name", default=RELEASED, show_default=True, help="Name of the new column.")
-@reading_options()[0]
-@reading_options()[1]
+@reading_options
 @missing_option("as the mechanism was designed")
 @missing_text_option
 @output_options

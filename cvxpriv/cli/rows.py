@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 
-from cvxpriv.cli.preparation import read_rows
+from cvxpriv.cli.preparation import missing_rule, read_rows
 from cvxpriv.cli.private_rows import columns_of, ranges_of, require_given, told_nothing, uncounted_split, within
 from cvxpriv.cli.row_labels import Labels, blind_labels, labels_by_schema, labels_found, texts_of
 from cvxpriv.datasets.named_rows import NAMED, NamedRows
@@ -26,6 +26,11 @@ from cvxpriv.runs.options import Option
 from cvxpriv.tables.frames import names_in, require_columns
 
 __all__ = ["RowOptions"]
+
+
+def refuse_or_drop(text: str) -> str:
+    """Return a treatment of missing values; a number that is missing can be no symbol."""
+    return missing_rule(text, ("refuse", "drop"))
 
 
 def range_in(text: str) -> tuple[str, tuple[float, float]]:
@@ -90,7 +95,14 @@ class RowOptions:
     bounds_from_data: Annotated[
         bool, Option("Private: let other ranges and values be read off the rows, outside of the guarantee.")
     ] = False
-    drop_missing: Annotated[bool, Option("Leave out rows without a number or the label.")] = False
+    missing: Annotated[
+        str,
+        Option(
+            "Rows without a number or the label: refuse them, or leave them out. A missing category sets no column.",
+            metavar="[refuse|drop]",
+            read=refuse_or_drop,
+        ),
+    ] = "refuse"
     test_fraction: Annotated[float, Option("Share of the rows that is held out and scored.")] = 0.3
     seed: Annotated[int, Option("Seed of that split, and of random starts.")] = 0
     separator: Annotated[
@@ -161,14 +173,14 @@ class RowOptions:
         blind = private and not self.bounds_from_data
         y, classes, labelled = self._labels(frame[label], named, blind)
         with told_nothing(private):
-            if not (self.drop_missing or labelled.all()):
+            if not (self.missing == "drop" or labelled.all()):
                 raise DataError(f"column {label!r} has {int((~labelled).sum()):,} missing labels: drop those rows")
         train, test = self._split(np.flatnonzero(labelled), counted)
         ranges, categories = self._bounds(chosen, named)
         if blind:
             require_given(chosen, ranges, categories)
         encoding = Encoding.of(frame.iloc[train], chosen, ranges=ranges, categories=categories, scaled=scaled)
-        if self.drop_missing:
+        if self.missing == "drop":
             train, test = (rows[complete_rows(frame.iloc[rows], encoding)] for rows in (train, test))
         table, beyond = frame, self.beyond
         if known is not None and known.beyond == "clip":
@@ -230,7 +242,7 @@ class RowOptions:
             "positive": self.positive is not None,
             "range": bool(self.range),
             "category": bool(self.category),
-            "drop-missing": self.drop_missing,
+            "missing": self.missing == "drop",
             "bounds-from-data": self.bounds_from_data,
         }
         if twice := [name for name, value in said.items() if value]:
@@ -276,7 +288,7 @@ def _as_typed(message: str) -> str:
         "let them be read off with --bounds-from-data",
         "beyond='move'": "--beyond move",
         "beyond=": "--beyond=",
-        "drop those rows": "give --drop-missing",
+        "drop those rows": "give --missing drop",
         "drop the row": "drop the row from the file",
         "columns=": "column ",
         "label=": "--label=",

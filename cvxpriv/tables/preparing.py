@@ -130,8 +130,8 @@ def _bins(
         given = tuple(map(float, real_numbers(listed(edges, f"bins of {column!r}"), f"bins of {column!r}")))
         return Bins(column, given, whole=_whole([*given, *numbers]))
     found = _quantiles(
-        numbers.to_numpy(dtype=np.float64),
-        weights.loc[numbers.index].to_numpy(dtype=np.int64),
+        np.array(numbers, dtype=np.float64),
+        np.array(weights.loc[numbers.index], dtype=np.int64),
         quantiles_in(edges, column),
     )
     if not found:

@@ -131,12 +131,12 @@ def test_a_category_is_several_encoded_columns_and_the_statements_say_so(run: Ru
 
 def test_rows_that_were_left_out_of_a_private_fit_are_said_to_be_public(run: Run, rows: str) -> None:
     said = "Which rows were left out"
-    whole = fitted(run, rows, *PRIVATE, "--drop-missing")
+    whole = fitted(run, rows, *PRIVATE, "--missing", "drop")
     assert not any(said in line for line in whole["promises"])
     people = pd.read_csv(rows).astype({"age": float})
     people.loc[3, "age"] = np.nan
     people.to_csv(rows, index=False)
-    holed = fitted(run, rows, *PRIVATE, "--drop-missing")
+    holed = fitted(run, rows, *PRIVATE, "--missing", "drop")
     assert holed["about"]["left_out"] == 1
     assert any(said in line for line in holed["promises"])
 
@@ -174,8 +174,8 @@ def test_rows_without_a_number_or_a_label_are_dropped_when_asked(run: Run, rows:
     people.loc[3, "age"], people.loc[5, "income"], people.loc[7, "job"] = None, None, None
     people.to_csv("gaps.csv", index=False)
     options = ("sharing", "gaps.csv", "--label", "income", *PARTIES, *BARE)
-    assert "1 missing labels: give --drop-missing" in one_error_line(run(*options))
-    assert fitted(run, "gaps.csv", "--drop-missing")["about"]["left_out"] == 2  # a missing category sets no column
+    assert "1 missing labels: give --missing drop" in one_error_line(run(*options))
+    assert fitted(run, "gaps.csv", "--missing", "drop")["about"]["left_out"] == 2  # a missing category sets no column
 
 
 @pytest.mark.parametrize(
