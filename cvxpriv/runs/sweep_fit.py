@@ -11,7 +11,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from cvxpriv.errors import printable
+from cvxpriv.errors import CvxprivError, printable
 from cvxpriv.reports.document import plain_data
 from cvxpriv.runs.sweep_tasks import Task
 
@@ -72,7 +72,7 @@ def fit(order: Order, task: Task, *data: Any) -> Fitted:
     except KeyboardInterrupt:
         return Fitted({}, 0.0, interrupted=True)
     except Exception as error:  # of any class: a model may be anybody's, and the others go on
-        row = {"status": "failed", "error_type": type(error).__name__, "error": printable(str(error))}
+        row = {"status": "failed", "error_type": type(error).__name__, "error": _told(order, error)}
         document, interrupted, caught = None, False, []
     finally:
         if os.getpid() == order.process:
@@ -82,6 +82,13 @@ def fit(order: Order, task: Task, *data: Any) -> Fitted:
     if order.budget is None:  # the time of a private fit was not released
         row["seconds"] = took
     return Fitted({**row, "warnings": list(said)}, took, document, interrupted)
+
+
+def _told(order: Order, error: Exception) -> str:
+    """Return the message of an error; of a private fit only cvxpriv's own, which quote no row."""
+    if order.budget is not None and not isinstance(error, CvxprivError):
+        return "not told: the fit is private, and the message could quote its rows"
+    return printable(str(error))
 
 
 def _fitted(order: Order, task: Task, data: tuple[Any, ...]) -> tuple[dict[str, Any], dict[str, Any] | None, bool]:

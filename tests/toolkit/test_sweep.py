@@ -28,8 +28,9 @@ from cvxpriv.models import ISTDP, PrivacyFunnel
 from cvxpriv.runs import sweep_workers
 from cvxpriv.runs.sweep_checkpoint import CheckpointWarning, opened
 from cvxpriv.runs.sweep_contents import digest
-from cvxpriv.runs.sweep_fit import Fitted
+from cvxpriv.runs.sweep_fit import Fitted, Order, fit
 from cvxpriv.runs.sweep_progress import Pace
+from cvxpriv.runs.sweep_tasks import Task
 
 from .sweep_models import Lottery
 
@@ -408,6 +409,18 @@ def test_private_sweeps_spend_from_a_budget_and_keep_what_they_release(tmp_path:
     assert len(cpv.Budget.open(tmp_path / "budget.json").ledger) == spent
     with pytest.raises(PrivacyError, match="paid again"):
         cpv.sweep(ISTDP, data, **given, keep=tmp_path / "runs", resume=False)
+
+
+def test_a_message_of_somebody_elses_error_in_a_private_fit_is_not_told() -> None:
+    class Telling(Lottery):
+        def solve_private(self, budget: str) -> Any:
+            raise ValueError(f"the row {self.table[0]} is odd")
+
+    task = Task("", {}, {}, {}, "0", 0)
+    private = fit(Order(Telling, "budget.json", True, os.getpid()), task, TABLE).row
+    assert private["error_type"] == "ValueError"
+    assert "0.4" not in private["error"]
+    assert "seconds" not in private
 
 
 def test_contents_tell_data_apart() -> None:
