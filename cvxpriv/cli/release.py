@@ -13,8 +13,9 @@ from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import require_writable
 from cvxpriv.cli.preparation import in_options, missing_option, missing_text_option, read_rows, reading_options
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.errors import DataError
+from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.mechanisms.bundle import contents_of, is_bundle, may_show, write_bundle
+from cvxpriv.mechanisms.kept_columns import MOST_GAINED, guesses
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import RELEASED
 from cvxpriv.reports.formatting import exact_zero
@@ -50,6 +51,11 @@ __all__ = ["release"]
 @click.option(
     "--keep", type=NAMES, default=(), help="Columns to pass on beside the output; the figures do not cover them."
 )
+@click.option(
+    "--yes",
+    is_flag=True,
+    help=f"Release although kept columns help to guess private ones by {MOST_GAINED:.0%} or more.",
+)
 @click.option("--name", default=RELEASED, show_default=True, help="Name of the new column.")
 @reading_options
 @missing_option("as the mechanism was designed")
@@ -65,6 +71,7 @@ def release(
     seed: int | None,
     unseen: str,
     keep: tuple[str, ...],
+    yes: bool,
     name: str,
     separator: str | None,
     encoding: str | None,
@@ -90,6 +97,7 @@ def release(
         released = loaded.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)  # type: ignore[arg-type]
     except DataError as error:
         raise DataError(in_options(str(error))) from error
+    found = _guessed(loaded, frame, keep, yes)
     files = _written(out, loaded, released, with_matrix, name)
     dropped = len(frame) - len(released)
     terminal.result(
@@ -102,6 +110,7 @@ def release(
             "outputs": released[name].value_counts().to_dict(),
             "seeded": seed is not None,
             "files": files,
+            "guesses": [] if found is None else found.to_dict(orient="records"),
             **({"matrix": _with_matrix(loaded, with_matrix)} if is_bundle(out) else {}),
         }
     )
@@ -113,6 +122,10 @@ def release(
             f"  {dropped:,} rows were dropped: the mechanism does not know their {', '.join(loaded.inputs.columns)}"
         )
     terminal.say(_figures(loaded))
+    if found is not None:
+        pairs = zip(found["seen"], found["accuracy"], strict=True)
+        rows_shown = [[f"from {seen}", f"{right:.1%} right"] for seen, right in pairs]
+        terminal.say(f"  Best guess of {', '.join(loaded.private_columns)}, on these rows\n" + table([], rows_shown))
     left = [*loaded.inputs.columns, *(["the private columns"] if loaded.private_columns else [])]
     behind = f"{', '.join(left[:-1])} and {left[-1]}" if len(left) > 1 else left[0]
     terminal.say(
@@ -121,6 +134,23 @@ def release(
             "more." + (f" Nor do they speak of {', '.join(keep)} beside it." if keep else "")
         )
     )
+
+
+def _guessed(mechanism: Mechanism, frame: pd.DataFrame, keep: tuple[str, ...], yes: bool) -> pd.DataFrame | None:
+    """Return how well private columns are guessed with kept ones, and refuse a large gain that is not confirmed."""
+    if not keep or mechanism.recipe is not None:
+        return None
+    found = guesses(mechanism, frame, keep)
+    if found is None:
+        return None
+    worst = found.iloc[int(found["gained"].to_numpy().argmax())]
+    if worst["gained"] >= MOST_GAINED and not yes:
+        raise PrivacyError(
+            f"--keep={','.join(keep)}: {worst['seen']} a guess of {', '.join(mechanism.private_columns)} is right for "
+            f"{worst['accuracy']:.1%} of these rows, from Y alone for {found['accuracy'].iloc[1]:.1%}; nothing was "
+            "written: leave the column out, or confirm with --yes"
+        )
+    return found
 
 
 def _written(out: str, mechanism: Mechanism, released: pd.DataFrame, matrix: bool | None, name: str) -> list[Path]:

@@ -160,7 +160,7 @@ def test_from_a_raw_file_to_a_release_in_one_command_each(run: Run, tmp_path: Pa
 def test_a_spreadsheet_goes_in_and_comes_out(run: Run, mechanism: str, people: str) -> None:
     pytest.importorskip("openpyxl")
     read_table(people).to_excel("people.xlsx", index=False)
-    assert run("release", mechanism, "people.xlsx", "--out", "released.xlsx", "--keep", "id").exit_code == 0
+    assert run("release", mechanism, "people.xlsx", "--out", "released.xlsx", "--keep", "id", "--yes").exit_code == 0
     assert Path("released.xlsx").read_bytes()[:2] == b"PK"
     assert list(read_table("released.xlsx")) == ["id", "released"]
     assert "ends in neither of" in one_error_line(run("release", mechanism, people, "--out", "released.ods"))

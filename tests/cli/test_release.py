@@ -52,7 +52,7 @@ def test_a_secret_seed_is_told_to_nobody(run: Run, mechanism: str, people: str) 
 def test_a_kept_cell_that_a_spreadsheet_would_run_is_made_inert(run: Run, mechanism: str, people: str) -> None:
     rows = pd.read_csv(people).assign(id="=cmd()", change="-1.5")
     rows.to_csv("rows.csv", index=False)
-    assert run("release", mechanism, "rows.csv", "--keep", "id,change").exit_code == 0
+    assert run("release", mechanism, "rows.csv", "--keep", "id,change", "--yes").exit_code == 0
     assert set(pd.read_csv("released.csv", dtype=str)["id"]) == {"'=cmd()"}
     assert set(pd.read_csv("released.csv", dtype=str)["change"]) == {"-1.5"}
 
@@ -65,7 +65,9 @@ def test_without_a_seed_two_releases_differ(run: Run, mechanism: str, people: st
 
 
 def test_kept_columns_come_first_and_a_tsv_has_tabs(run: Run, mechanism: str, people: str) -> None:
-    assert run("release", mechanism, people, "--keep", "id", "--name", "Y", "--out", "out/r.tsv").exit_code == 0
+    assert (
+        run("release", mechanism, people, "--keep", "id", "--yes", "--name", "Y", "--out", "out/r.tsv").exit_code == 0
+    )
     assert Path("out/r.tsv").read_text().splitlines()[0] == "id\tY"
 
 
@@ -152,3 +154,13 @@ def test_a_folder_or_a_zip_is_a_bundle(run: Run, mechanism: str, people: str) ->
 
 def test_a_matrix_does_not_go_into_one_table(run: Run, mechanism: str, people: str) -> None:
     assert "holds no matrix" in one_error_line(run("release", mechanism, people, "--with-matrix"))
+
+
+def test_a_kept_column_that_gives_private_ones_away_wants_a_confirmation(run: Run, mechanism: str, people: str) -> None:
+    message = one_error_line(run("release", mechanism, people, "--keep", "id"))
+    assert "Y with id a guess of income is right for 100.0% of these rows" in message
+    assert not Path("released.csv").exists()
+    document = json.loads(run("release", mechanism, people, "--keep", "id", "--yes", "--json").stdout)
+    assert [row["seen"] for row in document["guesses"]] == ["nothing", "Y", "Y with id"]
+    # By hand: 30 of 60 from nothing. y0, y1, y2 hold (low, high) of 19:8.5, 6.5:8.75 and 4.5:12.75 rows.
+    assert [row["accuracy"] for row in document["guesses"]] == pytest.approx([0.5, (19 + 8.75 + 12.75) / 60, 1.0])
