@@ -4,9 +4,8 @@
 step. `output-perturbation` and `objective-perturbation` are the two other classes that the paper names. `printed` is
 its Algorithm 1 as it stands, which is not private.
 
-The returned iterate is chosen without the data: the last one, which is sparse, or the average of the second half, which
-moves less and is not sparse. The iterate of least F would have to be selected privately: every comparison of F takes
-from the budget of the gradients.
+The returned iterate is chosen without the data: the last one, or the average of the second half, which moves less. The
+iterate of least F would have to be selected privately: every comparison of F takes from the budget of the gradients.
 """
 
 from __future__ import annotations
