@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -44,6 +45,10 @@ SPOKEN = {
     "top of ": "--top of ",
 }
 """Words of messages about preparation, and those of the command line."""
+
+
+class DroppedWarning(UserWarning):
+    """Rows were left out of the table."""
 
 
 def in_options(message: str) -> str:
@@ -123,7 +128,7 @@ def prepared(
         mine[into] = values
     if twice := [column for column, _ in given["bins"] if [name for name, _ in given["bins"]].count(column) > 1]:
         raise DataError(f"--bins names {twice[0]!r} twice: give all its edges at once")
-    return prepare(
+    made = prepare(
         frame,
         bins=dict(given["bins"]),
         merge=merges,
@@ -133,6 +138,10 @@ def prepared(
         columns=list(dict.fromkeys([*private, *public])),
         count=count,
     )
+    if made.dropped:
+        text = f"{made.dropped:,} of {len(frame):,} rows lack a value and were dropped: the figures do not cover them"
+        warnings.warn(text, DroppedWarning, stacklevel=2)
+    return made
 
 
 def _sizes(given: Sequence[tuple[str, int]], public: Sequence[str]) -> dict[str, int]:
