@@ -21,7 +21,7 @@ SHOWN = 5
 
 
 def signed_labels(
-    y: ArrayLike, rows: int, loss: Loss, *, one_class: bool = False
+    y: ArrayLike, rows: int, loss: Loss, *, one_class: bool = False, any_size: bool = False
 ) -> tuple[Array, npt.NDArray[np.generic] | None]:
     """Return y as -1 and 1 for a margin loss, or as numbers for a residual loss, and the user's names of the classes.
 
@@ -36,6 +36,8 @@ def signed_labels(
     one_class : bool
         Accept labels of one class where the other one is known: 0 and 1, or -1 and 1. Whether both occur is a fact
         about the data, which a private model should not reveal by an error.
+    any_size : bool
+        Accept numeric labels above `LARGEST`, where the size of a label is such a fact as well.
 
     Returns
     -------
@@ -65,7 +67,7 @@ def signed_labels(
     if not loss.margin:
         if numeric is None:
             raise DataError(f"y holds labels that are not numbers, and loss={loss.name!r} predicts numbers")
-        if np.abs(numeric).max(initial=0.0) > LARGEST:
+        if not any_size and np.abs(numeric).max(initial=0.0) > LARGEST:
             raise DataError(f"y holds labels above {LARGEST:g}, whose squares overflow: scale them")
         return numeric, None
     if one_class and (

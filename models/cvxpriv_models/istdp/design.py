@@ -14,7 +14,7 @@ from cvxpriv.learning.labels import LARGEST
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_numbers
 
-__all__ = ["Design", "read_design", "refuse_constant", "with_ones"]
+__all__ = ["Design", "read_design", "refuse_constant", "refuse_huge", "with_ones"]
 
 Design = Array | sp.csr_array
 
@@ -44,10 +44,22 @@ def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
         bad = np.bincount(design.indices[~np.isfinite(design.data)], minlength=design.shape[1]) > 0
     if bad.any():
         raise DataError(f"X holds NaN or infinite values in {_named(bad, names)}: impute or drop them first")
+    return design, names
+
+
+def refuse_huge(design: Design, y: Array) -> None:
+    """Refuse entries and labels of which sums of squares overflow. A private fit clips them, and tells nobody.
+
+    Raises
+    ------
+    DataError
+        An entry or a label is above `LARGEST`.
+    """
     entries = design if isinstance(design, np.ndarray) else design.data
     if max(entries.max(initial=0.0), -entries.min(initial=0.0)) > LARGEST:
         raise DataError(f"X holds entries above {LARGEST:g}, whose squares overflow: scale its columns")
-    return design, names
+    if np.abs(y).max(initial=0.0) > LARGEST:
+        raise DataError(f"y holds labels above {LARGEST:g}, whose squares overflow: scale them")
 
 
 def refuse_constant(design: Design, names: tuple[str, ...]) -> None:

@@ -51,6 +51,7 @@ from cvxpriv.runs.shared_options import (
 from . import options
 from .algorithm import METHODS, blocks, schedule
 from .clipping import ADJACENCIES
+from .design import refuse_huge
 from .line_search import Search
 from .on_rows import SparseOnRows
 from .path import path_table
@@ -197,6 +198,7 @@ class ISTDP(LearningModel):
         A keyboard interrupt returns the point so far.
         """
         require_callback(callback, n_jobs)
+        refuse_huge(self.problem.design, self.problem.y)
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         size = of_learning(
             self.problem.rows,

@@ -93,7 +93,7 @@ class Problem:
         chosen = _penalty(penalty)
         if schema is None:
             design, names = read_design(x)
-            labels, classes = signed_labels(y, design.shape[0], smooth, one_class=True)
+            labels, classes = signed_labels(y, design.shape[0], smooth, one_class=True, any_size=True)
             if not allow_constant:
                 refuse_constant(design, names)
         else:
