@@ -74,7 +74,7 @@ def guesses(mechanism: Channel, frame: pd.DataFrame, keep: Sequence[str]) -> pd.
 
 def _numbered(frame: pd.DataFrame, columns: Sequence[str]) -> NDArray[np.int64]:
     groups = frame.groupby(list(columns), sort=False, dropna=False, observed=True)
-    return groups.ngroup().to_numpy(dtype=np.int64)
+    return np.asarray(groups.ngroup(), dtype=np.int64)
 
 
 def _accuracy(matrix: Array, codes: NDArray[np.int64], secret: NDArray[np.int64], seen: NDArray[np.int64]) -> float:

@@ -106,10 +106,10 @@ def test_options_reach_the_model(run: Run, counts: str, options: list[str]) -> N
     assert Mechanism.load("out/mechanism.json").shape == (3, problem.size_y)
 
 
-def test_history_has_every_start(run: Run, counts: str) -> None:
+def test_history_has_every_start_that_made_a_pass(run: Run, counts: str) -> None:
     starts = designed(run, counts, "--count", "count")["settings"]["starts"]
     history = pd.read_csv("out/history.csv")
-    assert set(history["start"]) == set(range(starts))
+    assert set(range(1, starts)) <= set(history["start"]) <= set(range(starts))  # columns, the first, may need none
     assert {"iteration", "block", "objective", "kkt"} <= set(history.columns)
 
 
