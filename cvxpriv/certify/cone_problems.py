@@ -100,7 +100,8 @@ def with_columns(program: ConeProgram, columns: Sequence[int]) -> ConeProgram:
 def rounded(program: ConeProgram, digits: int) -> ConeProgram:
     """Return a program whose numbers have so many significant digits.
 
-    >>> rounded(ConeProgram.from_problem(cp.Problem(cp.Minimize(1.25 * cp.Variable())), "SCS"), 1).c.tolist()
+    >>> x = cp.Variable()
+    >>> rounded(ConeProgram.from_problem(cp.Problem(cp.Minimize(1.25 * x), [x >= 0]), "SCS"), 1).c.tolist()
     [1.0]
     """
 

@@ -23,6 +23,7 @@ from cvxpriv.solvers.isolation import Ending
 TABLE = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
 RNG = np.random.default_rng(0)
 ROWS, LABELS = RNG.normal(size=(24, 4)), RNG.choice([-1.0, 1.0], 24)
+LONG = np.cumsum(RNG.normal(size=(400, 60)), axis=1)
 MODELS: dict[str, Callable[..., Any]] = {
     "funnel": lambda **options: PrivacyFunnel(TABLE, 0.8).solve(method="aem", accelerate="none", **options),
     "inference": lambda **options: InferenceAsService(TABLE, 0.3).solve(method="admm", **options),
@@ -30,7 +31,7 @@ MODELS: dict[str, Callable[..., Any]] = {
     "consensus": lambda **options: RecycledADMM(
         nx.path_graph(3), [(ROWS[k::3], LABELS[k::3]) for k in range(3)], C=1.0, reg=0.1
     ).solve(accelerate="none", **options),
-    "sparse": lambda **options: ISTDP(ROWS, LABELS, penalty="mcp:0.01:3").solve(accelerate="none", **options),
+    "sparse": lambda **options: ISTDP(LONG, LONG[:, 0] > 0, penalty="mcp:0.001:3").solve(accelerate="none", **options),
 }
 
 
