@@ -30,7 +30,7 @@ class Effort:
 
 
 EFFORTS = {
-    "heart-failure": Effort(starts=30, curve=20, solvers=DEFAULT_CHAIN),
+    "heart-failure": Effort(starts=None, curve=20, solvers=DEFAULT_CHAIN),
     "adult": Effort(
         starts=None,
         curve=(0.7, 0.8, 0.9, 1.0),

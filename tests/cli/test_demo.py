@@ -21,7 +21,7 @@ from .conftest import Run, one_error_line, run_in
 
 @pytest.fixture(autouse=True, scope="module")
 def _little_effort() -> Iterator[None]:
-    small = {name: demo.Effort(3, 3, ("ECOS",), effort.note) for name, effort in demo.EFFORTS.items()}
+    small = {name: demo.Effort(None, 3, ("ECOS",), effort.note) for name, effort in demo.EFFORTS.items()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "EFFORTS", small)
         yield

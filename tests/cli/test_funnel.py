@@ -208,6 +208,7 @@ def test_an_interrupted_curve_keeps_the_rates_that_were_finished(
     assert list(pd.read_csv("out/curve.csv")["fraction"]) == [0.25, 0.5]
 
 
+@pytest.mark.slow  # that of inference is fast, by the same code
 def test_the_curve_is_that_of_python_however_many_processes(run: Run, counts: str) -> None:
     table = JointTable.from_csv(counts, ["income"], ["age"], "count")
     expected = PrivacyFunnel(table).curve(4, starts=3)

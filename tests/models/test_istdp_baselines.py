@@ -181,6 +181,7 @@ class TestAudit:
     def test_every_baseline_stays_below_its_epsilon(self, algorithm: str) -> None:
         assert self.found(algorithm) <= EPSILON
 
+    @pytest.mark.slow
     def test_the_same_audit_refutes_noise_that_is_too_small(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(GaussianNoise, "scale", property(lambda self: self.sensitivity / self.mu / 100.0))
         small = Noise.gamma_ball
