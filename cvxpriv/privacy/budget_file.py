@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from cvxpriv.errors import DataError
+from cvxpriv.reports import locks
 from cvxpriv.reports.files import PathLike, read_text, write_text
 
 __all__ = ["locked", "read_budget", "write_budget"]
@@ -21,7 +21,7 @@ _KINDS = {"epsilon": float, "delta": float, "adjacency": str, "adaptive": bool, 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a budget's file: that of a file beside it, which the system frees when a process ends.
+    """Hold the lock of a budget's file.
 
     Raises
     ------
@@ -29,23 +29,13 @@ def locked(path: Path) -> Iterator[None]:
         The folder cannot be written.
     """
     beside = Path(os.path.realpath(path))
-    try:
-        beside.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(beside.with_name(f"{beside.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise DataError(f"path={str(path)!r} cannot be locked ({error.strerror}): choose another folder") from error
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    with ExitStack() as held:
+        try:
+            beside.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locks.locked(beside))
+        except OSError as error:
+            raise DataError(f"path={str(path)!r} cannot be locked ({error.strerror}): choose another folder") from error
         yield
-    finally:
-        os.close(handle)
 
 
 def read_budget(path: PathLike) -> dict[str, Any]:
@@ -77,9 +67,4 @@ def write_budget(path: Path, document: dict[str, Any]) -> None:
         It cannot be written.
     """
     write_text(path, json.dumps({"format": FORMAT, "version": VERSION, **document}, indent=1) + "\n", private=True)
-    if sys.platform != "win32":  # the rename is on the disk when the folder is
-        folder = os.open(os.path.realpath(path.parent), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    locks.sync_folder(Path(os.path.realpath(path.parent)))

@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cvxpriv.errors import DataError
 from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.locks import locked, sync_folder
 
 __all__ = ["FORMAT", "Checkpoint", "CheckpointWarning", "opened"]
 
@@ -93,7 +93,7 @@ def opened(path: PathLike | None) -> Iterator[Checkpoint]:
                 rows, whole = _read(target, path)
                 if whole < target.stat().st_size:
                     os.ftruncate(handle, whole)
-                _sync_folder(target.parent)
+                sync_folder(target.parent)
                 yield Checkpoint(target, rows, handle)
             finally:
                 os.close(handle)
@@ -143,31 +143,12 @@ def _check(row: Mapping[str, Any]) -> str:
 
 @contextmanager
 def _locked(target: Path, path: PathLike) -> Iterator[None]:
-    """Hold the lock of a checkpoint: that of a file beside it, which the system frees when the process ends."""
-    handle = os.open(target.with_name(f"{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    try:
+    """Hold the lock of a checkpoint, and do not wait for another sweep."""
+    with ExitStack() as held:
         try:
-            if sys.platform == "win32":
-                import msvcrt
-
-                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-            else:
-                import fcntl
-
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            held.enter_context(locked(target, wait=False))
+        except BlockingIOError as error:
             raise DataError(
                 f"checkpoint={str(path)!r} is written by another sweep: wait for its end, or choose another file"
             ) from error
         yield
-    finally:
-        os.close(handle)
-
-
-def _sync_folder(folder: Path) -> None:
-    if sys.platform != "win32":  # a new name is on the disk when its folder is
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
