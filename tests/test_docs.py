@@ -58,3 +58,11 @@ def test_the_examples_that_fetch_rows_run(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_pages_show_output() -> None:
     assert sum(output is not None for page in PAGES for _, output in examples(page)) >= 20
+
+
+def test_every_category_of_warning_has_its_remedy() -> None:
+    told = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "cvxpriv").rglob("*.py"))
+    categories = re.findall(r"^class (\w+Warning)\(", sources, re.MULTILINE)
+    assert len(categories) >= 7
+    assert [name for name in categories if f"| `{name}` |" not in told] == []
