@@ -24,12 +24,12 @@ from scipy.special import expit
 from benchmarks.diffprivlib_peer import fits
 from benchmarks.funnel import least_seconds
 from cvxpriv.blocks.engines import ClosedForm
-from cvxpriv.datasets import AdultNodes, load_adult_nodes
 from cvxpriv.errors import DataError
 from cvxpriv.models import RecycledADMM
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Sweep
+from cvxpriv.tables.datasets import AdultNodes, load_adult_nodes
 
 C, REG, RUNS, DELTA = 1750.0, 0.22, 10, 1e-6
 EPSILONS = (1.0, 2.0, 5.0, 10.0)

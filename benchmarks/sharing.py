@@ -29,13 +29,13 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from benchmarks.funnel import least_seconds
 from cvxpriv.blocks.engines import ClosedForm
-from cvxpriv.datasets import load_a9a, load_gisette_like
 from cvxpriv.errors import CvxprivError
 from cvxpriv.models import ADMMSharing
 from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Sweep
+from cvxpriv.tables.datasets import load_a9a, load_gisette_like
 
 #: The optimum of all columns of a9a at lam = 1 without an intercept, by scikit-learn to 1e-12.
 OPTIMUM = 10529.5625846

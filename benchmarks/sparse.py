@@ -21,10 +21,10 @@ from scipy.special import expit
 
 from benchmarks.diffprivlib_peer import fits
 from benchmarks.funnel import least_seconds
-from cvxpriv.datasets import A9A, load_a9a
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP
+from cvxpriv.tables.datasets import A9A, load_a9a
 
 ROWS, COLUMNS, SHARE, TOLERANCE = 500, 1000, 0.3, 1e-9
 EPSILONS, DELTA, RUNS, TRIALS = (0.5, 1.0, 2.0, 4.0, 8.0), 1e-6, 10, 2

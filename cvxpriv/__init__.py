@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from cvxpriv import constraints as constraints, datasets as datasets, models as models, penalties as penalties
+    from cvxpriv import constraints as constraints, models as models, penalties as penalties
     from cvxpriv.blocks.block import Block as Block
     from cvxpriv.blocks.declaration import Constraint as Constraint, Declaration as Declaration, Known as Known
     from cvxpriv.blocks.engines import DCP as DCP, Checked as Checked, ClosedForm as ClosedForm
@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         Update as Update,
     )
     from cvxpriv.schedules.stopping import Below as Below
+    from cvxpriv.tables import datasets as datasets
     from cvxpriv.tables.joint import Alphabet as Alphabet, JointTable as JointTable
     from cvxpriv.tables.preparing import prepare as prepare
     from cvxpriv.tables.recipe import Prepared as Prepared, Recipe as Recipe
@@ -141,8 +142,13 @@ _HOMES = {
     "tables.recipe": ("Prepared", "Recipe"),
     "runs.verification": ("verify",),
 }
-#: Rooms that are reached as they are, such as `cvxpriv.constraints.floor`.
-_ROOMS = ("constraints", "datasets", "models", "penalties")
+#: Rooms that are reached as they are, such as `cvxpriv.constraints.floor`, and where each stands.
+_ROOMS = {
+    "constraints": "constraints",
+    "datasets": "tables.datasets",
+    "models": "models",
+    "penalties": "penalties",
+}
 
 __all__ = sorted(["__version__", *_ROOMS, *(name for names in _HOMES.values() for name in names)])
 
@@ -151,7 +157,7 @@ if not TYPE_CHECKING:  # type checkers read the imports above, and refuse names 
 
     def __getattr__(name: str) -> Any:
         if name in _ROOMS:
-            return import_module(f"cvxpriv.{name}")
+            return import_module(f"cvxpriv.{_ROOMS[name]}")
         for home, names in _HOMES.items():
             if name in names:
                 return getattr(import_module(f"cvxpriv.{home}"), name)

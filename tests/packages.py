@@ -18,13 +18,13 @@ ROOT = Path(__file__).parents[1]
 IN_SOURCE = (
     *("README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "Makefile"),
     *("mkdocs.yml", "docs/index.md", "examples/formulations.py", "tests/test_house.py", "benchmarks/__main__.py"),
-    "cvxpriv/datasets/data/SOURCES.md",
+    "cvxpriv/tables/datasets/data/SOURCES.md",
 )
 IN_WHEEL = (
     "cvxpriv/py.typed",
     "cvxpriv_models/py.typed",
     "cvxpriv/models/__init__.pyi",
-    "cvxpriv/datasets/data/adult_counts.csv",
+    "cvxpriv/tables/datasets/data/adult_counts.csv",
 )
 TRIAL = """
 from cvxpriv import datasets

@@ -26,7 +26,6 @@ ROOMS = (
     "schedules",
     "mechanisms",
     "penalties",
-    "datasets",
     "models",
     "runs",
     "learning",

@@ -10,8 +10,8 @@ from cvxpriv import models
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.datasets import SOURCES, joint_table
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, among_installed
+from cvxpriv.tables.datasets import SOURCES, joint_table
 
 __all__ = ["demo"]
 

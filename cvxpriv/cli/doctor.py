@@ -150,7 +150,7 @@ def _extensions() -> Iterator[Finding]:
 
 
 def _folders() -> Iterator[Finding]:
-    from cvxpriv.datasets.fetching import cache_folder
+    from cvxpriv.tables.datasets.fetching import cache_folder
 
     folder = cache_folder()
     nearest = next(place for place in (folder, *folder.parents) if place.exists())

@@ -13,10 +13,10 @@ import click
 from cvxpriv.cli.declared import Read
 from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared, read_rows, reading_options
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.errors import DataError
 from cvxpriv.runs.sides import Sides
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
+from cvxpriv.tables.datasets import PAPER_SMOOTHING, SOURCES, load_table
 from cvxpriv.tables.estimability import require_repeated
 from cvxpriv.tables.frames import names_in, require_roles
 from cvxpriv.tables.joint import JointTable

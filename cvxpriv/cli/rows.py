@@ -17,12 +17,12 @@ import pandas as pd
 from cvxpriv.cli.preparation import missing_rule, read_rows
 from cvxpriv.cli.private_rows import columns_of, ranges_of, require_given, told_nothing, uncounted_split, within
 from cvxpriv.cli.row_labels import Labels, blind_labels, labels_by_schema, labels_found, texts_of
-from cvxpriv.datasets.named_rows import NAMED, NamedRows
 from cvxpriv.errors import DataError, PrivacyError, suggest
 from cvxpriv.learning.encoding import Encoding, complete_rows
 from cvxpriv.learning.rows import Rows
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.runs.options import Option
+from cvxpriv.tables.datasets.named_rows import NAMED, NamedRows
 from cvxpriv.tables.frames import names_in, require_columns
 
 __all__ = ["RowOptions"]

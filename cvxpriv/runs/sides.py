@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cvxpriv.datasets import SOURCES
+from cvxpriv.tables.datasets import SOURCES
 
 __all__ = ["PRIVATE_AND_PUBLIC", "Side", "Sides"]
 

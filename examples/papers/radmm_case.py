@@ -17,10 +17,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cvxpriv.datasets import load_adult_nodes
 from cvxpriv.models import RecycledADMM
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.pictures import COLOURS, blank
+from cvxpriv.tables.datasets import load_adult_nodes
 
 C, RHO, GAMMA = 1750.0, 0.22, 0.5
 

@@ -16,13 +16,13 @@ from cvxpriv_models.admm_sharing.problem import Part
 from cvxpriv_models.admm_sharing.schemes import scheme_named
 
 from cvxpriv.blocks.engines import ClosedForm
-from cvxpriv.datasets import load_a9a, load_gisette_like
 from cvxpriv.models import ADMMSharing
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import LOSSES
 from cvxpriv.reports.pictures import COLOURS, MARKERS, blank, save_figure, styled
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context
+from cvxpriv.tables.datasets import load_a9a, load_gisette_like
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import pytest
 
 from cvxpriv.cli.row_labels import blind_labels
 from cvxpriv.cli.rows import RowOptions
-from cvxpriv.datasets.named_rows import NAMED
 from cvxpriv.errors import PrivacyError
 from cvxpriv.privacy import BallNoise, Budget, GaussianNoise, Noise
+from cvxpriv.tables.datasets.named_rows import NAMED
 
 from .conftest import Run, one_error_line
 

@@ -91,7 +91,7 @@ def test_bounds_that_are_not_public_are_refused_unless_that_is_said(run: Run, ro
 
 def test_named_rows_bring_public_bounds_of_their_own(run: Run) -> None:
     from cvxpriv.cli.rows import RowOptions
-    from cvxpriv.datasets.named_rows import NAMED
+    from cvxpriv.tables.datasets.named_rows import NAMED
 
     for name, (held, features) in {"compas": (2164, 9), "german": (300, 54)}.items():
         found = RowOptions().load(name, None, scaled=True, private=True)
@@ -102,7 +102,7 @@ def test_named_rows_bring_public_bounds_of_their_own(run: Run) -> None:
 
 def test_every_bound_of_the_named_rows_holds_for_their_rows(run: Run) -> None:
     from cvxpriv.cli.rows import RowOptions
-    from cvxpriv.datasets.named_rows import NAMED
+    from cvxpriv.tables.datasets.named_rows import NAMED
 
     for name, rows in NAMED.items():
         every = sorted({*rows.ranges, *rows.categories})

@@ -6,8 +6,8 @@ import pytest
 from cvxpriv_models.admm_sharing import ADMMSharing
 from cvxpriv_models.admm_sharing.baselines import pooled
 
-from cvxpriv.datasets import load_a9a
 from cvxpriv.penalties import LOSSES
+from cvxpriv.tables.datasets import load_a9a
 
 #: The optimum at lam = 1 without an intercept, of all columns and of the first party's, by scikit-learn to 1e-12.
 POOLED, FIRST = 10529.5625846, 11468.7847518

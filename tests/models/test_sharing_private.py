@@ -16,13 +16,13 @@ from scipy import sparse
 from sklearn.metrics import log_loss, roc_auc_score
 
 from cvxpriv.blocks.engines import ClosedForm
-from cvxpriv.datasets import load_a9a
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import loss_named
 from cvxpriv.privacy import EVERYONE, Noise, PrivacyWarning, audit, gaussian_delta, gaussian_mu, mu_beside
 from cvxpriv.schedules.running import run as run_schedule
 from cvxpriv.schedules.steps import Context, Draw
+from cvxpriv.tables.datasets import load_a9a
 from tests.models.sharing_cases import columns, split
 
 #: Pairs of neighbours for each bound.

@@ -5,8 +5,8 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from cvxpriv.datasets import SOURCES, adult, heart_failure, joint_table, load_table
 from cvxpriv.errors import DataError
+from cvxpriv.tables.datasets import SOURCES, adult, heart_failure, joint_table, load_table
 
 
 def test_adult_counts_have_the_published_totals():
@@ -82,7 +82,7 @@ def test_a_loaded_table_is_the_callers_own():
 
 
 def test_every_embedded_file_has_its_source_written_down():
-    folder = resources.files("cvxpriv.datasets") / "data"
+    folder = resources.files("cvxpriv.tables.datasets") / "data"
     sources = (folder / "SOURCES.md").read_text(encoding="utf-8")
     files = sorted(item.name for item in folder.iterdir() if item.name.endswith(".csv"))
     assert files == sorted(source.file for source in SOURCES.values())

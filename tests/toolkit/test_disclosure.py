@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cvxpriv.datasets import heart_failure
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.disclosure import MEASURES, STATEMENT, bayes_accuracy, disclosure, measure
 from cvxpriv.tables import resampling
+from cvxpriv.tables.datasets import heart_failure
 from cvxpriv.tables.information import mutual_information
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.resampling import corrected_interval, percentile_interval, resampled_tables, with_unseen_cells

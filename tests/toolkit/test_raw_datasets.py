@@ -21,7 +21,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from cvxpriv.datasets import (
+from cvxpriv.errors import DataError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.datasets import (
     digits,
     fetching,
     load_a9a,
@@ -31,11 +33,9 @@ from cvxpriv.datasets import (
     load_german,
     load_gisette_like,
 )
-from cvxpriv.datasets.adult_nodes import LARGEST
-from cvxpriv.datasets.adult_rows import CATEGORIES, FILES, rows_sha256
-from cvxpriv.datasets.fetching import RawFile, cache_folder, fetch
-from cvxpriv.errors import DataError
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.datasets.adult_nodes import LARGEST
+from cvxpriv.tables.datasets.adult_rows import CATEGORIES, FILES, rows_sha256
+from cvxpriv.tables.datasets.fetching import RawFile, cache_folder, fetch
 
 A9A_SHA256 = "f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906"
 A9A_TEST_SHA256 = "1f448a153f0320399a7e40836eb207655b0bde0f21fc941cc472193daa9f5de9"
@@ -253,7 +253,7 @@ def test_without_any_source_the_error_says_what_to_do(tmp_path: Path, monkeypatc
 
 def test_openml_is_the_last_source_and_must_hold_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = load_adult()
-    monkeypatch.setattr("cvxpriv.datasets.adult_rows.fetch", _unreachable)
+    monkeypatch.setattr("cvxpriv.tables.datasets.adult_rows.fetch", _unreachable)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: SimpleNamespace(frame=rows.copy()))
     pd.testing.assert_frame_equal(load_adult(), rows, check_dtype=False)
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: SimpleNamespace(frame=rows[::-1].copy()))

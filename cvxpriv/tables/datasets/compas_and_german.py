@@ -6,8 +6,8 @@ import io
 
 import pandas as pd
 
-from cvxpriv.datasets.fetching import RawFile, fetch
 from cvxpriv.reports.files import PathLike
+from cvxpriv.tables.datasets.fetching import RawFile, fetch
 
 __all__ = ["load_compas", "load_german"]
 

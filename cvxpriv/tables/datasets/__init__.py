@@ -5,12 +5,12 @@ Tables of counts are in the package (`tables`). Rows are not: `load_adult`, `loa
 order (`fetching`).
 """
 
-from cvxpriv.datasets.a9a import A9A, load_a9a
-from cvxpriv.datasets.adult_nodes import AdultNodes, load_adult_nodes
-from cvxpriv.datasets.adult_rows import load_adult
-from cvxpriv.datasets.compas_and_german import load_compas, load_german
-from cvxpriv.datasets.digits import DigitPairs, load_gisette_like
-from cvxpriv.datasets.tables import PAPER_SMOOTHING, SOURCES, adult, heart_failure, joint_table, load_table
+from cvxpriv.tables.datasets.a9a import A9A, load_a9a
+from cvxpriv.tables.datasets.adult_nodes import AdultNodes, load_adult_nodes
+from cvxpriv.tables.datasets.adult_rows import load_adult
+from cvxpriv.tables.datasets.compas_and_german import load_compas, load_german
+from cvxpriv.tables.datasets.digits import DigitPairs, load_gisette_like
+from cvxpriv.tables.datasets.tables import PAPER_SMOOTHING, SOURCES, adult, heart_failure, joint_table, load_table
 
 __all__ = [
     "A9A",

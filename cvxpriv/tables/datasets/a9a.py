@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from cvxpriv.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike
+from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 
 __all__ = ["A9A", "BINS", "features", "load_a9a"]
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from cvxpriv.datasets.fetching import RawFile, fetch
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike
+from cvxpriv.tables.datasets.fetching import RawFile, fetch
 
 __all__ = ["DigitPairs", "load_gisette_like"]
 

@@ -63,7 +63,7 @@ def load_table(name: str) -> pd.DataFrame:
     np.int64(299)
     """
     source = _source(name)
-    with (resources.files("cvxpriv.datasets") / "data" / source.file).open(encoding="utf-8") as file:
+    with (resources.files("cvxpriv.tables.datasets") / "data" / source.file).open(encoding="utf-8") as file:
         frame: pd.DataFrame = pd.read_csv(file)
     return frame
 

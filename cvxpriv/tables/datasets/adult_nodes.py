@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike
+from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 
 __all__ = ["LARGEST", "AdultNodes", "load_adult_nodes"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from cvxpriv.datasets.adult_rows import CATEGORIES, load_adult
-from cvxpriv.datasets.compas_and_german import load_compas, load_german
+from cvxpriv.tables.datasets.adult_rows import CATEGORIES, load_adult
+from cvxpriv.tables.datasets.compas_and_german import load_compas, load_german
 
 __all__ = ["NAMED", "NamedRows"]
 

@@ -7,9 +7,9 @@ import io
 
 import pandas as pd
 
-from cvxpriv.datasets.fetching import RawFile, fetch
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.reports.files import PathLike
+from cvxpriv.tables.datasets.fetching import RawFile, fetch
 
 __all__ = ["CATEGORIES", "COLUMNS", "load_adult"]
 
