@@ -15,7 +15,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
-from cvxpriv_models.inference_service.gradient import gradient
+from cvxpriv_models.inference_service.bregman import gradient
 from cvxpriv_models.inference_service.problem import Problem
 from cvxpriv_models.inference_service.starts import random_starts
 from scipy.optimize import minimize

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from cvxpriv_models.admm_sharing import algorithm
+from cvxpriv_models.admm_sharing.algorithm import MEMORY, CoefficientsAndArgument
 from cvxpriv_models.admm_sharing.baselines import pooled
 from cvxpriv_models.admm_sharing.factor import Factor
-from cvxpriv_models.admm_sharing.packing import MEMORY, CoefficientsAndArgument
 from cvxpriv_models.admm_sharing.problem import Part, Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES
 from scipy import sparse

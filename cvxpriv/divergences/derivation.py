@@ -7,18 +7,37 @@ typed it is expanded, taken apart into partial fractions, or cut at its breakpoi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+
 import mpmath
 
-from cvxpriv.divergences.atoms import Affine, Atom, Exponential, Largest, Pieces, Q, Total
+from cvxpriv.divergences.atoms import Affine, Atom, Exponential, Gap, Largest, Mean, Norm, P, Pieces, Q, Total
 from cvxpriv.divergences.breakpoints import Branches
 from cvxpriv.divergences.entropies import Entropies
-from cvxpriv.divergences.jets import DIGITS
+from cvxpriv.divergences.jets import DIGITS, constant_value
 from cvxpriv.divergences.linear_parts import affine_of, split, spread
-from cvxpriv.divergences.means import mean_of
 from cvxpriv.divergences.spellings import spellings
-from cvxpriv.divergences.tree import ONE, Call, Leaf, Node, Number, Product, T, add, call, linear, multiply, scaled
+from cvxpriv.divergences.tree import (
+    ONE,
+    Call,
+    Leaf,
+    Node,
+    Number,
+    Product,
+    Sum,
+    T,
+    add,
+    call,
+    linear,
+    multiply,
+    nonnegative,
+    power,
+    scaled,
+)
 
-__all__ = ["derived"]
+__all__ = ["derived", "mean_of"]
+
 
 #: A jump of f' at a breakpoint above minus this does not count as a fall; with more breakpoints than these f is not
 #: cut.
@@ -133,3 +152,125 @@ def _exponential(exponent: Node, others: tuple[tuple[Node, Node], ...]) -> Atom 
         if atom is not None:
             return Exponential(atom, scale)
     return None
+
+
+AtomOf = Callable[[Node, int], Atom | None]
+Part = tuple[Atom, mpmath.mpf]
+
+
+def mean_of(factors: tuple[tuple[Node, Node], ...], sign: int, atom_of: AtomOf) -> Atom | None:
+    """Return the atom of prod base**exponent, of the requested curvature; None where the rules show none."""
+    parts: dict[Atom, mpmath.mpf] = {}
+    for base, exponent in factors:
+        found = _part(base, exponent, sign, atom_of)
+        if found is None:
+            return None
+        atom, size = found
+        parts[atom] = parts.get(atom, mpmath.mpf(0)) + size
+    parts[P] = parts.get(P, mpmath.mpf(0)) + 1 - sum(parts.values())
+    kept = [(atom, size) for atom, size in parts.items() if size != 0]
+    if len(kept) == 1:
+        atom = kept[0][0]
+        return atom if atom.curvature in (0, sign) else None
+    above = [atom for atom, size in kept if size > 0]
+    if not all(atom.nonnegative for atom, _ in kept):
+        return None
+    rising = 1 if len(above) == 1 else -1
+    fits = all(atom.curvature in (0, rising if size > 0 else -1) for atom, size in kept)
+    if rising != sign or not fits or (rising < 0 and len(above) < len(kept)):
+        return None
+    return Mean(tuple((atom, float(size)) for atom, size in kept))
+
+
+def _part(base: Node, exponent: Node, sign: int, atom_of: AtomOf) -> Part | None:
+    """Return one factor as a power of an atom that is >= 0; the rest of its homogeneity is a power of p."""
+    size = constant_value(exponent)
+    if base == T:
+        return Q, size
+    even = isinstance(exponent, Number) and exponent.value.denominator == 1 and exponent.value % 2 == 0
+    modulus = isinstance(base, Call) and base.name == "abs"
+    straight = affine_of(base)
+    if straight is not None and straight.nonnegative:
+        return straight, size
+    if modulus or (even and not nonnegative(base)):
+        inner = base.arguments[0] if isinstance(base, Call) and modulus else base
+        return _modulus(inner, size)
+    norm = _norm(base, atom_of) if straight is None and isinstance(base, Sum) else None
+    if norm is not None and norm[0].curvature == (sign if size > 0 else -1):
+        return norm[0], norm[1] * size
+    if straight is not None or not nonnegative(base):
+        return None
+    atom = atom_of(base, sign if size > 0 else -1)
+    return None if atom is None else (atom, size)
+
+
+def _modulus(inner: Node, size: mpmath.mpf) -> Part | None:
+    """Return the atom of |a + b t|, or of |c t^a - d|."""
+    straight = affine_of(inner)
+    if straight is not None:
+        return Largest((straight, Affine(-straight.a, -straight.b))), size
+    terms = [(factor, *split(term)) for term, factor in linear(inner).items()]
+    if len(terms) != 2 or {rest for *_, rest in terms if rest == ONE} != {ONE}:
+        return None
+    (low, one, _), (high, other, rest) = sorted(terms, key=lambda term: term[2] != ONE)
+    base, exponent = rest.factors[0] if isinstance(rest, Product) and len(rest.factors) == 1 else (rest, ONE)
+    a, y = constant_value(exponent), affine_of(base)
+    x = low.numerator * one / low.denominator, high.numerator * other / high.denominator
+    if y is None or not y.nonnegative or not 0 < a < 1 or x[0] * x[1] >= 0:
+        return None
+    scale, steep = abs(x[0]) ** (1 / a), abs(x[1]) ** (1 / a)
+    return Gap(Affine(float(scale), 0.0), Affine(float(steep * y.a), float(steep * y.b)), float(a)), a * size
+
+
+def _norm(base: Sum, atom_of: AtomOf) -> Part | None:
+    """Return a sum of powers of one exponent a, as the a-th power of a norm."""
+    square = _square_completed(base)
+    if square is not None:
+        return square, mpmath.mpf(2)
+    terms = [(factor, *split(term)) for term, factor in base.terms]
+    exponents = {_single(rest)[1] for *_, rest in terms if rest != ONE}
+    if len(exponents) != 1:
+        return None
+    exponent = exponents.pop()
+    a = constant_value(exponent)
+    if a in (0, 1):
+        return None
+    parts = []
+    for factor, fixed, rest in terms:
+        weight = factor.numerator * fixed / factor.denominator
+        x = P if rest == ONE else _signless(_single(rest)[0], exponent, 1 if a > 1 else -1, atom_of)
+        if weight <= 0 or x is None:
+            return None
+        parts.append((float(weight), x))
+    return Norm(tuple(parts), float(a)), a
+
+
+def _single(rest: Node) -> tuple[Node, Node]:
+    if isinstance(rest, Product):
+        return rest.factors[0] if len(rest.factors) == 1 else (rest, ONE)
+    return rest, ONE
+
+
+def _signless(base: Node, exponent: Node, sign: int, atom_of: AtomOf) -> Atom | None:
+    """Return a base of a norm: >= 0, or affine with an even exponent."""
+    straight = affine_of(base)
+    if straight is not None and not straight.nonnegative:
+        even = isinstance(exponent, Number) and exponent.value.denominator == 1 and exponent.value % 2 == 0
+        opposite = Affine(-straight.a, -straight.b)
+        return (straight if exponent == Number(Fraction(2)) else Largest((straight, opposite))) if even else None
+    atom = straight if straight is not None else atom_of(base, sign)
+    return atom if atom is not None and atom.nonnegative else None
+
+
+def _square_completed(base: Sum) -> Norm | None:
+    """Return a t^2 + b t + c as a (t + b/2a)^2 + (c - b^2/4a), both parts >= 0."""
+    square = power(T, Number(Fraction(2)))
+    terms = linear(base)
+    if not set(terms) <= {square, T, ONE} or T not in terms or terms.get(square, 0) <= 0:
+        return None
+    a, b, c = terms[square], terms[T], terms.get(ONE, Fraction(0))
+    rest = c - b * b / (4 * a)
+    if rest < 0:
+        return None
+    shifted = Affine(float(b / (2 * a)), 1.0)
+    return Norm(((float(a), shifted), *([(float(rest), P)] if rest else [])), 2.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from cvxpriv_models.recycled_admm.recursion import Operators
+from cvxpriv_models.recycled_admm.conditions import Operators
 
 from cvxpriv.numerics.arrays import Array
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel.bound import bound
+from cvxpriv_models.privacy_funnel.facts import population_section
 from cvxpriv_models.privacy_funnel.population import population_interval, total_variation
-from cvxpriv_models.privacy_funnel.population_section import population_section
 from scipy.stats import binom
 
 from cvxpriv.errors import DataError, ModelError

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service import blocks, bregman, closed_form, interior, kkt, measures
-from cvxpriv_models.inference_service.curvature import inverse
+from cvxpriv_models.inference_service.interior import inverse
 from cvxpriv_models.inference_service.joint import joint
 from cvxpriv_models.inference_service.problem import Problem
 

@@ -129,7 +129,7 @@ def test_gradient_ascent_climbs_by_line_search_and_by_a_small_step() -> None:
 
 
 def test_the_gradient_is_that_of_the_objective_along_the_simplex() -> None:
-    from cvxpriv_models.inference_service.gradient import gradient
+    from cvxpriv_models.inference_service.bregman import gradient
 
     problem = g10("hellinger", beta=0.4)
     mechanism = random_mechanisms(problem, 1, seed=2)

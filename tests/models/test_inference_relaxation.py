@@ -9,7 +9,7 @@ from cvxpriv_models.inference_service.bound import bound
 from cvxpriv_models.inference_service.cells_of_s import bisected, first_cell, kl_to_prior
 from cvxpriv_models.inference_service.model import InferenceAsService
 from cvxpriv_models.inference_service.problem import Problem
-from cvxpriv_models.inference_service.relaxation import columns_block
+from cvxpriv_models.inference_service.run import columns_block
 
 from cvxpriv.certify import crosscheck
 from cvxpriv.divergences.term import DivergenceTerm

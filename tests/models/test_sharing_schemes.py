@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import ADMMSharing, algorithm
+from cvxpriv_models.admm_sharing.algorithm import MEMORY, CoefficientsAndArgument
 from cvxpriv_models.admm_sharing.factor import Factor
 from cvxpriv_models.admm_sharing.lagrangian import augmented_lagrangian, descent, stationarity
-from cvxpriv_models.admm_sharing.packing import MEMORY, CoefficientsAndArgument
 from cvxpriv_models.admm_sharing.problem import Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES
 

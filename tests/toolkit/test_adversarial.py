@@ -12,8 +12,8 @@ from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import partial_optimize
 
 from cvxpriv.certify.check import crosscheck
-from cvxpriv.certify.corpus.adversarial import FAMILIES, adversarial
 from cvxpriv.certify.corpus.conic import never_reached
+from cvxpriv.certify.corpus.items import FAMILIES, adversarial
 from cvxpriv.certify.corpus.known import Known, false_verdicts
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import residuals

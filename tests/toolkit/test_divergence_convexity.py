@@ -8,10 +8,9 @@ import pytest
 
 from cvxpriv.divergences import FDivergence
 from cvxpriv.divergences.breakpoints import branches_of, roots_of
-from cvxpriv.divergences.convexity import adjoint, bends, convexity_of, second_derivative
+from cvxpriv.divergences.convexity import adjoint, bends, convexity_of, second_derivative, settled_near_zero
 from cvxpriv.divergences.intervals import INTERVALS, Interval
 from cvxpriv.divergences.jets import MANY_DIGITS, jet, value_at
-from cvxpriv.divergences.leading import settled_near_zero
 from cvxpriv.divergences.parsing import line_of
 from cvxpriv.divergences.spellings import spellings
 from cvxpriv.errors import ModelError

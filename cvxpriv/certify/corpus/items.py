@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from cvxpriv.certify.answers import Stored
-from cvxpriv.certify.corpus.adversarial import adversarial
+from cvxpriv.certify.corpus import conic, polyhedral
 from cvxpriv.certify.corpus.cvxpys import cvxpys
 from cvxpriv.certify.corpus.files import files_of_folder, problems_of_folder
 from cvxpriv.certify.corpus.known import Known
@@ -15,7 +17,8 @@ from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import ModelError, suggest
 
-__all__ = ["SOURCES", "Item", "items"]
+__all__ = ["FAMILIES", "SOURCES", "Item", "adversarial", "items"]
+
 
 SOURCES = ("cvxpy", "adversarial", "liars")
 
@@ -60,7 +63,7 @@ def items(
     ----------
     sources : sequence of {"cvxpy", "adversarial", "liars"}
     count, seed : int
-        Number and seed of the adversarial problems (`cvxpriv.certify.corpus.adversarial`).
+        Number and seed of the adversarial problems (`cvxpriv.certify.corpus.items`).
     folder : path, optional
         Folder of files, whose problems come last (`cvxpriv.certify.corpus.files`).
     largest : int
@@ -106,3 +109,26 @@ def _of_folder(folder: str | Path, largest: int) -> Iterator[Item]:
             yield Item("files", found.name, found)
         else:
             yield Item("files", found[0], skipped=found[1])
+
+
+FAMILIES = (*polyhedral.FAMILIES, *conic.FAMILIES)
+
+
+def adversarial(count: int, seed: int = 0) -> Iterator[Known]:
+    """Draw problems, one family after the other.
+
+    Parameters
+    ----------
+    count : int
+        The number of problems.
+    seed : int
+        Seed. The k-th problem depends on the seed and on k alone.
+
+    Examples
+    --------
+    >>> [known.name for known in adversarial(2)]
+    ['linear[0]', 'badly scaled linear[1]']
+    """
+    for k in range(count):
+        known = FAMILIES[k % len(FAMILIES)](np.random.default_rng([seed, k]))
+        yield replace(known, name=f"{known.name}[{k}]")

@@ -17,13 +17,13 @@ from cvxpriv.divergences.sides import TINY, slopes_of
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.chain import Solution
 
-from . import closed_form
+from . import closed_form, kkt, measures
 from .blocks import PRICE_LIMIT, ROW_FLOOR, ROWS_SUM, marginal_block
 from .domain import floored_rows, projected_rows
 from .marginal_roots import solve_marginal
 from .problem import Problem
 
-__all__ = ["bregman_marginal", "bregman_mechanism"]
+__all__ = ["ascent", "bregman_marginal", "bregman_mechanism", "gradient"]
 
 
 def bregman_mechanism(problem: Problem, index: int, rho: float, c: float) -> Block:
@@ -89,3 +89,50 @@ def bregman_marginal(problem: Problem, rho: float, c: float) -> Block:
         return {"q": q}
 
     return marginal_block(problem, "Bregman P_U", level, rho + c, direct)
+
+
+#: Value of an infinite gradient, at a cell of 0 for some f.
+STEEPEST = 1e6
+#: The first trial of a line search, and how often it is halved.
+FIRST, HALVINGS = 4.0, 40
+#: Armijo's constant: how much of the promised rise a step must deliver.
+SUFFICIENT = 1e-4
+
+
+def gradient(problem: Problem, mechanism: Array) -> Array:
+    """Return dF/dp(u|y), (starts, |Y|, |U|); 0 at symbols that are never sent."""
+    posterior = closed_form.posterior(mechanism, problem.p_y, problem.p_s_given_y)
+    rise = kkt.slopes(problem, mechanism, posterior)
+    return np.asarray(problem.p_y[:, None] * np.nan_to_num(rise, nan=0.0, posinf=STEEPEST, neginf=-STEEPEST))
+
+
+def ascent(problem: Problem, state: Values, step: float | None) -> Values:
+    """Return the next mechanism: the projection of mechanism + step * gradient on the floored simplices.
+
+    Parameters
+    ----------
+    step
+        None halves each start's own step until F rises enough (Armijo), and stays where none does.
+    """
+    mechanism = state["mechanism"]
+    slope = gradient(problem, mechanism)
+    if step is not None:
+        return {"mechanism": projected_rows(mechanism + step * slope, problem.floor)}
+    current = _objective(problem, mechanism)
+    best = mechanism.copy()
+    open_starts = np.arange(len(mechanism))
+    length = FIRST
+    for _ in range(HALVINGS):
+        here = mechanism[open_starts]
+        trial = projected_rows(here + length * slope[open_starts], problem.floor)
+        promised = np.sum(slope[open_starts] * (trial - here), axis=(-2, -1))
+        good = _objective(problem, trial) > current[open_starts] + SUFFICIENT * promised
+        best[open_starts[good]] = trial[good]
+        open_starts, length = open_starts[~good], 0.5 * length
+        if not open_starts.size:
+            break
+    return {"mechanism": best}
+
+
+def _objective(problem: Problem, mechanism: Array) -> Array:
+    return measures.objective(mechanism, problem.p_y, problem.p_s_given_y, problem.beta, problem.divergence)

@@ -34,11 +34,11 @@ from .initial_mechanisms import fitted, given, initial
 from .joint import joint
 from .kkt import residuals
 from .measured import with_constraints
+from .options import require_solvable, warn_without_guarantee
 from .priced_constraints import PricedConstraints
 from .problem import Problem
 from .run import InferenceRun, Settings
 from .selection import best_run
-from .solve_arguments import require_solvable, warn_without_guarantee
 from .solving import FIRST_PASSES, LAST_PASSES, solve_starts
 from .thresholds import SHARE, WITHOUT_THRESHOLD, CriticalBeta, critical_beta, usual_beta
 from .whole_newton import risen

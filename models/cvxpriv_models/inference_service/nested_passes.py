@@ -54,7 +54,7 @@ class Options:
     step : float, optional
         Step of the gradient. None is a line search.
     accelerate : {"auto", "none"}
-        Whether joint steps look ahead (`cvxpriv_models.inference_service.accelerated`).
+        Whether joint steps look ahead (`cvxpriv_models.inference_service.algorithm`).
     """
 
     tol: float = 1e-7

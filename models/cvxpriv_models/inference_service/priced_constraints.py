@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.bounds.output_names import forbidden_cells
 from cvxpriv.constraints import ReadyConstraint
+from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
 
 from .any_conjugate import conjugate_of
 from .conjugates import within
+from .linear_pieces import Pieces, pieces_of
 from .local_dp_pricing import local_dp_pricing
 from .measured import Constraints
-from .pricing import Pricing
+from .pricing import Inner, Pricing
 from .problem import Problem
-from .straight_pricing import straight_pricing
 
-__all__ = ["PricedConstraints", "pricing_of", "ratios_within"]
+__all__ = ["PricedConstraints", "pricing_of", "ratios_within", "solve_segments", "straight_pricing"]
+
 
 #: Largest number of cells of a mechanism that are tested one by one for being forbidden.
 MOST_CELLS = 5000
@@ -163,3 +165,42 @@ def ratios_within(asked: PricedConstraints, p_y: Array) -> tuple[float, float]:
 
 #: A ratio below this counts as 0.
 _LEAST_RATIO = 1e-100
+
+
+def straight_pricing(channel: Array, p_y: Array, beta: float, divergence: FDivergence) -> Pricing | None:
+    """Price over the whole simplex with an f of straight pieces; None where f has others."""
+    pieces = pieces_of(divergence)
+    if pieces is None:
+        return None
+
+    def solve(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
+        return solve_segments(c, p_y, beta, pieces)
+
+    return Pricing(channel, p_y, beta, conjugate_of(divergence, 1.0 / float(p_y.min())), solve, smooth=False)
+
+
+def solve_segments(c: Array, p_y: Array, beta: float, pieces: Pieces) -> Inner:
+    """Maximise c.x - beta sum_y p(y) H(x(y)/p(y)) over the simplex, for each row of c; n is the last slope taken.
+
+    Examples
+    --------
+    >>> from cvxpriv.divergences import divergence
+    >>> pieces = pieces_of(divergence("total-variation"))
+    >>> solve_segments(np.array([[1.0, 0.0]]), np.array([0.5, 0.5]), 0.2, pieces).x.tolist()
+    [[1.0, 0.0]]
+    """
+    ends = np.concatenate([[0.0], 1.0 / pieces.kinks[::-1], [np.inf]])
+    slopes = pieces.intercepts[::-1]
+    upper = np.minimum(ends[1:], 1.0 / p_y[:, None])
+    lengths = (np.maximum(upper - ends[:-1], 0.0) * p_y[:, None]).ravel()
+    gains = (c[:, :, None] - beta * slopes).reshape(len(c), lengths.size)
+    order = np.argsort(-gains, axis=1, kind="stable")
+    filled = np.cumsum(lengths[order], axis=1)
+    taken = np.zeros_like(gains)
+    np.put_along_axis(taken, order, np.clip(1.0 - (filled - lengths[order]), 0.0, lengths[order]), axis=1)
+    last = np.minimum((filled < 1.0).sum(axis=1, keepdims=True), order.shape[1] - 1)
+    n = np.take_along_axis(gains, np.take_along_axis(order, last, axis=1), axis=1)[:, 0]
+    # At r = 0 H is the slope of f at infinity. Whatever n is, this is an upper bound.
+    value = n + np.maximum(gains - n[:, None], 0.0) @ lengths - beta * float(pieces.slopes[-1])
+    x = taken.reshape(len(c), p_y.size, slopes.size).sum(axis=2)
+    return Inner(value, x, np.zeros_like(x), n)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.bounds.master_block import master_block
 from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError
@@ -30,9 +31,10 @@ from .facts import NOTHING, by_solver, inference_facts
 from .kkt import PointResiduals
 from .local_gap import local_gap
 from .problem import Problem
-from .relaxation import columns_block
+from .starts import symbol_values
 
-__all__ = ["InferenceRun", "Settings"]
+__all__ = ["InferenceRun", "Settings", "columns_block"]
+
 
 #: Largest local gap, as a share of the tolerance for the residual.
 GAP_SHARE = 1e-3
@@ -254,3 +256,13 @@ def _divergence(document: Mapping[str, Any], own: FDivergence | None) -> FDiverg
         raise DataError(
             f"the run's divergence {name!r} is not built in: pass it to InferenceRun.load(path, own=...)"
         ) from error
+
+
+#: The multipliers of this constraint are alpha.
+AVERAGE = "columns average to P(Y)"
+
+
+def columns_block(problem: Problem, columns: Array) -> Block:
+    """The mixture of given posteriors P(Y|u), (|Y|, k), that is worth most; a minimisation of its negative worth."""
+    worth = symbol_values(problem, columns.T)
+    return master_block(-worth, {AVERAGE: (columns, problem.p_y, True)})

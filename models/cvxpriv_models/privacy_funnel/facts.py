@@ -13,7 +13,7 @@ import pandas as pd
 from cvxpriv.bounds import check_certificate, check_constrained_certificate
 from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
 from cvxpriv.certify.sections import crosscheck_section
-from cvxpriv.mechanisms.disclosure import statement_of
+from cvxpriv.mechanisms.disclosure import Disclosure, statement_of
 from cvxpriv.mechanisms.plots import plot_curve
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text
@@ -24,13 +24,15 @@ from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
 
 from .bound import FunnelBound
-from .population_section import population_section
+from .population import population_interval
 from .problem import Problem
+
+__all__ = ["SIDES", "funnel_facts", "population_section"]
+
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SIDES", "funnel_facts"]
 
 Run = MechanismRun[Problem, Any]
 
@@ -233,3 +235,26 @@ def _mechanism(run: Run) -> Section:
     )
     pictures = common.heatmap(run.mechanism, run.problem.table, SIDES, caption)
     return Section("The mechanism P(Y|X)", f"{rows} public symbols, {columns} outputs.", pictures=pictures)
+
+
+POPULATION_CELLS, POPULATION_REPLICATES = 40, 60
+"""Largest number of cells of a table whose page resamples it, and the replicates; Python has no such limit."""
+
+
+def population_section(problem: Problem, disclosure: Disclosure | None) -> list[Section]:
+    """Return what the records say of the population's least leakage; nothing for tables whose replicates take long."""
+    table = problem.table
+    if disclosure is None or not disclosure.bootstrap or table.counts is None or table.counts.size > POPULATION_CELLS:
+        return []
+    if table.protection is not None:  # both intervals are of records, and noisy counts are none
+        return []
+    found = population_interval(table, problem.rate, POPULATION_REPLICATES, disclosure.level, disclosure.seed)
+    low, high = zip(found.bootstrap, found.finite, strict=True)
+    how = (f"bootstrap, {found.replicates} resamples: approximate", "finite sample: holds for every population")
+    rows = pd.DataFrame({"interval": how, f"{found.level:.0%} low": low, f"{found.level:.0%} high": high})
+    text = (
+        "The least leakage that any mechanism reaches at this rate, had it been designed on everybody and not on "
+        f"{found.records:,} records. On the records themselves, without smoothing, it is {format_number(found.value)} "
+        "nats."
+    )
+    return [Section("The best possible in the population", text, tables=[Table(rows, "Nats.")])]

@@ -19,11 +19,13 @@ from cvxpriv.schedules.stopping import Below
 from . import kkt
 from .blocks import carry, dual_update, even_update, odd_block, odd_sweep, penalty_step
 from .methods import RECYCLING
-from .packing import MEMORY, PublishedAndDual
 from .problem import Problem
+from .updates import edge_weights, reach
 
 __all__ = [
     "LOOP",
+    "MEMORY",
+    "PublishedAndDual",
     "blocks",
     "figures_of",
     "initial_state",
@@ -31,6 +33,7 @@ __all__ = [
     "one_pass",
     "schedule",
 ]
+
 
 #: The name under which the loop stands in a run's history.
 LOOP = "pass"
@@ -129,3 +132,37 @@ def figures_of(problem: Problem, view: Values) -> dict[str, float]:
         "eta_least": float(view["eta"].min()),
         "eta_largest": float(view["eta"].max()),
     }
+
+
+#: Passes remembered.
+MEMORY = 10
+
+
+class PublishedAndDual:
+    """The packing of f and lambda at fixed penalties.
+
+    Parameters
+    ----------
+    problem : Problem
+    eta : ndarray, (N,)
+    variant : str
+    """
+
+    def __init__(self, problem: Problem, eta: Array, variant: str) -> None:
+        self.shape = (problem.nodes, problem.features)
+        roots = np.sqrt(reach(edge_weights(eta, problem.network.adjacency, variant)))[:, None]
+        each = np.ones(self.shape)
+        self.weights = np.concatenate([(roots * each).ravel(), (2.0 / roots * each).ravel()])
+
+    def pack(self, state: Values) -> Array:
+        """See `Packing`."""
+        return np.concatenate([state["f"].ravel(), state["dual"].ravel()])
+
+    def unpack(self, packed: Array, state: Values) -> Values:
+        """See `Packing`."""
+        f, dual = packed.reshape(2, 1, *self.shape)
+        return {**state, "f": f, "dual": dual}
+
+    def step(self, moved: Array, image: Values) -> Array:
+        """See `Packing`."""
+        return np.asarray(self.weights * moved)

@@ -14,15 +14,25 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
+from cvxpriv.errors import NotConverged
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
 from cvxpriv.schedules.steps import Public, Sweep, Update
 
 from .newton import odd_step
 from .problem import Problem
-from .proximal import proximal_move, proximal_odd_step
 from .updates import dual_step, edge_weights, even_step, pull, reach
 
-__all__ = ["carry", "dual_update", "even_update", "odd_block", "odd_sweep", "penalty_step"]
+__all__ = [
+    "carry",
+    "dual_update",
+    "even_update",
+    "odd_block",
+    "odd_sweep",
+    "penalty_step",
+    "proximal_move",
+    "proximal_odd_step",
+]
+
 
 #: Entries of a pass that neighbours know: its even step reads nothing else.
 PUBLISHED = frozenset({"f", "odd", "eta"})
@@ -152,3 +162,48 @@ def _each_start(exact: Callable[[Values], Values]) -> Callable[[Values], Values]
         return stack([dict(exact(single(state, start))) for start in range(starts_in(state))])
 
     return every
+
+
+LIMIT = 20_000
+#: Rounding of a move, as a part of the terms that cancel.
+PRECISION = 1e-14
+
+
+def proximal_move(own: Problem, f: Array, slope: Array, span: float) -> Array:
+    """Return one proximal gradient step from f, (d,), on O(f) + slope'f + span ||f||^2.
+
+    It lowers the objective, and puts coordinates that belong on a kink of R exactly there.
+
+    Parameters
+    ----------
+    own : Problem
+        The problem of one node.
+    f, slope : ndarray, (d,)
+    span : float
+        sum_j eta_ij.
+    """
+    length = 1.0 / (float(own.smoothness[0]) + 2.0 * span)
+    gradient = own.loss_gradients(f[None])[0] + slope + 2.0 * span * f
+    return own.penalty.prox(f - length * gradient, length * own.reg)
+
+
+def proximal_odd_step(own: Problem, slope: Array, span: float, start: Array) -> Array:
+    """Return the least of O(f) + slope'f + span ||f||^2, (d,); see `proximal_move`.
+
+    Raises
+    ------
+    NotConverged
+        Steps beyond rounding remain after `LIMIT` of them.
+    """
+    condition = 1.0 + float(own.smoothness[0]) / (2.0 * span)
+    momentum = (np.sqrt(condition) - 1.0) / (np.sqrt(condition) + 1.0)
+    scale = 1.0 + float(np.linalg.norm(slope)) / (2.0 * span)
+    f = ahead = start
+    for _ in range(LIMIT):
+        upcoming = proximal_move(own, ahead, slope, span)
+        if np.linalg.norm(upcoming - ahead) <= PRECISION * (scale + np.linalg.norm(upcoming)):
+            return upcoming
+        f, ahead = upcoming, upcoming + momentum * (upcoming - f)
+    raise NotConverged(
+        f"the proximal step still moves after {LIMIT} steps, at a condition number of {condition:.1g}: raise eta"
+    )

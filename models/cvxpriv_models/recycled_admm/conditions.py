@@ -29,9 +29,10 @@ from cvxpriv.solvers.registry import solver_spec
 
 from .problem import Problem
 from .rate import linear_rate
-from .recursion import Operators
+from .updates import edge_weights, reach
 
-__all__ = ["ConvergenceConditions", "conditions", "sweep"]
+__all__ = ["ConvergenceConditions", "Operators", "conditions", "sweep"]
+
 
 #: Margins up to this, relative to what is compared, are rounding.
 ROUNDING = 1e-12
@@ -252,3 +253,27 @@ def _positive(matrix: Array) -> Array:
     """The positive part: p and q are upper bounds of what multiplies it, and must not help."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Operators:
+    """The matrices of a pass.
+
+    Attributes
+    ----------
+    laplacian, signless : ndarray, (N, N)
+        W(D - A) and W(D + A).
+    divisor : ndarray, (N,)
+        The diagonal of D~, 2 eta_i V_i + gamma.
+    """
+
+    laplacian: Array
+    signless: Array
+    divisor: Array
+
+    @classmethod
+    def of(cls, eta: Array, adjacency: Array, gamma: float, variant: str) -> Operators:
+        """Return the matrices at the penalties of a pass, (N,); see `updates.edge_weights`."""
+        links = edge_weights(eta, adjacency, variant)
+        spans = reach(links)
+        return cls(np.diag(spans) - links, np.diag(spans) + links, 2.0 * spans + gamma)
