@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -39,6 +39,7 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints import FORMS, parse
 from cvxpriv.errors import Disagreement, NotConverged
 from cvxpriv.mechanisms.disclosure import Disclosure, disclosure
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import Size, of_resampling, require_feasible
 from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_model import MechanismModel
@@ -207,6 +208,7 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
     solvers = tuple(solver_spec(name).name for name in asked.solvers)
     size = _require_feasible(model, asked)
     curve: pd.DataFrame | None = None
+    mechanisms: Sequence[Array] = ()
     check: CrossCheck | None = None
     found: Disclosure | None = None
     table = model.problem.table
@@ -215,7 +217,7 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
         several = run.mechanism.size <= CROSSCHECKED if asked.crosscheck is None else asked.crosscheck
         try:
             if asked.curve is not None and not interrupt.pressed:
-                curve = _curve(terminal, model, asked, interrupt)
+                curve, mechanisms = _curve(terminal, model, asked, interrupt)
             if several and not interrupt.pressed:
                 check = _checked(terminal, run, solvers)
             if not interrupt.pressed:
@@ -225,7 +227,7 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
                     found = disclosure(table, run.mechanism, replicates, seed, oversize=oversize)
         except KeyboardInterrupt:
             pass
-        facts = run.described(Beside(source, curve, check, found, interrupt.pressed))
+        facts = run.described(Beside(source, curve, check, found, interrupt.pressed, mechanisms))
         return proved(terminal, run, facts) if asked.certify and not interrupt.pressed else facts
 
 
@@ -308,14 +310,17 @@ def _solved(
         return run
 
 
-def _curve(terminal: Terminal, model: Model, asked: Asked, interrupt: Interrupt) -> pd.DataFrame | None:
-    """Return the curve; after an interrupt, only its finished points."""
+def _curve(
+    terminal: Terminal, model: Model, asked: Asked, interrupt: Interrupt
+) -> tuple[pd.DataFrame | None, Sequence[Array]]:
+    """Return the curve with its mechanisms; after an interrupt, only its finished points."""
+    assert asked.curve is not None, "a curve is computed where it is asked for"
     watching: dict[str, Any] = {"progress": terminal.progress}
     if asked.solving["n_jobs"] == 1:
         watching["callback"] = lambda *_: interrupt.pressed
     with solvers_silent():
-        curve = model.curve(asked.curve, **asked.solving, **watching)
-    return curve if len(curve) else None
+        curve, mechanisms = model.traced(asked.curve, **asked.solving, **watching)
+    return (curve, mechanisms) if len(curve) else (None, ())
 
 
 def _checked(terminal: Terminal, run: MechanismRun[Any, Any], solvers: tuple[str, ...]) -> CrossCheck:

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.mechanisms.heatmaps import USED, given_outputs
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.reports.pictures import COLOURS, GREY, MARKERS, blank, styled
 from cvxpriv.tables.alphabets import Alphabet
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Axis", "axes_of", "plot_curve", "plot_history", "plot_mechanism", "with_axes"]
 
-USED = 5e-3
-"""Probability below which an output, for every input, is left out of the heatmap."""
 LABELLED = 40
 """Largest number of rows or columns of a heatmap that carry labels."""
 ANNOTATED = 320
@@ -210,9 +209,7 @@ def plot_mechanism(
     labels = list(outputs) or [f"{output.lower()}{j}" for j in range(p.shape[1])]
     if p.shape != (len(inputs), len(labels)):
         raise DataError(f"matrix has shape {p.shape}, its alphabets {(len(inputs), len(labels))}: give one label each")
-    used = np.flatnonzero(p.max(axis=0) >= USED)
-    centre = (np.arange(len(p)) @ p[:, used]) / p[:, used].sum(axis=0)
-    shown = used[np.argsort(centre, kind="stable")]
+    shown = given_outputs(p)
     values, labels = p[:, shown], [labels[j] for j in shown]
     rows, columns = values.shape
     axes = blank(min(9.0, 3.4 + 0.42 * columns), min(9.0, 1.7 + 0.3 * rows)).add_subplot() if ax is None else ax

@@ -17,6 +17,8 @@ import pandas as pd
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.reports.formatting import DIGITS, format_cell, format_number, is_number
+from cvxpriv.reports.heatmaps import Heatmap
+from cvxpriv.reports.sliders import Slider
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -136,6 +138,8 @@ class Picture:
         Keep it large enough to read on a narrow screen, and let it scroll.
     file : str
         Name of a file that the picture is also written to, such as ``curve.png``.
+    beside : bool
+        Whether it is for its file alone, since the page shows the same in another form.
 
     Raises
     ------
@@ -148,6 +152,7 @@ class Picture:
     caption: str = ""
     wide: bool = False
     file: str = ""
+    beside: bool = False
 
     def __post_init__(self) -> None:
         if not self.alt:
@@ -216,11 +221,16 @@ class Section:
     text : str
         A blank line begins a paragraph.
     pictures : sequence of Picture
+    slider : Slider, optional
+        A curve that a reader walks along.
+    heatmaps : sequence of Heatmap
     tables : sequence of Table
     notes : sequence of str
         Notes that are listed at the end.
     brief : Section, optional
         The part that a terminal shows in place of the section. None: a terminal does not show it.
+    shared : Section, optional
+        The part that a page to be shared shows in its place, where the data are private. None: nothing of it.
     """
 
     title: str
@@ -229,6 +239,9 @@ class Section:
     tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
     brief: Section | None = None
+    slider: Slider | None = None
+    heatmaps: Sequence[Heatmap] = ()
+    shared: Section | None = None
 
 
 @dataclass(frozen=True)

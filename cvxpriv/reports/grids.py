@@ -15,6 +15,8 @@ SHORT = 16
 """Length of texts up to which a column is not broken into lines."""
 BADGES = ("wrong", "failed", "loose", "agrees")
 """The words, in small letters, that have a colour in the template; the worst first."""
+POINT = 0.5
+"""Width of a point, in digits."""
 HEATED_DIGITS = 2
 """Number of significant digits in a heatmap, where the size is the message."""
 _COLDEST, _HOTTEST = -12, -2
@@ -32,6 +34,8 @@ class Cell(NamedTuple):
     """The shade, from 0 to 10."""
     sort: str = ""
     """The key by which a sortable table sorts."""
+    pad: float = 0.0
+    """Width of the digits that it lacks behind the point, so that the points of a column stand below each other."""
 
 
 class Grid(NamedTuple):
@@ -69,11 +73,24 @@ def _column(values: list[object], table: Table, name: str) -> list[Cell]:
     words = "short" if max(map(len, texts), default=0) <= SHORT else "text"
     if not known or not all(map(is_number, known)):
         return [Cell(text, words) for text in texts]
+    pads = _pads(texts)
     sizes = [math.nan if text == MISSING else float(str(value)) for value, text in zip(values, texts, strict=True)]
     return [
-        Cell(text, "number", heat=_shade(size) if heated else None, sort="" if math.isnan(size) else repr(size))
-        for text, size in zip(texts, sizes, strict=True)
+        Cell(
+            text, "number", heat=_shade(size) if heated else None, sort="" if math.isnan(size) else repr(size), pad=pad
+        )
+        for text, size, pad in zip(texts, sizes, pads, strict=True)
     ]
+
+
+def _pads(texts: list[str]) -> list[float]:
+    """Return the width that each number lacks behind its point, in digits.
+
+    >>> _pads(["0.5000", "12.35", "3", "1.234e-7"])
+    [2.0, 4.0, 6.5, 0.0]
+    """
+    behind = [len(text) - 1 - text.rfind(".") + POINT if "." in text else 0.0 for text in texts]
+    return [round(max(behind) - own, 1) for own in behind]
 
 
 def _shade(size: float) -> int | None:

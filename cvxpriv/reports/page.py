@@ -1,9 +1,9 @@
 """Facts as one self-contained HTML page, for any model.
 
 The page loads nothing, neither scripts nor fonts nor pictures, and its content policy forbids it to: it can be mailed,
-kept and read without a network. A page with sortable tables holds one script, and its policy allows that one by its
-hash; without it the tables are read as they are. It needs Jinja2, which comes with
-``pip install "cvxpriv[report]"``; importing this module does not.
+kept and read without a network. A page with sortable tables or a slider holds one script, and its policy allows that
+one by its hash; without it the tables are read as they are, and a curve stands with the numbers of all its points. It
+needs Jinja2, which comes with ``pip install "cvxpriv[report]"``; importing this module does not.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def render(facts: Facts) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(grid=grid, paragraphs=_paragraphs)
     sections = _sections(facts)
-    script = _template("sort.js") if any(table.sortable for part in sections for table in part.tables) else ""
+    script = _script(sections)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     page: str = environment.from_string(_template("report.html")).render(
         title=facts.title,
@@ -77,6 +77,14 @@ def _sections(facts: Facts) -> list[Section]:
     """Return the promises, the sections, every fact with its meaning, and the inputs."""
     promised = [Section(facts.promised, "\n\n".join(facts.promises))] if facts.promises else []
     return [*promised, *facts.sections, *_every_fact(facts), *_settings(facts)]
+
+
+def _script(sections: list[Section]) -> str:
+    """Return the script of the page: empty where nothing is sorted or moved."""
+    sorts = any(table.sortable for part in sections for table in part.tables)
+    slides = any(part.slider is not None for part in sections)
+    parts = [_template(name) for name, needed in (("sort.js", sorts), ("slide.js", slides)) if needed]
+    return "\n".join(['"use strict";', *parts]) if parts else ""
 
 
 def _every_fact(facts: Facts) -> list[Section]:

@@ -49,7 +49,7 @@ def alternating_facts(
         ],
         sections=[
             *_curve(beside),
-            Section(f"The mechanism {symbols}", f"{size[0]} inputs, {size[1]} outputs.", pictures=heat),
+            Section(f"The mechanism {symbols}", f"{size[0]} inputs, {size[1]} outputs.", **heat),
             *common.constraints_section(run),
             *crosscheck_section(beside.check, common.BLOCKS),
             *common.disclosure_section(beside.disclosure, sides, "What a release discloses", ""),

@@ -16,6 +16,7 @@ from cvxpriv.blocks.declaration import Known, constraints_of
 from cvxpriv.certify.sections import crosscheck_tables
 from cvxpriv.errors import SolverFailure
 from cvxpriv.mechanisms.disclosure import Disclosure
+from cvxpriv.mechanisms.heatmaps import heatmap_of
 from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
@@ -52,6 +53,8 @@ __all__ = [
     "violations",
 ]
 
+MOST_CELLS = 10_000
+"""Number of cells of a mechanism above which a page shows it as a picture."""
 SHOWN_POINTS = 10
 """Number of points of a longer curve that a terminal shows."""
 BLOCKS = (
@@ -270,12 +273,15 @@ def starts_section(
 
 def heatmap(
     mechanism: Array, table: JointTable, sides: Sides, caption: str, outputs: Sequence[str] = ()
-) -> list[Picture]:
-    """Return the picture of a mechanism."""
+) -> dict[str, Any]:
+    """Return a mechanism as the part of a section: a shaded table, or a picture where that would be too long."""
     symbols = (sides.public.symbol, sides.output)
+    shaded = heatmap_of(mechanism, table.public, outputs, symbols, caption)
+    if shaded.values.size <= MOST_CELLS:
+        return {"heatmaps": [shaded]}
     alt = f"Heatmap of P({symbols[1]}|{symbols[0]}): {len(mechanism)} symbols of {symbols[0]} down, outputs across."
     draw = partial(plot_mechanism, mechanism, table.public, tuple(outputs), symbols=symbols)
-    return [Picture(draw, alt, caption)]
+    return {"pictures": [Picture(draw, alt, f"{caption} mechanism.json holds the numbers.", wide=True)]}
 
 
 def violations(run: Run) -> dict[str, float]:

@@ -16,6 +16,7 @@ from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.certify.cases import Case
 from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.arguments import numbers, require_counts
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import MOST_POINTS, Size, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.mechanism_run import MechanismRun, OnTable
@@ -106,6 +107,10 @@ class MechanismModel(ABC, Generic[Run]):
     @abstractmethod
     def curve(self, *args: Any, **options: Any) -> pd.DataFrame:
         """Return the trade-off as a table: the best run at each point."""
+
+    def traced(self, points: Iterable[float] | int, **options: Any) -> tuple[pd.DataFrame, Sequence[Array]]:
+        """Return the trade-off as a table, and the mechanism at each of its points, where the model keeps them."""
+        return self.curve(points, **options), ()
 
     @staticmethod
     @abstractmethod

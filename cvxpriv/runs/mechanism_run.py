@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
@@ -75,6 +75,8 @@ class Beside:
     disclosure : Disclosure, optional
     interrupted : bool
         Whether a keyboard interrupt ended it.
+    mechanisms : sequence of array
+        The mechanism at each point of the curve, where they are known.
     """
 
     source: str = ""
@@ -82,6 +84,7 @@ class Beside:
     check: CrossCheck | None = None
     disclosure: Disclosure | None = None
     interrupted: bool = False
+    mechanisms: Sequence[Array] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,3 @@
-"use strict";
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const original = [...body.rows];

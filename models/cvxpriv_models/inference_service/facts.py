@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,14 +15,18 @@ from cvxpriv.bounds import check_service_certificate
 from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.disclosure import statement_of
-from cvxpriv.mechanisms.plots import USED
+from cvxpriv.mechanisms.heatmaps import USED
+from cvxpriv.mechanisms.plots import Axis
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Side, Sides
+from cvxpriv.runs.sliding import guesses_along, slider_of
 
 from .bound import ServiceBound
 from .pictures import SAME, curve_figure, distinct_outputs
@@ -100,7 +104,7 @@ def inference_facts(
             *common.effort(run),
         ],
         sections=[
-            *_curve(run, curve),
+            *_curve(run, curve, beside.mechanisms),
             _mechanism(run),
             *common.constraints_section(run),
             *crosscheck_section(beside.check, common.BLOCKS),
@@ -269,18 +273,22 @@ def _accuracy_of_answer(run: Run, local_gap: float) -> list[Fact]:
     ]
 
 
-def _curve(run: Run, curve: pd.DataFrame | None) -> list[Section]:
+def _curve(run: Run, curve: pd.DataFrame | None, mechanisms: Sequence[Array]) -> list[Section]:
     if curve is None:
         return []
+    slider = _slider(run, curve, mechanisms)
     picture = Picture(
         partial(curve_figure, run.problem, run.mechanism, curve),
         "Accuracy I(S;U) against leakage E[d] at several weights of privacy, with the designed mechanism marked.",
         "Each point is the best mechanism found at that weight; the ring is the mechanism of this page.",
         file="curve.png",
+        beside=slider is not None,
     )
     figures = ["accuracy", "leakage", "objective"]
     table = curve.assign(**{name: curve[name].map(exact_zero) for name in figures})
     table = table.drop(columns=["seconds"]).rename(columns={"kkt": "KKT residual", "iterations": "passes"})
+    if len(mechanisms) == len(curve):
+        table["best guess of S"] = [f"{guess:.1%}" for guess in guesses_along(run.problem.table, mechanisms)]
     notes = ["Trivial: U says nothing of S."]
     if run.constraints:
         notes.append("With constraints the certified local gap says whether a point has converged.")
@@ -291,11 +299,28 @@ def _curve(run: Run, curve: pd.DataFrame | None) -> list[Section]:
         Section(
             "The accuracy-privacy curve",
             pictures=[picture],
+            slider=slider,
             tables=[Table(table)],
             notes=notes,
             brief=common.brief_curve("Accuracy-privacy curve", curve, headings),
         )
     ]
+
+
+def _slider(run: Run, curve: pd.DataFrame, mechanisms: Sequence[Array]) -> Slider | None:
+    """Return the curve to walk along, a weight of privacy at a time."""
+    problem, chosen = run.problem, run.mechanism
+    return slider_of(
+        curve,
+        mechanisms,
+        problem.table,
+        SIDES,
+        label="Weight of privacy",
+        named=lambda row: f"beta = {row['beta']:.4g}",
+        axes=(Axis("leakage", f"leakage E[d], {problem.divergence.name}"), Axis("accuracy", "accuracy I(S;U) in nats")),
+        chosen=(exact_zero(problem.leakage(chosen)), exact_zero(problem.accuracy(chosen))),
+        level=("I(S;Y)", problem.table.information),
+    )
 
 
 def _mechanism(run: Run) -> Section:
@@ -313,8 +338,8 @@ def _mechanism(run: Run) -> Section:
             f" Of those that are sent, {different} say different things: outputs that say the same of Y, within "
             f"{SAME:.1%}, stand below as one, under the name of the first. Accuracy and leakage are the same so."
         )
-    pictures = common.heatmap(merged, run.problem.table, SIDES, caption, tuple(outputs))
-    return Section("The mechanism P(U|Y)", text, pictures=pictures)
+    shown = common.heatmap(merged, run.problem.table, SIDES, caption, tuple(outputs))
+    return Section("The mechanism P(U|Y)", text, **shown)
 
 
 def _starts(run: Run) -> Section:

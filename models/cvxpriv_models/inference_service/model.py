@@ -17,6 +17,7 @@ from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.plots import Axis, with_axes
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
@@ -328,10 +329,14 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             One row a beta, in the given order: beta, accuracy, leakage, objective, kkt, converged, iterations, trivial,
             seconds. A keyboard interrupt ends it: the weights that were finished come back.
         """
-        rows = pd.DataFrame([_curve_row(run) for run in runs_of(self.along(points), solving, "betas")])
-        return with_axes(
-            rows, Axis("accuracy", "accuracy I(S;U) in nats"), Axis("leakage", "leakage E[f(p(u)/p(u|y))]")
-        )
+        return self.traced(points, **solving)[0]
+
+    def traced(self, points: Iterable[float] | int, **options: Any) -> tuple[pd.DataFrame, Sequence[Array]]:
+        """See `MechanismModel`."""
+        runs = runs_of(self.along(points), options, "betas")
+        rows = pd.DataFrame([_curve_row(run) for run in runs])
+        across, up = Axis("accuracy", "accuracy I(S;U) in nats"), Axis("leakage", "leakage E[f(p(u)/p(u|y))]")
+        return with_axes(rows, across, up), [run.mechanism for run in runs]
 
     @staticmethod
     def example_cases() -> list[Case]:

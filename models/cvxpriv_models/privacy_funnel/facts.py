@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +14,17 @@ from cvxpriv.bounds import check_certificate, check_constrained_certificate
 from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
 from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.disclosure import Disclosure, statement_of
-from cvxpriv.mechanisms.plots import plot_curve
+from cvxpriv.mechanisms.plots import INFORMATION_PLANE, plot_curve
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
+from cvxpriv.runs.sliding import guesses_along, slider_of
 
 from .bound import FunnelBound
 from .population import population_interval
@@ -48,7 +51,7 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
         summary=_summary(run),
         facts=[*_facts(run, beside), *_gap(run, bound), common.residual(run), *common.effort(run)],
         sections=[
-            *_curve(run, curve),
+            *_curve(run, curve, beside.mechanisms),
             _mechanism(run),
             *common.constraints_section(run),
             *crosscheck_section(check, common.BLOCKS),
@@ -184,17 +187,21 @@ def _constraints_of(bound: FunnelBound) -> str:
     return said
 
 
-def _curve(run: Run, curve: pd.DataFrame | None) -> list[Section]:
+def _curve(run: Run, curve: pd.DataFrame | None, mechanisms: Sequence[Array]) -> list[Section]:
     if curve is None:
         return []
+    slider = _slider(run, curve, mechanisms)
     picture = Picture(
         partial(_curve_figure, run, curve),
         "Leakage I(S;Y) against utility I(X;Y), with the designed mechanism marked.",
         "Each point is the least leakage found at that utility; the ring is the mechanism of this page.",
         file="curve.png",
+        beside=slider is not None,
     )
     named = {"fraction": "rate / H(X)", "found_at": "found at", "kkt": "KKT residual"}
     table = curve.assign(leakage=curve["leakage"].map(exact_zero)).drop(columns=["seconds", "rate"])
+    if len(mechanisms) == len(curve):
+        table["best guess of S"] = [f"{guess:.1%}" for guess in guesses_along(run.problem.table, mechanisms)]
     notes = ["A mechanism found at a higher rate serves a lower one: 'found at' names the rate it comes from."]
     if count := common.unconverged(curve):
         notes.append(f"{count} rates did not converge: their leakage may be higher than need be.")
@@ -202,6 +209,7 @@ def _curve(run: Run, curve: pd.DataFrame | None) -> list[Section]:
         Section(
             "The privacy-utility curve",
             pictures=[picture],
+            slider=slider,
             tables=[Table(table.rename(columns=named), "Utility, leakage and residual in nats.")],
             notes=notes,
             brief=common.brief_curve(
@@ -211,6 +219,23 @@ def _curve(run: Run, curve: pd.DataFrame | None) -> list[Section]:
             ),
         )
     ]
+
+
+def _slider(run: Run, curve: pd.DataFrame, mechanisms: Sequence[Array]) -> Slider | None:
+    """Return the curve to walk along, a rate at a time."""
+    problem, chosen = run.problem, run.mechanism
+    return slider_of(
+        curve,
+        mechanisms,
+        problem.table,
+        SIDES,
+        label="Rate",
+        named=lambda row: f"{row['fraction']:.3g} of H(X)",
+        axes=INFORMATION_PLANE,
+        chosen=(problem.utility(chosen), exact_zero(problem.leakage(chosen))),
+        level=("I(S;X)", problem.table.information),
+        lower="lower",
+    )
 
 
 def _curve_figure(run: Run, curve: pd.DataFrame) -> Figure:
@@ -233,8 +258,8 @@ def _mechanism(run: Run) -> Section:
         "Each row is a public symbol and says with which probability it is released as which output. Symbols that "
         "share a column cannot be told apart by it."
     )
-    pictures = common.heatmap(run.mechanism, run.problem.table, SIDES, caption)
-    return Section("The mechanism P(Y|X)", f"{rows} public symbols, {columns} outputs.", pictures=pictures)
+    shown = common.heatmap(run.mechanism, run.problem.table, SIDES, caption)
+    return Section("The mechanism P(Y|X)", f"{rows} public symbols, {columns} outputs.", **shown)
 
 
 POPULATION_CELLS, POPULATION_REPLICATES = 40, 60

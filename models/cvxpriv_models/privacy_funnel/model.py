@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Unpack
@@ -17,7 +17,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
@@ -352,10 +352,17 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         ModelError
             `certified` with constraints, which the bounds would ignore, or with options that only `solve` has.
         """
-        if certified:
-            return self._band(points, dict(options))
+        return self._band(points, dict(options)) if certified else self.traced(points, **options)[0]
+
+    def traced(self, points: Iterable[float] | int, **options: Any) -> tuple[pd.DataFrame, Sequence[Array]]:
+        """See `MechanismModel`."""
         runs = runs_of(self.along(points), options, "rates")
-        return lower_envelope([curve_row(rate, run) for rate, run in zip(curve_points(points), runs, strict=False)])
+        pairs = list(zip(curve_points(points), runs, strict=False))
+        if not pairs:
+            return pd.DataFrame(), []
+        curve = lower_envelope([curve_row(rate, run) for rate, run in pairs])
+        found = {rate: run.mechanism for rate, run in pairs}
+        return curve, [found[rate] for rate in curve["found_at"]]
 
     def _band(self, points: Iterable[float] | int, options: dict[str, object]) -> pd.DataFrame:
         if self.constraints:

@@ -1,0 +1,64 @@
+"""A matrix of chances as a table with shaded cells: legible at any width, in the dark, and to a screen reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["Heatmap", "per_cent"]
+
+
+@dataclass(frozen=True, eq=False)
+class Heatmap:
+    """Chances by row and column, shown in per cent.
+
+    Attributes
+    ----------
+    values : array, ``(rows, columns)``
+        Chances, from 0 to 1.
+    rows, columns : sequence of str
+        Names of rows and columns.
+    corner : str
+        Heading of the names of rows, such as "age, sex".
+    caption : str
+
+    Examples
+    --------
+    >>> shown = Heatmap(np.array([[0.996, 0.004], [0.25, 0.75]]), ["young", "old"], ["y0", "y1"], "age")
+    >>> shown.cells
+    [[('99', 99), ('<1', 0)], [('25', 25), ('75', 75)]]
+    """
+
+    values: Array
+    rows: Sequence[str]
+    columns: Sequence[str]
+    corner: str
+    caption: str = ""
+
+    @property
+    def cells(self) -> list[list[tuple[str, int]]]:
+        """The text of each cell, and its shade from 0 to 100."""
+        return [[(per_cent(value), shade) for value, shade in zip(*row, strict=True)] for row in self._shades]
+
+    @property
+    def _shades(self) -> list[tuple[list[float], list[int]]]:
+        shades = np.clip(np.rint(100.0 * self.values), 0, 100).astype(int)
+        shades = np.where((shades == 100) & (self.values < 1.0 - 1e-9), 99, shades)
+        return list(zip(self.values.tolist(), shades.tolist(), strict=True))
+
+
+def per_cent(chance: float) -> str:
+    """Return a chance as a whole number of per cent: 0 and 100 are said of these alone, and 0 as nothing.
+
+    >>> [per_cent(chance) for chance in (0.0, 0.002, 0.254, 0.998, 1.0)]
+    ['', '<1', '25', '99', '100']
+    """
+    if chance <= 1e-9:
+        return ""
+    if chance < 0.005:
+        return "<1"
+    return "100" if chance >= 1.0 - 1e-9 else str(min(round(100.0 * chance), 99))

@@ -1,0 +1,93 @@
+"""The curve of a run as a reader walks along it: each point with its figures, its guess, and its mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.mechanisms.disclosure import bayes_accuracy
+from cvxpriv.mechanisms.heatmaps import heatmap_of
+from cvxpriv.mechanisms.plots import Axis
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.reports.sliders import Slider, Stop
+from cvxpriv.runs.sides import Sides
+from cvxpriv.tables.joint import JointTable
+
+__all__ = ["GUESS", "guesses_along", "slider_of"]
+
+GUESS = "accuracy_of_guess"
+MOST_CELLS = 60_000
+"""Number of cells of all heatmaps together above which a page shows the mechanism at no point but its own."""
+
+
+def guesses_along(table: JointTable, mechanisms: Sequence[Array]) -> list[float]:
+    """Return the best chance to name S right from the output of each mechanism."""
+    return [float(bayes_accuracy(table.probabilities @ mechanism)) for mechanism in mechanisms]
+
+
+def slider_of(
+    curve: pd.DataFrame,
+    mechanisms: Sequence[Array],
+    table: JointTable,
+    sides: Sides,
+    *,
+    label: str,
+    named: Callable[[Any], str],
+    axes: tuple[Axis, Axis],
+    chosen: tuple[float, float],
+    level: tuple[str, float] | None = None,
+    lower: str = "",
+    more: Mapping[str, str] | None = None,
+) -> Slider | None:
+    """Return the curve as a slider; None where there are fewer than two points, or one is not finite.
+
+    Parameters
+    ----------
+    curve : DataFrame
+    mechanisms : sequence of array, ``(|X|, |Y|)``
+        The mechanism of each row; empty where they are not known.
+    table : JointTable
+    sides : Sides
+    label : str
+        Name of the quantity that the slider moves.
+    named : callable
+        Maps a row of the curve to the words beside the slider.
+    axes : pair of Axis
+        Across, and up.
+    chosen : (float, float)
+        The page's own mechanism in this plane.
+    level : (str, float), optional
+        A horizontal line.
+    lower : str
+        Column of the lower end of a certified band.
+    more : mapping of str to str
+        Further columns to show, with their labels.
+    """
+    across, up = axes
+    if len(curve) < 2 or not np.isfinite(curve[[across.column, up.column]].to_numpy(float)).all():
+        return None
+    known = len(mechanisms) == len(curve)
+    guesses = guesses_along(table, mechanisms) if known else []
+    drawn = known and sum(matrix.size for matrix in mechanisms) <= MOST_CELLS
+    symbols, held = (sides.public.symbol, sides.output), bool(lower) and curve[lower].notna().all()
+    stops = []
+    for place, (_, row) in enumerate(curve.iterrows()):
+        columns = {across.column: across.label, up.column: up.label, **(more or {})}
+        shown = [(name, format_number(exact_zero(float(row[column])))) for column, name in columns.items()]
+        if held:
+            shown.append(("certified: nothing below", format_number(exact_zero(float(row[lower])))))
+        if known:
+            shown.append((f"best guess of {sides.private.symbol} from {sides.output}", f"{guesses[place]:.1%}"))
+        heat = heatmap_of(mechanisms[place], table.public, symbols=symbols) if drawn else None
+        low = float(row[lower]) if held else None
+        stops.append(Stop(named(row), float(row[across.column]), float(row[up.column]), low, shown, heat))
+    nearest = int(np.argmin([abs(stop.across - chosen[0]) + abs(stop.up - chosen[1]) for stop in stops]))
+    alt = (
+        f"{up.label} against {across.label} at {len(stops)} points; the ring is the mechanism of this page. "
+        "All numbers stand in the table below."
+    )
+    return Slider(label, across.label, up.label, stops, alt, level, chosen, nearest)
