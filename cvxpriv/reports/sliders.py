@@ -58,7 +58,7 @@ class Slider:
     across, up : str
         Names of the axes with their units.
     stops : sequence of Stop
-        In the slider's order.
+        The points, in the slider's order.
     alt : str
         Description for readers who do not see the picture.
     level : (str, float), optional
