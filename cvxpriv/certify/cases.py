@@ -38,7 +38,7 @@ class Case:
         recompiles, and a solver keeps options from one solve to the next.
     repair : callable, optional
         Maps the variables' values to values in the domain, where the objective is evaluated. None moves a point that is
-        slightly outside the domain into it (`cvxpriv.certify.domain`).
+        slightly outside the domain into it (`cvxpriv.certify.yardstick`).
     exact : mapping of str to ndarray, optional
         The variables' values from a closed form.
     exact_seconds : float

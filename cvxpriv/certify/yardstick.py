@@ -7,20 +7,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
+from cvxpy.constraints import Inequality
 
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.certify.domain import Domain
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conditions import Residuals, measured
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
-from cvxpriv.kkt.flat import State
+from cvxpriv.kkt.flat import State, flatten
 from cvxpriv.kkt.proximal import Proximal, proximal_step
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array, Values
 
-__all__ = ["Measures", "Yardstick"]
+__all__ = ["MARGINS", "ROOM", "Domain", "Measures", "Yardstick"]
+
 
 NEAR = 1e-6
 """Natural residual up to which neither better multipliers than the solver's nor a proximal step are needed."""
@@ -180,3 +183,78 @@ def _distances(size: float, found: Residuals | None, proximal: Proximal | None) 
     if found is None or not exact:
         return NAN, NAN, displacement
     return found.natural, found.stationarity, displacement
+
+
+ROOM = 1e-7
+"""Largest distance of a point outside the domain, in the units of the variables."""
+MARGINS = (0.0, 1e-15, 1e-9)
+"""Distances inside to aim for, the least that gives a number: a logarithm has none at the boundary itself."""
+SWEEPS = 100
+ROUNDING = 8.0 * float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The affine conditions ``J x + c <= 0`` of an objective's domain, and the bounds in variables' attributes."""
+
+    written: Written
+    J: sp.csr_array
+    c: Array
+
+    @classmethod
+    def of(cls, problem: cp.Problem, written: Written) -> Domain:
+        """Return the domain of a problem's objective."""
+        conditions = list(problem.objective.args[0].domain)
+        for variable in problem.variables():
+            conditions += variable.domain
+        affine = [
+            condition.expr
+            for condition in conditions
+            if isinstance(condition, Inequality) and condition.expr.is_affine() and condition.expr.variables()
+        ]
+        flat = flatten(affine, written.flat.coordinates)
+        return cls(written, sp.csr_array(flat.M), flat.m)
+
+    def moved(self, x: Array, room: float = ROOM) -> tuple[Array, float]:
+        """Return the point moved into the domain, if it is near, and the largest move of an entry."""
+        if not self.c.size:
+            return x, 0.0
+        values = self.J @ x + self.c
+        outside = values.max(initial=-np.inf)
+        if (outside <= 0.0 and self._is_number(x)) or not outside <= room:
+            return x, 0.0
+        for margin in MARGINS:
+            moved = _inside(self.J, values, x, margin)
+            far = float(np.abs(moved - x).max(initial=0.0))
+            if far <= 10.0 * room and self._is_number(moved):
+                return moved, far
+        return x, 0.0
+
+    def _is_number(self, x: Array) -> bool:
+        with np.errstate(all="ignore"):
+            return bool(np.isfinite(self.written.objective(self.written.state(x))))
+
+
+def _inside(J: sp.csr_array, values: Array, start: Array, margin: float) -> Array:
+    """Return the point moved onto each violated half-space in turn, until none is violated."""
+    x = start.copy()
+    count = np.diff(J.indptr)
+    single = np.flatnonzero(count == 1)
+    slope, column = J.data[J.indptr[single]], J.indices[J.indptr[single]]
+    limit = start[column] - (values[single] + margin) / slope
+    np.minimum.at(x, column[slope > 0], limit[slope > 0])
+    np.maximum.at(x, column[slope < 0], limit[slope < 0])
+    several = np.flatnonzero(count > 1)
+    noise = ROUNDING * (abs(J) @ np.abs(start))
+    for _ in range(SWEEPS):
+        now = values + J @ (x - start) + margin
+        violated = several[now[several] > 0.0]
+        if not violated.size:
+            break
+        for row in violated:
+            part = slice(J.indptr[row], J.indptr[row + 1])
+            a, j = J.data[part], J.indices[part]
+            excess = values[row] + a @ (x[j] - start[j]) + margin + noise[row]
+            if excess > 0.0:
+                x[j] -= a * excess / (a @ a)
+    return x

@@ -8,8 +8,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service import closed_form, kkt, measures
-from cvxpriv_models.inference_service.algorithm import Options, bregman
-from cvxpriv_models.inference_service.convergence import moduli
+from cvxpriv_models.inference_service.algorithm import Options, bregman, moduli
 from cvxpriv_models.inference_service.interior import maximise
 from cvxpriv_models.inference_service.joint import joint
 from cvxpriv_models.inference_service.problem import Problem

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service.promises import local_privacy
+from cvxpriv_models.inference_service.facts import local_privacy
 
 import cvxpriv as cpv
 from cvxpriv import constraints, datasets
 from cvxpriv.blocks.declaration import Known
-from cvxpriv.constraints.equalities import on_equalities
-from cvxpriv.constraints.gate import brought_inside, missed
+from cvxpriv.constraints.gate import brought_inside, missed, on_equalities
 from cvxpriv.errors import DataError
 from cvxpriv.models import InferenceAsService, PrivacyFunnel
 from cvxpriv.numerics.arrays import Array

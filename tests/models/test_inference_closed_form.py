@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service import closed_form, linear_pieces, marginal_roots, measures, row_roots
-from cvxpriv_models.inference_service.domain import floored_rows, projected_rows
+from cvxpriv_models.inference_service.problem import floored_rows, projected_rows
 from cvxpriv_models.inference_service.simplex_rows import solve_rows
 from scipy.optimize import brentq, minimize
 

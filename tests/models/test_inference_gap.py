@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service import InferenceAsService, measures
-from cvxpriv_models.inference_service.local_gap import local_gap
+from cvxpriv_models.inference_service.certificates import local_gap
 from cvxpriv_models.inference_service.starts import initial_state
 
 from cvxpriv import constraints

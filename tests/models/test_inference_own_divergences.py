@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cvxpriv_models.inference_service import closed_form
-from cvxpriv_models.inference_service.domain import lifted_rows
 from cvxpriv_models.inference_service.joint import joint
+from cvxpriv_models.inference_service.problem import lifted_rows
 from cvxpriv_models.inference_service.starts import simplex_grid, trial_posteriors
 
 from cvxpriv.divergences import FDivergence

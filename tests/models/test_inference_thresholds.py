@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service import convergence, thresholds
+from cvxpriv_models.inference_service import algorithm, thresholds
 from cvxpriv_models.inference_service.problem import Problem
 
 from cvxpriv.divergences import FDivergence, divergence
@@ -77,21 +77,21 @@ def test_nothing_pays_when_the_data_say_nothing_of_s() -> None:
     [("mutual-information", 1e6), ("jensen-shannon", 1 / (1e-3 * 1.001)), ("le-cam", 4 / 1.001**3), ("neyman", 2.0)],
 )
 def test_the_lipschitz_constant_of_the_slope_is_the_largest_second_derivative(name: str, expected: float) -> None:
-    assert convergence.lipschitz_of_slope(divergence(name), 1e-3) == pytest.approx(expected, rel=1e-9)
+    assert algorithm.lipschitz_of_slope(divergence(name), 1e-3) == pytest.approx(expected, rel=1e-9)
 
 
 def test_there_is_no_lipschitz_constant_without_a_floor_or_with_a_kink() -> None:
-    assert convergence.lipschitz_of_slope(divergence("le-cam"), 0.0) == np.inf
-    assert convergence.lipschitz_of_slope(divergence("total-variation"), 1e-3) == np.inf
+    assert algorithm.lipschitz_of_slope(divergence("le-cam"), 0.0) == np.inf
+    assert algorithm.lipschitz_of_slope(divergence("total-variation"), 1e-3) == np.inf
 
 
 def test_the_moduli_need_a_penalty_above_the_printed_assumption() -> None:
     problem = g10("le-cam", beta=0.5, floor=0.05, size_u=4)
-    constants = convergence.moduli(problem, c=2 * 4 / 1.05**3 / 0.05**2, rho=1.0)  # twice l_g
+    constants = algorithm.moduli(problem, c=2 * 4 / 1.05**3 / 0.05**2, rho=1.0)  # twice l_g
     assert constants.l_g == pytest.approx(constants.l_f / 0.05**2)
     assert constants.printed_assumption
     assert constants.rho < constants.rho_needed < np.inf
-    assert convergence.moduli(problem, 0.5 * constants.l_g, 1e12).rho_needed == np.inf
+    assert algorithm.moduli(problem, 0.5 * constants.l_g, 1e12).rho_needed == np.inf
 
 
 SQUARES = ("(t-1)**2", "pos(t-1)**2 + pos(1-t)**2", "max(t-1, 1-t)**2", "abs(t-1)**2", "t**2 - 2*t + 1")

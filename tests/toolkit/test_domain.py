@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from cvxpriv.certify.domain import ROOM, Domain
+from cvxpriv.certify.yardstick import ROOM, Domain
 from cvxpriv.kkt.written import Written
 
 

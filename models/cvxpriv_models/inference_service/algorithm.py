@@ -14,11 +14,13 @@ printed    [rows, P_U, lambda] x inner, P(S|U)             Algorithm 1 with (19)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from cvxpriv.blocks.block import Block
+from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.steps import Accelerator, Loop, Sweep, Update
 from cvxpriv.schedules.stopping import AnyOf, Below, Moved, Stop
@@ -37,10 +39,13 @@ __all__ = [
     "JOINT",
     "METHODS",
     "OUTER",
+    "Moduli",
     "Options",
     "blocks",
     "joint_step",
     "joint_steps",
+    "lipschitz_of_slope",
+    "moduli",
     "schedule",
     "squarem",
 ]
@@ -197,3 +202,52 @@ def _objective(problem: Problem, state: Values) -> Array:
 def _along(mask: np.ndarray[tuple[int], np.dtype[np.bool_]], value: Array) -> Array:
     """The mask with axes of length 1 after the first, to broadcast against a state entry."""
     return np.asarray(mask.reshape(-1, *(1,) * (value.ndim - 1)))
+
+
+#: f'' is sampled this finely on [floor, 1/floor], both ends included.
+POINTS = 2001
+
+
+@dataclass(frozen=True)
+class Moduli:
+    """The moduli of Bregman ADMM, IAS (29), with the kernel (c/2)||.||^2: those needed, and those present.
+
+    Attributes
+    ----------
+    l_f : float
+        Lipschitz constant of f' on [floor, 1/floor]; inf at floor 0, and for an f with a kink.
+    l_g : float
+        2 beta l_f / floor^2, Lemma 8.
+    c, rho : float
+        The modulus of the kernels, and the penalty.
+    rho_needed : float
+        The least rho with which the step of Lemma 10, corrected by the multiplier's -||dLambda||^2 / rho, provably
+        rises: max(6 l_g^2 / (c - l_g), 6 (l_g^2 + 2 c^2) / c); inf for c <= l_g.
+    """
+
+    l_f: float
+    l_g: float
+    c: float
+    rho: float
+    rho_needed: float
+
+    @property
+    def printed_assumption(self) -> bool:
+        """Assumption 3 of IAS III-C: c > l_g."""
+        return self.c > self.l_g
+
+
+def moduli(problem: Problem, c: float, rho: float) -> Moduli:
+    """Return the constants of a problem for Bregman ADMM with kernel modulus `c` and penalty `rho`."""
+    l_f = lipschitz_of_slope(problem.divergence, problem.floor)
+    l_g = 2.0 * problem.beta * l_f / problem.floor**2 if problem.floor > 0.0 else np.inf
+    needed = max(6.0 * l_g**2 / (c - l_g), 6.0 * (l_g**2 + 2.0 * c**2) / c) if c > l_g else np.inf
+    return Moduli(l_f, l_g, c, rho, needed)
+
+
+def lipschitz_of_slope(divergence: FDivergence, floor: float) -> float:
+    """Return l_f, the largest f'' on [floor, 1/floor] (sampled); inf at floor 0 and where f' jumps."""
+    if floor <= 0.0 or any(floor < kink < 1.0 / floor for kink in divergence.kinks):
+        return np.inf
+    t = np.geomspace(floor, 1.0 / floor, POINTS)
+    return float(np.abs(divergence.second_derivative(t)).max())

@@ -19,8 +19,7 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.chain import Solution
 
 from . import closed_form
-from .domain import floored_rows, lifted_rows
-from .problem import Problem
+from .problem import Problem, floored_rows, lifted_rows
 
 __all__ = ["ROWS_SUM", "ROW_FLOOR", "accuracy_block", "bounded_cost", "marginal", "marginal_block", "row"]
 

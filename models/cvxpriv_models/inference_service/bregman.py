@@ -19,9 +19,8 @@ from cvxpriv.solvers.chain import Solution
 
 from . import closed_form, kkt, measures
 from .blocks import PRICE_LIMIT, ROW_FLOOR, ROWS_SUM, marginal_block
-from .domain import floored_rows, projected_rows
 from .marginal_roots import solve_marginal
-from .problem import Problem
+from .problem import Problem, floored_rows, projected_rows
 
 __all__ = ["ascent", "bregman_marginal", "bregman_mechanism", "gradient"]
 

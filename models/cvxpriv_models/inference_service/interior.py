@@ -16,8 +16,7 @@ from cvxpriv.numerics.arrays import Array
 
 from . import closed_form
 from .blocks import PRICE_LIMIT
-from .domain import floored_rows
-from .problem import Problem
+from .problem import Problem, floored_rows
 
 __all__ = ["Inverse", "inverse", "maximise"]
 

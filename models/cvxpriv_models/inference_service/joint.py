@@ -20,9 +20,8 @@ from cvxpriv.solvers.chain import Solution
 
 from . import interior, measures, vertices
 from .blocks import ROW_FLOOR, ROWS_SUM, bounded_cost
-from .domain import floored_rows, lifted_rows
 from .linear_pieces import pieces_of
-from .problem import Problem
+from .problem import Problem, floored_rows, lifted_rows
 
 __all__ = ["CERTIFIED", "Maximiser", "exact_maximiser", "joint"]
 

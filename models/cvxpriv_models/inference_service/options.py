@@ -13,8 +13,7 @@ from cvxpriv.errors import ModelError, NoGuaranteeWarning
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option
 
-from .algorithm import AUTO, COLUMNS, METHODS, ROW_CONSTRAINTS, Options
-from .convergence import moduli
+from .algorithm import AUTO, COLUMNS, METHODS, ROW_CONSTRAINTS, Options, moduli
 from .measured import Constraints
 from .problem import Problem
 

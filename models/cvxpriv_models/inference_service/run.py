@@ -24,12 +24,11 @@ from cvxpriv.tables.documents import table_of
 from cvxpriv.tables.protection import published
 
 from . import algorithm, kkt
-from .algorithm import Options
+from .algorithm import Moduli, Options, moduli
 from .bound import ServiceBound, bound_of
-from .convergence import Moduli, moduli
+from .certificates import local_gap
 from .facts import NOTHING, by_solver, inference_facts
 from .kkt import PointResiduals
-from .local_gap import local_gap
 from .problem import Problem
 from .starts import symbol_values
 

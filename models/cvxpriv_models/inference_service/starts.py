@@ -18,9 +18,8 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import kl_divergence
 
 from . import closed_form
-from .domain import floored_rows
 from .joint import joint
-from .problem import Problem
+from .problem import Problem, floored_rows
 
 __all__ = [
     "clustered",

@@ -19,9 +19,8 @@ from cvxpriv.numerics.arrays import Array
 
 from . import closed_form, measures
 from .blocks import PRICE_LIMIT
-from .domain import floored_rows
 from .linear_pieces import Pieces
-from .problem import Problem
+from .problem import Problem, floored_rows
 
 __all__ = ["joint_gap", "maximise"]
 
