@@ -19,7 +19,7 @@ from cvxpriv.reports.formatting import format_number
 __all__ = ["certify"]
 
 
-@click.command(short_help="Check the certificate of a bound, without a solver.")
+@click.command()
 @click.argument("file", metavar="CERTIFICATE")
 @output_options
 @click.pass_obj

@@ -12,7 +12,7 @@ from cvxpriv.errors import Disagreement
 __all__ = ["corpus"]
 
 
-@click.group(short_help="Judge solvers, and the judge, on a corpus of problems.")
+@click.group()
 def corpus() -> None:
     """Judge solvers, and the judge itself, on a corpus of problems."""
 

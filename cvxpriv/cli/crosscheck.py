@@ -11,7 +11,7 @@ import click
 from cvxpriv import models
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import require_writable
-from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup, crosscheck_of
+from cvxpriv.cli.plugins import CROSSCHECKS, PluginGroup
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.solvers.silence import solvers_silent
@@ -67,10 +67,9 @@ def check_options(command: Command) -> Command:
 @click.group(
     cls=Crosschecks,
     plugins=CROSSCHECKS,
-    making=crosscheck_of,
+    making={"mechanism": "cvxpriv.cli.mechanism_command:crosscheck_command"},
     invoke_without_command=True,
     subcommand_metavar="[MODEL | FILE.py[:FUNCTION]] [ARGS]...",
-    short_help="Solve a problem, or every block of a model, by every solver, and judge the answers.",
     epilog="Exit code 3 when a verdict is WRONG or failed; agrees and loose are fine.",
 )
 @click.option("everything", "--all", is_flag=True, help="Check every block of every installed model.")

@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-from cvxpriv.errors import DataError
+from cvxpriv.cli.options import Read
 from cvxpriv.runs.options import REQUIRED, Parameter, options_of
 
 __all__ = [
-    "Read",
     "click_option",
     "introduction_of",
     "made",
@@ -23,28 +22,6 @@ __all__ = [
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Read(click.ParamType[Any]):
-    """A text that a declared option reads itself."""
-
-    name = "text"
-
-    def __init__(self, read: Callable[[str], Any]) -> None:
-        self.read = read
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.ParamType`. A value that is not a text has been read already.
-
-        >>> Read(float).convert("0.5", None, None)
-        0.5
-        """
-        if not isinstance(value, str):
-            return value
-        try:
-            return self.read(value)
-        except (DataError, ValueError) as error:
-            self.fail(str(error), param, ctx)
 
 
 def on_the_command_line(*functions: Callable[..., Any]) -> list[Parameter]:

@@ -41,7 +41,7 @@ EFFORTS = {
 }
 
 
-@click.command(short_help="The whole way on an embedded real table, in under a minute.")
+@click.command()
 @click.option(
     "--table",
     type=click.Choice(sorted(EFFORTS, reverse=True)),

@@ -48,7 +48,7 @@ class Finding:
     remedy: str = ""
 
 
-@click.command(short_help="Examine the installation.")
+@click.command()
 @output_options
 @click.pass_obj
 def doctor(terminal: Terminal) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["formulations"]
 
 
-@click.command(short_help="Compare equivalent ways of writing a divergence.")
+@click.command()
 @click.argument("divergence", metavar=DIVERGENCE)
 @click.option("--size", type=int, default=6, show_default=True, help="Points of each distribution, 3 to 100.")
 @click.option("--solvers", type=NAMES, help="Solvers.  [default: every installed solver]")

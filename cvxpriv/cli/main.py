@@ -12,21 +12,11 @@ from typing import Any
 
 import click
 
-from cvxpriv.cli.certify import certify
-from cvxpriv.cli.corpus import corpus
-from cvxpriv.cli.crosscheck import crosscheck
-from cvxpriv.cli.demo import demo
-from cvxpriv.cli.doctor import doctor
 from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, UNEXPECTED, exit_code
-from cvxpriv.cli.formulations import formulations
 from cvxpriv.cli.options import output_options
-from cvxpriv.cli.plugins import COMMANDS, PluginGroup, design
-from cvxpriv.cli.release import release
-from cvxpriv.cli.sweep import sweep
+from cvxpriv.cli.plugins import COMMANDS, PluginGroup
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.cli.verify import verify
 from cvxpriv.errors import CvxprivError
-from cvxpriv.reports.document import error_document
 
 __all__ = ["main"]
 
@@ -81,7 +71,10 @@ def _run(command: Callable[[], Any], terminal: Terminal) -> int:
 def _failed(terminal: Terminal, error: Exception, code: int, text: str) -> int:
     """Show an error as a line, and as a document where JSON is asked for and none was written yet."""
     terminal.error(text)
-    terminal.result(error_document(error, code, text))
+    if terminal.json:
+        from cvxpriv.reports.document import error_document
+
+        terminal.result(error_document(error, code, text))
     return code
 
 
@@ -107,10 +100,30 @@ def _show_warnings(terminal: Terminal) -> None:
     warnings.showwarning = show
 
 
+OWN = {
+    "certify": "Check the certificate of a bound, without a solver.",
+    "corpus": "Judge solvers, and the judge, on a corpus of problems.",
+    "crosscheck": "Solve a problem, or every block of a model, by every solver, and judge the answers.",
+    "demo": "The whole way on an embedded real table, in under a minute.",
+    "doctor": "Examine the installation.",
+    "formulations": "Compare equivalent ways of writing a divergence.",
+    "release": "Apply a mechanism to rows; private columns stay behind.",
+    "sweep": "Solve a model at every point of a grid, and lose no result.",
+    "verify": "Check a divergence: convexity, derivatives, limits, DCP form.",
+}
+"""The toolkit's own commands, and the short help of each."""
+MADE = {
+    "mechanism": "cvxpriv.cli.mechanism_command:design_command",
+    "learning": "cvxpriv.cli.learning_command:learning_command",
+}
+"""The function that makes a model's command, by the model's task."""
+
+
 @click.group(
     cls=Toolkit,
     plugins=COMMANDS,
-    making=design,
+    own=OWN,
+    making=MADE,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done; 1 a check of verify fails, or a bug; 2 bad input; 3 not converged, solver "
@@ -123,14 +136,3 @@ def main() -> None:
 
     Each command has its own --help. --json and --quiet may stand before or after the command.
     """
-
-
-main.add_command(demo)
-main.add_command(doctor)
-main.add_command(certify)
-main.add_command(corpus)
-main.add_command(release)
-main.add_command(crosscheck)
-main.add_command(formulations)
-main.add_command(sweep)
-main.add_command(verify)

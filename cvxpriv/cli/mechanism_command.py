@@ -22,19 +22,11 @@ from cvxpriv.cli.declared import (
 )
 from cvxpriv.cli.finish import finish, write
 from cvxpriv.cli.interrupts import Interrupt, watched
-from cvxpriv.cli.options import (
-    SOLVERS,
-    TableOptions,
-    crosscheck_option,
-    endings,
-    output_options,
-    solvers_option,
-    table_options,
-    title_of,
-)
+from cvxpriv.cli.options import crosscheck_option, endings, output_options, solvers_option
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.proving import certify_option, proved
 from cvxpriv.cli.table_noise import TableNoise, noise_options
+from cvxpriv.cli.table_options import TableOptions, table_options, title_of
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints import FORMS, parse
 from cvxpriv.errors import Disagreement, NotConverged
@@ -45,7 +37,7 @@ from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.options import Parameter, options_of
-from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
 from cvxpriv.solvers.silence import solvers_silent
 from cvxpriv.tables.estimability import judged
 from cvxpriv.tables.joint import JointTable
@@ -91,7 +83,7 @@ class Asked:
     solving: Mapping[str, Any]
     curve: int | tuple[float, ...] | None = None
     crosscheck: bool | None = None
-    solvers: tuple[str, ...] = SOLVERS
+    solvers: tuple[str, ...] = DEFAULT_CHAIN
     bootstrap: int = REPLICATES
     certify: bool = False
 
@@ -190,7 +182,7 @@ def crosscheck_command(kind: Kind) -> click.Command:
         "Solve the model, then every block again at its answer by every solver and by its exact update.\n\n"
         "Exits with 3 when a verdict is WRONG or failed, or when the run did not converge."
     )
-    return made(kind.command, command, options, f"The blocks of {kind.__name__}.", text)
+    return made(kind.command, command, options, purpose_of(kind), text)
 
 
 def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts:

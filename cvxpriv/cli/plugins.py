@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint
+from pkgutil import resolve_name
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from cvxpriv import models
+from cvxpriv.cli.sources import Card, card_of
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.extensions import extensions
 
-__all__ = ["COMMANDS", "CROSSCHECKS", "PluginGroup", "crosscheck_of", "design"]
+__all__ = ["COMMANDS", "CROSSCHECKS", "PluginGroup"]
 
 COMMANDS = "cvxpriv.commands"
 """Entry points to click commands: ``cvxpriv NAME``."""
@@ -20,93 +23,106 @@ CROSSCHECKS = "cvxpriv.crosschecks"
 """Entry points to click commands: ``cvxpriv crosscheck NAME``."""
 
 
-def design(model: type[Any]) -> click.Command | None:
-    """Return the command ``cvxpriv NAME`` of a model, by its task; None for a task without one."""
-    if model.task == "mechanism":
-        from cvxpriv.cli.mechanism_command import design_command
-
-        return design_command(model)
-    if model.task == "learning" and hasattr(model, "on_rows"):
-        from cvxpriv.cli.learning_command import learning_command
-
-        return learning_command(model)
-    return None
-
-
-def crosscheck_of(model: type[Any]) -> click.Command | None:
-    """Return the command ``cvxpriv crosscheck NAME`` of a model, by its task; None for a task without one."""
-    if model.task == "mechanism":
-        from cvxpriv.cli.mechanism_command import crosscheck_command
-
-        return crosscheck_command(model)
-    return None
-
-
 class PluginGroup(click.Group):
     """A group of commands: some of its own, some from an entry-point group, some made from models.
 
-    A model has a command if it has a name for one, `command`, and a `task`.
+    A model has a command if it has a name for one, `command`, and a `task`. Lists of commands (help, completion) import
+    no command of its own and no model: what a command needs is imported when it is run.
 
     Parameters
     ----------
+    own : mapping of str to str
+        Its own commands, ``cvxpriv.cli.NAME:NAME``, and the short help of each.
     plugins : str
         The entry-point group of click commands.
-    making : callable, optional
-        Makes the command of a model. None: models have none in this group.
+    making : mapping of str to str
+        The place of the function that makes a model's command, by the model's task.
     """
 
     def __init__(
         self,
         *args: Any,
+        own: Mapping[str, str] | None = None,
         plugins: str = COMMANDS,
-        making: Callable[[type[Any]], click.Command | None] | None = None,
+        making: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.own = own or {}
         self.plugins = plugins
-        self.making = making
+        self.making = making or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """See `click.Group`."""
-        return sorted({*super().list_commands(ctx), *extensions(self.plugins), *(name for name, _ in self._made(""))})
+        return sorted({*super().list_commands(ctx), *self.own, *extensions(self.plugins), *self._models()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """See `click.Group`. A command that cannot be loaded reports this when it is run, and hides no other."""
-        own = super().get_command(ctx, cmd_name)
-        point = extensions(self.plugins).get(cmd_name)
-        if own is not None:
-            return own
-        if point is None:
-            return next((command for name, command in self._made(cmd_name) if name == cmd_name), None)
-        try:
-            loaded = point.load()
-        except Exception as error:  # somebody else's package: whatever it raises, the other commands work
-            return _broken(point, f"{type(error).__name__}: {error}")
-        return loaded if isinstance(loaded, click.Command) else _broken(point, "it is no click command")
+        known = super().get_command(ctx, cmd_name)
+        if known is not None:
+            return known
+        if cmd_name in self.own:
+            command: click.Command = resolve_name(f"cvxpriv.cli.{cmd_name}:{cmd_name}")
+            return command
+        if point := extensions(self.plugins).get(cmd_name):
+            return _loaded(cmd_name, point)
+        if cmd_name in (cards := self._models()):
+            point, card = cards[cmd_name]
+            return _loaded(cmd_name, point, self.making[card.task])
+        return None
 
-    def _made(self, wanted: str) -> Iterator[tuple[str, click.Command]]:
-        """Yield the commands of models by name; each model is loaded when it is reached.
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """See `click.Group`."""
+        self._listed(ctx).format_commands(ctx, formatter)
 
-        Those whose place holds the name that is wanted come first: `funnel` is in `cvxpriv_models.privacy_funnel`.
-        """
-        if self.making is None:
-            return
-        for point in sorted(models.available().values(), key=lambda point: wanted not in point.value):
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """See `click.Command`."""
+        return [
+            *(
+                CompletionItem(name, help=command.get_short_help_str())
+                for name, command in self._listed(ctx).commands.items()
+                if name.startswith(incomplete) and not command.hidden
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
+
+    def _listed(self, ctx: click.Context) -> click.Group:
+        """Return the commands as they are listed: those that would be slow to import have name and short help only."""
+        purposes = {**{name: card.purpose for name, (_, card) in self._models().items()}, **self.own}
+        listed = click.Group()
+        for name in self.list_commands(ctx):
+            slow = name in purposes and name not in self.commands
+            command = click.Command(name, short_help=purposes[name]) if slow else self.get_command(ctx, name)
+            listed.add_command(command or click.Command(name), name)
+        return listed
+
+    def _models(self) -> dict[str, tuple[EntryPoint, Card]]:
+        """Return the models that have a command in this group by the command's name, importing none if it can be."""
+        found = {}
+        for point in models.available().values() if self.making else ():
             try:
-                model = point.load()
+                card = card_of(point)
             except Exception:  # somebody else's package: whatever it raises, the other commands work
                 continue
-            name: str | None = getattr(model, "command", None)
-            command = None if name is None or wanted not in ("", name) else self.making(model)
-            if name is not None and command is not None:
-                yield name, command
+            if card.command and card.task in self.making:
+                found[card.command] = point, card
+        return found
 
 
-def _broken(point: EntryPoint, reason: str) -> click.Command:
+def _loaded(name: str, point: EntryPoint, maker: str = "") -> click.Command:
+    """Return the command of an entry point, or the one that is made of its model."""
+    try:
+        loaded = resolve_name(maker)(point.load()) if maker else point.load()
+    except Exception as error:  # somebody else's package: whatever it raises, the other commands work
+        return _broken(name, point, f"{type(error).__name__}: {error}")
+    return loaded if isinstance(loaded, click.Command) else _broken(name, point, "it is no click command")
+
+
+def _broken(name: str, point: EntryPoint, reason: str) -> click.Command:
     package = point.dist.name if point.dist is not None else point.value
 
     def refuse(**_: object) -> None:
-        raise ModelError(f"command {point.name!r} of {package} cannot be loaded ({reason}): reinstall {package}")
+        raise ModelError(f"command {name!r} of {package} cannot be loaded ({reason}): reinstall {package}")
 
     settings = {"ignore_unknown_options": True, "allow_extra_args": True}
-    return click.Command(point.name, callback=refuse, short_help="(cannot be loaded)", context_settings=settings)
+    return click.Command(name, callback=refuse, short_help="(cannot be loaded)", context_settings=settings)

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import click
 import pandas as pd
 
-from cvxpriv.cli.declared import Read
+from cvxpriv.cli.options import Read
 from cvxpriv.errors import DataError
-from cvxpriv.tables.frames import names_in, read_table
+from cvxpriv.tables.frames import read_table
+from cvxpriv.tables.name_lists import names_in
 from cvxpriv.tables.preparing import prepare
 from cvxpriv.tables.recipe import RULES, Prepared
 from cvxpriv.tables.recipe_texts import bins_in, merge_in, size_in

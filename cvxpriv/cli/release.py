@@ -26,7 +26,7 @@ from cvxpriv.tables.recipe import Recipe
 __all__ = ["release"]
 
 
-@click.command(short_help="Apply a mechanism to rows; private columns stay behind.")
+@click.command()
 @click.argument("mechanism", metavar="MECHANISM.json")
 @click.argument("rows", metavar="ROWS.csv")
 @click.option(

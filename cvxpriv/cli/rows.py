@@ -23,7 +23,8 @@ from cvxpriv.learning.rows import Rows
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.datasets.named_rows import NAMED, NamedRows
-from cvxpriv.tables.frames import names_in, require_columns
+from cvxpriv.tables.frames import require_columns
+from cvxpriv.tables.name_lists import names_in
 
 __all__ = ["RowOptions"]
 

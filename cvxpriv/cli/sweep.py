@@ -29,7 +29,7 @@ def _with_endings(command: Callable[..., Any]) -> Any:
     return command
 
 
-@click.command(short_help="Solve a model at every point of a grid, and lose no result.")
+@click.command()
 @click.argument("plan", metavar="PLAN.toml")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Worker processes; -1 is one per core.")
 @click.option("--backend", metavar="[dask]", help="Workers of a Dask cluster.  [default: processes of this machine]")

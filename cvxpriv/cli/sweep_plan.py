@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from cvxpriv import models
-from cvxpriv.cli.options import TableOptions
 from cvxpriv.cli.rows import RowOptions
+from cvxpriv.cli.table_options import TableOptions
 from cvxpriv.errors import CvxprivError, DataError, ModelError, PrivacyError, suggest
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.reports.files import read_text

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import click
 
-from cvxpriv.cli.options import TableOptions
+from cvxpriv.cli.table_options import TableOptions
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.privacy.private_tables import Domain, private_table
-from cvxpriv.tables.frames import names_in
 from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.name_lists import names_in
 from cvxpriv.tables.protection import ADJACENCIES
 
 __all__ = ["TableNoise", "noise_options"]

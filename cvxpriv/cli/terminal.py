@@ -16,15 +16,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from cvxpriv.errors import inert, printable
-from cvxpriv.reports.document import SCHEMA_VERSION, plain_data
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["Terminal"]
 
@@ -55,7 +54,7 @@ class Terminal:
     @property
     def progress(self) -> bool:
         """Whether long work shows a bar."""
-        return not (self.json or self.quiet) and Console(stderr=True).is_terminal
+        return not (self.json or self.quiet) and _console().is_terminal
 
     def say(self, text: str = "") -> None:
         """Write text for people to standard output."""
@@ -65,6 +64,8 @@ class Terminal:
     def result(self, document: Mapping[str, Any]) -> None:
         """Write the machine-readable result, if it was asked for; only the first one is written."""
         if self.json and not self.quiet and not self.answered:
+            from cvxpriv.reports.document import SCHEMA_VERSION, plain_data
+
             self.answered = True
             whole = {"schema_version": SCHEMA_VERSION, **document}
             click.echo(json.dumps(plain_data(whole), ensure_ascii=False, allow_nan=False))
@@ -84,7 +85,7 @@ class Terminal:
         if not self.progress:
             yield
             return
-        with Console(stderr=True).status(description):
+        with _console().status(description):
             yield
 
     @contextmanager
@@ -96,8 +97,11 @@ class Terminal:
         if not self.progress:
             yield lambda loop, iteration, measured: None
             return
+        import numpy as np
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        with Progress(*columns, console=_console(), transient=True) as bar:
             task = bar.add_task(description, total=limit)
 
             def moved(loop: str, iteration: int, measured: Mapping[str, Any]) -> None:
@@ -106,6 +110,12 @@ class Terminal:
                 bar.update(task, completed=iteration, description=f"{description}{left}")
 
             yield moved
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True)
 
 
 def _one_line(text: str) -> str:

@@ -22,7 +22,6 @@ REFUTED = 1
 
 
 @click.command(
-    short_help="Check a divergence: convexity, derivatives, limits, DCP form.",
     epilog="Exit codes: 0 when no check fails, 1 when one does, 2 for bad input.",
 )
 @click.argument("divergence", metavar=DIVERGENCE)

@@ -17,7 +17,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option
-from cvxpriv.tables.frames import names_in
+from cvxpriv.tables.name_lists import names_in
 
 __all__ = ["Columns", "Fit", "Scored"]
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import numbers
@@ -72,25 +71,6 @@ def symbol(value: object) -> str:
     if not fraction.strip("0"):  # by text, so that long identifiers keep all their digits
         return "0" if whole == "-0" else whole
     return _number(float(text)) if math.isfinite(float(text)) else text
-
-
-def names_in(text: str) -> tuple[str, ...]:
-    """Return the names in a text, separated by commas; quotes hold a name that contains one, as in a CSV file.
-
-    Raises
-    ------
-    DataError
-        A name is empty.
-
-    Examples
-    --------
-    >>> names_in('age, "height, cm"')
-    ('age', 'height, cm')
-    """
-    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
-    if not names or "" in names:
-        raise DataError(f"{text!r} holds an empty name: give names parted by commas, such as age,sex")
-    return names
 
 
 def _number(value: float) -> str:

@@ -16,7 +16,7 @@ from cvxpriv.learning.linear import LinearFit
 from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option
-from cvxpriv.tables.frames import names_in
+from cvxpriv.tables.name_lists import names_in
 
 from .bounds import ADJACENCIES
 from .intercept import Intercept, bounds_with_ones, with_intercept

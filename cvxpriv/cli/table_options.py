@@ -1,0 +1,174 @@
+"""Options that read a joint table, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from cvxpriv.cli.options import NAMES
+from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared, read_rows, reading_options
+from cvxpriv.errors import DataError
+from cvxpriv.runs.sides import Sides
+from cvxpriv.tables.datasets import PAPER_SMOOTHING, SOURCES, load_table
+from cvxpriv.tables.estimability import require_repeated
+from cvxpriv.tables.frames import require_roles
+from cvxpriv.tables.joint import JointTable
+
+__all__ = ["TableOptions", "table_options", "title_of"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """The table's columns and how it is read."""
+
+    sides: Sides
+    private: tuple[str, ...]
+    public: tuple[str, ...]
+    count: str | None
+    smoothing: float | None
+    smoothing_on: str
+    keep_unseen: bool
+    allow_overlap: bool
+    separator: str | None
+    encoding: str | None = None
+    bins: tuple[Any, ...] = ()
+    merge: tuple[Any, ...] = ()
+    rare: tuple[Any, ...] = ()
+    top: tuple[Any, ...] = ()
+    missing: str | None = None
+    missing_text: tuple[str, ...] | None = None
+
+    def load(self, source: str) -> JointTable:
+        """Return the joint table of a file, or of the embedded one of that name.
+
+        Raises
+        ------
+        DataError
+            No such file, not a table, or columns that are missing or contradict each other.
+        """
+        try:
+            if is_embedded(source):
+                return self._embedded(source)
+            table = self._read(source)
+            require_repeated(table)
+            return table
+        except DataError as error:
+            raise DataError(self._as_typed(str(error))) from error
+
+    def _read(self, source: str) -> JointTable:
+        for flag, columns in ((self.sides.private.flag, self.private), (self.sides.public.flag, self.public)):
+            if not columns:
+                raise DataError(f"{flag} names no column of {source}: name at least one, such as {flag} age,sex")
+        frame = read_rows(source, self.separator, self.missing_text, self.encoding)
+        require_roles(frame, list(self.private), list(self.public), self.count, self.allow_overlap)
+        rows = prepared(frame, self.public, self.private, self.count, vars(self))
+        return JointTable.from_frame(
+            rows,
+            list(self.private),
+            list(self.public),
+            self.count,
+            self.smoothing or 0.0,
+            self.smoothing_on,
+            self.keep_unseen,
+            self.allow_overlap,
+        )
+
+    def _embedded(self, source: str) -> JointTable:
+        if self.count:
+            raise DataError(f"--count={self.count!r}: {source} is an embedded table, which counts itself: leave it out")
+        private, public = (side.embedded[source] for side in (self.sides.private, self.sides.public))
+        smoothing = PAPER_SMOOTHING if self.smoothing is None else self.smoothing
+        private, public = self.private or private, self.public or public
+        frame = load_table(source)
+        require_roles(frame, list(private), list(public), "count", allow_overlap=True)
+        rows = prepared(frame, public, private, "count", vars(self))
+        return JointTable.from_frame(
+            rows,
+            list(private),
+            list(public),
+            "count",
+            smoothing,
+            self.smoothing_on,
+            keep_unseen=smoothing > 0,
+            allow_overlap=self.allow_overlap or not (self.private or self.public),
+        )
+
+    def _as_typed(self, message: str) -> str:
+        """Return a message about the arguments of `JointTable` in the command line's words."""
+        private, public = self.sides.private.flag, self.sides.public.flag
+        spoken = {
+            "private=": f"{private}=",
+            "public=": f"{public}=",
+            "is private and public": f"stands in {private} and {public}",
+            "a private or public column": f"a column of {private} or {public}",
+            "private and public columns": f"the columns of {private} and {public}",
+            "allow_overlap=True": "give --allow-overlap",
+            "keep_unseen=True": "--keep-unseen",
+            **SPOKEN,
+        }
+        for there, here in spoken.items():
+            message = message.replace(there, here)
+        return message
+
+
+def is_embedded(source: str) -> bool:
+    """Return whether a name is that of an embedded table, and of no file."""
+    return source in SOURCES and not Path(source).exists()
+
+
+def title_of(source: str) -> str:
+    """Return a table's name for readers."""
+    return SOURCES[source].title if is_embedded(source) else Path(source).name
+
+
+def table_options(sides: Sides) -> Callable[[Command], Command]:
+    """Give a command the options for reading a table; it gets them as one `TableOptions`, ``columns``."""
+    options = [
+        click.option(sides.private.flag, "private", type=NAMES, default=(), help=sides.private.help),
+        click.option(sides.public.flag, "public", type=NAMES, default=(), help=sides.public.help),
+        click.option(
+            "--count", metavar="COLUMN", help="Column with the number of records; without it a row is one record."
+        ),
+        click.option(
+            "--smoothing",
+            type=float,
+            metavar="NUMBER",
+            help="Number added to each cell.  [default: 0; embedded tables 1e-3]",
+        ),
+        click.option(
+            "--smoothing-on",
+            metavar="[counts|probabilities]",
+            default="counts",
+            show_default=True,
+            help="Quantity that smoothing is added to.",
+        ),
+        click.option(
+            "--keep-unseen",
+            is_flag=True,
+            help=f"Keep cells of {sides.public.flag} that do not occur (wants --smoothing).",
+        ),
+        click.option("--allow-overlap", is_flag=True, help="Allow a column on both sides."),
+        reading_options,
+        *preparation_options(),
+    ]
+    names = [field.name for field in fields(TableOptions) if field.name != "sides"]
+
+    def packed(command: Command) -> Command:
+        @wraps(command)
+        def collected(*args: Any, **kwargs: Any) -> Any:
+            chosen = {name: kwargs.pop(name) for name in names}
+            return command(*args, columns=TableOptions(sides, **chosen), **kwargs)
+
+        wrapped: Any = collected
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped  # type: ignore[no-any-return]
+
+    return packed
