@@ -76,8 +76,9 @@ def blind_labels(column: pd.Series[Any], chosen: str | None, usual: tuple[str, s
 
 def labels_by_schema(column: pd.Series[Any], schema: PublicSchema) -> Labels:
     """Return the labels of rows with a schema: each row has one."""
+    signs = schema.signs(texts_of(column))
     first, second = (symbol(one) for one in schema.class_names().tolist())
-    return schema.signs(texts_of(column)), (first, second), np.ones(len(column), dtype=bool)
+    return signs, (first, second), np.ones(len(column), dtype=bool)
 
 
 def texts_of(column: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.object_]]:

@@ -1,4 +1,4 @@
-"""The base of the scikit-learn estimators: a linear classifier of two classes.
+"""The bases of the scikit-learn estimators: linear classifiers and a linear regressor.
 
 It needs scikit-learn, which comes with ``pip install "cvxpriv[learn]"``; nothing else in cvxpriv imports this module.
 """
@@ -7,55 +7,47 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_expit, logsumexp
 
 from cvxpriv.errors import DataError, ModelError
-from cvxpriv.learning.labels import class_probabilities, predicted
+from cvxpriv.learning.labels import predicted
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.schema import PublicSchema, schema_named
+from cvxpriv.learning.schema_parts import numbers_in
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Plan, PrivacyWarning
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError as error:
     raise ModelError('estimators need scikit-learn 1.6 or newer: pip install "cvxpriv[learn]"') from error
 
-__all__ = ["BinaryLogisticClassifier", "ConvergenceWarning"]
+__all__ = ["BinaryLogisticClassifier", "ConvergenceWarning", "LinearEstimator", "LinearRegressor"]
 
 READ_OFF = (
-    "the two classes were read off the private rows, and errors tell whether a row lacks a number: no guarantee covers "
+    "the classes were read off the private rows, and errors tell whether a row lacks a number: no guarantee covers "
     "that; pass schema=PublicSchema(classes=(negative, positive))"
+)
+ROWS_READ = (
+    "errors tell whether a private row lacks a number, and no guarantee covers that; pass schema=PublicSchema(target="
+    "(low, high))"
 )
 
 
-class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A logistic model of two classes; a subclass brings `_fit`.
+class LinearEstimator(BaseEstimator):  # type: ignore[misc]
+    """The part that classifiers and regressors share: valid rows, a plan before any row is read, linear predictions."""
 
-    Attributes
-    ----------
-    classes_ : ndarray, (2,)
-    coef_ : ndarray, (1, d)
-    intercept_ : ndarray, (1,)
-    n_features_in_ : int
-    feature_names_in_ : ndarray, (d,)
-        Names of the columns, where X was a data frame.
-    """
-
-    classes_: npt.NDArray[np.generic]
     coef_: Array
     intercept_: Array
     _known: PublicSchema | None
-
-    @abstractmethod
-    def _fit(self, rows: Any, labels: Array) -> LinearFit:
-        """Fit to valid rows, dense or sparse, and labels of -1 and 1; set the attributes that the model adds."""
 
     @abstractmethod
     def _plan(self, schema: PublicSchema | None) -> Plan:
@@ -65,6 +57,96 @@ class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     @abstractmethod
     def _private(self) -> bool:
         """Whether fits draw noise."""
+
+    def _begun(self) -> PublicSchema | None:
+        """Return the schema; refuse a fit that the budget does not hold."""
+        schema = schema_named(getattr(self, "schema", None))
+        if self._private:
+            self._plan(schema).require(getattr(self, "budget", None))
+        return schema
+
+    def _within(self, X: Any, schema: PublicSchema) -> Any:
+        """Return rows that were brought within the schema."""
+        least = 0 if schema.adjacency == "add-remove" else 2
+        return validate_data(self, schema.table(X), accept_sparse="csr", dtype=np.float64, ensure_min_samples=least)
+
+    def _as_they_are(self, X: Any, y: Any, warning: str, **checks: Any) -> tuple[Any, Any]:
+        """Return rows and labels without a schema; a private fit warns."""
+        if self._private:
+            warnings.warn(warning, PrivacyWarning, stacklevel=4)
+        try:
+            rows, labels = validate_data(
+                self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, **checks
+            )
+        except ValueError as error:
+            if self._private and "convert" in str(error):  # NumPy's words quote the cell
+                raise DataError(
+                    "X or y holds a cell that is no number; which one is not said, the rows are private"
+                ) from None
+            raise
+        return rows, labels
+
+    def _weighed(self, sample_weight: Any, rows: Any) -> Array | None:
+        """Return the weights of rows, (n,): with a schema what is no number >= 0 counts as 0, else it is an error.
+
+        Raises
+        ------
+        DataError
+            A weight is negative, or there is not one for each row.
+        """
+        if sample_weight is None:
+            return None
+        if self._known is not None:
+            weights = numbers_in(sample_weight, 1)
+            if weights.size != rows.shape[0]:
+                raise DataError("X and sample_weight have different numbers of rows: pass one weight for each")
+            return np.maximum(np.nan_to_num(weights, nan=0.0), 0.0)
+        weights = np.asarray(_check_sample_weight(sample_weight, rows, dtype=np.float64))
+        if (weights < 0.0).any():
+            raise DataError("sample_weight holds a negative weight: pass numbers >= 0")
+        return weights
+
+    def _take(self, found: Sequence[LinearFit]) -> None:
+        self.coef_ = np.array([one.coefficients for one in found])
+        self.intercept_ = np.array([one.intercept for one in found])
+
+    def _margins(self, X: Any) -> Array:
+        """Return the linear predictions, (n, number of fits)."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = self._private and getattr(self, "noise_seed", None) is None
+        return tags
+
+
+class BinaryLogisticClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
+    """A logistic model of two classes, or of several, one against the rest; a subclass brings `_fit`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, (K,)
+    coef_ : ndarray, (1, d), or (K, d) for more than two classes
+    intercept_ : ndarray, (1,) or (K,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray, (d,)
+        Names of the columns, where X was a data frame.
+    """
+
+    #: Support of more than two classes.
+    _several: ClassVar[bool] = False
+
+    classes_: npt.NDArray[np.generic]
+
+    @abstractmethod
+    def _fit(self, rows: Any, labels: Sequence[Array]) -> Sequence[LinearFit]:
+        """Fit to valid rows, dense or sparse, one model for each vector of labels of -1 and 1.
+
+        There is one vector for two classes, else one a class. Set the attributes that the model adds.
+        """
 
     def fit(self, X: Any, y: Any) -> BinaryLogisticClassifier:
         """Fit the model.
@@ -82,66 +164,128 @@ class BinaryLogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         PrivacyError
             The guarantee that was asked for cannot be given, or the budget does not hold it.
         """
-        schema = schema_named(getattr(self, "schema", None))
-        if self._private:
-            plan = self._plan(schema)
-            plan.require(getattr(self, "budget", None))
+        schema = self._begun()
         if schema is None:
-            rows, signs = self._checked(X, y)
+            rows, places = self._checked(X, y)
         else:
-            least = 0 if schema.adjacency == "add-remove" else 2
-            rows = validate_data(self, schema.table(X), accept_sparse="csr", dtype=np.float64, ensure_min_samples=least)
-            signs, _ = schema.labels(y, rows.shape[0], margin=True)
+            rows = self._within(X, schema)
+            if not self._several:
+                schema.require_two_classes()
+            places = schema.places(y)
+            if places.size != rows.shape[0]:
+                raise DataError("X and y have different numbers of rows: pass one label for each")
+            schema.require_rows(rows.shape[0])
             self.classes_ = schema.class_names()
+        count = self.classes_.size
         self._known = schema
         try:
-            found = self._fit(rows, signs)
+            found = self._fit(
+                rows, [np.where(places == one, 1.0, -1.0) for one in (range(count) if count > 2 else (1,))]
+            )
         finally:
             del self._known
-        self.coef_, self.intercept_ = found.coefficients[None], np.array([found.intercept])
+        self._take(found)
         return self
 
-    def _checked(self, X: Any, y: Any) -> tuple[Any, Array]:
-        """Return valid rows and labels of -1 and 1; the classes are those that occur."""
-        if self._private:
-            warnings.warn(READ_OFF, PrivacyWarning, stacklevel=3)
-        try:
-            rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
-        except ValueError as error:
-            if self._private and "convert" in str(error):  # NumPy's words quote the cell
-                raise DataError(
-                    "X holds a cell that is no number; which one is not said, the rows are private"
-                ) from None
-            raise
+    def _checked(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[np.intp]]:
+        """Return valid rows and the places of their labels among the classes, which are those that occur."""
+        rows, labels = self._as_they_are(X, y, READ_OFF)
         check_classification_targets(labels)
         classes, places = np.unique(labels, return_inverse=True)
-        if classes.size > 2:
+        if classes.size > 2 and not self._several:
             kind = type_of_target(labels, input_name="y")
             raise DataError(f"Only binary classification is supported. The type of the target is {kind}.")
         if classes.size < 2:
             which = "" if self._private else f", {classes[0]!r}"
             raise DataError(f"y has one class only{which}: pass rows of both classes")
         self.classes_ = classes
-        return rows, np.where(places == 1, 1.0, -1.0)
+        return rows, places
 
     def decision_function(self, X: Any) -> Array:
-        """Return the log odds of `classes_[1]`, one per row."""
-        check_is_fitted(self)
-        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return np.asarray(rows @ self.coef_[0] + self.intercept_[0])
+        """Return the log odds of `classes_[1]`, (n,); of K > 2 classes those of each against the rest, (n, K)."""
+        margins = self._margins(X)
+        return margins[:, 0] if margins.shape[1] == 1 else margins
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithm of `predict_proba`, (n, K), finite also where a probability is 0 in doubles."""
+        margins = self._margins(X)
+        if margins.shape[1] == 1:
+            return np.asarray(log_expit(np.hstack([-margins, margins])))
+        logs = log_expit(margins)
+        return np.asarray(logs - logsumexp(logs, axis=1, keepdims=True))
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class, (n, 2), in the order of `classes_`."""
-        return class_probabilities(self.decision_function(X), "logistic")
+        """Return the probability of each class, (n, K), in the order of `classes_`.
+
+        Of more than two classes each has its own against the rest; they are divided by their sum.
+        """
+        return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def predict(self, X: Any) -> npt.NDArray[np.generic]:
         """Return the class of each row, (n,)."""
-        return predicted(self.decision_function(X), self.classes_)
+        margins = self._margins(X)
+        if margins.shape[1] == 1:
+            return predicted(margins[:, 0], self.classes_)
+        return np.asarray(self.classes_[np.argmax(margins, axis=1)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self._several
         tags.classifier_tags.poor_score = self._private  # on the few rows of scikit-learn's own checks
-        tags.non_deterministic = self._private and getattr(self, "noise_seed", None) is None
+        return tags
+
+
+class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
+    """A linear model of a number; a subclass brings `_fit`.
+
+    Attributes
+    ----------
+    coef_ : ndarray, (d,)
+    intercept_ : float
+    n_features_in_ : int
+    feature_names_in_ : ndarray, (d,)
+        Names of the columns, where X was a data frame.
+    """
+
+    @abstractmethod
+    def _fit(self, rows: Any, targets: Array) -> LinearFit:
+        """Fit to valid rows, dense or sparse, and targets."""
+
+    def fit(self, X: Any, y: Any) -> LinearRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse array, (n, d)
+        y : array, (n,)
+            Numbers; with a schema they are brought into its `target`.
+
+        Raises
+        ------
+        ValueError
+            X or y is malformed: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
+        PrivacyError
+            The guarantee that was asked for cannot be given, or the budget does not hold it.
+        """
+        schema = self._begun()
+        if schema is None:
+            rows, targets = self._as_they_are(X, y, ROWS_READ, y_numeric=True)
+        else:
+            rows = self._within(X, schema)
+            targets, _ = schema.labels(y, rows.shape[0], margin=False)
+        self._known = schema
+        try:
+            found = self._fit(rows, np.asarray(targets, dtype=np.float64))
+        finally:
+            del self._known
+        self.coef_, self.intercept_ = found.coefficients, np.asarray(found.intercept)[()]
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the predicted number of each row, (n,)."""
+        return self._margins(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = self._private  # on the few rows of scikit-learn's own checks
         return tags

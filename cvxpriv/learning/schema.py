@@ -27,6 +27,7 @@ from cvxpriv.learning.schema_parts import (
     classes_in,
     columns_in,
     numbers_in,
+    range_in,
     ranges_in,
     text_in,
 )
@@ -50,8 +51,9 @@ class PublicSchema:
 
     Attributes
     ----------
-    classes : (object, object), optional
-        The labels of the two classes, the second is the positive one. A loss of two classes needs them.
+    classes : sequence of object, optional
+        The labels of the two classes, the second is the positive one. A loss of two classes needs them. Estimators that
+        learn more classes, one against the rest, take more of them.
     ranges : (float, float) or mapping of str to (float, float), optional
         For every column of numbers, or for each by name.
     categories : mapping of str to sequence
@@ -65,6 +67,8 @@ class PublicSchema:
         with noise, and accounts for that.
     label : str, optional
         The column to predict, for commands.
+    target : (float, float), optional
+        Range of a label that is a number: labels beyond it go to its end, a missing one to its middle.
     beyond : str
         "clip": what lies outside is moved inside, silently. "refuse": it is an error, whose presence tells of the data.
 
@@ -82,7 +86,7 @@ class PublicSchema:
     ([1.0, 1.0, 1.0], 100.0)
     """
 
-    classes: tuple[Any, Any] | None = None
+    classes: tuple[Any, ...] | None = None
     ranges: Range | Mapping[str, Range] | None = None
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     columns: tuple[str, ...] | int | None = None
@@ -90,6 +94,7 @@ class PublicSchema:
     adjacency: str = "replace-one"
     label: str | None = None
     beyond: str = "clip"
+    target: Range | None = None
 
     def __post_init__(self) -> None:
         for name, known in (("adjacency", RELATIONS), ("beyond", BEYOND)):
@@ -104,6 +109,8 @@ class PublicSchema:
             ("columns", columns_in),
         ):
             object.__setattr__(self, name, read(getattr(self, name)))
+        if self.target is not None:
+            object.__setattr__(self, "target", range_in(self.target))
         if isinstance(self.columns, tuple):
             ranges = self.ranges if isinstance(self.ranges, Mapping) else {}
             if stray := [name for name in (*ranges, *self.categories) if name not in self.columns]:
@@ -134,7 +141,7 @@ class PublicSchema:
         return {name: value for name, value in asdict(self).items() if value not in (None, {})}
 
     def class_names(self) -> npt.NDArray[np.generic]:
-        """Return the two classes as an array, (2,), which does not depend on any row."""
+        """Return the classes as an array, which does not depend on any row."""
         if self.classes is None:
             raise PrivacyError(
                 "the schema names no classes, and to read them off private labels would tell of these: give "
@@ -167,21 +174,39 @@ class PublicSchema:
             raise PrivacyError(f"adjacency={adjacency!r} and {self.adjacency!r} of the schema: name one of them")
         return adjacency or self.adjacency
 
-    def signs(self, y: Any) -> Array:
-        """Return labels of the two classes as -1 and 1, (n,)."""
-        classes = self.class_names()
+    def places(self, y: Any) -> npt.NDArray[np.intp]:
+        """Return the place of each label among the classes, (n,); a label that is none of them counts as the first."""
+        names = [symbol(one) for one in self.class_names().tolist()]
         given = np.asarray(y, dtype=object)
         if given.ndim != 1:
             raise DataError("y is no list of labels: pass one a row")
-        texts = np.array([text_in(one) for one in given], dtype=object)
-        first, second = (symbol(one) for one in classes.tolist())
-        if self.beyond == "refuse" and not np.isin(texts, [first, second]).all():
+        known = {name: place for place, name in enumerate(names)}
+        texts = [text_in(one) for one in given]
+        if self.beyond == "refuse" and not all(text in known for text in texts):
             raise DataError(OUTSIDE)
-        return np.where(texts == second, 1.0, -1.0)
+        return np.array([0 if text is None else known.get(text, 0) for text in texts], dtype=np.intp)
+
+    def signs(self, y: Any) -> Array:
+        """Return labels of the two classes as -1 and 1, (n,)."""
+        self.require_two_classes()
+        return np.where(self.places(y) == 1, 1.0, -1.0)
+
+    def require_two_classes(self) -> None:
+        """Refuse more than two classes.
+
+        Raises
+        ------
+        PrivacyError
+        """
+        if self.class_names().size != 2:
+            raise PrivacyError(
+                f"classes={self.classes!r} of the schema are more than the two that this model learns: take "
+                "PrivateSparseLogisticRegression, or name two"
+            )
 
     def targets(self, y: Any) -> Array:
-        """Return labels that are numbers, (n,): a missing one is 0."""
-        return self._inside(numbers_in(y, 1)[:, None], [(-FAR, FAR)])[:, 0]
+        """Return labels that are numbers, (n,), within `target`; a missing one is its middle, or 0."""
+        return self._inside(numbers_in(y, 1)[:, None], [self.target or (-FAR, FAR)])[:, 0]
 
     def numbers(self, x: Any, first: int = 0) -> Array | sparse.csr_array:
         """Return rows within their ranges, (n, d), dense or sparse as they came.

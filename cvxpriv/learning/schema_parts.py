@@ -14,7 +14,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import is_missing
 from cvxpriv.tables.frames import symbol
 
-__all__ = ["Range", "categories_in", "classes_in", "columns_in", "numbers_in", "ranges_in", "text_in"]
+__all__ = ["Range", "categories_in", "classes_in", "columns_in", "numbers_in", "range_in", "ranges_in", "text_in"]
 
 Range: TypeAlias = tuple[float, float]
 
@@ -47,25 +47,28 @@ def numbers_in(x: Any, dimensions: int) -> Array:
     return np.asarray(found, dtype=np.float64)
 
 
-def classes_in(given: Any) -> tuple[Any, Any] | None:
-    """Return two labels."""
+def classes_in(given: Any) -> tuple[Any, ...] | None:
+    """Return two labels, or more."""
     if given is None:
         return None
     several = tuple(given) if not isinstance(given, str) else ()
     texts = {text_in(one) for one in several}
-    if len(several) != 2 or len(texts) != 2 or None in texts:
-        raise PrivacyError(f"classes={given!r} are not two labels: pass (negative, positive), such as ('no', 'yes')")
-    return several[0], several[1]
+    if len(several) < 2 or len(texts) != len(several) or None in texts:
+        raise PrivacyError(
+            f"classes={given!r} are not two labels, or more: pass (negative, positive), such as ('no', 'yes')"
+        )
+    return several
 
 
 def ranges_in(given: Any) -> Range | dict[str, Range] | None:
     """Return one range, or one a column."""
     if isinstance(given, Mapping):
-        return {str(name): _range(one) for name, one in given.items()}
-    return None if given is None else _range(given)
+        return {str(name): range_in(one) for name, one in given.items()}
+    return None if given is None else range_in(given)
 
 
-def _range(given: Any) -> Range:
+def range_in(given: Any) -> Range:
+    """Return the two ends of a range."""
     try:
         low, high = (float(end) for end in given)
     except (TypeError, ValueError):

@@ -10,16 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cvxpriv_models.admm_sharing.estimators import VerticalLogisticRegression
-    from cvxpriv_models.istdp.estimators import PrivateSparseLogisticRegression
+    from cvxpriv_models.istdp.estimators import PrivateSparseLogisticRegression, PrivateSparseRegression
     from cvxpriv_models.recycled_admm.estimators import DecentralizedLogisticRegression
 
 _HOMES = {
     "DecentralizedLogisticRegression": "recycled_admm",
     "PrivateSparseLogisticRegression": "istdp",
+    "PrivateSparseRegression": "istdp",
     "VerticalLogisticRegression": "admm_sharing",
 }
 
-__all__ = ["DecentralizedLogisticRegression", "PrivateSparseLogisticRegression", "VerticalLogisticRegression"]
+__all__ = [
+    "DecentralizedLogisticRegression",
+    "PrivateSparseLogisticRegression",
+    "PrivateSparseRegression",
+    "VerticalLogisticRegression",
+]
 
 
 def __getattr__(name: str) -> Any:

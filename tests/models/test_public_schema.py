@@ -226,7 +226,7 @@ def test_without_a_schema_classes_that_only_labels_tell_are_refused() -> None:
 
 def test_an_estimator_without_a_schema_says_what_it_read_off() -> None:
     estimators = pytest.importorskip("cvxpriv_models")
-    with pytest.warns(UserWarning, match="the two classes were read off the private rows"):
+    with pytest.warns(UserWarning, match="the classes were read off the private rows"):
         estimators.PrivateSparseLogisticRegression(epsilon=1.0).fit(ROWS, LABELS.astype(str))
     with pytest.warns(UserWarning, match="read off"):
         run = estimators.PrivateSparseLogisticRegression(adjacency="add-remove").fit(ROWS, LABELS.astype(str))

@@ -137,21 +137,21 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
     def _plan(self, schema: PublicSchema | None) -> Plan:
         return planned(self.epsilon, self.delta, self.labels, "gaussian", relation_of(schema, self.adjacency))
 
-    def _fit(self, rows: Any, labels: Array) -> LinearFit:
+    def _fit(self, rows: Any, labels: Sequence[Array]) -> Sequence[LinearFit]:
         names = getattr(self, "feature_names_in_", None)
         self.groups_ = column_groups(self.groups, rows.shape[1], None if names is None else list(names))
         parts = [_columns(rows, group) for group in self.groups_]
         if self.fit_intercept:
             tall, penalties, where = with_intercept(parts, self.penalty, private=self._private)
-            model = ADMMSharing(tall, labels, penalty=penalties, lam=self.lam)
+            model = ADMMSharing(tall, labels[0], penalty=penalties, lam=self.lam)
             coefficients, intercept = where.split(self._coefficients(model))
         else:
-            model = ADMMSharing(parts, labels, penalty=self.penalty, lam=self.lam)
+            model = ADMMSharing(parts, labels[0], penalty=self.penalty, lam=self.lam)
             coefficients, intercept = self._coefficients(model), 0.0
         together = np.zeros(rows.shape[1])
         for group, x in zip(self.groups_, coefficients, strict=True):
             together[group] = x
-        return LinearFit(together, intercept)
+        return [LinearFit(together, intercept)]
 
     def _coefficients(self, model: ADMMSharing) -> list[Array]:
         return self._solved_private(model) if self._private else self._solved(model)

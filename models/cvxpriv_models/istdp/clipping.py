@@ -112,17 +112,23 @@ class ClippedGradient:
         coordinates.
     divisor : int
         Divisor of the sum, a public number: n, unless the caller gives another one.
+    weights : ndarray, (n,), optional
+        Weights of the rows' losses, >= 0. A row's weighted gradient is clipped, so that no weight adds to the
+        sensitivity: a row of weight 3 is no three rows.
     """
 
     problem: Problem
     clip: float
     divisor: int
+    weights: Array | None = None
 
     def at(self, theta: Array) -> Array:
         """Return the average at theta, (size,): the gradient of the average loss where no row is clipped."""
         problem = self.problem
         with np.errstate(over="ignore", invalid="ignore"):
             slopes = problem.loss.gradient(problem.predictions(theta), problem.y)
+            if self.weights is not None:
+                slopes = self.weights * slopes
         return summed(self._blocks, clipped_slopes(slopes, self._norms, self.clip) / self.divisor)
 
     def sensitivity(self, adjacency: str) -> float:

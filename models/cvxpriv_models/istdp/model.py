@@ -293,7 +293,7 @@ class ISTDP(LearningModel):
         (30, 1.0, True)
         """
         require_feasible(of_learning(self.problem.rows, self.problem.features, passes=max_iter or 1))
-        return solve_private(
+        (run,) = solve_private(
             self.problem,
             epsilon=epsilon,
             delta=delta,
@@ -312,6 +312,7 @@ class ISTDP(LearningModel):
             centre=centre,
             support=support,
         )
+        return run
 
     def path(self, lams: Iterable[float] | int = 20, **solving: Unpack[OwnOptions]) -> pd.DataFrame:
         """Return solutions for several weights, each started from the one before, from the largest weight down.

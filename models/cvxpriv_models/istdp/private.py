@@ -11,10 +11,14 @@ iterate of least F would have to be selected privately: every comparison of F ta
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+
+import numpy as np
 
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.learning.labels import require_public_classes
 from cvxpriv.learning.schema import relation_of
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Budget, Plan, PrivacyWarning, Release, gaussian_mu, noise_source
 from cvxpriv.privacy.gaussian import require_budget
 from cvxpriv.reports.files import PathLike
@@ -26,7 +30,7 @@ from .clipping import ADJACENCIES, ClippedGradient
 from .noisy_descent import GRADIENT_DESCENT
 from .objective_perturbation import require_smooth, solve_objective_perturbation
 from .output_perturbation import require_bounded_minimiser, solve_output_perturbation
-from .private_descent import Descent, solve_descent
+from .private_descent import Descent, solve_descents
 from .private_options import column_bound, require_bounds
 from .private_run import PrivateSparseRun
 from .problem import Problem
@@ -82,8 +86,14 @@ def solve_private(
     public_rows: int | None,
     centre: str,
     support: int | None,
-) -> PrivateSparseRun:
-    """Return a private run; the options and errors are those of `ISTDP.solve_private`."""
+    labels: Sequence[Array] = (),
+    weights: Array | None = None,
+) -> tuple[PrivateSparseRun, ...]:
+    """Return a private run, or one for each vector of `labels` within the same budget.
+
+    The other options and the errors are those of `ISTDP.solve_private`. `labels`, and `weights` of the rows, (n,), are
+    for the methods that step along noisy gradients.
+    """
     if problem.schema is None:
         require_public_classes(problem.classes)
     relation = relation_of(problem.schema, adjacency)
@@ -105,22 +115,23 @@ def solve_private(
     else:
         divisor = Divisor(known, total)
     if method == OBJECTIVE:
-        return solve_objective_perturbation(problem, divisor, row_bound, relation, noise)
+        return (solve_objective_perturbation(problem, divisor, row_bound, relation, noise),)
     assert delta is not None
     if method == OUTPUT:
-        return solve_output_perturbation(problem, divisor, delta, row_bound, relation, noise)
+        return (solve_output_perturbation(problem, divisor, delta, row_bound, relation, noise),)
     if method == PRINTED:
         assert epsilon is not None
         warnings.warn(printed.LEAK, PrivacyWarning, stacklevel=4)
         average = ClippedGradient(problem, bound, divisor.number)
         sensitivity = average.sensitivity(relation)
         chosen = max_iter or public_iterations(bound, sensitivity, divisor.left, problem.size)
-        return printed.solve_printed(average, epsilon, delta, chosen, relation, noise)
-    told = drowned(divisor.number, problem.size, divisor.left, ADJACENCIES[relation])
-    if told:
+        return (printed.solve_printed(average, epsilon, delta, chosen, relation, noise),)
+    several = tuple(labels) or (problem.y,)
+    each = divisor.left / float(np.sqrt(len(several)))
+    if told := drowned(divisor.number, problem.size, each, ADJACENCIES[relation]):
         warnings.warn(told, PrivacyWarning, stacklevel=4)
-    asked = Descent(method, relation, step, output, centre, bound, row_bound, columns, max_iter, support)
-    return solve_descent(problem, divisor, delta, asked, noise, callback, progress)
+    asked = Descent(method, relation, step, output, centre, bound, row_bound, columns, max_iter, support, weights)
+    return solve_descents(problem, several, divisor, delta, asked, noise, callback, progress)
 
 
 def _require_descent(problem: Problem, method: str, centre: str, support: int | None) -> None:

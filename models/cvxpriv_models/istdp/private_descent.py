@@ -2,21 +2,25 @@
 
     moments -> columns -> noisy gradients
 
-Each is a part of mu^2. What follows a release reads it as any public number.
+Each is a part of mu^2. What follows a release reads it as any public number. Several vectors of labels, those of one
+class against the rest, share the moments; what is left of mu^2 is divided equally among them, and K Gaussian releases
+of mu/sqrt(K) are one of mu.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cvxpriv.privacy import GaussianNoise, Noise, Release
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.shared_options import Watch
 
 from .centring import Centre, release_centre, resolves
-from .clipping import ClippedGradient
+from .clipping import ClippedGradient, neighbours
 from .gradient_descent import smooth_weight
 from .noisy_descent import GRADIENT_DESCENT, solve_noisy_descent
 from .private_options import public_step_limit
@@ -26,7 +30,7 @@ from .public_rules import centred_iterations, noise_level_penalty, public_iterat
 from .row_count import Divisor
 from .selection import Selection, select
 
-__all__ = ["Descent", "solve_descent"]
+__all__ = ["Descent", "solve_descents"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Descent:
     column_bound : float
         Public bound of the rows' norms without an intercept's column.
     max_iter, support : int, optional
+    weights : ndarray, (n,), optional
+        Weights of the rows: no public number, but within the clip.
     """
 
     method: str
@@ -52,25 +58,53 @@ class Descent:
     column_bound: float
     max_iter: int | None
     support: int | None
+    weights: Array | None = None
 
 
-def solve_descent(
+def solve_descents(
     problem: Problem,
+    labels: Sequence[Array],
     divisor: Divisor,
     delta: float,
     asked: Descent,
     noise: Noise,
     callback: Watch | None,
     progress: bool,
-) -> PrivateSparseRun:
-    """Return the run, its coefficients those of the rows and columns as they were."""
+) -> tuple[PrivateSparseRun, ...]:
+    """Return one run for each vector of labels, with the ledger of all.
+
+    The coefficients are those of the rows and columns as they were.
+    """
     count, mu, ledger = divisor.number, divisor.left, divisor.ledger
     centre: Centre | None = None
-    selection: Selection | None = None
     if asked.centre == "private" or (asked.centre == "auto" and _by_default(problem, count, mu, asked)):
         public_step_limit(problem, asked.column_bound)
         centre = release_centre(problem, asked.column_bound, count, mu, asked.adjacency, noise)
         mu, ledger = centre.left, (*ledger, centre.release)
+    runs: list[PrivateSparseRun] = []
+    for one in labels:
+        part = replace(problem, y=one)
+        share = mu / float(np.sqrt(len(labels)))
+        runs.append(_one(part, centre, count, share, delta, asked, noise, ledger, callback, progress))
+        ledger = runs[-1].ledger
+    whole = account_ledger(ledger, delta, neighbours=neighbours(asked.adjacency, count), secure=noise.secure)
+    return tuple(replace(run, ledger=ledger, accounting=whole) for run in runs)
+
+
+def _one(
+    problem: Problem,
+    centre: Centre | None,
+    count: int,
+    mu: float,
+    delta: float,
+    asked: Descent,
+    noise: Noise,
+    ledger: tuple[Release, ...],
+    callback: Watch | None,
+    progress: bool,
+) -> PrivateSparseRun:
+    """Return the run of one vector of labels."""
+    selection: Selection | None = None
     part = problem
     if asked.support is not None:
         selection = select(_average(problem, centre, count, asked), asked.support, mu, asked.adjacency, noise)
@@ -91,8 +125,8 @@ def _by_default(problem: Problem, count: int, mu: float, asked: Descent) -> bool
 
 def _average(problem: Problem, centre: Centre | None, count: int, asked: Descent) -> ClippedGradient:
     if centre is None:
-        return ClippedGradient(problem, asked.clip, count)
-    return ClippedGradient(centre.centred(problem), centre.clip(problem.loss), count)
+        return ClippedGradient(problem, asked.clip, count, asked.weights)
+    return ClippedGradient(centre.centred(problem), centre.clip(problem.loss), count, asked.weights)
 
 
 def _run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,16 +164,16 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
             del self._owners
         return self
 
-    def _fit(self, rows: Any, labels: Array) -> LinearFit:
+    def _fit(self, rows: Any, labels: Sequence[Array]) -> Sequence[LinearFit]:
         placement = self._placed(rows.shape[0])
-        shards = placement.shards(rows, labels, self.fit_intercept)
+        shards = placement.shards(rows, labels[0], self.fit_intercept)
         model = RecycledADMM(placement.graph, shards, reg=self.reg, C=self.C)
         parameters = self._solved_private(model) if self._private else self._solved(model)
         self.graph_, self.nodes_ = placement.graph, model.problem.network.labels
         width = rows.shape[1]
         self.node_coef_ = parameters[:, :width]
         self.node_intercept_ = parameters[:, width] if self.fit_intercept else np.zeros(len(parameters))
-        return LinearFit(self.node_coef_.mean(axis=0), float(self.node_intercept_.mean()))
+        return [LinearFit(self.node_coef_.mean(axis=0), float(self.node_intercept_.mean()))]
 
     def _placed(self, rows: int) -> Placement:
         from sklearn.utils import check_random_state
