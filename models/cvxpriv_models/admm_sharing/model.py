@@ -24,30 +24,9 @@ from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.penalties import Penalty
 from cvxpriv.reports.progress import with_bar
+from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.runs.shared_options import (
-    Adjacency,
-    BudgetOption,
-    Callback,
-    Delta,
-    Engine,
-    Epsilon,
-    Init,
-    Isolate,
-    MaxIter,
-    Method,
-    NJobs,
-    NoiseSeed,
-    Oversize,
-    Progress,
-    Seed,
-    Solver,
-    Starts,
-    TimeLimit,
-    Tol,
-    Watch,
-    require_callback,
-)
+from cvxpriv.runs.shared_options import require_callback
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context
@@ -161,23 +140,23 @@ class ADMMSharing(LearningModel):
         self,
         *,
         method: Annotated[
-            Method, Option(choices=tuple(SCHEMES), usual="averaged, which converges for every rho")
+            shared.Method, Option(choices=tuple(SCHEMES), usual="averaged, which converges for every rho")
         ] = None,
-        engine: Engine = "closed_form",
-        starts: Annotated[Starts, Option(usual="1; several make sense for a loss that is not convex")] = None,
-        seed: Seed = 0,
-        tol: Annotated[Tol, Option("Relative KKT residual at which a start has converged.")] = 1e-7,
-        max_iter: Annotated[MaxIter, Option(usual=str(MAX_ITER))] = None,
+        engine: shared.Engine = "closed_form",
+        starts: Annotated[shared.Starts, Option(usual="1; several make sense for a loss that is not convex")] = None,
+        seed: shared.Seed = 0,
+        tol: Annotated[shared.Tol, Option("Relative KKT residual at which a start has converged.")] = 1e-7,
+        max_iter: Annotated[shared.MaxIter, Option(usual=str(MAX_ITER))] = None,
         init: Annotated[
-            Init, Option("Coefficients of all parties to start from, (d_1 + ... + d_M,).", usual="0")
+            shared.Init, Option("Coefficients of all parties to start from, (d_1 + ... + d_M,).", usual="0")
         ] = None,
-        solver: Solver = None,
-        n_jobs: NJobs = 1,
-        progress: Progress = False,
-        callback: Callback = None,
-        time_limit: TimeLimit = None,
-        isolate: Isolate = None,
-        oversize: Oversize = False,
+        solver: shared.Solver = None,
+        n_jobs: shared.NJobs = 1,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
+        time_limit: shared.TimeLimit = None,
+        isolate: shared.Isolate = None,
+        oversize: shared.Oversize = False,
         rho: options.Rho = None,
         adapt_rho: options.AdaptRho = False,
         accelerate: options.Accelerate = "auto",
@@ -226,17 +205,17 @@ class ADMMSharing(LearningModel):
     def solve_private(
         self,
         *,
-        epsilon: Epsilon | None = None,
-        delta: Delta | None = None,
-        adjacency: Annotated[Adjacency, Option(choices=tuple(ADJACENCIES))] = None,
-        noise_seed: NoiseSeed = None,
-        method: Annotated[Method, Option(choices=tuple(SCHEMES), usual="averaged")] = None,
+        epsilon: shared.Epsilon | None = None,
+        delta: shared.Delta | None = None,
+        adjacency: Annotated[shared.Adjacency, Option(choices=tuple(ADJACENCIES))] = None,
+        noise_seed: shared.NoiseSeed = None,
+        method: Annotated[shared.Method, Option(choices=tuple(SCHEMES), usual="averaged")] = None,
         max_iter: Annotated[
-            MaxIter, Option("Number of passes; each party releases its share once per pass.", usual=str(PASSES))
+            shared.MaxIter, Option("Number of passes; each party releases its share once per pass.", usual=str(PASSES))
         ] = None,
-        progress: Progress = False,
-        callback: Callback = None,
-        budget: BudgetOption = None,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
+        budget: shared.BudgetOption = None,
         row_bound: options.RowBound = None,
         column_bound: options.ColumnBound = None,
         cell_bound: options.CellBound = None,
@@ -328,7 +307,7 @@ class ADMMSharing(LearningModel):
         self,
         *,
         rho: options.Rho = None,
-        method: Annotated[Method, Option(choices=tuple(SCHEMES), usual="printed")] = None,
+        method: Annotated[shared.Method, Option(choices=tuple(SCHEMES), usual="printed")] = None,
     ) -> Assumptions:
         """Return the paper's Assumptions 1 and 2 with measured numbers, each with the right condition for a method."""
         chosen = scheme_named(method or "printed")
@@ -341,7 +320,7 @@ class ADMMSharing(LearningModel):
         return example_cases()
 
     def _from(
-        self, point: Array, settings: Settings, engine: engines.Engine, progress: bool, callback: Watch | None
+        self, point: Array, settings: Settings, engine: engines.Engine, progress: bool, callback: shared.Watch | None
     ) -> SharingRun:
         """Run ADMM from one start, (d_1 + ... + d_M,)."""
         begun = time.perf_counter()

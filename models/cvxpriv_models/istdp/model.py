@@ -23,30 +23,9 @@ from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty
 from cvxpriv.penalties.proximal import proximal_block
+from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.runs.shared_options import (
-    Adjacency,
-    BudgetOption,
-    Callback,
-    Delta,
-    Engine,
-    Epsilon,
-    Init,
-    Isolate,
-    MaxIter,
-    Method,
-    NJobs,
-    NoiseSeed,
-    Oversize,
-    Progress,
-    Seed,
-    SolveOptions,
-    Solver,
-    Starts,
-    TimeLimit,
-    Tol,
-    require_callback,
-)
+from cvxpriv.runs.shared_options import require_callback
 
 from . import options
 from .algorithm import METHODS, blocks, schedule
@@ -67,7 +46,7 @@ __all__ = ["ISTDP"]
 MAX_ITER = 1000
 
 
-class OwnOptions(SolveOptions, total=False):
+class OwnOptions(shared.SolveOptions, total=False):
     """The options of `ISTDP.solve`."""
 
     step: options.Step
@@ -164,20 +143,20 @@ class ISTDP(LearningModel):
     def solve(
         self,
         *,
-        method: Annotated[Method, Option(choices=METHODS, usual="gist")] = None,
-        engine: Engine = "closed_form",
-        starts: Annotated[Starts, Option(usual="1; another start may end at another stationary point")] = None,
-        seed: Seed = 0,
-        tol: Tol = 1e-7,
-        max_iter: Annotated[MaxIter, Option(usual=str(MAX_ITER))] = None,
-        init: Annotated[Init, Option("Coefficients to start from, (d,), an intercept last.", usual="0")] = None,
-        solver: Solver = None,
-        n_jobs: NJobs = 1,
-        progress: Progress = False,
-        callback: Callback = None,
-        time_limit: TimeLimit = None,
-        isolate: Isolate = None,
-        oversize: Oversize = False,
+        method: Annotated[shared.Method, Option(choices=METHODS, usual="gist")] = None,
+        engine: shared.Engine = "closed_form",
+        starts: Annotated[shared.Starts, Option(usual="1; another start may end at another stationary point")] = None,
+        seed: shared.Seed = 0,
+        tol: shared.Tol = 1e-7,
+        max_iter: Annotated[shared.MaxIter, Option(usual=str(MAX_ITER))] = None,
+        init: Annotated[shared.Init, Option("Coefficients to start from, (d,), an intercept last.", usual="0")] = None,
+        solver: shared.Solver = None,
+        n_jobs: shared.NJobs = 1,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
+        time_limit: shared.TimeLimit = None,
+        isolate: shared.Isolate = None,
+        oversize: shared.Oversize = False,
         step: options.Step = "bb1",
         accelerate: options.Accelerate = "auto",
         line_search: options.LineSearch = None,
@@ -232,18 +211,18 @@ class ISTDP(LearningModel):
     def solve_private(
         self,
         *,
-        epsilon: Epsilon | None = None,
-        delta: Delta | None = None,
-        adjacency: Annotated[Adjacency, Option(choices=tuple(ADJACENCIES))] = None,
-        noise_seed: NoiseSeed = None,
-        method: Annotated[Method, Option(choices=PRIVATE_METHODS, usual="istdp")] = None,
+        epsilon: shared.Epsilon | None = None,
+        delta: shared.Delta | None = None,
+        adjacency: Annotated[shared.Adjacency, Option(choices=tuple(ADJACENCIES))] = None,
+        noise_seed: shared.NoiseSeed = None,
+        method: Annotated[shared.Method, Option(choices=PRIVATE_METHODS, usual="istdp")] = None,
         max_iter: Annotated[
-            MaxIter,
+            shared.MaxIter,
             Option("Number of noisy gradients that are released.", usual="n mu / sqrt(e d), from public numbers"),
         ] = None,
-        progress: Progress = False,
-        callback: Callback = None,
-        budget: BudgetOption = None,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
+        budget: shared.BudgetOption = None,
         clip: options.Clip = 1.0,
         step: options.PrivateStep = "lipschitz",
         output: options.Output = "auto",

@@ -23,30 +23,9 @@ from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.reports.progress import with_bar
+from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.runs.shared_options import (
-    Adjacency,
-    BudgetOption,
-    Callback,
-    Delta,
-    Engine,
-    Epsilon,
-    Init,
-    Isolate,
-    MaxIter,
-    Method,
-    NJobs,
-    NoiseSeed,
-    Oversize,
-    Progress,
-    Seed,
-    Solver,
-    Starts,
-    TimeLimit,
-    Tol,
-    Watch,
-    require_callback,
-)
+from cvxpriv.runs.shared_options import require_callback
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context
@@ -134,27 +113,27 @@ class RecycledADMM(LearningModel):
         self,
         *,
         method: Annotated[
-            Method, Option(choices=METHODS, usual="r-admm, and mr-admm for penalties that differ")
+            shared.Method, Option(choices=METHODS, usual="r-admm, and mr-admm for penalties that differ")
         ] = None,
-        engine: Engine = "closed_form",
-        starts: Annotated[Starts, Option(usual="1: the problem is convex")] = None,
-        seed: Seed = 0,
-        tol: Annotated[Tol, Option("Relative KKT residual at which a start has converged.")] = 1e-7,
+        engine: shared.Engine = "closed_form",
+        starts: Annotated[shared.Starts, Option(usual="1: the problem is convex")] = None,
+        seed: shared.Seed = 0,
+        tol: Annotated[shared.Tol, Option("Relative KKT residual at which a start has converged.")] = 1e-7,
         max_iter: Annotated[
-            MaxIter,
+            shared.MaxIter,
             Option(
                 "Most passes. A pass uses the data once: two of the paper's iterations with an even step, one without.",
                 usual=str(MAX_ITER),
             ),
         ] = None,
-        init: Annotated[Init, Option("f(0), (d,) or (N, d).", usual="0")] = None,
-        solver: Solver = None,
-        n_jobs: NJobs = 1,
-        progress: Progress = False,
-        callback: Callback = None,
-        time_limit: TimeLimit = None,
-        isolate: Isolate = None,
-        oversize: Oversize = False,
+        init: Annotated[shared.Init, Option("f(0), (d,) or (N, d).", usual="0")] = None,
+        solver: shared.Solver = None,
+        n_jobs: shared.NJobs = 1,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
+        time_limit: shared.TimeLimit = None,
+        isolate: shared.Isolate = None,
+        oversize: shared.Oversize = False,
         eta: options.Eta = None,
         growth: options.Growth = 1.0,
         eta_cap: options.EtaCap = None,
@@ -225,20 +204,20 @@ class RecycledADMM(LearningModel):
     def solve_private(
         self,
         *,
-        epsilon: Epsilon | None = None,
-        delta: Delta | None = None,
-        adjacency: Annotated[Adjacency, Option(choices=("replace-one",))] = None,
-        noise_seed: NoiseSeed = None,
+        epsilon: shared.Epsilon | None = None,
+        delta: shared.Delta | None = None,
+        adjacency: Annotated[shared.Adjacency, Option(choices=("replace-one",))] = None,
+        noise_seed: shared.NoiseSeed = None,
         method: Annotated[
-            Method, Option(choices=PRIVATE_METHODS, usual="r-admm, and mr-admm for penalties that differ")
+            shared.Method, Option(choices=PRIVATE_METHODS, usual="r-admm, and mr-admm for penalties that differ")
         ] = None,
         max_iter: Annotated[
-            MaxIter,
+            shared.MaxIter,
             Option("Number of passes; each node publishes one vector per pass.", usual="3, and 10 for Gaussian noise"),
         ] = None,
-        progress: Progress = False,
-        callback: Callback = None,
-        budget: BudgetOption = None,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
+        budget: shared.BudgetOption = None,
         alpha: options.Alpha = None,
         perturbation: options.Perturbation = None,
         eta: options.PublicEta = None,
@@ -249,7 +228,7 @@ class RecycledADMM(LearningModel):
         row_bound: options.RowBound = 1.0,
         clip_rows: options.ClipRows = False,
         node_tol: options.NodeTol = 1e-9,
-        init: Annotated[Init, Option("f(0), (d,) or (N, d), public.", usual="0")] = None,
+        init: Annotated[shared.Init, Option("f(0), (d,) or (N, d), public.", usual="0")] = None,
     ) -> PrivateConsensusRun:
         """Find a consensus with differential privacy for every record of every node.
 
@@ -353,7 +332,7 @@ class RecycledADMM(LearningModel):
     def linear_rate(
         self,
         *,
-        method: Annotated[Method, Option(choices=METHODS, usual="mr-admm")] = None,
+        method: Annotated[shared.Method, Option(choices=METHODS, usual="mr-admm")] = None,
         eta: options.Eta = None,
         gamma: options.Gamma = 0.5,
         variant: options.Variant = EDGE,
@@ -384,7 +363,7 @@ class RecycledADMM(LearningModel):
         settings: Settings,
         engine: engines.Engine,
         progress: bool,
-        callback: Watch | None,
+        callback: shared.Watch | None,
     ) -> ConsensusRun:
         """Run the algorithm from one f(0), (N, d)."""
         begun = time.perf_counter()
