@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.reports.files import PathLike, read_text, write_text
+from cvxpriv.reports.files import PathLike, read_document, write_text
 
 __all__ = ["StoredProof"]
 
@@ -87,12 +87,7 @@ class StoredProof(ABC):
         DataError
             The file is not a certificate of this kind and version.
         """
-        text = read_text(path)
-        try:
-            held = json.loads(text)
-        except (ValueError, RecursionError) as problem:
-            raise DataError(f"{path} is no certificate ({problem}): pass a file that save wrote") from None
-        return cls.of_document(held, str(path))
+        return cls.of_document(read_document(path, "a certificate that save wrote"), str(path))
 
     @classmethod
     def of_document(cls, held: Any, path: str = "the document") -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -12,8 +11,7 @@ from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate, certi
 from cvxpriv.bounds.service_certificate import ServiceCertificate
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.errors import DataError
-from cvxpriv.reports.files import read_text
+from cvxpriv.reports.files import read_document
 from cvxpriv.reports.formatting import format_number
 
 __all__ = ["certify"]
@@ -30,12 +28,8 @@ def certify(terminal: Terminal, file: str) -> None:
     `python check_certificate.py CERTIFICATE`, of the file that stands beside the certificate, and
     `python check_constrained_certificate.py CERTIFICATE` where it is one under constraints.
     """
-    try:
-        document = json.loads(read_text(file))
-    except (ValueError, RecursionError) as problem:
-        raise DataError(f"{file} is no certificate ({problem}): pass a certificate.json") from None
-    service = isinstance(document, dict) and document.get("kind") == SERVICE
-    text, result = _of_service(document, file) if service else _of_funnel(document, file)
+    document = read_document(file, "a certificate.json")
+    text, result = (_of_service if document.get("kind") == SERVICE else _of_funnel)(document, file)
     terminal.say(text)
     terminal.result({"command": "certify", **result})
 

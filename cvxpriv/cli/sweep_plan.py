@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
@@ -14,7 +13,7 @@ from cvxpriv.cli.rows import RowOptions
 from cvxpriv.cli.table_options import TableOptions
 from cvxpriv.errors import CvxprivError, DataError, ModelError, PrivacyError, suggest
 from cvxpriv.learning.schema import PublicSchema
-from cvxpriv.reports.files import read_text
+from cvxpriv.reports.files import parsed, read_text
 from cvxpriv.runs.sweep_tasks import choices_of, needed_data
 
 __all__ = ["Plan", "read_plan"]
@@ -56,10 +55,7 @@ def read_plan(path: str) -> Plan:
         A name or a value is wrong; the message names its key and line.
     """
     text = read_text(path)
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{path} is no TOML: {error}") from error
+    document = parsed(text, path, "the plan of a sweep", toml=True)
     for name in document:
         with _placed(path, text, "", name):
             _require_known(name, _TOP)

@@ -7,9 +7,7 @@ tells of a row, and no row has to be dropped.
 
 from __future__ import annotations
 
-import json
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -32,7 +30,7 @@ from cvxpriv.learning.schema_parts import (
     text_in,
 )
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.reports.files import PathLike, read_text
+from cvxpriv.reports.files import PathLike, read_document
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.frames import symbol
 
@@ -125,15 +123,10 @@ class PublicSchema:
         DataError
             No such file, or no schema.
         """
-        text = read_text(path)
-        try:
-            document = tomllib.loads(text) if Path(path).suffix == ".toml" else json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"path={str(path)!r} is neither JSON nor TOML ({error})") from error
+        document = read_document(path, "a file with the names of a PublicSchema")
         names = [one.name for one in fields(cls)]
-        if not isinstance(document, dict) or (stray := [name for name in document if name not in names]):
-            wrong = stray[0] if isinstance(document, dict) else "nothing"
-            raise DataError(f"path={str(path)!r} is no schema, it names {wrong!r}: {suggest(wrong, names)}")
+        if stray := [name for name in document if name not in names]:
+            raise DataError(f"path={str(path)!r} is no schema, it names {stray[0]!r}: {suggest(stray[0], names)}")
         return cls(**document)
 
     def document(self) -> dict[str, Any]:

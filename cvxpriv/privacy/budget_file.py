@@ -11,7 +11,7 @@ from typing import Any
 
 from cvxpriv.errors import DataError
 from cvxpriv.reports import locks
-from cvxpriv.reports.files import PathLike, read_text, write_text
+from cvxpriv.reports.files import PathLike, read_document, write_text
 
 __all__ = ["locked", "read_budget", "write_budget"]
 
@@ -46,13 +46,8 @@ def read_budget(path: PathLike) -> dict[str, Any]:
     DataError
         No such file, or no budget.
     """
-    try:
-        document: dict[str, Any] = json.loads(read_text(path))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"path={str(path)!r} is no JSON ({error}): pass the file that a Budget wrote") from error
-    fits = isinstance(document, dict) and document.get("format") == FORMAT and document.get("version") == VERSION
+    document = read_document(path, "the file that a Budget wrote")
+    fits = document.get("format") == FORMAT and document.get("version") == VERSION
     if not fits or any(type(document.get(name)) is not kind for name, kind in _KINDS.items()):
         raise DataError(f"path={str(path)!r} is no budget: make one by Budget(epsilon, delta, path)")
     return document

@@ -7,15 +7,17 @@ before the rename leaves the old file as it was and no temporary one behind.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
+import tomllib
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from cvxpriv.errors import DataError, shown
 
-__all__ = ["PathLike", "read_text", "write_bytes", "write_text"]
+__all__ = ["PathLike", "parsed", "read_document", "read_text", "write_bytes", "write_text"]
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -110,6 +112,34 @@ def read_text(path: PathLike) -> str:
         raise DataError(f"path={shown(path)} is no path ({error}): pass a text or a pathlib.Path") from error
     except OSError as error:
         raise DataError(f"path={str(path)!r} cannot be read ({error.strerror or error}): check the path") from error
+
+
+def read_document(path: PathLike, expected: str) -> dict[str, Any]:
+    """Read the object of a JSON file, or of a TOML file by its ending.
+
+    Parameters
+    ----------
+    path : path
+    expected : str
+        The right file, for messages: "a file that a run's save wrote".
+
+    Raises
+    ------
+    DataError
+        The file cannot be read, is no JSON or TOML, or holds no object.
+    """
+    return parsed(read_text(path), path, expected, toml=Path(path).suffix == ".toml")
+
+
+def parsed(text: str, path: PathLike, expected: str, *, toml: bool) -> dict[str, Any]:
+    """Return the object that the text of a file holds; see `read_document`."""
+    try:
+        document = tomllib.loads(text) if toml else json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is no {'TOML' if toml else 'JSON'}: {error}: pass {expected}") from error
+    if not isinstance(document, dict):
+        raise DataError(f"{path} holds a {type(document).__name__} and no object: pass {expected}")
+    return document
 
 
 def _replace(target: Path, data: bytes, path: str, private: bool) -> None:

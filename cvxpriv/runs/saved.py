@@ -11,7 +11,7 @@ from typing import Any
 
 from cvxpriv import models
 from cvxpriv.errors import DataError
-from cvxpriv.reports.files import PathLike, read_text, write_text
+from cvxpriv.reports.files import PathLike, read_document, write_text
 from cvxpriv.reports.provenance import versions
 
 __all__ = ["FORMAT", "VERSION", "damage_told", "load", "read_run", "write_run"]
@@ -74,12 +74,8 @@ def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
     DataError
         No such file, not JSON, not a saved run, of another version, or not of the model asked for.
     """
-    text = read_text(path)
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"path={str(path)!r} is not JSON ({error}): pass a file that a run's save wrote") from error
-    found = (document.get("format"), document.get("version")) if isinstance(document, dict) else None
+    document = read_document(path, "a file that a run's save wrote")
+    found = (document.get("format"), document.get("version"))
     if found != (FORMAT, VERSION):
         raise DataError(
             f"path={str(path)!r} holds {found}, expected {(FORMAT, VERSION)}: pass a file that this version's save "
@@ -91,7 +87,7 @@ def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
         raise DataError(
             f"path={str(path)!r} is a run of {document.get('model')}, not of {model}: read it by cvxpriv.load"
         )
-    return dict(document)
+    return document
 
 
 def _digest(document: Mapping[str, Any]) -> str:
