@@ -10,8 +10,6 @@ from cvxpriv import models
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.solvers.registry import DEFAULT_CHAIN, among_installed
-from cvxpriv.tables.datasets import SOURCES, joint_table
 
 __all__ = ["demo"]
 
@@ -30,11 +28,11 @@ class Effort:
 
 
 EFFORTS = {
-    "heart-failure": Effort(starts=None, curve=20, solvers=DEFAULT_CHAIN),
+    "heart-failure": Effort(starts=None, curve=20, solvers=("CLARABEL", "ECOS", "SCS")),
     "adult": Effort(
         starts=None,
         curve=(0.7, 0.8, 0.9, 1.0),
-        solvers=among_installed("CLARABEL", "ECOS"),
+        solvers=("CLARABEL", "ECOS"),
         note="10 x 160 cells: no random starts, 4 rates, and no SCS, which takes a minute for one block of this size",
         rate=0.8,
     ),
@@ -61,6 +59,8 @@ def demo(terminal: Terminal, table: str, out: str) -> None:
     """
     from cvxpriv.cli.finish import finish
     from cvxpriv.cli.mechanism_command import Asked, design
+    from cvxpriv.solvers.registry import among_installed
+    from cvxpriv.tables.datasets import SOURCES, joint_table
 
     require_report_packages('use "cvxpriv funnel --no-report"')
     folder = require_writable(out)
@@ -69,5 +69,5 @@ def demo(terminal: Terminal, table: str, out: str) -> None:
         terminal.say(f"{effort.note}\n")
     model = models.available()[MODEL].load()(joint_table(table), rate=effort.rate)
     solving = {"starts": effort.starts, "seed": 0, "n_jobs": 1, "max_iter": None}
-    asked = Asked(solving, effort.curve, crosscheck=True, solvers=effort.solvers)
+    asked = Asked(solving, effort.curve, crosscheck=True, solvers=among_installed(*effort.solvers))
     finish(terminal, design(terminal, model, SOURCES[table].title, asked), folder, "demo", True)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from cvxpriv.numerics.arrays import Array
 
 __all__ = ["track", "with_bar"]
@@ -22,8 +19,14 @@ def track(items: Iterable[T], *, total: int, description: str, shown: bool) -> I
     >>> list(track([1, 2], total=2, description="rates", shown=False))
     [1, 2]
     """
+    if not shown:
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     console = Console(stderr=True)
-    if not (shown and console.is_terminal):
+    if not console.is_terminal:
         yield from items
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from joblib import Parallel, delayed, effective_n_jobs
-
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.reports.progress import track
 
@@ -57,6 +55,8 @@ def run_each(
     if n_jobs == 1 or len(items) < 2:
         done = (work(item) for item in items)
     else:
+        from joblib import Parallel, delayed
+
         done = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(item) for item in items)
     results: list[Result] = []
     try:
@@ -77,6 +77,8 @@ def pieces(count: int, n_jobs: int) -> list[range]:
     >>> pieces(30, 2)
     [range(0, 15), range(15, 30)]
     """
+    from joblib import effective_n_jobs
+
     _require_workers(n_jobs)
     parts = max(1, min(count, effective_n_jobs(n_jobs)))
     edges = [count * part // parts for part in range(parts + 1)]

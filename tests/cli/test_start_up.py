@@ -40,9 +40,10 @@ finally:
         ("import cvxpriv", {}, ""),
         (CALL.format(arguments=["--version"]), {}, "cvxpriv "),
         (CALL.format(arguments=["--help"]), {}, "funnel"),
+        (CALL.format(arguments=["demo", "--help"]), {}, "--table"),
         (CALL.format(arguments=None), COMPLETION, "plain,funnel"),
     ],
-    ids=["import", "version", "help", "completion"],
+    ids=["import", "version", "help", "help of demo", "completion"],
 )
 def test_start_up_imports_no_slow_package(call: str, environment: dict[str, str], wanted: str) -> None:
     printed, slow = printed_and_slow(call, environment)

@@ -6,6 +6,7 @@ is never installed, since its dependencies are years old, and never built: a sou
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -15,8 +16,6 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import pooch
 
 from cvxpriv.errors import DataError
 from cvxpriv.reports.files import PathLike
@@ -49,6 +48,8 @@ class RawFile:
 
 def cache_folder() -> Path:
     """Return the folder of fetched files: `CVXPRIV_CACHE` if it is set, otherwise the user's cache folder."""
+    import pooch
+
     return Path(os.environ.get("CVXPRIV_CACHE") or pooch.os_cache("cvxpriv"))
 
 
@@ -69,6 +70,8 @@ def fetch(files: tuple[RawFile, ...], folder: PathLike | None = None) -> dict[st
     """
     if folder is not None:
         return {file.name: _from_folder(file, Path(folder)) for file in files}
+    import pooch
+
     pooch.get_logger().setLevel("WARNING")
     store = pooch.create(
         path=cache_folder(),
@@ -83,7 +86,7 @@ def _from_folder(file: RawFile, folder: Path) -> bytes:
     path = folder / file.name
     try:
         data = path.read_bytes()
-        known = pooch.file_hash(str(path)) == file.sha256
+        known = hashlib.sha256(data).hexdigest() == file.sha256
     except OSError as error:
         raise DataError(
             f"folder={str(folder)!r} has no readable {file.name!r} ({error.strerror}): put the file there, or leave "
