@@ -11,11 +11,17 @@ from cvxpriv_models.privacy_funnel.baselines import (
     Baseline,
     agglomerative,
     agglomerative_curve,
+    clustering,
     drs,
     drs_curve,
     greedy,
 )
-from cvxpriv_models.privacy_funnel.baselines.clustering import improve_subset, merge_changes
+from cvxpriv_models.privacy_funnel.baselines.clustering import (
+    by_sorting,
+    concave_subset,
+    improve_subset,
+    merge_changes,
+)
 from cvxpriv_models.privacy_funnel.baselines.merging import Clusters, pair_drops
 from cvxpriv_models.privacy_funnel.baselines.outcome import indicator, least_leaking
 from cvxpriv_models.privacy_funnel.baselines.splitting_steps import (
@@ -28,17 +34,13 @@ from cvxpriv_models.privacy_funnel.baselines.splitting_steps import (
     split,
     stationarity,
 )
-from cvxpriv_models.privacy_funnel.baselines.submodular import (
-    by_minimum_norm,
-    by_sorting,
-    concave_subset,
-    minimum_norm_subset,
-)
 from hypothesis import given, settings, strategies as st
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
+
+from .minimum_norm import by_minimum_norm, minimum_norm_subset
 
 # PF V-A: the synthetic example.
 P_S_GIVEN_X = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]])
@@ -284,7 +286,7 @@ def lagrangian_change(columns: Array, subset: np.ndarray, multiplier: float) -> 
 def test_the_subset_search_never_ends_above_its_start_and_mostly_at_the_global_minimum(seed):
     multiplier, columns = 0.05 * seed, random_table(seed, 3, 8)
     pairs = subsets(8, 2)[:28]
-    found = [lagrangian_change(columns, improve_subset(columns, w, multiplier, by_sorting), multiplier) for w in pairs]
+    found = [lagrangian_change(columns, improve_subset(columns, w, multiplier), multiplier) for w in pairs]
     assert all(f <= lagrangian_change(columns, w, multiplier) for f, w in zip(found, pairs, strict=True))
     exact = min(lagrangian_change(columns, w, multiplier) for w in subsets(8))
     assert min(found) == pytest.approx(exact, abs=ROUNDING)  # holds for these seeds; not guaranteed
@@ -303,12 +305,13 @@ def test_merging_a_subset_loses_what_the_two_mutual_informations_lose():
     )
 
 
-def test_both_minimisers_lead_to_the_same_clustering():
+def test_both_minimisers_lead_to_the_same_clustering(monkeypatch):
     p_sx = random_table(9, 4, 12)
     rate = 0.5 * entropy(p_sx.sum(axis=0))
     multipliers = [0.0, 0.1, 0.3]
     sorting = agglomerative_curve(p_sx, multipliers, rate)
-    norm = agglomerative_curve(p_sx, multipliers, rate, minimiser=by_minimum_norm)
+    monkeypatch.setattr(clustering, "by_sorting", by_minimum_norm)
+    norm = agglomerative_curve(p_sx, multipliers, rate)
     assert [a.leakage for a in sorting] == pytest.approx([b.leakage for b in norm], abs=ROUNDING)
 
 

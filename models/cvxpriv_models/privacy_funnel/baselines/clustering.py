@@ -12,13 +12,13 @@ methods for such differences find W; sweep the multiplier for a curve. The rest 
   tight at the current W, minimise exactly, repeat. The change never rises. It starts from the best pairs, so a step is
   never worse than the best pair merge at this multiplier; the global best subset is not guaranteed.
 - ``f`` minus a modular function is a concave function of a mass plus a modular one: `concave_subset` minimises it with
-  one sort, at any size. `minimum_norm_subset`, for any submodular function, gives the same and can be passed instead.
+  one sort, at any size.
 - A rate is respected by refusing subsets after whose merging ``I(X;Y) < R``; the next best found takes their place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import entr
@@ -34,26 +34,49 @@ from cvxpriv_models.privacy_funnel.baselines.outcome import (
     measured,
     require_attainable,
 )
-from cvxpriv_models.privacy_funnel.baselines.submodular import Minimiser, by_sorting
 
 #: A merge that changes the Lagrangian by less than this many nats is rounding.
 LEAST_GAIN = 1e-14
 
 
+def concave_subset(concave: Callable[[Array], Array], masses: Array, modular: Array) -> tuple[IntArray, float]:
+    """Minimise ``concave(masses(W)) + modular(W)`` over all subsets W.
+
+    A concave function is the least of its tangents. For the tangent of slope t the best subset is
+    ``{i : t masses_i + modular_i < 0}``, so some best subset is a prefix of the elements sorted by
+    ``modular_i / masses_i``.
+
+    `masses` >= 0 and `modular` are ``(n,)``; `concave` is vectorised, and 0 at 0. Returns the elements of a minimiser
+    in increasing order, possibly none, and the least value; 0 for the empty set.
+
+    Examples
+    --------
+    >>> concave_subset(np.sqrt, np.array([1.0, 1.0, 2.0]), np.array([-0.8, -0.8, 0.5]))[0]
+    array([0, 1])
+    """
+    without_mass = np.where(modular < 0, -np.inf, np.inf)
+    slope = np.divide(modular, masses, out=without_mass, where=masses > 0)
+    order = np.argsort(slope, kind="stable")
+    return best_prefix(order, concave(np.cumsum(masses[order])) + np.cumsum(modular[order]))
+
+
+def by_sorting(weight: float, masses: Array, modular: Array) -> tuple[IntArray, float]:
+    """Minimise ``weight * h(masses(W)) + modular(W)`` over subsets W by `concave_subset`; the weight is >= 0."""
+    return concave_subset(lambda mass: weight * entr(mass), masses, modular)
+
+
+def best_prefix(order: IntArray, values: Array) -> tuple[IntArray, float]:
+    """The prefix with the least value, the empty one included."""
+    best = int(np.argmin(values))
+    if values[best] >= 0:
+        return order[:0], 0.0
+    return np.sort(order[: best + 1]), float(values[best])
+
+
 def merge_changes(columns: Array, order: IntArray) -> tuple[Array, Array]:
-    """Return the loss of both informations when the growing prefixes of an order are merged.
+    """Return the losses of I(S;Y) and of I(X;Y), nats, when each growing prefix of an order is merged.
 
-    Parameters
-    ----------
-    columns : array, ``(|S|, |Y|)``
-        ``P(S, Y)`` of a deterministic mechanism.
-    order : int array
-        Some or all of the columns.
-
-    Returns
-    -------
-    leakage_drop, utility_drop : arrays, one entry for each prefix
-        Nats.
+    `columns`, ``(|S|, |Y|)``, are ``P(S, Y)`` of a deterministic mechanism; the order names some or all of them.
     """
     chosen = columns[:, order]
     mass = chosen.sum(axis=0)
@@ -62,25 +85,12 @@ def merge_changes(columns: Array, order: IntArray) -> tuple[Array, Array]:
     return utility_drop - joint_drop, utility_drop
 
 
-def improve_subset(columns: Array, start: IntArray, multiplier: float, minimiser: Minimiser) -> IntArray:
+def improve_subset(columns: Array, start: IntArray, multiplier: float) -> IntArray:
     """Lower the Lagrangian's change over subsets of columns, by the submodular-supermodular procedure.
 
-    Parameters
-    ----------
-    columns : array, ``(|S|, |Y|)``
-        ``P(S, Y)`` of a deterministic mechanism.
-    start : int array
-        The first subset.
-    multiplier : float
-        The price of utility, in [0, 1].
-    minimiser : callable
-        `by_sorting` or `by_minimum_norm`.
-
-    Returns
-    -------
-    int array
-        A subset whose merging changes ``I(S;Y) - multiplier I(X;Y)`` by no more than that of the start; fewer than
-        two columns, where merging nothing is best.
+    `columns`, ``(|S|, |Y|)``, are ``P(S, Y)`` of a deterministic mechanism, and the multiplier is in [0, 1]. Returns a
+    subset whose merging changes ``I(S;Y) - multiplier I(X;Y)`` by no more than that of the start; fewer than two
+    columns, where merging nothing is best.
     """
     weight = 1.0 - multiplier
     masses = columns.sum(axis=0)
@@ -90,7 +100,7 @@ def improve_subset(columns: Array, start: IntArray, multiplier: float, minimiser
         leakage_drop, utility_drop = merge_changes(columns, order)
         lower_bound = np.empty(masses.size)
         lower_bound[order] = np.diff(leakage_drop - utility_drop, prepend=0.0)
-        candidate, _ = minimiser(weight, masses, -weight * entr(masses) - lower_bound)
+        candidate, _ = by_sorting(weight, masses, -weight * entr(masses) - lower_bound)
         reached = _change(columns, candidate, multiplier)
         if not reached < change - LEAST_GAIN:
             return subset
@@ -103,9 +113,8 @@ def agglomerative_curve(
     rate: float = 0.0,
     *,
     starts: int = 8,
-    minimiser: Minimiser = by_sorting,
 ) -> list[Baseline]:
-    """One clustering for each multiplier.
+    """Return one clustering for each multiplier, in their order.
 
     Parameters
     ----------
@@ -117,13 +126,6 @@ def agglomerative_curve(
         Least ``I(X;Y)`` in nats, for every point of the curve.
     starts : int
         Pairs from which the subset search starts at each merge, best first.
-    minimiser : callable
-        Exact minimiser inside the subset search: `by_sorting` or `by_minimum_norm`.
-
-    Returns
-    -------
-    list of Baseline
-        In the order of the multipliers.
 
     Raises
     ------
@@ -136,7 +138,7 @@ def agglomerative_curve(
         raise ModelError(f"multipliers={prices.tolist()}: expected numbers in [0, 1]; above 1 no merge ever pays")
     if starts < 1:
         raise ModelError(f"starts={starts}: expected at least 1; leave it out for 8")
-    return [_cluster(p_sx, float(price), rate, starts, minimiser) for price in prices]
+    return [_cluster(p_sx, float(price), rate, starts) for price in prices]
 
 
 def agglomerative(
@@ -145,28 +147,10 @@ def agglomerative(
     multipliers: Sequence[float] | None = None,
     *,
     starts: int = 8,
-    minimiser: Minimiser = by_sorting,
 ) -> Baseline:
-    """The clustering of `agglomerative_curve` that leaks least at a rate.
+    """The clustering of `agglomerative_curve` that leaks least at a rate in nats.
 
-    Parameters
-    ----------
-    p_sx : array, ``(|S|, |X|)``
-        Joint probabilities.
-    rate : float
-        Least ``I(X;Y)`` in nats.
-    multipliers, starts, minimiser
-        As in `agglomerative_curve`.
-
-    Returns
-    -------
-    Baseline
-        A deterministic mechanism; ``iterations`` counts the merges, ``multiplier`` is the price that led to it.
-
-    Raises
-    ------
-    ModelError
-        As in `agglomerative_curve`.
+    Its ``iterations`` count the merges; ``multiplier`` is the price that led to it.
 
     Examples
     --------
@@ -174,7 +158,7 @@ def agglomerative(
     >>> round(agglomerative(p_sx, rate=0.6).leakage, 4)
     0.0201
     """
-    return least_leaking(agglomerative_curve(p_sx, multipliers, rate, starts=starts, minimiser=minimiser), rate)
+    return least_leaking(agglomerative_curve(p_sx, multipliers, rate, starts=starts), rate)
 
 
 def _change(columns: Array, subset: IntArray, multiplier: float) -> float:
@@ -198,19 +182,17 @@ def _nearest_first(columns: Array, subset: IntArray, multiplier: float) -> IntAr
     return np.concatenate([subset, rest[np.argsort(change, kind="stable")]])
 
 
-def _cluster(p_sx: Array, multiplier: float, rate: float, starts: int, minimiser: Minimiser) -> Baseline:
+def _cluster(p_sx: Array, multiplier: float, rate: float, starts: int) -> Baseline:
     """Merge the best admissible subset found until none lowers the Lagrangian."""
     clusters = Clusters(p_sx)
     merges = 0
-    while (members := _best_merge(clusters, multiplier, rate, starts, minimiser)) is not None:
+    while (members := _best_merge(clusters, multiplier, rate, starts)) is not None:
         clusters.merge(members)
         merges += 1
     return measured("agglomerative", p_sx, indicator(clusters.labels), merges, multiplier=multiplier)
 
 
-def _best_merge(
-    clusters: Clusters, multiplier: float, rate: float, starts: int, minimiser: Minimiser
-) -> IntArray | None:
+def _best_merge(clusters: Clusters, multiplier: float, rate: float, starts: int) -> IntArray | None:
     """The admissible subset of clusters with the lowest change that the searches found, if any is below 0."""
     change = np.where(clusters.admissible(rate), multiplier * clusters.utility_drop - clusters.leakage_drop, np.inf)
     nearest = np.argsort(change, axis=None, kind="stable")[:starts]
@@ -220,7 +202,7 @@ def _best_merge(
     best, lowest = None, -LEAST_GAIN
     for pair in pairs:
         inside = np.searchsorted(living, pair)
-        for subset in (inside, improve_subset(columns, inside, multiplier, minimiser)):
+        for subset in (inside, improve_subset(columns, inside, multiplier)):
             reached = _change(columns, subset, multiplier)
             if reached < lowest and merge_changes(columns, subset)[1][-1] <= spare:
                 best, lowest = living[subset], reached

@@ -31,19 +31,10 @@ from cvxpriv_models.privacy_funnel.baselines.outcome import (
 
 
 def pair_drops(columns: Array, one: int) -> tuple[Array, Array]:
-    """Return the loss of both informations when a column is merged with each of the columns.
+    """Return the losses of I(S;Y) and of I(X;Y), nats, ``(|Y|,)``, when one column is merged with each of them all.
 
-    Parameters
-    ----------
-    columns : array, ``(|S|, |Y|)``
-        ``P(S, Y)``.
-    one : int
-        The column to merge. Its entry in the result (with itself) has no meaning.
-
-    Returns
-    -------
-    leakage_drop, utility_drop : arrays, ``(|Y|,)``
-        Losses of ``I(S;Y)`` and of ``I(X;Y)`` in nats, for a deterministic mechanism.
+    `columns`, ``(|S|, |Y|)``, are ``P(S, Y)`` of a deterministic mechanism. The column's entry with itself has no
+    meaning.
     """
     mass = columns.sum(axis=0)
     other = columns[:, [one]]
@@ -93,13 +84,7 @@ class Clusters:
         return allowed
 
     def merge(self, members: NDArray[np.int64]) -> None:
-        """Make one cluster of several and price its pairs.
-
-        Parameters
-        ----------
-        members : int array
-            Two or more clusters.
-        """
+        """Make one cluster of two or more, and price its pairs."""
         head, gone = int(members.min()), members[members != members.min()]
         self.columns[:, head] = self.columns[:, members].sum(axis=1)
         self.columns[:, gone] = 0.0
@@ -114,19 +99,9 @@ class Clusters:
 
 
 def greedy(p_sx: Array, rate: float) -> Baseline:
-    """Merge the pair that lowers ``I(S;Y)`` most, as long as ``I(X;Y)`` stays at the rate or above.
+    """Merge the pair that lowers ``I(S;Y)`` most, as long as ``I(X;Y)`` stays at the rate, in nats, or above.
 
-    Parameters
-    ----------
-    p_sx : array, ``(|S|, |X|)``
-        Joint probabilities.
-    rate : float
-        Least ``I(X;Y)`` in nats.
-
-    Returns
-    -------
-    Baseline
-        A deterministic mechanism; ``iterations`` counts the merges.
+    The mechanism is deterministic; its ``iterations`` count the merges.
 
     Raises
     ------

@@ -58,70 +58,28 @@ def measured(
     multiplier: float | None = None,
     gap: float = 0.0,
 ) -> Baseline:
-    """Give a mechanism its leakage and utility.
-
-    Parameters
-    ----------
-    name : str
-    p_sx : array, ``(|S|, |X|)``
-    mechanism : array, ``(|X|, |Y|)``
-    iterations, converged, multiplier, gap
-        As in `Baseline`.
-
-    Returns
-    -------
-    Baseline
-    """
+    """Return a mechanism with its leakage and utility; the other arguments are those of `Baseline`."""
     leakage = mutual_information(p_sx @ mechanism)
     utility = mutual_information(p_sx.sum(axis=0)[:, None] * mechanism)
     return Baseline(name, mechanism, leakage, utility, iterations, converged, multiplier, gap)
 
 
 def require_attainable(rate: float, p_sx: Array) -> None:
-    """Refuse a rate that no mechanism reaches.
-
-    Raises
-    ------
-    ModelError
-        ``rate`` is not a number, or exceeds ``H(X)`` by more than rounding.
-    """
+    """Refuse a rate that is not a number, or exceeds ``H(X)`` by more than rounding."""
     highest = entropy(p_sx.sum(axis=0))
     if not rate <= highest + RATE_SLACK:
         raise ModelError(f"rate={rate:.6g} is not at most H(X)={highest:.6g} nats: choose rate <= {highest:.6g}")
 
 
 def least_leaking(candidates: Iterable[Baseline], rate: float) -> Baseline:
-    """The candidate that leaks least among those with ``I(X;Y) >= rate``; of equals, the more useful one.
-
-    Parameters
-    ----------
-    candidates : iterable of Baseline
-        At least one of them reaches the rate.
-    rate : float
-        Nats.
-
-    Returns
-    -------
-    Baseline
-    """
+    """The candidate that leaks least among those with ``I(X;Y) >= rate``; of equals, the more useful one."""
     feasible = [candidate for candidate in candidates if candidate.utility >= rate - RATE_SLACK]
     return min(feasible, key=lambda candidate: (candidate.leakage, -candidate.utility))
 
 
 def indicator(labels: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Array:
-    """The deterministic mechanism that releases the cluster of each symbol.
+    """The deterministic mechanism that releases the cluster of each symbol, under any numbering.
 
-    Parameters
-    ----------
-    labels : int array, ``(|X|,)``
-        The cluster of each symbol, under any numbering.
-
-    Returns
-    -------
-    array, ``(|X|, number of clusters)``
-
-    Examples
-    --------
     >>> indicator(np.array([2, 0, 2]))
     array([[0., 1.],
            [1., 0.],

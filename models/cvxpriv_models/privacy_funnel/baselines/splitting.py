@@ -30,6 +30,7 @@ the rate comes out; it does not go in. Where the curve is straight, no beta reac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,41 +122,11 @@ def drs_curve(
     return found
 
 
-def drs(
-    p_sx: Array,
-    rate: float,
-    betas: Sequence[float] | None = None,
-    starts: int = 10,
-    seed: int = 0,
-    *,
-    size_y: int | None = None,
-    penalty: float = 30.0,
-    relaxation: float = 1.0,
-    max_iter: int = 500,
-    inner: int = 2,
-    tolerance: float = 1e-5,
-) -> Baseline:
-    """The mechanism of `drs_curve` that leaks least among those that reach a rate.
+def drs(p_sx: Array, rate: float, *args: Any, **options: Any) -> Baseline:
+    """The mechanism of `drs_curve`, with its arguments, that leaks least among those that reach a rate in nats.
 
-    Parameters
-    ----------
-    p_sx : array, ``(|S|, |X|)``
-        Joint probabilities.
-    rate : float
-        Least ``I(X;Y)`` in nats. The result may exceed it by far: the method cannot aim at a rate.
-    betas, starts, seed, size_y, penalty, relaxation, max_iter, inner, tolerance
-        As in `drs_curve`.
-
-    Returns
-    -------
-    Baseline
-        Full disclosure, the limit of a large beta, stands among the candidates (``multiplier`` is then infinite), so
-        that every rate up to ``H(X)`` is reached.
-
-    Raises
-    ------
-    ModelError
-        The rate exceeds ``H(X)``, or an option is outside its range.
+    The rate may be exceeded by far: the method cannot aim at one. Full disclosure, the limit of a large beta, stands
+    among the candidates (``multiplier`` is then infinite), so that every rate up to ``H(X)`` is reached.
 
     Examples
     --------
@@ -165,18 +136,7 @@ def drs(
     (True, True)
     """
     require_attainable(rate, p_sx)
-    curve = drs_curve(
-        p_sx,
-        betas,
-        starts,
-        seed,
-        size_y=size_y,
-        penalty=penalty,
-        relaxation=relaxation,
-        max_iter=max_iter,
-        inner=inner,
-        tolerance=tolerance,
-    )
+    curve = drs_curve(p_sx, *args, **options)
     disclosure = measured("drs", p_sx, np.eye(p_sx.shape[1]), 0, multiplier=np.inf)
     return least_leaking([*curve, disclosure], rate)
 

@@ -43,18 +43,7 @@ class Splitting:
 
 
 def split(p_sx: Array, penalty: float, relaxation: float, inner: int) -> Splitting:
-    """Form the conditionals of a joint table, without the private symbols that never occur.
-
-    Parameters
-    ----------
-    p_sx : array, ``(|S|, |X|)``
-    penalty, relaxation, inner
-        As in `Splitting`.
-
-    Returns
-    -------
-    Splitting
-    """
+    """Return the conditionals of a joint table, ``(|S|, |X|)``, without the private symbols that never occur."""
     table = p_sx[p_sx.sum(axis=1) > 0]
     p_s, p_x = table.sum(axis=1), table.sum(axis=0)
     likelihood = np.divide(table, p_x, out=np.zeros_like(table), where=p_x > 0)
@@ -62,20 +51,8 @@ def split(p_sx: Array, penalty: float, relaxation: float, inner: int) -> Splitti
 
 
 def project_onto_simplex(points: Array, floor: float = 0.0) -> Array:
-    """The nearest points with entries at or above a floor and sum 1.
+    """The nearest points, ``(..., n)``, with entries at or above a floor of at most ``1/n``, and sum 1.
 
-    Parameters
-    ----------
-    points : array, ``(..., n)``
-    floor : float
-        At most ``1/n``.
-
-    Returns
-    -------
-    array, ``(..., n)``
-
-    Examples
-    --------
     >>> project_onto_simplex(np.array([0.9, 0.5, -2.0])).round(6)
     array([0.7, 0.3, 0. ])
     """
@@ -97,22 +74,7 @@ def private_step(p_s: Array, target: Array, dual: Array, penalty: float) -> Arra
 
     A row satisfies ``P_S(s) (log p + 1) + v + c (p - Bq) + nu = 0``, so ``p = (P_S(s) / c) omega(.)`` with Wright's
     omega function, the solution of ``w + log w = z``. The row sum is convex and falling in nu: Newton's method from
-    the left of the root climbs to it without overshooting.
-
-    Parameters
-    ----------
-    p_s : array, ``(|S|,)``
-        Positive.
-    target : array, ``(..., |S|, |Y|)``
-        ``B q``.
-    dual : array, ``(..., |S|, |Y|)``
-        v.
-    penalty : float
-        c.
-
-    Returns
-    -------
-    array, ``(..., |S|, |Y|)``
+    the left of the root climbs to it without overshooting. `target` is ``B q`` and `dual` v, ``(..., |S|, |Y|)``.
     """
     mass = p_s[:, None]
     linear = np.log(penalty / mass) + (penalty * target - dual) / mass - 1.0
@@ -130,18 +92,9 @@ def private_step(p_s: Array, target: Array, dual: Array, penalty: float) -> Arra
 
 
 def public_value(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Array) -> Array:
-    """``L(p, q, v) - F(p)``, which the q-step lowers.
+    """``L(p, q, v) - F(p)``, ``(runs,)``, which the q-step lowers.
 
-    Parameters
-    ----------
-    splitting : Splitting
-    q : array, ``(runs, |X|, |Y|)``
-    p, dual : arrays, ``(runs, |S|, |Y|)``
-    beta : array, ``(runs,)``
-
-    Returns
-    -------
-    array, ``(runs,)``
+    q is ``(runs, |X|, |Y|)``, p and the dual ``(runs, |S|, |Y|)``, beta ``(runs,)``.
     """
     released = entr(splitting.p_x @ q).sum(axis=-1)
     given_x = entr(q).sum(axis=-1) @ splitting.p_x
@@ -152,17 +105,7 @@ def public_value(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Ar
 
 
 def public_gradient(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Array) -> Array:
-    """Gradient of `public_value` divided by ``p_x``, up to a constant in each row.
-
-    Parameters
-    ----------
-    splitting, q, p, dual, beta
-        As in `public_value`; q is positive.
-
-    Returns
-    -------
-    array, ``(runs, |X|, |Y|)``
-    """
+    """Gradient of `public_value` divided by ``p_x``, up to a constant in each row, ``(runs, |X|, |Y|)``; q > 0."""
     price = beta[:, None, None]
     released = np.log(splitting.p_x @ q)[:, None, :]
     residual = p - splitting.backward @ q
@@ -174,18 +117,8 @@ def public_gradient(splitting: Splitting, q: Array, p: Array, dual: Array, beta:
 def stationarity(splitting: Splitting, q: Array, beta: Array) -> Array:
     """Return q's distance from a stationary point of ``I(S;Y) - beta I(X;Y)``: ``max |q - projection(q - gradient)|``.
 
-    It knows neither p nor v nor c: a large penalty, which makes the iteration creep, can't feign convergence.
-
-    Parameters
-    ----------
-    splitting : Splitting
-    q : array, ``(runs, |X|, |Y|)``
-        Logarithms at or above `FLOOR`.
-    beta : array, ``(runs,)``
-
-    Returns
-    -------
-    array, ``(runs,)``
+    It knows neither p nor v nor c: a large penalty, which makes the iteration creep, can't feign convergence. The
+    entries of q are at or above `FLOOR`.
     """
     p = splitting.backward @ q
     # With p = B q, the gradient of -H(Y|S) stands in for the multiplier's pull, up to a constant in each row.
@@ -197,20 +130,8 @@ def stationarity(splitting: Splitting, q: Array, beta: Array) -> Array:
 def public_step(splitting: Splitting, q: Array, p: Array, dual: Array, beta: Array, step: Array) -> tuple[Array, Array]:
     """The q-step: projected gradient steps on `public_value`, which never rises.
 
-    Each run has its own step size. A run keeps its q where no step size lowers the value.
-
-    Parameters
-    ----------
-    splitting, q, p, dual, beta
-        As in `public_value`; q is at or above `FLOOR`.
-    step : array, ``(runs,)``
-        The first step sizes to try.
-
-    Returns
-    -------
-    q : array, ``(runs, |X|, |Y|)``
-    step : array, ``(runs,)``
-        Twice the step sizes that served last.
+    Each run has its own step size, the first one to try; it keeps its q where no step size lowers the value. Returns q
+    and twice the step sizes that served last.
     """
     for _ in range(splitting.inner):
         gradient = public_gradient(splitting, q, p, dual, beta)

@@ -1,8 +1,7 @@
-"""Exact minimisers of submodular set functions.
+"""A second route to the minimiser of a submodular set function, beside `concave_subset`.
 
-Two independent routes. `minimum_norm_subset` takes any submodular function: Fujishige's theorem reads a minimiser off
-the point of least norm in the base polytope, and Wolfe's algorithm finds that point. `concave_subset` takes the
-only kind that the privacy funnel meets, a concave function of a mass plus a modular function, and needs one sort.
+`minimum_norm_subset` takes any submodular function: Fujishige's theorem reads a minimiser off the point of least norm
+in the base polytope, and Wolfe's algorithm finds that point.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from cvxpriv_models.privacy_funnel.baselines.clustering import best_prefix
 from scipy.special import entr
 
 from cvxpriv.errors import ModelError, NotConverged
@@ -18,45 +18,8 @@ from cvxpriv.numerics.arrays import Array, IntArray
 #: The values of a set function on the growing prefixes of an order: entry k belongs to the first k + 1 elements.
 Prefixes = Callable[[IntArray], Array]
 
-#: Minimises ``weight * h(masses(W)) + modular(W)``: arguments weight, masses, modular; result subset and value.
-Minimiser = Callable[[float, Array, Array], tuple[IntArray, float]]
-
-
 #: The gap, relative to the largest entry of a base, below which a point that no longer moves is taken as it is.
 ROUNDING = 1e-9
-
-
-def concave_subset(concave: Callable[[Array], Array], masses: Array, modular: Array) -> tuple[IntArray, float]:
-    """Minimise ``concave(masses(W)) + modular(W)`` over all subsets W.
-
-    A concave function is the least of its tangents. For the tangent of slope t the best subset is
-    ``{i : t masses_i + modular_i < 0}``, so some best subset is a prefix of the elements sorted by
-    ``modular_i / masses_i``.
-
-    Parameters
-    ----------
-    concave : callable
-        Concave on ``[0, sum of masses]``, 0 at 0, vectorised.
-    masses : array, ``(n,)``
-        Nonnegative.
-    modular : array, ``(n,)``
-
-    Returns
-    -------
-    subset : int array
-        Elements of a minimiser in increasing order, possibly none.
-    value : float
-        The least value; 0 for the empty set.
-
-    Examples
-    --------
-    >>> concave_subset(np.sqrt, np.array([1.0, 1.0, 2.0]), np.array([-0.8, -0.8, 0.5]))[0]
-    array([0, 1])
-    """
-    without_mass = np.where(modular < 0, -np.inf, np.inf)
-    slope = np.divide(modular, masses, out=without_mass, where=masses > 0)
-    order = np.argsort(slope, kind="stable")
-    return _best_prefix(order, concave(np.cumsum(masses[order])) + np.cumsum(modular[order]))
 
 
 def minimum_norm_subset(prefixes: Prefixes, size: int, tolerance: float = 1e-12) -> tuple[IntArray, float]:
@@ -101,7 +64,7 @@ def minimum_norm_subset(prefixes: Prefixes, size: int, tolerance: float = 1e-12)
     for _ in range(50 * size + 100):
         point = weights @ bases
         order = np.argsort(point, kind="stable")
-        subset, value = _best_prefix(order, prefixes(order))
+        subset, value = best_prefix(order, prefixes(order))
         scale = float(np.abs(bases).max())
         gap = value - np.minimum(point, 0.0).sum()
         if gap < -1e-9 * scale:
@@ -126,37 +89,8 @@ def minimum_norm_subset(prefixes: Prefixes, size: int, tolerance: float = 1e-12)
     )
 
 
-def by_sorting(weight: float, masses: Array, modular: Array) -> tuple[IntArray, float]:
-    """Minimise ``weight * h(masses(W)) + modular(W)`` over subsets W by `concave_subset`.
-
-    Parameters
-    ----------
-    weight : float
-        Nonnegative.
-    masses, modular : arrays, ``(n,)``
-
-    Returns
-    -------
-    subset : int array
-    value : float
-    """
-    return concave_subset(lambda mass: weight * entr(mass), masses, modular)
-
-
 def by_minimum_norm(weight: float, masses: Array, modular: Array) -> tuple[IntArray, float]:
-    """Minimise ``weight * h(masses(W)) + modular(W)`` over subsets W by `minimum_norm_subset`.
-
-    Parameters
-    ----------
-    weight : float
-        Nonnegative.
-    masses, modular : arrays, ``(n,)``
-
-    Returns
-    -------
-    subset : int array
-    value : float
-    """
+    """Minimise ``weight * h(masses(W)) + modular(W)`` over subsets W by `minimum_norm_subset`."""
     return minimum_norm_subset(
         lambda order: weight * entr(np.cumsum(masses[order])) + np.cumsum(modular[order]), masses.size
     )
@@ -167,14 +101,6 @@ def _greedy_base(prefixes: Prefixes, order: IntArray) -> Array:
     base = np.empty(order.size)
     base[order] = np.diff(prefixes(order), prepend=0.0)
     return base
-
-
-def _best_prefix(order: IntArray, values: Array) -> tuple[IntArray, float]:
-    """The prefix with the least value, the empty one included."""
-    best = int(np.argmin(values))
-    if values[best] >= 0:
-        return order[:0], 0.0
-    return np.sort(order[: best + 1]), float(values[best])
 
 
 def _least_norm(bases: Array, weights: Array) -> tuple[Array, Array]:
