@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["bisect", "edge_pairs", "longest_edges", "unit_cells"]
+__all__ = ["bisect", "edge_pairs", "longest_edges", "parts_of_unit", "unit_cells"]
 
 IntArray: TypeAlias = NDArray[np.intp]
 
@@ -39,6 +39,20 @@ def edge_pairs(size: int) -> tuple[IntArray, IntArray]:
     """
     pairs = np.array(list(itertools.combinations(range(size), 2)), dtype=np.intp).reshape(-1, 2)
     return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+
+@cache
+def parts_of_unit(size: int, count: int) -> Array:
+    """Return the unit simplex with `size` vertices in `count` parts, a power of two, (size, size, count).
+
+    >>> parts_of_unit(2, 2)[0]
+    array([[1. , 0.5],
+           [0. , 0.5]])
+    """
+    parts = unit_cells(size, 1)
+    while parts.shape[2] < count:
+        parts, _ = bisect(parts)
+    return parts
 
 
 def longest_edges(vertices: Array) -> tuple[IntArray, IntArray]:

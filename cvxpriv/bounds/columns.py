@@ -132,6 +132,7 @@ class Generation:
                     break
                 if idle < MOST_IDLE and self._improve(point, duals, gap):
                     continue
+                proposed, duals = self._proposed, duals if self._proposed is None else self._proposed
                 shown = self.pricing.verify(duals, -VERIFIED_SHARE * gap, out_of_time)
                 bound = self.pricing.bound(duals, shown.least)
                 if bound > best:
@@ -163,6 +164,7 @@ class Generation:
     def _improve(self, point: MasterPoint, duals: Array, gap: float) -> bool:
         """Price locally; return whether columns were added."""
         found = self.pricing.search(duals, self.columns[:, point.weights > IN_USE], -LOCAL_SHARE * gap)
+        self._proposed = self._proposed if found.duals is None else found.duals
         if not found.columns.shape[1]:
             return False
         self._proposed = found.duals

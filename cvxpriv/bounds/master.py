@@ -158,6 +158,7 @@ def _quiet() -> Any:
     for option, value in {
         "output_flag": False,
         "solver": "simplex",
+        "presolve": "off",  # it costs more than the first solve, and later ones start from a basis
         "small_matrix_value": SMALLEST_ENTRY,
     }.items():
         solver.setOptionValue(option, value)

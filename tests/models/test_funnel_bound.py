@@ -12,6 +12,7 @@ from cvxpriv_models.privacy_funnel.column_mechanism import mechanism_of, mixed_t
 from cvxpriv_models.privacy_funnel.perfect_privacy import perfect_privacy
 from cvxpriv_models.privacy_funnel.price import price
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
+from cvxpriv_models.privacy_funnel.pricing_convex import above_tangents
 from cvxpriv_models.privacy_funnel.pricing_edges import edge_minima
 from cvxpriv_models.privacy_funnel.pricing_faces import face_minimum
 from cvxpriv_models.privacy_funnel.relaxation import columns_block
@@ -19,6 +20,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import xlogy
 
 from cvxpriv import datasets
+from cvxpriv.bounds.cells import parts_of_unit
 from cvxpriv.certify import crosscheck
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.tables.information import entropy, mutual_information
@@ -272,6 +274,33 @@ def test_faces_shown_above_a_level_hold_nothing_below_it(seed: int) -> None:
     if not found.supports:
         assert found.least == -1e-4
         assert least >= -1e-4
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_a_tangent_bounds_phi_on_every_cell_that_is_shown_to_be_convex(size: int) -> None:
+    rng = np.random.default_rng(size)
+    a, nu, lam = rng.dirichlet(np.full(5, 0.3), size).T, 0.1 * rng.normal(size=size), 0.02
+    corners = parts_of_unit(size, 2048)
+    t = np.einsum("si,ain->asn", a, corners)
+    faces = np.repeat(a[:, :, None], 2048, axis=2), np.repeat(nu[:, None], 2048, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cells, least, points = above_tangents(corners, t, faces[0], lam, faces[1])
+    assert len(cells) > 20
+    assert points.min() > 0.0
+    inside = np.einsum("ain,ak->ikn", corners[:, :, cells], rng.dirichlet(np.full(size, 0.5), 200).T)
+    values = phi(a, lam, nu, inside.reshape(size, -1)).reshape(200, -1)
+    assert (least <= values.min(axis=0) + ROUNDING).all()
+    # A tangent touches: some cell holds the minimum, and is bounded by it to the third step of Newton's method.
+    assert least.max() >= values.min() - 1e-3
+
+
+@pytest.mark.parametrize(("size", "points"), [(3, 322), (4, 282), (5, 325), (6, 246)])
+def test_the_first_columns_of_a_small_table_are_a_grid_of_posteriors(size: int, points: int) -> None:
+    pricing = FunnelPricing(table(3, size, 1), 0.0)
+    grid = pricing.first[:, -points:]
+    assert np.unique(grid, axis=1).shape == (size, points)
+    assert grid.sum(axis=0) == pytest.approx(np.ones(points), abs=1e-15)
+    assert 0.0 <= grid.min() <= grid.max() < 1.0
 
 
 def test_a_search_that_is_stopped_keeps_a_valid_bound() -> None:

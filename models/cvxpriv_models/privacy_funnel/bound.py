@@ -29,8 +29,9 @@ from .problem import Problem
 
 __all__ = ["Clock", "FunnelBound", "Prover", "bound"]
 
-NUDGES = (0.0, 4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
-"""Distances above the rate, in nats, at which the master is solved until the mechanism's own I(X;Y) reaches it."""
+NUDGES = (4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
+"""Distances above the rate, in nats, at which the master is solved until the mechanism's own I(X;Y) reaches it; the
+first is that of the search."""
 
 ROOM = 2e-15
 """Least distance of I(X;Y) above the rate, in nats: it then holds in whatever order a user adds it up."""
@@ -159,7 +160,7 @@ class Prover:
     def __init__(self, joint: Array, columns: Array | None = None, seed: int = 0) -> None:
         self.joint, self.seed = joint, seed
         self.pricing = FunnelPricing(joint, 0.0, seed)
-        first = self.pricing.first_columns()
+        first = self.pricing.first
         if columns is not None:
             first = np.concatenate([first, _posteriors(columns, len(self.pricing.p_x))], axis=1)
         self.generation = Generation(self.pricing, self.pricing.master(), first)
@@ -218,13 +219,13 @@ class Prover:
     def _move(self, rate: float) -> None:
         self.pricing.rate = rate
         row = len(self.pricing.p_x)
-        self.generation.master.set_row(row, -np.inf, max(self.pricing.entropy_x - rate, 0.0))
+        self.generation.master.set_row(row, -np.inf, max(self.pricing.entropy_x - rate - NUDGES[0], 0.0))
 
     def _mechanism(self, generated: Generated, rate: float) -> Array:
         """The columns in use as a mechanism with I(X;Y) >= R; what rounding takes from the rate is added again."""
         p_x, columns, weights = self.pricing.p_x, generated.columns, generated.weights
         for nudge in NUDGES:
-            if nudge > 0.0:
+            if nudge > NUDGES[0]:
                 self._move(rate + nudge)
                 point = self.generation.master.solve()
                 used = point.weights > LIGHT

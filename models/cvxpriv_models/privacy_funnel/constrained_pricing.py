@@ -114,7 +114,7 @@ class ConstrainedPricing:
     def _search(self, costs: Array, lam: float, active: Array, level: float) -> Priced:
         if self.asked.plain:
             some = active if active.shape[1] else np.eye(len(costs))[:, :1]
-            return self.plain.search(np.append(costs, -lam), some, level)
+            return self.plain.local_search(np.append(costs, -lam), some, level)
         found = self._descend(costs, lam, active)
         values = self._phi(found, lam, costs)
         order = np.argsort(values)

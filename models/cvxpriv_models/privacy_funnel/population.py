@@ -188,7 +188,7 @@ class _Solver:
         pricing = _Local(joint[:, alive], self.rate)
         if self.rate >= pricing.entropy_x:
             return mutual_information(joint)
-        columns = pricing.first_columns()
+        columns = pricing.first
         if len(self.columns):
             known = self.columns[alive][:, self.columns[~alive].sum(axis=0) == 0.0]
             columns = np.concatenate([columns, known], axis=1)
@@ -202,4 +202,4 @@ class _Local(FunnelPricing):
     """Pricing without proof: a replicate needs none."""
 
     def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
-        return Verified(-np.inf, np.zeros((len(self.p_x), 0)), "not verified")
+        return Verified(-np.inf, self.local_search(duals, self.first[:, :1], level).columns, "not verified")

@@ -160,7 +160,7 @@ class _Priced:
         duals = np.append(nu, -lam)
         self.pricing.rng = np.random.default_rng(self.seed)
         found = [np.eye(len(nu)), self.w]
-        found += [self.pricing.search(duals, self.w, -NONE).columns for _ in range(PASSES)]
+        found += [self.pricing.local_search(duals, self.w, -NONE).columns for _ in range(PASSES)]
         columns = np.concatenate(found, axis=1)
         values = self.pricing.value(columns, duals)
         return float(values.min()), columns[:, values.argmin()]

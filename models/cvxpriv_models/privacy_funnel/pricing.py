@@ -27,10 +27,11 @@ from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy
 
+from .first_columns import SMALL_X, first_columns
 from .pricing_edges import edge_minima
 from .pricing_faces import face_minimum, rounding
 from .pricing_joint import joint_newton
-from .pricing_search import FaceFunction, descend, newton
+from .pricing_search import FaceFunction, descend, newton, on_all_symbols
 from .pricing_wide import wide_search
 
 __all__ = ["FunnelPricing"]
@@ -46,17 +47,14 @@ MOST_FACES = 2_000_000
 STARTS = 400
 """Random starts of local pricing in each pass."""
 
-SMALL_X = 6
-"""Number of public symbols up to which random starts wait until the active columns have nothing left to gain."""
-
 STARTS_PER_FACE = 40
 """No more than so many for each of the largest faces."""
 
+MOST_NEAR = 40
+"""Largest number of points of the grid from which Newton's method starts."""
+
 MOST_ADDED = 200
 """Largest number of columns added in one pass."""
-
-FIRST_PAIRS = 3
-"""Merged pairs to begin with, for each symbol of X; more of them only make the first programs larger."""
 
 SEARCH_LEVEL = 5e-8
 """Least gain of a column that is sought where pricing is not complete."""
@@ -73,9 +71,6 @@ NEGLIGIBLE = 1e-100
 
 NORMALISED = 1e-14
 """A table whose sum is this near to 1 stays as it is: its marginals are then those that a user computes."""
-
-LEAST_WEIGHT = 1e-10
-"""A symbol with less posterior probability leaves a column: the column is then another, still exact one."""
 
 
 @dataclass
@@ -164,17 +159,10 @@ class FunnelPricing:
         upper = np.append(self.p_x, self.entropy_x - self.rate)
         return Master(np.append(self.p_x, -np.inf), upper)
 
-    def first_columns(self) -> Array:
-        """Singletons, P(X), and pairs of symbols merged at their prior weights, (|X|, n)."""
-        size = len(self.p_x)
-        i, j = self._pairs()
-        if len(i) > FIRST_PAIRS * size:  # those with the most alike P(S|x)
-            apart = np.abs(self.p_s_given_x[:, i] - self.p_s_given_x[:, j]).sum(axis=0)
-            near = np.argsort(apart)[: FIRST_PAIRS * size]
-            i, j = i[near], j[near]
-        total = self.p_x[i] + self.p_x[j]
-        pairs = _spread(size, np.stack([i, j], axis=1), np.stack([self.p_x[i], self.p_x[j]], axis=1) / total[:, None])
-        return np.concatenate([np.eye(size), self.p_x[:, None], pairs], axis=1)
+    @cached_property
+    def first(self) -> Array:
+        """The columns to begin with, (|X|, n)."""
+        return first_columns(self.p_x, self.p_s_given_x)
 
     def rows(self, columns: Array) -> tuple[Array, Array]:
         """Costs -H(A pi), (n,), and rows (pi, H(pi)), (|X| + 1, n)."""
@@ -186,21 +174,32 @@ class FunnelPricing:
         return (lam if lam > 1e-30 else 0.0), np.asarray(duals[:-1], dtype=np.float64)
 
     def search(self, duals: Array, active: Array, level: float) -> Priced:
-        """Columns below `level`: by all edges for |S| = 2, else from the active columns and from random faces."""
+        """Columns below `level`, and better multipliers where they are in sight; of a small X those columns alone."""
+        lam, nu = self.split(duals)
+        small = len(nu) <= SMALL_X and self.certifiable
+        if small and (ahead := self._ahead(active, lam, nu, level)) is not None:
+            values = self.value(ahead[0], duals)
+            return Priced(ahead[0][:, values < level], values[values < level], ahead[1])
+        found = self.local_search(duals, active, level)
+        if small or not self.certifiable or not len(found.values) or found.values[0] <= -NEAR:
+            return found
+        if (ahead := self._ahead(active, lam, nu, level)) is None:
+            return found
+        columns = np.concatenate([found.columns, ahead[0]], axis=1)
+        return Priced(columns, self.value(columns, duals), ahead[1])
+
+    def local_search(self, duals: Array, active: Array, level: float) -> Priced:
+        """Columns below `level`: by all edges for |S| = 2, else from the active columns and from many faces."""
         lam, nu = self.split(duals)
         if not self.certifiable:
             level = min(level, -SEARCH_LEVEL)
-        found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active, level)
+        found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active)
         order = np.argsort(found.values)
         order = order[found.values[order] < level]
         _, distinct = np.unique(np.round(found.columns[:, order] / APART), axis=1, return_index=True)
         order = order[np.sort(distinct)[:MOST_ADDED]]
-        columns, better = found.columns[:, order], None
-        if self.certifiable and len(order) and found.values[order[0]] > -NEAR:
-            ahead = joint_newton(self.p_s_given_x, self.p_x, self.rate - self.entropy_x, active, lam, nu)
-            if ahead is not None:
-                columns, better = np.concatenate([columns, ahead[0]], axis=1), ahead[1]
-        return Priced(columns, self.value(columns, duals), better)
+        columns = found.columns[:, order]
+        return Priced(columns, self.value(columns, duals))
 
     def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
         """Prove min phi >= `level`, or find posteriors below it."""
@@ -232,6 +231,14 @@ class FunnelPricing:
         costs, rows = self.rows(columns)
         return np.asarray(costs + lam * rows[-1] - nu @ columns)
 
+    def _ahead(self, active: Array, lam: float, nu: Array, level: float) -> tuple[Array, Array] | None:
+        """The posteriors and multipliers where column generation is going, if Newton's method finds them.
+
+        Multipliers at which a first column pays are not where it is going.
+        """
+        found = joint_newton(self.p_s_given_x, self.p_x, self.rate - self.entropy_x, active, lam, nu)
+        return None if found is None or self.value(self.first, found[1]).min() < level else found
+
     def _pairs(self) -> tuple[IntArray, IntArray]:
         return np.triu_indices(len(self.p_x), 1)
 
@@ -247,37 +254,37 @@ class FunnelPricing:
             some = np.flatnonzero(found.value < 0.0)
             some = some[np.argsort(found.value[some])][:MOST_ADDED]
             supports = np.stack([found.first[some], found.second[some]], axis=1)
-            columns.append(_spread(len(nu), supports, np.stack([found.rest[some], found.weight[some]], axis=1)))
+            columns.append(on_all_symbols(len(nu), supports, np.stack([found.rest[some], found.weight[some]], axis=1)))
             values.append(found.value[some])
         return Priced(np.concatenate(columns, axis=1), np.concatenate(values)), least
 
-    def _local(self, lam: float, nu: Array, active: Array, level: float) -> Priced:
-        """Newton's method from the active columns on their faces, and descents from random points.
+    def _local(self, lam: float, nu: Array, active: Array) -> Priced:
+        """Newton's method from the active columns on their faces, and from the grid or, for a larger X, random points.
 
-        Up to `LARGEST_S` private symbols the points lie on random faces, with more all over the simplex.
+        Up to `LARGEST_S` private symbols random points lie on faces, with more all over the simplex.
         """
         size_s, size_x = self.joint.shape
         if size_s > LARGEST_S:
             return self._priced(wide_search(self.p_s_given_x, lam, nu, active, self.rng), lam, nu)
-        starts: list[tuple[IntArray, Array]] = []
-        held = (active > 0.0).sum(axis=0)
+        if size_x <= SMALL_X:
+            values = self.value(self.first, np.append(nu, -lam))
+            lowest = np.argsort(values)[:MOST_NEAR]
+            active = np.concatenate([active, self.first[:, lowest[values[lowest] < NEAR]]], axis=1)
+        found, held = [], (active > 0.0).sum(axis=0)
         for size in range(2, min(size_s, size_x) + 1):
             some = active[:, held == size]
             if some.shape[1]:
                 supports = np.nonzero(some.T)[1].reshape(-1, size)
-                starts.append((supports, np.take_along_axis(some.T, supports, axis=1)))
-        found = []
-        for supports, w in starts:
-            found.append((supports, *newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
-        if size_x <= SMALL_X and found and min(value.min() for _, _, value in found) < level:
-            return self._priced(found, lam, nu)
-        supports, w = self._random_faces(min(size_s, size_x))
-        found.append((supports, *descend(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
+                w = np.take_along_axis(some.T, supports, axis=1)
+                found.append((supports, *newton(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
+        if size_x > SMALL_X or not found:
+            supports, w = self._random_faces(min(size_s, size_x))
+            found.append((supports, *descend(FaceFunction.on(self.p_s_given_x, lam, nu, supports), w)))
         return self._priced(found, lam, nu)
 
     def _priced(self, found: Sequence[tuple[IntArray, Array, Array]], lam: float, nu: Array) -> Priced:
         """Columns from their supports and weights, priced as they are stored."""
-        columns = np.concatenate([_spread(len(nu), supports, w) for supports, w, _ in found], axis=1)
+        columns = np.concatenate([on_all_symbols(len(nu), supports, w) for supports, w, _ in found], axis=1)
         return Priced(columns, self.value(columns, np.append(nu, -lam)))
 
     def _random_faces(self, size: int) -> tuple[IntArray, Array]:
@@ -285,12 +292,3 @@ class FunnelPricing:
         count = min(STARTS, STARTS_PER_FACE * math.comb(size_x, size))
         supports = np.argsort(self.rng.random((count, size_x)), axis=1)[:, :size]
         return supports, self.rng.dirichlet(np.ones(size), count)
-
-
-def _spread(size: int, supports: IntArray, weights: Array) -> Array:
-    """Columns (size, n) from supports (n, F) and weights (n, F); negligible weights leave, sums are 1."""
-    kept = np.where(weights < LEAST_WEIGHT, 0.0, weights)
-    kept = kept / kept.sum(axis=1, keepdims=True)
-    columns = np.zeros((size, len(supports)))
-    columns[supports.T, np.arange(len(supports))] = kept.T
-    return columns

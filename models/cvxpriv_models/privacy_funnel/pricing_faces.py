@@ -7,11 +7,13 @@ cell's corners v_a come pi <= u and A pi >= l, and the cell is done if
     N  some direction d, sum d = 0, has sum_s (A d)_s^2 / l_s < lam sum_i d_i^2 / u_i: phi bends down along d
        everywhere in the cell, which holds no local minimum;
     V  for some c in the simplex of S, sum_s (A v_a)_s log c_s + lam H(v_a) - nu.v_a >= level at every corner:
-       phi lies above the sum of a tangent of -H and a chord of lam H, which is linear.
+       phi lies above the sum of a tangent of -H and a chord of lam H, which is linear;
+    C  phi is convex on the cell: it then lies above its tangent at its own minimum nearby.
 
 The best c is A times the mixture of corners that minimises -H(A pi) plus the chord, a convex function: a few steps of
 Frank and Wolfe's method find it, and its value shows early that a cell has to be cut. Where the rate's multiplier is
-small, V finishes large cells around the minima; where it is large, N finishes the rest.
+small, V finishes large cells around the minima; where it is large, N finishes the rest. At a minimum itself V alone
+would cut cells down to the square root of the accuracy; C ends that as soon as they are convex.
 
 Every test leaves a margin for rounding, so that "done" is true of the table as it is stored. Corners are exact.
 """
@@ -29,8 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from cvxpriv.bounds.cells import bisect, unit_cells
+from cvxpriv.bounds.cells import bisect, parts_of_unit
 from cvxpriv.numerics.arrays import Array
+
+from .pricing_bends import FLOOR, bends_down
+from .pricing_convex import above_tangents
 
 __all__ = ["FaceSearch", "face_minimum"]
 
@@ -40,19 +45,16 @@ Mask: TypeAlias = NDArray[np.bool_]
 CHUNK = 8192
 """Cells worked on at once: their arrays stay in the processor's cache."""
 
+FEW = 128
+"""Cells up to which they are cut several times before the tests."""
+
 FOUND_ENOUGH = 60
 """Posteriors below the level after which the search ends: the master program is to be solved again."""
 
 MOST_LEFT = 200_000
 """Largest number of faces that are still examined, once each, after the time is up: a second."""
 
-FLOOR = 1e-300
-"""Stands for zero under a division or a logarithm whose numerator is zero too."""
-
-RELATIVE = 1e-13
-"""Relative rounding error of a quadratic form of at most five symbols, with two digits to spare."""
-
-TANGENTS = 8
+TANGENTS = 4
 """Tangents tried in a cell before it is cut."""
 
 LONGEST = 0.98
@@ -104,9 +106,19 @@ class _Cells:
     def part(self, some: Mask | slice) -> _Cells:
         return _Cells(self.symbols[:, some], self.corners[:, :, some])
 
-    def halves(self) -> _Cells:
-        corners, _ = bisect(self.corners)
-        return _Cells(np.concatenate([self.symbols, self.symbols], axis=1), corners)
+    @classmethod
+    def of(cls, faces: IntArray) -> _Cells:
+        """Whole faces, (F, n), cut already where they are few."""
+        size, count = faces.shape
+        parts = 1 << max(0, (FEW // count).bit_length() - 1)
+        return cls(np.repeat(faces, parts, axis=1), np.tile(parts_of_unit(size, parts), count))
+
+    def cut(self) -> _Cells:
+        """Return the halves, and those of few cells again: a few cost as much time as one."""
+        symbols, (corners, _) = self.symbols, bisect(self.corners)
+        symbols = np.concatenate([symbols, symbols], axis=1)
+        halves = _Cells(symbols, corners)
+        return halves if 2 * halves.count > FEW else halves.cut()
 
 
 def face_minimum(
@@ -147,7 +159,7 @@ def face_minimum(
                 return search.result(complete=False)
             rest = search.reduce(cells)
             if rest.count:
-                queue.waiting.append(rest.halves())
+                queue.waiting.append(rest.cut())
     return search.result(complete=True)
 
 
@@ -173,7 +185,7 @@ class _Queue:
         faces = list(itertools.islice(self._faces, missing))
         self.untouched -= len(faces)
         if faces:
-            blocks.append(_Cells(np.array(faces, dtype=np.intp).T.copy(), unit_cells(self.size, len(faces))))
+            blocks.append(_Cells.of(np.array(faces, dtype=np.intp).T))
         if len(blocks) <= 1:
             return blocks[0] if blocks else None
         return _Cells(
@@ -257,8 +269,19 @@ class _Search:
         self.cells += cells.count
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             batch = _Batch.of(cells, self.a, self.nu, self.spread)
-            batch = batch.part(~_bends_down(batch, self.lam))
+            batch = batch.part(~bends_down(batch.t, batch.posteriors(), batch.a, batch.spread, self.lam))
+            if batch.spread is None and batch.cells.count:
+                batch = batch.part(~self._above_tangent(batch))
             return batch.cells.part(~self._above(batch))
+
+    def _above_tangent(self, batch: _Batch) -> Mask:
+        """Test C; Newton points below the level are kept, and their cells given up."""
+        cells, least, points = above_tangents(batch.cells.corners, batch.t, batch.a, self.lam, batch.nu)
+        done = np.zeros(batch.cells.count, dtype=bool)
+        done[cells[least >= self.level + self.margin]] = True
+        below = np.flatnonzero(~done[cells])
+        done[cells[below]] = self._keep(batch, cells[below], points[:, below], least[below])
+        return done
 
     def _above(self, batch: _Batch) -> Mask:
         """Test V; posteriors below the level are found on the way, and their cells given up."""
@@ -282,8 +305,11 @@ class _Search:
 
     def _found(self, batch: _Batch, cells: IntArray, w: Array, lowest: Array) -> Mask:
         """Keep the mixtures of corners with phi below the level, and the result of V for their cells."""
-        pi = np.einsum("ain,an->in", batch.cells.corners[:, :, cells], w)
-        t = np.einsum("asn,an->sn", batch.t[:, :, cells], w)
+        return self._keep(batch, cells, np.einsum("ain,an->in", batch.cells.corners[:, :, cells], w), lowest)
+
+    def _keep(self, batch: _Batch, cells: IntArray, pi: Array, lowest: Array) -> Mask:
+        """Keep posteriors with phi below the level, one for each of these cells, and what bounds phi in the cells."""
+        t = np.einsum("sin,in->sn", batch.a[:, :, cells], pi)
         held = pi if batch.spread is None else np.einsum("xin,in->xn", batch.spread[:, :, cells], pi)
         told = xlogy(t, t).sum(axis=0) - self.lam * xlogy(held, held).sum(axis=0)
         value = told - np.sum(batch.nu[:, cells] * pi, axis=0)
@@ -312,60 +338,3 @@ def _towards_lowest(t: Array, w: Array, values: Array, middle: Array) -> Array:
     bend = np.sum(change**2 / np.maximum(middle, FLOOR), axis=0)
     length = np.clip(np.nan_to_num(-slope / np.maximum(bend, FLOOR)), 0.0, LONGEST)
     return np.asarray(w + length * move)
-
-
-def _bends_down(batch: _Batch, lam: float) -> Mask:
-    """Test N: a direction proposed by the LDL' factorisation of the form on the basis e_i - e_F, checked by itself."""
-    low, high = batch.t.min(axis=0), batch.posteriors().max(axis=0)
-    done = np.zeros(batch.cells.count, dtype=bool)
-    d = batch.a[:, :-1] - batch.a[:, -1:]
-    form = np.einsum("sin,sjn->ijn", d / np.maximum(low, FLOOR)[:, None], d)
-    if batch.spread is None:
-        form -= lam / high[-1]
-        for i in range(len(form)):
-            form[i, i] -= lam / high[i]
-    else:
-        e = batch.spread[:, :-1] - batch.spread[:, -1:]
-        form -= lam * np.einsum("xin,xjn->ijn", e / np.maximum(high, FLOOR)[:, None], e)
-    for pivot in range(len(form)):
-        falling = np.flatnonzero((form[pivot, pivot] < 0.0) & ~done)
-        if len(falling):
-            direction = _direction(form[:, :, falling], pivot)
-            spread = None if batch.spread is None else batch.spread[:, :, falling]
-            done[falling] = _falls(batch.a[:, :, falling], low[:, falling], high[:, falling], lam, direction, spread)
-        _eliminate(form, pivot)
-    return done
-
-
-def _falls(a: Array, low: Array, high: Array, lam: float, d: Array, spread: Array | None) -> Mask:
-    """Whether sum_s (A d)_s^2 / low_s < lam sum_i d_i^2 / high_i, with every rounding error against it.
-
-    d is (F, n); its sum is zero but for rounding. With other posteriors than symbols, d_i on the right is theirs.
-    """
-    length = np.abs(d).sum(axis=0)
-    error = 1e-14 * a.max(axis=1) * length
-    rise = (np.abs(np.einsum("sin,in->sn", a, d)) + error) ** 2 / np.maximum(low, FLOOR)
-    moved = d if spread is None else np.einsum("xin,in->xn", spread, d)
-    fall = np.maximum(np.abs(moved) - 1e-14 * length, 0.0) ** 2 / np.maximum(high, FLOOR)
-    return np.asarray(rise.sum(axis=0) * (1.0 + RELATIVE) < lam * fall.sum(axis=0) * (1.0 - RELATIVE))
-
-
-def _eliminate(form: Array, pivot: int) -> None:
-    """One step of LDL': below the pivot stand the multipliers, to the right what is left of the matrix."""
-    for i in range(pivot + 1, len(form)):
-        form[i, pivot] = form[i, pivot] / form[pivot, pivot]
-    for i in range(pivot + 1, len(form)):
-        for j in range(pivot + 1, i + 1):
-            form[i, j] -= form[i, pivot] * form[j, pivot] * form[pivot, pivot]
-
-
-def _direction(form: Array, pivot: int) -> Array:
-    """Solve L' d = e_pivot and close the sum: the form along d is the pivot; (F, n)."""
-    size = len(form)
-    d = np.zeros((size + 1, form.shape[2]))
-    d[pivot] = 1.0
-    for i in range(pivot - 1, -1, -1):
-        for j in range(i + 1, pivot + 1):
-            d[i] -= form[j, i] * d[j]
-    d[size] = -d[:size].sum(axis=0)
-    return np.nan_to_num(d, posinf=0.0, neginf=0.0)

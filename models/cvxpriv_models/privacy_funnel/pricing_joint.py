@@ -23,6 +23,9 @@ MOST_CELLS = 150
 ALIKE = 0.05
 """Columns on the same symbols that are nearer than this are one: the linear program mixes them to stand for it."""
 
+LIGHT = 1e-12
+"""Least weight of a column in use: a lighter one leaves no digits to a step."""
+
 STEPS, SOLVED = 10, 1e-11
 
 AHEAD = 2e-14
@@ -99,7 +102,7 @@ def _merged(active: Array, p_x: Array, told: float) -> Array | None:
     """P(X, Y) on the active columns, like ones merged; None where no weights make P(X) of them."""
     rows = np.vstack([active, entropy(active, axis=0)])
     weights = np.linalg.lstsq(rows, np.append(p_x, -told), rcond=None)[0]
-    if not (weights > 0.0).all() or np.abs(active @ weights - p_x).max() > ALIKE:
+    if not (weights > LIGHT).all() or np.abs(active @ weights - p_x).max() > ALIKE:
         return None
     kept: list[Array] = []
     for column in (active * weights).T:

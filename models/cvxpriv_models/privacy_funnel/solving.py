@@ -121,28 +121,31 @@ def best_run(
     if constraints:
         state["log_u"] = _brought_inside(problem, constraints, state["log_u"])
     state = {**state, **closed_form.complete(state["log_u"], problem.p_s_given_x, state["lam"])}
-    measured = algorithm.measure(problem, constraints)(state)
-    residual = measured["kkt"] if constraints else algorithm.residuals_of(problem, state["log_u"]).largest
+    if constraints:
+        residual = algorithm.measure(problem, constraints)(state)["kkt"]
+    else:
+        residual = algorithm.residuals_of(problem, state["log_u"]).largest
+    leakage = measures.leakage(state["log_u"], problem.p_s_given_x)
+    near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
+    start = int(near[residual[near].argmin()])
+    if not constraints:
+        chosen = state["log_u"][start]
+        gain = optimum.free_symbol(problem, optimum.rows_of(chosen), None if bound is None else bound.lower)
+        residual[start] = max(residual[start], gain)
+    converged = residual <= settings.tol
+    converged[start] |= bound is not None and leakage[start] - bound.lower <= settings.tol
     reports = [context.reports[algorithm.LOOP] for _, context in pieces]
     starts = pd.DataFrame(
         {
             "origin": origins,
-            "leakage": measured["objective"],
-            "utility": measured["utility"],
+            "leakage": leakage,
+            "utility": measures.utility(state["log_u"]),
             "kkt": residual,
             "iterations": np.concatenate([report.iterations for report in reports]),
-            "converged": residual <= settings.tol,
-        }
+            "converged": converged,
+        },
+        index=pd.RangeIndex(len(residual), name="start"),
     )
-    starts.index.name = "start"
-    near = starts[starts["leakage"] <= starts["leakage"].min() + SAME_LEAKAGE]
-    start = int(near["kkt"].idxmin())
-    if not constraints:
-        chosen = state["log_u"][start]
-        gain = optimum.free_symbol(problem, optimum.rows_of(chosen), None if bound is None else bound.lower)
-        starts.loc[start, "kkt"] = max(float(starts["kkt"].iloc[start]), gain)
-    gap = np.inf if bound is None else float(starts["leakage"].iloc[start]) - bound.lower
-    starts.loc[start, "converged"] = bool(min(float(starts["kkt"].iloc[start]), gap) <= settings.tol)
     log = History()
     for offset, (_, context) in zip(np.cumsum([0, *[r.iterations.size for r in reports]])[:-1], pieces, strict=True):
         log.extend(context.history, shift=int(offset))

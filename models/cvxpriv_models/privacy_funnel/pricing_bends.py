@@ -1,0 +1,99 @@
+"""Cells on which the priced function bends down along some direction: they hold no local minimum.
+
+phi(pi) = -H(A pi) + lam H(pi) - nu.pi. With A pi >= low and pi <= high on a cell, its second derivative along d,
+sum d = 0, is at most sum_s (A d)_s^2 / low_s - lam sum_i d_i^2 / high_i.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxpriv.numerics.arrays import Array
+
+__all__ = ["FLOOR", "bends_down"]
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+FLOOR = 1e-300
+"""Stands for zero under a division or a logarithm whose numerator is zero too."""
+
+RELATIVE = 1e-13
+"""Relative rounding error of a quadratic form of at most five symbols, with two digits to spare."""
+
+
+def bends_down(t: Array, posteriors: Array, a: Array, spread: Array | None, lam: float) -> Mask:
+    """Test each cell by a direction that the LDL' factorisation of the form on e_i - e_F proposes, checked by itself.
+
+    Parameters
+    ----------
+    t : array, ``(corners, |S|, n)``
+        P(S) at each cell's corners.
+    posteriors : array, ``(corners, F or |X|, n)``
+        P(X|y) at the corners; with `spread` over all symbols.
+    a : array, ``(|S|, F, n)``
+        P(S) given each of the face's symbols, or posteriors.
+    spread : array, ``(|X|, F, n)``, optional
+        The posteriors of which the faces are mixtures, if not of symbols.
+    lam : float
+
+    Returns
+    -------
+    mask, ``(n,)``
+        True where phi has no local minimum inside the cell.
+    """
+    low, high = t.min(axis=0), posteriors.max(axis=0)
+    done = np.zeros(t.shape[2], dtype=bool)
+    d = a[:, :-1] - a[:, -1:]
+    form = np.einsum("sin,sjn->ijn", d / np.maximum(low, FLOOR)[:, None], d)
+    if spread is None:
+        form -= lam / high[-1]
+        for i in range(len(form)):
+            form[i, i] -= lam / high[i]
+    else:
+        e = spread[:, :-1] - spread[:, -1:]
+        form -= lam * np.einsum("xin,xjn->ijn", e / np.maximum(high, FLOOR)[:, None], e)
+    for pivot in range(len(form)):
+        falling = np.flatnonzero((form[pivot, pivot] < 0.0) & ~done)
+        if len(falling):
+            direction = _direction(form[:, :, falling], pivot)
+            own = None if spread is None else spread[:, :, falling]
+            done[falling] = _falls(a[:, :, falling], low[:, falling], high[:, falling], lam, direction, own)
+        _eliminate(form, pivot)
+    return done
+
+
+def _falls(a: Array, low: Array, high: Array, lam: float, d: Array, spread: Array | None) -> Mask:
+    """Whether sum_s (A d)_s^2 / low_s < lam sum_i d_i^2 / high_i, with every rounding error against it.
+
+    d is (F, n); its sum is zero but for rounding. With other posteriors than symbols, d_i on the right is theirs.
+    """
+    length = np.abs(d).sum(axis=0)
+    error = 1e-14 * a.max(axis=1) * length
+    rise = (np.abs(np.einsum("sin,in->sn", a, d)) + error) ** 2 / np.maximum(low, FLOOR)
+    moved = d if spread is None else np.einsum("xin,in->xn", spread, d)
+    fall = np.maximum(np.abs(moved) - 1e-14 * length, 0.0) ** 2 / np.maximum(high, FLOOR)
+    return np.asarray(rise.sum(axis=0) * (1.0 + RELATIVE) < lam * fall.sum(axis=0) * (1.0 - RELATIVE))
+
+
+def _eliminate(form: Array, pivot: int) -> None:
+    """One step of LDL': below the pivot stand the multipliers, to the right what is left of the matrix."""
+    for i in range(pivot + 1, len(form)):
+        form[i, pivot] = form[i, pivot] / form[pivot, pivot]
+    for i in range(pivot + 1, len(form)):
+        for j in range(pivot + 1, i + 1):
+            form[i, j] -= form[i, pivot] * form[j, pivot] * form[pivot, pivot]
+
+
+def _direction(form: Array, pivot: int) -> Array:
+    """Solve L' d = e_pivot and close the sum: the form along d is the pivot; (F, n)."""
+    size = len(form)
+    d = np.zeros((size + 1, form.shape[2]))
+    d[pivot] = 1.0
+    for i in range(pivot - 1, -1, -1):
+        for j in range(i + 1, pivot + 1):
+            d[i] -= form[j, i] * d[j]
+    d[size] = -d[:size].sum(axis=0)
+    return np.nan_to_num(d, posinf=0.0, neginf=0.0)

@@ -1,0 +1,130 @@
+"""Cells on which the priced function is convex: one Newton point bounds each of them.
+
+phi(pi) = -H(A pi) + lam H(pi) - nu.pi. Around a minimum inside a face, plain subdivision goes on until a cell is as
+small as the square root of the wanted accuracy. Convexity ends it far earlier. With pi >= low and A pi <= high on a
+cell and at a point Y of the face, phi is convex on their hull if A' diag(1/high) A - lam diag(1/low) is positive
+definite on sum d = 0, and then lies above its tangent at Y, whose least value over the cell is at a corner.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxpriv.numerics.arrays import Array
+
+from .pricing_search import TINY
+
+__all__ = ["above_tangents"]
+
+IntArray: TypeAlias = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
+
+STEPS = 3
+"""Steps of Newton's method: a cell from which they do not arrive is cut."""
+
+INSIDE = 0.9
+"""Share of the way to the boundary of its face that a step may go."""
+
+RELATIVE = 1e-13
+"""Share of a form's terms that its pivots have to exceed: the rounding of the form and of its factors, for up to five
+symbols, with a digit to spare."""
+
+
+def above_tangents(corners: Array, t: Array, a: Array, lam: float, nu: Array) -> tuple[IntArray, Array, Array]:
+    """Bound phi below on the cells on which it is convex.
+
+    Parameters
+    ----------
+    corners : array, ``(corners, F, n)``
+        Each cell's corners on its face of F symbols.
+    t : array, ``(corners, |S|, n)``
+        A times the corners.
+    a : array, ``(|S|, F, n)``
+        P(S|X) of each face's symbols.
+    lam : float
+    nu : array, ``(F, n)``
+
+    Returns
+    -------
+    cells : array, ``(k,)``
+        The cells on which phi was shown to be convex.
+    least : array, ``(k,)``
+        phi is nowhere lower on them, but for rounding.
+    points : array, ``(F, k)``
+        The points of the tangents: minima of phi on the face, as a rule.
+    """
+    low, high = corners.min(axis=0), t.max(axis=0)
+    cells = np.flatnonzero(_definite(*_form(1.0 / low, 1.0 / high, a, lam)))
+    if not len(cells):
+        return cells, np.zeros(0), np.zeros((len(nu), 0))
+    low, high, a, nu, corners = low[:, cells], high[:, cells], a[:, :, cells], nu[:, cells], corners[:, :, cells]
+    y = _newton(corners.mean(axis=0), a, lam, nu)
+    at = np.einsum("sin,in->sn", a, y)
+    held = _definite(*_form(1.0 / np.minimum(low, y), 1.0 / np.maximum(high, at), a, lam))
+    least = np.einsum("in,ain->an", _slopes(y, at, a, lam, nu), corners).min(axis=0)
+    return cells[held], least[held], y[:, held]
+
+
+def _newton(y: Array, a: Array, lam: float, nu: Array) -> Array:
+    """A few steps towards the stationary point of each face, inside it; (F, n)."""
+    for _ in range(STEPS):
+        at = np.einsum("sin,in->sn", a, y)
+        slopes = _slopes(y, at, a, lam, nu)
+        form, _ = _form(1.0 / y, 1.0 / at, a, lam)
+        move = np.nan_to_num(_solved(form, slopes[-1] - slopes[:-1]))
+        move = np.concatenate([move, -move.sum(axis=0)[None]])
+        room = np.where(move < 0.0, -y / move, np.inf).min(axis=0)
+        y = y + np.minimum(1.0, INSIDE * room) * move
+    return y
+
+
+def _slopes(y: Array, at: Array, a: Array, lam: float, nu: Array) -> Array:
+    """A' log t - lam log pi - nu, (F, n): the gradient without its constant; its mean under pi is phi."""
+    return np.asarray(np.einsum("sin,sn->in", a, np.log(np.maximum(at, TINY))) - lam * np.log(y) - nu)
+
+
+def _form(weight: Array, curve: Array, a: Array, lam: float) -> tuple[Array, Array]:
+    """A' diag(curve) A - lam diag(weight) on the basis e_i - e_F, (F-1, F-1, n), and the size of its terms, (F-1, n).
+
+    A symbol of S that no symbol of the face goes with has an infinite `curve`, and counts for nothing.
+    """
+    root = a * np.sqrt(np.where(np.isfinite(curve), curve, 0.0))[:, None]
+    d, bend = root[:, :-1] - root[:, -1:], lam * weight
+    size = np.sum(root**2, axis=0) + bend
+    form = np.einsum("sin,sjn->ijn", d, d) - bend[-1]
+    for i in range(len(form)):
+        form[i, i] -= bend[i]
+    return form, size[:-1] + size[-1]
+
+
+def _definite(form: Array, size: Array) -> Mask:
+    """Whether a form is positive definite whatever its rounding, by its pivots; (n,)."""
+    for i in range(len(form)):
+        form[i, i] -= RELATIVE * size[i]
+    positive = np.ones(form.shape[2], dtype=bool)
+    for pivot in range(len(form)):
+        positive &= form[pivot, pivot] > 0.0
+        _eliminate(form, pivot)
+    return positive
+
+
+def _solved(form: Array, right: Array) -> Array:
+    """Solve form x = right by elimination without exchanges, (F-1, n): near a minimum the pivots are positive."""
+    both = np.concatenate([form, right[:, None]], axis=1)
+    for pivot in range(len(form)):
+        _eliminate(both, pivot)
+    x = both[:, -1]
+    for pivot in range(len(form) - 1, -1, -1):
+        for later in range(pivot + 1, len(form)):
+            x[pivot] -= both[pivot, later] * x[later]
+        x[pivot] /= both[pivot, pivot]
+    return x
+
+
+def _eliminate(rows: Array, pivot: int) -> None:
+    """Subtract the pivot's row from those below it, so that their entry in its column would vanish."""
+    for i in range(pivot + 1, len(rows)):
+        rows[i, pivot + 1 :] -= rows[i, pivot] / rows[pivot, pivot] * rows[pivot, pivot + 1 :]
