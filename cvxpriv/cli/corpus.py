@@ -8,6 +8,7 @@ from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.outputs import require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement
+from cvxpriv.reports.readers import INTERNAL
 
 __all__ = ["corpus"]
 
@@ -64,6 +65,6 @@ def run(
     problems = items(chosen, count=count, seed=seed, folder=folder, largest=largest)
     with terminal.phase("judging"):
         found = run_corpus(problems, solvers, time_limit=time_limit)
-    write(terminal, found.facts, target, "corpus run", report=target is not None)
+    write(terminal, found.facts, target, "corpus run", page=None if target is None else INTERNAL)
     if found.false:
         raise Disagreement(f"{len(found.false)} of {len(found.table)} verdicts are false: {'; '.join(found.false)}")

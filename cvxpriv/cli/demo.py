@@ -10,6 +10,7 @@ from cvxpriv import models
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
+from cvxpriv.reports.readers import INTERNAL
 
 __all__ = ["demo"]
 
@@ -70,4 +71,4 @@ def demo(terminal: Terminal, table: str, out: str) -> None:
     model = models.available()[MODEL].load()(joint_table(table), rate=effort.rate)
     solving = {"starts": effort.starts, "seed": 0, "n_jobs": 1, "max_iter": None}
     asked = Asked(solving, effort.curve, crosscheck=True, solvers=among_installed(*effort.solvers))
-    finish(terminal, design(terminal, model, SOURCES[table].title, asked), folder, "demo", True)
+    finish(terminal, design(terminal, model, SOURCES[table].title, asked), folder, "demo", INTERNAL)

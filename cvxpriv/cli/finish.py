@@ -12,14 +12,16 @@ from cvxpriv.reports.document import document_of
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.layout import paragraph
 from cvxpriv.reports.page import render
+from cvxpriv.reports.readers import SHAREABLE
 from cvxpriv.reports.sets import Content, write_set
+from cvxpriv.reports.sharing import for_page
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.reports.text import text_of
 
 __all__ = ["finish", "write"]
 
 
-def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, report: bool) -> None:
+def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, page: str | None) -> None:
     """Write the files of facts, show them, and end as their work ended.
 
     Parameters
@@ -29,8 +31,8 @@ def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, report:
     folder : path
     command : str
         The command that made them.
-    report : bool
-        Whether to write the page and the pictures.
+    page : str, optional
+        Readers of the page that is written, with its pictures; None for no page.
 
     Raises
     ------
@@ -39,7 +41,7 @@ def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, report:
     click.Abort
         The work was interrupted; the files hold its results so far.
     """
-    write(terminal, facts, folder, command, report)
+    write(terminal, facts, folder, command, page)
     if facts.interrupted:
         terminal.warn(f"interrupted: {folder}/ holds what was ready")
         raise click.Abort
@@ -47,25 +49,27 @@ def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, report:
         raise NotConverged(facts.unmet)
 
 
-def write(terminal: Terminal, facts: Facts, folder: Path | None, command: str, report: bool = False) -> None:
+def write(terminal: Terminal, facts: Facts, folder: Path | None, command: str, page: str | None = None) -> None:
     """Write the files of facts into a folder, if there is one, and show the facts.
 
     All contents are prepared before the first file is written.
     """
-    files = [] if folder is None else write_set(folder, _contents(facts, report))
+    files = [] if folder is None else write_set(folder, _contents(facts, page))
     if terminal.json:
         terminal.result(document_of(facts, command, files))
     terminal.say(text_of(facts))
     if files:
         names = f"Written to {folder}/: {', '.join(file.name for file in files)}"
         terminal.say("\n" + paragraph(names, indent="", hanging="  "))
+        if page == SHAREABLE and facts.published is False:
+            terminal.say(paragraph("Hand on report.html alone: the other files tell of the private data.", indent=""))
 
 
-def _contents(facts: Facts, report: bool) -> dict[str, Content]:
+def _contents(facts: Facts, page: str | None) -> dict[str, Content]:
     """Return the files of facts by name; saved runs and certificates write themselves, for their owner alone."""
     contents: dict[str, Content] = {}
-    if report:
-        contents["report.html"] = render(facts)
+    if page is not None:
+        contents["report.html"] = render(for_page(facts, page))
         contents |= {one.file: one.image("png") for one in facts.pictures if one.file}
     contents |= {f"{name}.csv": csv_text(frame) for name, frame in facts.tables.items()}
     return {**contents, **facts.files}

@@ -51,7 +51,9 @@ def learning_command(kind: Kind) -> click.Command:
         if name not in fit.decided
     }
 
-    def command(terminal: Terminal, source: str, report: bool, out: str, crosscheck: bool | None, **given: Any) -> None:
+    def command(
+        terminal: Terminal, source: str, report: bool, page: str, out: str, crosscheck: bool | None, **given: Any
+    ) -> None:
         if report:
             require_report_packages("give --no-report")
         folder = require_writable(out)
@@ -78,7 +80,7 @@ def learning_command(kind: Kind) -> click.Command:
         fitted.pose(kind, options)
         fitted.solving = chosen
         _work(terminal, fitted, kind, options, () if crosscheck is False else solvers)
-        finish(terminal, fit_facts(fitted), folder, kind.command, report)
+        finish(terminal, fit_facts(fitted), folder, kind.command, page if report else None)
 
     parameters = [*layout.values(), *reading.values(), *posing.values(), *solving.values()]
     parameters.sort(key=lambda one: one.name == "intercept")

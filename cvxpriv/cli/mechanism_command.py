@@ -100,6 +100,7 @@ def design_command(kind: Kind) -> click.Command:
         columns: TableOptions,
         noise: TableNoise,
         report: bool,
+        page: str,
         out: str,
         **given: Any,
     ) -> None:
@@ -112,7 +113,9 @@ def design_command(kind: Kind) -> click.Command:
             model.along(curve)  # refuses a wrong point before the solve
         beside = (given[name] for name in ("crosscheck", "solvers", "bootstrap", "certify"))
         asked = Asked(taken(solved, given), curve, *beside)
-        finish(terminal, design(terminal, model, title_of(source), asked), folder, kind.command, report)
+        finish(
+            terminal, design(terminal, model, title_of(source), asked), folder, kind.command, page if report else None
+        )
 
     options = [
         click.argument("source", metavar="TABLE"),

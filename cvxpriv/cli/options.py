@@ -9,6 +9,7 @@ import click
 
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError
+from cvxpriv.reports.readers import INTERNAL, PAGES
 from cvxpriv.tables.name_lists import names_in
 
 __all__ = ["DIVERGENCE", "NAMES", "Read", "crosscheck_option", "endings", "output_options", "solvers_option"]
@@ -87,6 +88,14 @@ def endings() -> list[Any]:
     """Return the last options of a command: the folder of its results, and how they are shown."""
     return [
         click.option("--report/--no-report", default=True, show_default=True, help="Write report.html and pictures."),
+        click.option(
+            "--page",
+            type=click.Choice(PAGES),
+            default=INTERNAL,
+            show_default=True,
+            help="Readers of report.html: shareable withholds the mechanism, small counts and exact numbers, unless "
+            "noise protects the table.",
+        ),
         click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Folder for the files."),
         output_options,
         click.pass_obj,

@@ -50,6 +50,7 @@ def sweep(
     resume: bool,
     retry: bool,
     report: bool,
+    page: str,
     out: str,
 ) -> None:
     """Solve a model at every point of a grid, on all cores or a Dask cluster.
@@ -90,7 +91,7 @@ def sweep(
         **options,
         **read.grid,
     )
-    finish(terminal, _facts(read.model.__name__, frame, list(read.grid)), folder, "sweep", report)
+    finish(terminal, _facts(read.model.__name__, frame, list(read.grid)), folder, "sweep", page if report else None)
 
 
 def _facts(model: str, frame: pd.DataFrame, names: list[str]) -> Facts:

@@ -60,6 +60,8 @@ def fit_facts(fit: Fit) -> Facts:
         converged=said.converged,
         interrupted=fit.interrupted or said.interrupted,
         unmet=said.unmet,
+        published=None if fit.private else False,
+        outline=fit.summary,
     )
 
 

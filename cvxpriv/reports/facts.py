@@ -87,8 +87,13 @@ class Fact:
     def shown(self) -> str:
         """The value in a reader's form."""
         if self.percent and is_number(self.value):
-            return f"{float(self.value):.1%}"  # type: ignore[arg-type]
+            return f"{float(self.value):.{self._places}%}"  # type: ignore[arg-type]
         return format_cell(self.value, self.digits)
+
+    @property
+    def _places(self) -> int:
+        """Digits behind the point of a percentage."""
+        return max(self.digits - 3, 0)
 
     @property
     def headline(self) -> str:
@@ -120,7 +125,9 @@ class Fact:
 
     def _ends(self) -> str:
         ends = self.interval or ()
-        return " to ".join(f"{end:.1%}" if self.percent else format_number(end, self.digits) for end in ends)
+        return " to ".join(
+            f"{end:.{self._places}%}" if self.percent else format_number(end, self.digits) for end in ends
+        )
 
 
 @dataclass(frozen=True)
@@ -274,6 +281,10 @@ class Facts:
     interrupted : bool
     unmet : str
         The parts that missed their tolerance, in a sentence; empty where none did. A command then exits with 3.
+    published : bool, optional
+        Whether noise protects the data, so that all may be published; None where nothing is private.
+    outline : str
+        The summary without a number of the data, for a page to be shared.
 
     Examples
     --------
@@ -296,6 +307,8 @@ class Facts:
     converged: bool | None = None
     interrupted: bool = False
     unmet: str = ""
+    published: bool | None = None
+    outline: str = ""
 
     def __getitem__(self, name: str) -> Fact:
         """Return a fact by name.

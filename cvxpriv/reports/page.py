@@ -20,6 +20,8 @@ from cvxpriv.reports.facts import Facts, Section, Table
 from cvxpriv.reports.files import PathLike, write_text
 from cvxpriv.reports.grids import grid
 from cvxpriv.reports.provenance import machine, versions
+from cvxpriv.reports.readers import INTERNAL
+from cvxpriv.reports.sharing import for_page
 
 __all__ = ["render", "write"]
 
@@ -60,17 +62,24 @@ def render(facts: Facts) -> str:
     return page
 
 
-def write(facts: Facts, path: PathLike) -> Path:
+def write(facts: Facts, path: PathLike, page: str = INTERNAL) -> Path:
     """Write the page to a file, whole or not at all.
+
+    Parameters
+    ----------
+    facts : Facts
+    path : path
+    page : {"internal", "shareable"}
+        Readers of the page: see `cvxpriv.reports.sharing`.
 
     Raises
     ------
     DataError
-        The file cannot be written.
+        The file cannot be written, or an unknown page.
     ModelError
         Jinja2 is missing.
     """
-    return write_text(path, render(facts))
+    return write_text(path, render(for_page(facts, page)))
 
 
 def _sections(facts: Facts) -> list[Section]:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from cvxpriv.reports.formatting import format_number
 from cvxpriv.reports.heatmaps import Heatmap
 
 __all__ = ["Slider", "Stop"]
@@ -100,7 +99,7 @@ class Slider:
         if self.level is not None:
             name, height = self.level
             parts.append(_line(LEFT, y(height), WIDTH - RIGHT, y(height), "level"))
-            parts.append(_text(LEFT + 8, y(height) - 7, f"{name} = {format_number(height)}", "start"))
+            parts.append(_text(LEFT + 8, y(height) - 7, f"{name} = {height:.4g}", "start"))
         if self.chosen is not None:
             parts.append(f'<circle class="ring" cx="{x(self.chosen[0]):.1f}" cy="{y(self.chosen[1]):.1f}" r="11"/>')
         here = self.stops[self.first]

@@ -11,6 +11,7 @@ from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.counts_shown import counts_section
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Sides
 
@@ -50,6 +51,7 @@ def alternating_facts(
         sections=[
             *_curve(beside),
             Section(f"The mechanism {symbols}", f"{size[0]} inputs, {size[1]} outputs.", **heat),
+            *counts_section(run.problem.table, sides),
             *common.constraints_section(run),
             *crosscheck_section(beside.check, common.BLOCKS),
             *common.disclosure_section(beside.disclosure, sides, "What a release discloses", ""),
@@ -69,6 +71,8 @@ def alternating_facts(
         converged=run.converged,
         interrupted=beside.interrupted or run.interrupted,
         unmet=common.unmet(run, missed, beside.curve),
+        published=run.problem.table.protection is not None,
+        outline=purpose,
     )
 
 

@@ -21,7 +21,8 @@ from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.files import write_text
-from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.reports.formatting import exact_zero, format_number, is_number
+from cvxpriv.reports.sharing import DIGITS, rounded
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Sides
@@ -225,7 +226,10 @@ def disclosure_section(disclosure: Disclosure | None, sides: Sides, title: str, 
         columns |= {f"{level} low": frame["low"], f"{level} high": frame["high"]}
         caption = f"Values of the table; intervals from {disclosure.bootstrap} resamples of the records."
     notes = [sides.named(note) for note in disclosure.notes]
-    return [Section(title, text, tables=[Table(pd.DataFrame(columns), caption)], notes=notes)]
+    shown = pd.DataFrame(columns)
+    cut = shown.map(lambda cell: format_number(rounded(cell), DIGITS) if is_number(cell) else cell)
+    shared = Section(title, text, tables=[Table(cut, "Two digits of each number.")])
+    return [Section(title, text, tables=[Table(shown, caption)], notes=notes, shared=shared)]
 
 
 def reveals_section(run: Run, sides: Sides) -> list[Section]:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import pandas as pd
@@ -22,6 +23,8 @@ from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism, stochastic_matrix
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.reports.facts import Facts
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.readers import INTERNAL
 from cvxpriv.runs.codec import decoded, encoded, fields_of
 from cvxpriv.runs.run import Run
 from cvxpriv.runs.shadow_prices import shadow_prices
@@ -152,6 +155,12 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     def facts(self) -> Facts:
         """The facts of the run: numbers with unit and sentence, tables, pictures, promises."""
         return self.described(Beside())
+
+    def report(self, path: PathLike, page: str = INTERNAL, beside: Beside | None = None) -> Path:
+        """See `Run`; `beside` has what was computed beside the run: a curve with its mechanisms, a disclosure."""
+        from cvxpriv.reports.page import write
+
+        return write(self.described(beside or Beside()), path, page)
 
     @property
     def converged(self) -> bool:

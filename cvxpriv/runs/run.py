@@ -12,6 +12,7 @@ from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.readers import INTERNAL
 from cvxpriv.reports.text import facts_text
 from cvxpriv.runs.saved import damage_told, read_run, write_run
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
@@ -70,6 +71,26 @@ class Run(ABC):
             Passed to `cvxpriv.certify.check.crosscheck`.
         """
         return crosscheck(self.cases(), solvers, **options)
+
+    def report(self, path: PathLike, page: str = INTERNAL) -> Path:
+        """Write the facts to an HTML page.
+
+        Parameters
+        ----------
+        path : path
+        page : {"internal", "shareable"}
+            Readers of the page: "shareable" withholds what tells of private data (`cvxpriv.reports.sharing`).
+
+        Raises
+        ------
+        DataError
+            The file cannot be written, or an unknown page.
+        ModelError
+            Jinja2 is missing.
+        """
+        from cvxpriv.reports.page import write
+
+        return write(self.facts, path, page)
 
     def save(self, path: PathLike) -> Path:
         """Write the run to a JSON file, whole or not at all.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,15 @@ from cvxpriv.mechanisms.disclosure import bayes_accuracy
 from cvxpriv.mechanisms.heatmaps import heatmap_of
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.facts import Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
+from cvxpriv.reports.sharing import DIGITS, rounded
 from cvxpriv.reports.sliders import Slider, Stop
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable
 
-__all__ = ["GUESS", "guesses_along", "slider_of"]
+__all__ = ["guesses_along", "shared_curve", "slider_of"]
 
-GUESS = "accuracy_of_guess"
 MOST_CELLS = 60_000
 """Number of cells of all heatmaps together above which a page shows the mechanism at no point but its own."""
 
@@ -91,3 +93,29 @@ def slider_of(
         "All numbers stand in the table below."
     )
     return Slider(label, across.label, up.label, stops, alt, level, chosen, nearest)
+
+
+def shared_curve(title: str, slider: Slider | None) -> Section | None:
+    """Return the curve for others: each number with two digits, and no mechanism."""
+    if slider is None:
+        return None
+    stops = [_shared(stop) for stop in slider.stops]
+    names = [name for name, _ in stops[0].shown]
+    rows = [[stop.name, *(value for _, value in stop.shown)] for stop in stops]
+    level = None if slider.level is None else (slider.level[0], rounded(slider.level[1]))
+    chosen = None if slider.chosen is None else (rounded(slider.chosen[0]), rounded(slider.chosen[1]))
+    table = Table(pd.DataFrame(rows, columns=[slider.label.lower(), *names]), "Two digits of each number.")
+    return Section(title, tables=[table], slider=replace(slider, stops=stops, level=level, chosen=chosen))
+
+
+def _shared(stop: Stop) -> Stop:
+    shown = [(name, _cut(text)) for name, text in stop.shown]
+    low = None if stop.low is None else rounded(stop.low)
+    return Stop(stop.name, rounded(stop.across), rounded(stop.up), low, shown)
+
+
+def _cut(text: str) -> str:
+    """Return a number, or a percentage, with two digits."""
+    if text.endswith("%"):
+        return f"{float(text[:-1]):.0f}%"
+    return format_number(rounded(float(text.replace(",", ""))), DIGITS)

@@ -23,10 +23,11 @@ from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.counts_shown import counts_section
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Side, Sides
-from cvxpriv.runs.sliding import guesses_along, slider_of
+from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
 from .bound import ServiceBound
 from .pictures import SAME, curve_figure, distinct_outputs
@@ -106,6 +107,7 @@ def inference_facts(
         sections=[
             *_curve(run, curve, beside.mechanisms),
             _mechanism(run),
+            *counts_section(problem.table, SIDES),
             *common.constraints_section(run),
             *crosscheck_section(beside.check, common.BLOCKS),
             *common.disclosure_section(
@@ -114,6 +116,7 @@ def inference_facts(
                 "What a release tells",
                 "The best accuracy is the chance to name S right, knowing the table and nothing else, U, or Y.",
             ),
+            *common.reveals_section(run, SIDES),
             _starts(run),
         ],
         about=[
@@ -137,6 +140,8 @@ def inference_facts(
         converged=run.converged,
         interrupted=beside.interrupted or run.interrupted,
         unmet=common.unmet(run, missed, curve),
+        published=problem.table.protection is not None,
+        outline=_outline(run),
     )
 
 
@@ -149,6 +154,13 @@ def _summary(run: Run) -> str:
         f"while U tells little of Y: I(S;U) - beta E[d] is as large as could be found, for beta = "
         f"{format_number(problem.beta)}.{counted}"
     )
+
+
+def _outline(run: Run) -> str:
+    """Return the summary without a number of the table."""
+    table = run.problem.table
+    inferred, data = ", ".join(table.private.columns), ", ".join(table.public.columns)
+    return f"A mechanism that sends U in place of Y = {data}, so that a server infers S = {inferred} and little else."
 
 
 def _worth(run: Run, beside: Beside) -> list[Fact]:
@@ -302,6 +314,7 @@ def _curve(run: Run, curve: pd.DataFrame | None, mechanisms: Sequence[Array]) ->
             slider=slider,
             tables=[Table(table)],
             notes=notes,
+            shared=shared_curve("The accuracy-privacy curve", slider),
             brief=common.brief_curve("Accuracy-privacy curve", curve, headings),
         )
     ]

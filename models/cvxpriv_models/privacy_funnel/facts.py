@@ -21,10 +21,11 @@ from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.counts_shown import counts_section
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
-from cvxpriv.runs.sliding import guesses_along, slider_of
+from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
 from .bound import FunnelBound
 from .population import population_interval
@@ -53,6 +54,7 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
         sections=[
             *_curve(run, curve, beside.mechanisms),
             _mechanism(run),
+            *counts_section(run.problem.table, SIDES),
             *common.constraints_section(run),
             *crosscheck_section(check, common.BLOCKS),
             *common.disclosure_section(
@@ -79,6 +81,8 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
         converged=run.converged,
         interrupted=beside.interrupted or run.interrupted,
         unmet=common.unmet(run, missed, curve),
+        published=run.problem.table.protection is not None,
+        outline=_outline(run),
     )
 
 
@@ -90,6 +94,13 @@ def _summary(run: Run) -> str:
         f"A mechanism that releases Y in place of X = {public}, so that Y tells at least "
         f"{format_number(run.problem.rate)} nats about X and as little as possible about S = {private}.{counted}"
     )
+
+
+def _outline(run: Run) -> str:
+    """Return the summary without a number of the table."""
+    table = run.problem.table
+    private, public = ", ".join(table.private.columns), ", ".join(table.public.columns)
+    return f"A mechanism that releases Y in place of X = {public}, so that Y tells little of S = {private}."
 
 
 def _facts(run: Run, beside: Beside) -> list[Fact]:
@@ -212,6 +223,7 @@ def _curve(run: Run, curve: pd.DataFrame | None, mechanisms: Sequence[Array]) ->
             slider=slider,
             tables=[Table(table.rename(columns=named), "Utility, leakage and residual in nats.")],
             notes=notes,
+            shared=shared_curve("The privacy-utility curve", slider),
             brief=common.brief_curve(
                 "Privacy-utility curve",
                 curve,
