@@ -69,6 +69,14 @@ class PrivacyError(CvxprivError, RuntimeError):
     """The privacy analysis does not cover a release or a claim."""
 
 
+class PartyError(CvxprivError, RuntimeError):
+    """A party of a run across processes is lost, late, not admitted, or refuses what it is asked."""
+
+
+class MessageRefused(PartyError):
+    """A message between parties is malformed, too large, replayed, or not of the vocabulary."""
+
+
 class NoGuaranteeWarning(UserWarning):
     """An algorithm runs outside the conditions of its convergence proof."""
 

@@ -26,6 +26,7 @@ ROOMS = (
     "schedules",
     "mechanisms",
     "penalties",
+    "distributed",
     "models",
     "runs",
     "learning",

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from cvxpriv.errors import CvxprivError, DataError, Disagreement, ModelError, NotConverged, PrivacyError, SolverFailure
+from cvxpriv.errors import (
+    CvxprivError,
+    DataError,
+    Disagreement,
+    ModelError,
+    NotConverged,
+    PartyError,
+    PrivacyError,
+    SolverFailure,
+)
 
 __all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_SOLVED", "UNEXPECTED", "exit_code"]
 
@@ -11,7 +20,7 @@ UNEXPECTED = 1
 """An unexpected error, which is a bug and no fault of the input."""
 BAD_INPUT = 2
 NOT_SOLVED = 3
-"""A run did not converge, no solver answered, or two answers disagree."""
+"""A run did not converge, no solver answered, two answers disagree, or a party was lost."""
 INTERRUPTED = 130
 """The keyboard interrupted; the code is 128 + SIGINT, as in shells."""
 
@@ -22,6 +31,7 @@ _CODES: dict[type[CvxprivError], int] = {
     NotConverged: NOT_SOLVED,
     SolverFailure: NOT_SOLVED,
     Disagreement: NOT_SOLVED,
+    PartyError: NOT_SOLVED,
 }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
+from cvxpriv.penalties import Penalty
 from cvxpriv.schedules.steps import Update
 
 from . import closed_form
@@ -23,7 +24,7 @@ from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
 
-__all__ = ["centre", "dual", "party", "total_share"]
+__all__ = ["centre", "dual", "party", "party_towards", "total_share"]
 
 #: Largest number of samples for which the z block has Parameters. cvxpy's memory for a Parameter of N entries grows as
 #: N^2: 32 GiB at 32,561, where the same problem with numbers takes CLARABEL six seconds.
@@ -44,12 +45,36 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
     Target and tau belong to the scheme (`schemes`). D_m enters the cone program by the root of D_m'D_m, which makes it
     as small as the party's columns.
     """
-    factor, penalty, parties = factors[m], problem.penalties[m], problem.parties
-    own_x, own_v = f"x/{m}", f"v/{m}"
-    linear = scheme.linearises(penalty)  # the square is replaced by its tangent at x_m
+    parties, own = problem.parties, f"v/{m}"
 
     def target(view: Values) -> Array:
-        return scheme.target(view[own_v], total_share(view, parties), view["z"], parties)
+        return scheme.target(view[own], total_share(view, parties), view["z"], parties)
+
+    shares = frozenset({"z", *(f"v/{k}" for k in range(parties))})
+    return party_towards(target, shares, factors[m], problem.penalties[m], problem.lam, scheme, parties, m)
+
+
+def party_towards(
+    target: Callable[[Values], Array],
+    shares: frozenset[str],
+    factor: Factor,
+    penalty: Penalty,
+    lam: float,
+    scheme: Scheme,
+    parties: int,
+    m: int,
+) -> Block:
+    """Return the step of `party`, whatever its target is read from.
+
+    Parameters
+    ----------
+    target : callable
+        Maps the entries read to the target of D_m x_m, (N,).
+    shares : frozenset of str
+        The entries that it reads.
+    """
+    own_x, own_v = f"x/{m}", f"v/{m}"
+    linear = scheme.linearises(penalty)  # the square is replaced by its tangent at x_m
 
     def declare(structure: object) -> Declaration:
         x = cp.Variable(factor.part.shape[1], name="x")
@@ -58,7 +83,7 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
         cost, inside = penalty.expression(x)
         squares = half_rho * cp.sum_squares(factor.root @ x) + half_tau * cp.sum_squares(x)
         return Declaration(
-            objective=cp.Minimize(problem.lam * cost + squares - slope @ x),
+            objective=cp.Minimize(lam * cost + squares - slope @ x),
             constraints={f"X[{index}]": one for index, one in enumerate(inside)},
             variables={"x": x},
             parameters={"rho/2": half_rho, "tau/2": half_tau, "slope": slope},
@@ -80,8 +105,8 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
         tau = scheme.tau(factor, penalty, rho, parties)
         if linear:
             aim = target(view) - view[own_v]
-            return written(closed_form.party_linearised(factor, penalty, aim, view["y"], rho, problem.lam, tau, x))
-        ridge = problem.lam * (penalty.ridge or 0.0)
+            return written(closed_form.party_linearised(factor, penalty, aim, view["y"], rho, lam, tau, x))
+        ridge = lam * (penalty.ridge or 0.0)
         return written(closed_form.party(factor, target(view), view["y"], rho, ridge, tau, x))
 
     def written(x: Array) -> Values:
@@ -89,7 +114,7 @@ def party(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int) -
 
     return Block(
         name=own_x,
-        reads=frozenset({own_x, "z", "y", "rho", *(f"v/{k}" for k in range(parties))}),
+        reads=shares | {own_x, own_v, "y", "rho"},
         writes=frozenset({own_x, own_v}),
         declare=declare,
         parameters=parameters,

@@ -21,7 +21,7 @@ from cvxpriv.penalties import Penalty, convex_penalty
 
 from .problem import Part
 
-__all__ = ["Intercept", "bounds_with_ones", "with_intercept"]
+__all__ = ["TALL", "Intercept", "bounds_with_ones", "with_column", "with_intercept"]
 
 TALL = 1000.0
 
@@ -67,7 +67,7 @@ def with_intercept(
     each: list[str | Penalty] = [penalty] * len(parts)
     if square:
         found = Intercept(1.0 if private else TALL)
-        return [_with_column(parts[0], found.height), *parts[1:]], each, found
+        return [with_column(parts[0], found.height), *parts[1:]], each, found
     ones = np.ones((parts[0].shape[0], 1))
     return [*parts, ones], [*each, "none"], Intercept(1.0, own=True)
 
@@ -87,7 +87,8 @@ def bounds_with_ones(bounds: Sequence[float], adjacency: str, rows: int) -> list
     return [first, *bounds[1:]]
 
 
-def _with_column(part: Part, height: float) -> Part:
+def with_column(part: Part, height: float) -> Part:
+    """Return columns with one more, of one number."""
     column = np.full((part.shape[0], 1), height)
     if isinstance(part, np.ndarray):
         return np.hstack([part, column])

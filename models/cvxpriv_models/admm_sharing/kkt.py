@@ -18,7 +18,14 @@ from .blocks import total_share
 from .factor import Factor
 from .problem import Problem
 
-__all__ = ["SharingResiduals", "duality_gap", "residuals"]
+__all__ = [
+    "SharingResiduals",
+    "dual_within",
+    "duality_gap",
+    "gap_of_parts",
+    "residuals",
+    "residuals_of_parts",
+]
 
 #: Distance from a kink of the loss that counts as on it: rounding leaves as much of a z that was put there.
 AT_KINK = 1e-9
@@ -56,15 +63,20 @@ class SharingResiduals:
 
 def residuals(problem: Problem, factors: Sequence[Factor], state: Values) -> SharingResiduals:
     """Return the residuals of one start of a state (x/0.., v/0.., z, y)."""
-    z, y, parties = state["z"], state["y"], problem.parties
+    y, parties = state["y"], problem.parties
     pulled = [factors[m].pull(y) for m in range(parties)]
-    stationarity = tuple(
-        distance(problem.penalties[m], state[f"x/{m}"], pulled[m], problem.lam) for m in range(parties)
-    )
-    norm = np.linalg.norm
-    scales = float(norm(z)), max(float(norm(g)) for g in pulled), float(norm(y))
-    primal = float(norm(total_share(state, parties) - z))
-    return SharingResiduals(primal, stationarity, _fit(problem, z, y), scales)
+    stationarity = [distance(problem.penalties[m], state[f"x/{m}"], pulled[m], problem.lam) for m in range(parties)]
+    return residuals_of_parts(problem, state, stationarity, [float(np.linalg.norm(each)) for each in pulled])
+
+
+def residuals_of_parts(
+    problem: Problem, state: Values, stationarity: Sequence[float], pulled: Sequence[float]
+) -> SharingResiduals:
+    """Return the residuals of one start, where each party has told its distance from stationarity and ||D_m'y||."""
+    z, y, norm = state["z"], state["y"], np.linalg.norm
+    scales = float(norm(z)), max(pulled), float(norm(y))
+    primal = float(norm(total_share(state, problem.parties) - z))
+    return SharingResiduals(primal, tuple(stationarity), _fit(problem, z, y), scales)
 
 
 def duality_gap(problem: Problem, state: Values) -> float:
@@ -74,20 +86,33 @@ def duality_gap(problem: Problem, state: Values) -> float:
     - l(z). A bound of the rounding is added. It is inf for other penalties, for lam = 0 and for a loss that is not
     convex.
     """
+    y = dual_within(problem, state)
+    parts = []
+    for m, penalty in enumerate(problem.penalties):
+        curvature = problem.lam * (penalty.ridge or 0.0)
+        off = state[f"x/{m}"] + (problem.parts[m].T @ y) / curvature if curvature > 0.0 else np.zeros(0)
+        parts.append(0.5 * curvature * float(off @ off))
+    return gap_of_parts(problem, state, y, parts)
+
+
+def dual_within(problem: Problem, state: Values) -> Array:
+    """Return y, (N,), within the slopes of the loss at z."""
+    low, high = problem.loss.slopes(state["z"], problem.y, within=AT_KINK)
+    return np.asarray(np.clip(state["y"], problem.weights * low, problem.weights * high))
+
+
+def gap_of_parts(problem: Problem, state: Values, y: Array, parts: Sequence[float]) -> float:
+    """Return `duality_gap`, where each party has told (c/2)||x_m + D_m'y/c||^2 with c = lam times its ridge."""
     ridges = [one.ridge for one in problem.penalties]
     if not problem.loss.convex or problem.lam == 0.0 or any(not ridge for ridge in ridges):
         return float("inf")
     z, loss, weights, labels = state["z"], problem.loss, problem.weights, problem.y
-    low, high = loss.slopes(z, labels, within=AT_KINK)
-    y = np.clip(state["y"], weights * low, weights * high)
     total = total_share(state, problem.parties)
     here, there = loss.value(total, labels), loss.value(z, labels)
     gap = float(weights @ (here - there) - y @ (total - z))
     gap += ROUNDING * float(weights @ (np.abs(here) + np.abs(there)) + np.abs(y) @ (np.abs(total) + np.abs(z)))
-    for m, ridge in enumerate(ridges):
-        curvature = problem.lam * (ridge or 0.0)
-        off = state[f"x/{m}"] + (problem.parts[m].T @ y) / curvature
-        gap += 0.5 * curvature * float(off @ off)
+    for part in parts:
+        gap += part
     return gap if np.isfinite(gap) else float("inf")
 
 

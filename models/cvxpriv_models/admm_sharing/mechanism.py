@@ -12,7 +12,7 @@ candidates for D_m tells them apart with certainty, however large the noise is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,7 +33,20 @@ from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
 
-__all__ = ["ShareRelease", "initial_state", "last_step", "private_passes", "shrunk"]
+__all__ = [
+    "ShareRelease",
+    "count",
+    "draw_towards",
+    "initial_state",
+    "kept_at_home",
+    "last_step",
+    "private_passes",
+    "public_centre",
+    "public_entries",
+    "public_figures",
+    "shrinking",
+    "shrunk",
+]
 
 #: Largest distance of a computed share from H a, as a part of ||a||; the sensitivity includes it.
 INEXACT = 2.0**-22
@@ -153,37 +166,55 @@ def private_passes(
 
     The first x already knows the labels (z and y of S = 0 do), so that no release goes to waste.
     """
-    centre, dual = _centre(problem, scheme)
+    centre, dual = public_centre(problem, scheme)
     parties = [
         Sweep(
             [
-                *_kept_at_home(problem, scheme, factors, m, constraints),
+                *kept_at_home(_own(problem, scheme, factors, m, constraints), m),
                 draw(problem, scheme, factors[m], m, release),
-                *([_shrinking(problem, m)] if release.shrink else []),
+                *([shrinking(problem, m)] if release.shrink else []),
             ],
             name=f"party {m}",
         )
         for m in range(problem.parties)
     ]
     together: AnyStep = Sweep(parties, name="parties") if scheme.in_turn else Parallel(parties, name="parties")
-    return Loop(Sweep([centre, dual, together, _count()]), Never(), passes, _public_figures(problem), name=LOOP)
+    return Loop(Sweep([centre, dual, together, count()]), Never(), passes, public_figures(problem), name=LOOP)
 
 
 def last_step(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints) -> Sweep:
     """Return the step after the last release: every party fits once more, and releases nothing."""
-    parties = [Sweep(_kept_at_home(problem, scheme, factors, m, constraints)) for m in range(problem.parties)]
-    return Sweep([*_centre(problem, scheme), Parallel(parties, name="parties")])
+    several = range(problem.parties)
+    parties = [Sweep(kept_at_home(_own(problem, scheme, factors, m, constraints), m)) for m in several]
+    return Sweep([*public_centre(problem, scheme), Parallel(parties, name="parties")])
 
 
 def draw(problem: Problem, scheme: Scheme, factor: Factor, m: int, release: ShareRelease) -> Draw:
     """Return the step that releases v~_m, with as much noise as the target of this pass needs."""
-    public = _public(problem)
+
+    def target(view: Values) -> Array:
+        total = blocks.total_share(view, problem.parties)[0]
+        return scheme.target(view[f"v/{m}"][0], total, view["z"][0], problem.parties)
+
+    return draw_towards(target, public_entries(problem), factor, m, release)
+
+
+def draw_towards(
+    aim: Callable[[Values], Array], public: frozenset[str], factor: Factor, m: int, release: ShareRelease
+) -> Draw:
+    """Return the step of `draw`, whatever its target is read from.
+
+    Parameters
+    ----------
+    aim : callable
+        Maps the entries read to the target of D_m x_m, (N,).
+    public : frozenset of str
+        The entries that it reads, all of them public.
+    """
     columns = factor.part.shape[1]
 
     def released(view: Values, noise: Noise) -> Values:
-        total = blocks.total_share(view, problem.parties)[0]
-        aim = scheme.target(view[f"v/{m}"][0], total, view["z"][0], problem.parties)
-        target = aim - view["y"][0] / view["rho"][0]
+        target = aim(view) - view["y"][0] / view["rho"][0]
         bound = release.sensitivity(target, m, columns)
         if bound < release.of_clips(target.size):
             _require_solved(factor, view[f"x/{m}"][0], target, release.kappas[m])
@@ -198,7 +229,7 @@ def draw(problem: Problem, scheme: Scheme, factor: Factor, m: int, release: Shar
         }
 
     writes = frozenset(f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept"))
-    return Draw(f"v/{m}", released, public | {f"x/{m}", f"share/{m}"}, writes, [release.entry(m)])
+    return Draw(f"v/{m}", released, public | {f"x/{m}", f"share/{m}", "y", "rho"}, writes, [release.entry(m)])
 
 
 def _require_solved(factor: Factor, x: Array, target: Array, kappa: float) -> None:
@@ -222,18 +253,18 @@ def _require_solved(factor: Factor, x: Array, target: Array, kappa: float) -> No
         )
 
 
-def _public(problem: Problem) -> frozenset[str]:
+def public_entries(problem: Problem) -> frozenset[str]:
+    """Return the entries of a state that are public."""
     return frozenset({"z", "y", "rho", *(f"v/{m}" for m in range(problem.parties))})
 
 
-def _centre(problem: Problem, scheme: Scheme) -> tuple[Public, Public]:
-    known = _public(problem)
+def public_centre(problem: Problem, scheme: Scheme) -> tuple[Public, Public]:
+    """Return the steps of z and y, which read released values alone."""
+    known = public_entries(problem)
     return Public(blocks.centre(problem, scheme), known), Public(blocks.dual(problem, scheme), known)
 
 
-def _kept_at_home(
-    problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int, constraints: Constraints
-) -> tuple[Block, Update]:
+def kept_at_home(block: Block, m: int) -> tuple[Block, Update]:
     """Return a party's step whose share stays with it, and its mean coefficients since the first release.
 
     Each pass has its own noise, so that the mean is steadier than the last. It never leaves the party.
@@ -244,8 +275,11 @@ def _kept_at_home(
         count = np.maximum(view["passes"], 1.0)[:, None]
         return {mean: view[mean] + (view[x] - view[mean]) / count}
 
-    block = _private(constrained(blocks.party(problem, scheme, factors, m), m, constraints), m)
-    return block, Update(mean, averaged, frozenset({x, mean, "passes"}), frozenset({mean}))
+    return _private(block, m), Update(mean, averaged, frozenset({x, mean, "passes"}), frozenset({mean}))
+
+
+def _own(problem: Problem, scheme: Scheme, factors: Sequence[Factor], m: int, constraints: Constraints) -> Block:
+    return constrained(blocks.party(problem, scheme, factors, m), m, constraints)
 
 
 def _private(block: Block, m: int) -> Block:
@@ -266,7 +300,8 @@ def _private(block: Block, m: int) -> Block:
     )
 
 
-def _shrinking(problem: Problem, m: int) -> Public:
+def shrinking(problem: Problem, m: int) -> Public:
+    """Return the step that replaces a released share by what `shrunk` leaves of it."""
     share, kept = f"v/{m}", f"kept/{m}"
 
     def step(view: Values) -> Values:
@@ -277,12 +312,13 @@ def _shrinking(problem: Problem, m: int) -> Public:
     return Public(Update(f"shrink/{m}", step, reads, frozenset({share, kept})), reads)
 
 
-def _count() -> Update:
+def count() -> Update:
+    """Return the step that counts passes."""
     only = frozenset({"passes"})
     return Update("passes", lambda view: {"passes": view["passes"] + 1.0}, only, only)
 
 
-def _public_figures(problem: Problem) -> Measure:
+def public_figures(problem: Problem) -> Measure:
     """Return the figures of a run's history, which holds only released numbers."""
     parties = range(problem.parties)
 

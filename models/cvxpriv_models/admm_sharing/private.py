@@ -29,7 +29,7 @@ from .private_settings import FOR_LABELS, PrivateSettings, kappas, planned, requ
 from .problem import Problem
 from .schemes import Scheme, scheme_named
 
-__all__ = ["solve_private"]
+__all__ = ["finished", "release_of", "solve_private", "with_flipped"]
 
 
 def solve_private(
@@ -58,19 +58,17 @@ def solve_private(
         warnings.warn(DEGENERATE, PrivacyWarning, stacklevel=4)
     context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress), noise=source)
     state = _passes(problem, kept, constraints, settings, context)
-    return _finished(given, state, context, settings, time.perf_counter() - begun)
+    coefficients = [state[f"mean/{m}"] for m in range(given.parties)]
+    hidden = NotPrivate(coefficients, given.loss.name, given.classes, time.perf_counter() - begun)
+    return finished(given, state, context, settings, tuple(x.size for x in coefficients), hidden)
 
 
 def _passes(
     problem: Problem, factors: tuple[Factor, ...], constraints: Constraints, settings: PrivateSettings, context: Context
 ) -> Values:
     scheme = scheme_named(settings.method)
-    if settings.labels == "held":
-        epsilon = FOR_LABELS * settings.epsilon
-        flipped = run_schedule(labels.flipping(epsilon), {labels.LABELS: problem.y[None]}, context)[labels.LABELS][0]
-        loss = labels.unbiased(problem.loss, labels.flip_probability(epsilon))
-        problem = replace(problem, y=flipped, loss=loss)
-    release = _release(problem, scheme, settings, constrained=bool(constraints))
+    problem = with_flipped(problem, settings, context)
+    release = release_of(problem, scheme, settings, constrained=bool(constraints))
     loop = mechanism.private_passes(problem, scheme, factors, constraints, release, settings.max_iter)
     state = run_schedule(loop, mechanism.initial_state(problem, settings.rho), context)
     if not context.interrupted:
@@ -78,7 +76,18 @@ def _passes(
     return {**single(state, 0), labels.LABELS: problem.y, "weights": problem.weights}
 
 
-def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings, constrained: bool) -> mechanism.ShareRelease:
+def with_flipped(problem: Problem, settings: PrivateSettings, context: Context) -> Problem:
+    """Return the problem with labels flipped at random, and its loss corrected for that, where labels are held."""
+    if settings.labels != "held":
+        return problem
+    epsilon = FOR_LABELS * settings.epsilon
+    flipped = run_schedule(labels.flipping(epsilon), {labels.LABELS: problem.y[None]}, context)[labels.LABELS][0]
+    return replace(problem, y=flipped, loss=labels.unbiased(problem.loss, labels.flip_probability(epsilon)))
+
+
+def release_of(
+    problem: Problem, scheme: Scheme, settings: PrivateSettings, constrained: bool
+) -> mechanism.ShareRelease:
     """Return the rule of release: every release has the same part of the budget that the labels leave."""
     if settings.labels == "held":
         together = mu_beside(settings.epsilon, settings.delta, [FOR_LABELS * settings.epsilon])
@@ -97,9 +106,25 @@ def _release(problem: Problem, scheme: Scheme, settings: PrivateSettings, constr
     )
 
 
-def _finished(
-    problem: Problem, state: Values, context: Context, settings: PrivateSettings, seconds: float
+def finished(
+    problem: Problem,
+    state: Values,
+    context: Context,
+    settings: PrivateSettings,
+    columns: tuple[int, ...],
+    hidden: NotPrivate | None,
 ) -> PrivateSharingRun:
+    """Return the run of released values.
+
+    Parameters
+    ----------
+    state : mapping of str to ndarray
+        The last state, without a leading axis.
+    columns : tuple of int
+        Number of columns of each party.
+    hidden : NotPrivate, optional
+        The parties' coefficients, where they are in this process.
+    """
     parties, ledger = problem.parties, tuple(context.ledger)
     held = settings.labels == "held"
     said = [] if context.noise.secure else [SEEDED]
@@ -107,11 +132,10 @@ def _finished(
     said += [] if held else [LEAK]
     names = {"z", "y", "weights", labels.LABELS}
     names |= {f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept") for m in range(parties)}
-    coefficients = [state[f"mean/{m}"] for m in range(parties)]
     return PrivateSharingRun(
         problem.loss.name,
         problem.classes,
-        tuple(x.size for x in coefficients),
+        columns,
         settings=settings,
         accounting=spending.spent(
             ledger,
@@ -124,6 +148,6 @@ def _finished(
         released={name: value for name, value in state.items() if name in names},
         warnings=(*said, AT_HOME),
         history=history_of_loop(context.history, LOOP),
-        hidden=NotPrivate(coefficients, problem.loss.name, problem.classes, seconds),
+        hidden=hidden,
         interrupted=context.interrupted,
     )

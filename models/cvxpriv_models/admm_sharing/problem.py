@@ -157,11 +157,18 @@ class Problem:
 
     def value_at(self, predictions: Array, coefficients: Sequence[Array]) -> float:
         """Return the objective of (1) where S is known already."""
-        return float(self.weights @ self.loss.value(predictions, self.y)) + self.penalty_value(coefficients)
+        return self.fit_value(predictions) + self.penalty_value(coefficients)
+
+    def fit_value(self, predictions: Array) -> float:
+        """Return sum_i weight_i l(S_i, y_i)."""
+        return float(self.weights @ self.loss.value(predictions, self.y))
 
     def penalty_value(self, coefficients: Sequence[Array]) -> float:
         """Return lam sum_m R_m(x_m); outside a set it is inf, whatever lam is."""
-        values = [one.value(x) for one, x in zip(self.penalties, coefficients, strict=True)]
+        return self.weighted([one.value(x) for one, x in zip(self.penalties, coefficients, strict=True)])
+
+    def weighted(self, values: Sequence[float]) -> float:
+        """Return lam sum_m of the values R_m(x_m)."""
         return float("inf") if np.isinf(values).any() else self.lam * sum(values)
 
 

@@ -1,0 +1,68 @@
+"""The rows that all parties have, found by a keyed hash of an identifier, in one common order.
+
+Each member hashes its identifiers under the team's secret (HMAC-SHA256), and sends the hashes to the label holder, who
+intersects them and tells each party which of its rows to take. What is assumed: every member holds the secret and keeps
+it. Whoever has it can test whether a guessed identifier is in a list of hashes that it sees; the label holder sees all
+lists, and learns which of its own people each party has. Private set intersection would hide that, and is not done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from cvxpriv.errors import DataError
+
+__all__ = ["WORDS", "common_rows", "digests"]
+
+#: Words of 64 bits in a hash.
+WORDS = 4
+Words = npt.NDArray[np.uint64]
+
+
+def digests(identifiers: Sequence[str], secret: bytes) -> Words:
+    """Return the keyed hashes of identifiers, one after the other, four words each.
+
+    Raises
+    ------
+    DataError
+        An identifier is empty or stands twice, or the secret is shorter than 16 bytes.
+
+    Examples
+    --------
+    >>> one = digests(["a", "b"], b"sixteen bytes or more")
+    >>> one.size, bool((one[:4] == digests(["a"], b"sixteen bytes or more")).all())
+    (8, True)
+    """
+    if len(secret) < 16:
+        raise DataError("the secret for aligning rows has fewer than 16 bytes: `cvxpriv keys init` makes one of 32")
+    if "" in identifiers:
+        raise DataError("the identifier column has empty cells: leave those rows out")
+    if len(set(identifiers)) < len(identifiers):
+        raise DataError("the identifier column names a row twice: each row needs an identifier of its own")
+    hashed = b"".join(hmac.digest(secret, one.encode(), hashlib.sha256) for one in identifiers)
+    return np.frombuffer(hashed, dtype="<u8")
+
+
+def common_rows(lists: Mapping[str, Words]) -> dict[str, Words]:
+    """Return, for each list of hashes, the positions of those that all lists have, in the order of the hashes.
+
+    Raises
+    ------
+    DataError
+        A list is no list of hashes, holds one twice, or nothing is common to all.
+    """
+    places = {}
+    for name, words in lists.items():
+        rows = [words[start : start + WORDS].tobytes() for start in range(0, words.size, WORDS)]
+        places[name] = {row: place for place, row in enumerate(rows)}
+        if words.size % WORDS or len(places[name]) < len(rows):
+            raise DataError(f"{name} sent no list of distinct hashes of its rows: it must hash one identifier a row")
+    common = sorted(set.intersection(*(set(rows) for rows in places.values())))
+    if not common:
+        raise DataError("the parties have no row in common: check that they hash the same identifier under one secret")
+    return {name: np.array([rows[one] for one in common], dtype="<u8") for name, rows in places.items()}

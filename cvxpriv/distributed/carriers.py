@@ -1,0 +1,131 @@
+"""The one interface between an orchestrator and its parties, and the carrier that keeps them in this process.
+
+An orchestrator sends each party a message and gets each one's answer, `step_all`; it does not know where a party runs.
+A carrier is a class with the members of `Carrier`: `InProcess` here, `FlightHolder` in `flight_holder`. A further one
+brings `join`, `step_all` and `close`, and lets every message pass through the vocabulary's check and the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from cvxpriv.distributed.log import MessageLog
+from cvxpriv.distributed.messages import REFUSAL, Message, Vocabulary
+from cvxpriv.errors import PartyError
+
+__all__ = ["HOLDER", "Carrier", "InProcess", "Role", "require_willing"]
+
+#: Name of the orchestrator's side in logs.
+HOLDER = "holder"
+
+
+class Role(Protocol):
+    """What a party does: it says what it has, and answers messages."""
+
+    vocabulary: Vocabulary
+    sizes: Mapping[str, int]
+
+    def hello(self) -> Message:
+        """Return the party's first message."""
+        ...
+
+    def answer(self, message: Message) -> Message:
+        """Return the answer to a checked message."""
+        ...
+
+
+class Carrier(Protocol):
+    """The way to the parties.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The parties, in the order of their blocks.
+    sizes : dict of str to int
+        The lengths that vectors refer to by name; an orchestrator fills them in.
+    log : MessageLog
+    """
+
+    names: tuple[str, ...]
+    sizes: dict[str, int]
+    log: MessageLog
+
+    def join(self) -> dict[str, Message]:
+        """Wait for every party, and return its `hello`."""
+        ...
+
+    def step_all(self, messages: Mapping[str, Message], *, opening: bool = False) -> dict[str, Message]:
+        """Send messages, all at once, and return the answer of each receiver.
+
+        Parameters
+        ----------
+        messages : mapping of str to Message
+        opening : bool
+            Whether a party that joins again is to get the message again.
+
+        Raises
+        ------
+        PartyError
+            A party is lost, late, or refuses.
+        """
+        ...
+
+    def close(self, how: str = "done") -> None:
+        """Tell the parties that the run has ended."""
+        ...
+
+
+class InProcess:
+    """Parties in this process; their messages are checked and logged as those from far away.
+
+    Parameters
+    ----------
+    roles : mapping of str to Role
+    vocabulary : Vocabulary
+    """
+
+    def __init__(self, roles: Mapping[str, Role], vocabulary: Vocabulary) -> None:
+        self.roles, self.vocabulary, self.names = dict(roles), vocabulary, tuple(roles)
+        self.sizes: dict[str, int] = {}
+        self.log = MessageLog()
+
+    def join(self) -> dict[str, Message]:
+        """See `Carrier`."""
+        return {name: self._received(name, role.hello()) for name, role in self.roles.items()}
+
+    def step_all(self, messages: Mapping[str, Message], *, opening: bool = False) -> dict[str, Message]:
+        """See `Carrier`."""
+        answers = {}
+        for name, message in messages.items():
+            role = self.roles[name]
+            self.log.note(HOLDER, name, self.vocabulary.check(message, "holder", role.sizes))
+            answer = self._received(name, role.answer(message))
+            answers[name] = require_willing(name, self.vocabulary.answers(answer, message))
+        return answers
+
+    def close(self, how: str = "done") -> None:
+        """See `Carrier`."""
+
+    def _received(self, name: str, message: Message) -> Message:
+        self.log.note(name, HOLDER, self.vocabulary.check(message, "party", self.sizes))
+        return message
+
+
+def require_willing(name: str, answer: Message) -> Message:
+    """Return an answer that is no refusal.
+
+    Raises
+    ------
+    PartyError
+    """
+    if answer.kind == REFUSAL:
+        reasons = {
+            "data": "its data do not fit",
+            "option": "an option does not suit it",
+            "privacy": "its own budget or bounds do not allow it",
+            "order": "it is not at that pass: it came back without its checkpoint, or another run has its folder",
+            "failure": "it failed",
+        }
+        raise PartyError(f"{name} refused what it was asked: {reasons[answer.texts['reason']]}; its own log says more")
+    return answer

@@ -1,0 +1,96 @@
+"""A party's checkpoint: its arrays, its ledger, and the terms of its run, in one file for its owner alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cvxpriv.errors import DataError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.files import write_bytes
+
+__all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """What a party needs to come back to a run.
+
+    Attributes
+    ----------
+    run : str
+        The name of the run.
+    passes : int
+        The pass that it has done.
+    arrays : mapping of str to ndarray
+        Its state, flat.
+    ledger : list
+        Its releases, as plain data.
+    terms : mapping
+        What was agreed when the run began, as plain data.
+    """
+
+    run: str
+    passes: int
+    arrays: Mapping[str, Array]
+    ledger: list[Any] = field(default_factory=list)
+    terms: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint, *, durable: bool) -> None:
+    """Write the file, in one rename.
+
+    Parameters
+    ----------
+    path : path
+    checkpoint : Checkpoint
+    durable : bool
+        Whether it is on the disk when this returns, and survives a loss of power; otherwise it survives the end of the
+        process.
+    """
+    flat = {name: np.asarray(value, dtype="<f8").ravel() for name, value in checkpoint.arrays.items()}
+    header = {
+        "run": checkpoint.run,
+        "passes": checkpoint.passes,
+        "arrays": [[name, array.size] for name, array in flat.items()],
+        "ledger": checkpoint.ledger,
+        "terms": dict(checkpoint.terms),
+    }
+    data = b"".join([json.dumps(header).encode(), b"\n", *(array.tobytes() for array in flat.values())])
+    if durable:
+        write_bytes(path, data, private=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".new")
+    with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+    os.replace(beside, path)
+
+
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """Return the content of a file; None where there is none.
+
+    Raises
+    ------
+    DataError
+        The file is damaged.
+    """
+    if not path.exists():
+        return None
+    try:
+        head, _, rest = path.read_bytes().partition(b"\n")
+        header, arrays, start = json.loads(head), {}, 0
+        for name, size in header["arrays"]:
+            arrays[str(name)] = np.frombuffer(rest, dtype="<f8", count=size, offset=start)
+            start += 8 * size
+        if start != len(rest):
+            raise ValueError("its arrays are cut off")
+        return Checkpoint(str(header["run"]), int(header["passes"]), arrays, header["ledger"], header["terms"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is no checkpoint of a party ({error}): remove it, and the run begins anew") from error

@@ -1,0 +1,141 @@
+"""A party's end of Arrow Flight: it dials the orchestrator, answers what its vocabulary has, and opens no port."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from cvxpriv.distributed.carriers import HOLDER, Role
+from cvxpriv.distributed.flight_holder import EXCHANGE, HOLD
+from cvxpriv.distributed.keys import Keys
+from cvxpriv.distributed.log import MessageLog
+from cvxpriv.distributed.messages import REFUSAL, Envelope, Message
+from cvxpriv.errors import CvxprivError, DataError, MessageRefused, ModelError, PartyError, PrivacyError, shown
+
+try:
+    from pyarrow import flight
+except ImportError as error:
+    raise ModelError('parties over a network need pyarrow: pip install "cvxpriv[parties]"') from error
+
+__all__ = ["serve"]
+
+#: Seconds between two attempts to reach the orchestrator.
+PAUSE = 0.2
+#: Seconds beyond `HOLD` after which a call is given up.
+MARGIN = 30.0
+
+
+def serve(
+    role: Role,
+    join: str,
+    keys: Keys,
+    *,
+    holder: str = "label-holder",
+    wait: float = 60.0,
+    log: MessageLog | None = None,
+    joined: Callable[[], None] | None = None,
+) -> str:
+    """Join a run, answer its messages until it ends, and return how it ended: "done" or "failed".
+
+    Parameters
+    ----------
+    role : Role
+    join : str
+        HOST:PORT of the orchestrator.
+    keys : Keys
+    holder : str
+        Name in the orchestrator's certificate.
+    wait : float
+        Seconds for which an orchestrator that is not there is looked for, at the start and after a lost connection.
+    log : MessageLog, optional
+    joined : callable, optional
+        Called once, when the orchestrator has admitted the party.
+
+    Raises
+    ------
+    PartyError
+        The orchestrator was not reached in time, or does not admit this party.
+    MessageRefused
+        It refused a message, or sent one that is refused here.
+    """
+    connection = _Connection(role, join, keys, holder, log or MessageLog())
+    lost, admitted = time.monotonic(), False
+    while True:
+        try:
+            request = connection.call(role.hello(), fresh=True)
+            if joined is not None and not admitted:
+                joined()
+            admitted = True
+            while request.kind != "end":
+                lost = time.monotonic()
+                request = connection.call(_answer(role, request, connection))
+            return request.texts["how"]
+        except (flight.FlightUnavailableError, flight.FlightTimedOutError) as error:
+            if time.monotonic() - lost > wait:
+                reason = str(error).splitlines()[0][:200]
+                raise PartyError(f"join={shown(join)} was not reached within {wait:g} seconds: {reason}") from error
+            time.sleep(PAUSE)
+
+
+def _answer(role: Role, request: Message, connection: _Connection) -> Message:
+    """Return the answer to a request; a party that fails says so, and then fails."""
+    if request.kind == "wait":
+        return Message("poll")
+    try:
+        return role.answer(request)
+    except CvxprivError as error:
+        reasons = {DataError: "data", ModelError: "option", PrivacyError: "privacy", PartyError: "order"}
+        reason = next((said for kind, said in reasons.items() if isinstance(error, kind)), "failure")
+        with suppress(CvxprivError, flight.FlightError):
+            connection.call(Message(REFUSAL, texts={"reason": reason}))
+        raise
+
+
+class _Connection:
+    """A session with the orchestrator."""
+
+    def __init__(self, role: Role, join: str, keys: Keys, holder: str, log: MessageLog) -> None:
+        self.role, self.name, self.log = role, keys.name, log
+        self.session, self.sequence = "", 0
+        self.options = flight.FlightCallOptions(timeout=HOLD + MARGIN)
+        try:
+            self.client = flight.FlightClient(
+                f"grpc+tls://{join}",
+                tls_root_certs=keys.authority,
+                cert_chain=keys.certificate,
+                private_key=keys.key,
+                override_hostname=holder,
+            )
+        except Exception as error:
+            raise PartyError(f"join={shown(join)} is no address: give HOST:PORT") from error
+
+    def call(self, message: Message, fresh: bool = False) -> Message:
+        """Send a message and return the next request."""
+        self.session, self.sequence = ("", 1) if fresh else (self.session, self.sequence + 1)
+        spoken = self.role.vocabulary
+        body = spoken.encode(message, Envelope(self.session, self.sequence))
+        self.log.note(self.name, HOLDER, message)
+        try:
+            found = list(self.client.do_action(flight.Action(EXCHANGE, body), self.options))
+        except flight.FlightUnauthorizedError as error:
+            raise PartyError(f"{self.name!r} is not admitted to this run: the orchestrator must list it") from error
+        except flight.FlightServerError as error:
+            raise MessageRefused(_first_line(error)) from error
+        envelope, request = spoken.decode(_body(found), "holder", self.role.sizes)
+        if envelope.sequence != self.sequence or (not fresh and envelope.session != self.session):
+            raise MessageRefused(f"a message {request.kind!r} was refused: it is replayed, or of another session")
+        self.session = envelope.session
+        self.log.note(HOLDER, self.name, request)
+        return request
+
+
+def _body(found: list[Any]) -> Any:
+    if len(found) != 1:
+        raise MessageRefused(f"{len(found)} messages came, expected one")
+    return found[0].body
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0].partition(". Detail:")[0][:400]

@@ -1,0 +1,421 @@
+"""ADMM sharing across parties that are apart: the label holder's side, `SharingApart`.
+
+The schedule and its steps are those of `algorithm` and `mechanism`; the step of the parties is one message to each and
+one answer, wherever a carrier brings it. A pass takes one round trip: with the target of the next pass goes the dual of
+this one, by which the parties judge where they are, so that when the fit has converged they are one pass further, and
+are told to go back.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.distributed.alignment import common_rows
+from cvxpriv.distributed.carriers import HOLDER, Carrier
+from cvxpriv.distributed.messages import Message
+from cvxpriv.errors import DataError, ModelError, PartyError
+from cvxpriv.learning.labels import require_public_classes, signed_labels
+from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.penalties import convex_penalty, loss_named
+from cvxpriv.privacy import Budget, Noise, noise_source
+from cvxpriv.reports.files import PathLike, write_bytes
+from cvxpriv.reports.progress import with_bar
+from cvxpriv.runs.shared_options import Watch
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run as run_schedule
+from cvxpriv.schedules.steps import AnyStep, Context, Draw, Loop, Sweep, Update
+from cvxpriv.schedules.stopping import Below, Never
+
+from . import algorithm, blocks, kkt, mechanism
+from .algorithm import LOOP
+from .apart_run import SharingApartRun
+from .assumptions import require_guarantee
+from .intercept import TALL
+from .labels import LABELS
+from .private import finished, release_of, with_flipped
+from .private_run import PrivateSharingRun
+from .private_settings import PrivateSettings, planned, settings_of
+from .problem import Problem
+from .rho import default_rho
+from .run import Settings
+from .schemes import USUAL, Scheme, scheme_named
+
+__all__ = ["MAX_ITER", "SharingApart"]
+
+#: Largest number of passes, unless told otherwise.
+MAX_ITER = 2000
+
+
+class SharingApart:
+    """A fit whose columns are with parties in processes of their own, and whose labels are here.
+
+    Parameters
+    ----------
+    carrier : Carrier
+        The way to the parties.
+    y : array, (N,)
+        Labels; a margin loss takes two classes.
+    digests : ndarray of uint64, optional
+        Keyed hashes of the identifiers of these rows; the fit is of the rows that every party has. None: all parties
+        have the same rows in this order.
+    loss : str
+    penalty : str
+    lam : float
+    intercept : bool
+        See `intercept`.
+
+    Raises
+    ------
+    DataError
+        The parties' rows do not match.
+    ModelError
+        An unknown loss or penalty, or an intercept beside a penalty that is no square.
+    PartyError
+        A party does not come.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cvxpriv.distributed.carriers import InProcess
+    >>> from cvxpriv_models.admm_sharing.apart_messages import SPOKEN
+    >>> from cvxpriv_models.admm_sharing.apart_party import Allowance, SharingParty
+    >>> columns = np.random.default_rng(0).normal(size=(60, 4))
+    >>> labels = np.where(columns @ [1.0, -1.0, 0.5, 0.0] > 0, "yes", "no")
+    >>> parts = {"a": columns[:, :2], "b": columns[:, 2:]}
+    >>> parties = {name: SharingParty(part, Allowance(exact=True)) for name, part in parts.items()}
+    >>> run = SharingApart(InProcess(parties, SPOKEN), labels).solve()
+    >>> run.converged, [party.coefficients.shape for party in parties.values()]
+    (True, [(2,), (2,)])
+    """
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        y: ArrayLike,
+        *,
+        digests: np.ndarray[Any, Any] | None = None,
+        loss: str = "logistic",
+        penalty: str = "l2",
+        lam: float = 1.0,
+        intercept: bool = False,
+        classes: np.ndarray[Any, Any] | None = None,
+    ) -> None:
+        self.carrier, self.penalty, self.intercept = carrier, penalty, intercept
+        hellos = carrier.join()
+        self.columns = tuple(int(hellos[name].number("columns")) for name in carrier.names)
+        labels = np.asarray(y)[self._aligned(hellos, int(np.asarray(y).size), digests)]
+        chosen = loss_named(loss)
+        signs, found = signed_labels(labels, labels.size, chosen, one_class=True)
+        one = convex_penalty(penalty)
+        if intercept and one.ridge is None:
+            raise ModelError(f"penalty={penalty!r} is no square: an intercept across parties goes with 'l2' alone")
+        count, rows = len(carrier.names), int(labels.size)
+        unknown = tuple(np.zeros((rows, 0)) for _ in range(count))
+        known = found if classes is None else classes
+        self.problem = Problem(unknown, signs, chosen, (one,) * count, float(lam), np.ones(rows), known)
+        self.passes = 0
+        self.latest: Values = {}
+
+    def solve(
+        self,
+        *,
+        method: str | None = None,
+        tol: float = 1e-7,
+        max_iter: int | None = None,
+        rho: float | None = None,
+        progress: bool = False,
+        callback: Watch | None = None,
+        save: PathLike | None = None,
+    ) -> SharingApartRun:
+        """Fit without privacy: `ADMMSharing.solve` with accelerate='none', to the last bit.
+
+        Parameters
+        ----------
+        method : str, optional
+            "averaged" or another scheme whose parties step at once.
+        tol, max_iter, rho, progress, callback
+            See `ADMMSharing.solve`.
+        save : path, optional
+            Where the last state is written if a party ends the run.
+
+        Raises
+        ------
+        PartyError
+            A party is lost, late, or refuses.
+        """
+        begun = time.perf_counter()
+        scheme, problem = _at_once(method), self.problem
+        weight = default_rho(problem.loss, scheme, problem.parties) if rho is None else float(rho)
+        require_guarantee(problem, scheme, weight)
+        settings = Settings(scheme.name, "closed_form", weight, False, False, max_iter or MAX_ITER, tol)
+        context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress))
+        self.passes, self.latest = 0, {}
+        with self._saving(save):
+            self.carrier.step_all(self._beginnings("begin", scheme, weight, TALL), opening=True)
+            together = _Together(self, scheme)
+            z, y = blocks.centre(problem, scheme), blocks.dual(problem, scheme)
+            loop = Loop(
+                Sweep([together.update(), z, y]), Below("kkt", tol), settings.max_iter, together.measure, name=LOOP
+            )
+            state = single(run_schedule(loop, algorithm.initial_state(problem, weight), context), 0)
+            return self._finished(state, together, context, settings, begun)
+
+    def solve_private(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        adjacency: str | None = None,
+        method: str | None = None,
+        max_iter: int | None = None,
+        rho: float | None = None,
+        clip: float | None = None,
+        clip_entries: float | None = None,
+        labels: str = "shared",
+        shrink: bool = True,
+        budget: Budget | PathLike | None = None,
+        noise_seed: int | None = None,
+        progress: bool = False,
+        callback: Watch | None = None,
+        save: PathLike | None = None,
+    ) -> PrivateSharingRun:
+        """Fit with differential privacy: each party draws its own noise, and keeps its own ledger.
+
+        Parameters are those of `ADMMSharing.solve_private`; the public bounds of the data are the parties' own options.
+
+        Raises
+        ------
+        PrivacyError
+            The budget is not valid, or labels='held' comes without public classes.
+        PartyError
+            A party is lost, late, or does not allow what is asked.
+        """
+        scheme = _at_once(method)
+        settings = settings_of(
+            self.problem,
+            epsilon=epsilon,
+            delta=delta,
+            adjacency=adjacency,
+            method=scheme.name,
+            max_iter=max_iter,
+            row_bound=None,
+            column_bound=None,
+            cell_bound=None,
+            clip=clip,
+            clip_entries=clip_entries,
+            clip_data=False,
+            labels=labels,
+            noise="gaussian",
+            rho=rho,
+            shrink=shrink,
+        )
+        if labels == "held":
+            require_public_classes(self.problem.classes)
+        require_guarantee(self.problem, scheme, settings.rho)
+        planned(settings.epsilon, settings.delta, labels, "gaussian", settings.adjacency).spend(budget)
+        context = Context(
+            ClosedForm(),
+            History(),
+            with_bar(callback, settings.max_iter, "passes", progress),
+            noise=noise_source(noise_seed),
+        )
+        self.passes, self.latest = 0, {}
+        with self._saving(save):
+            return self._released(scheme, settings, context)
+
+    def _aligned(self, hellos: Any, rows: int, digests: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
+        """Align the parties' rows with these; return the positions of those that are left."""
+        names = self.carrier.names
+        if digests is None:
+            told = {name: hellos[name] for name in names}
+            stray = [name for name, one in told.items() if one.number("rows") != rows or one.vectors["digests"].size]
+            if stray:
+                raise DataError(
+                    f"{stray[0]} has other rows than the {rows:,} labels, or hashed identifiers: name the identifier "
+                    "column here too, or give all parties the same rows in the same order"
+                )
+            positions = {name: np.zeros(0, dtype="<u8") for name in names}
+            own = np.arange(rows)
+        else:
+            lists = {name: hellos[name].vectors["digests"] for name in names}
+            if silent := [name for name, one in lists.items() if one.size == 0]:
+                raise DataError(f"{silent[0]} sent no hashes of identifiers: it must name its identifier column")
+            positions = common_rows({HOLDER: digests, **lists})
+            own = positions.pop(HOLDER).astype(np.intp)
+        self.carrier.sizes["rows"] = own.size
+        messages = {name: Message("positions", {"positions": positions[name]}) for name in names}
+        for name, answer in self.carrier.step_all(messages, opening=True).items():
+            if answer.number("rows") != own.size:
+                raise DataError(f"{name} has {answer.number('rows'):g} rows after alignment, expected {own.size}")
+        return own
+
+    def _beginnings(self, kind: str, scheme: Scheme, rho: float, height: float, **more: Any) -> dict[str, Message]:
+        """Return the message that begins a run, for each party."""
+        run = secrets.token_hex(8)
+        numbers = {"rho": rho, "lam": self.problem.lam, "parties": float(self.problem.parties)}
+        numbers |= {name: value for name, value in more.items() if not isinstance(value, str)}
+        texts = {"run": run, "method": scheme.name, "penalty": self.penalty}
+        texts |= {name: value for name, value in more.items() if isinstance(value, str)}
+        found = {}
+        for place, name in enumerate(self.carrier.names):
+            own = {**numbers, "place": float(place), "intercept": height if self.intercept and place == 0 else 0.0}
+            found[name] = Message(kind, {key: np.array([float(value)]) for key, value in own.items()}, texts)
+        return found
+
+    def aims(self, kind: str, scheme: Scheme, view: Values, number: int) -> dict[str, Message]:
+        """Return the message of a pass for each party: the target of its share, and the dual."""
+        parties, total = self.problem.parties, blocks.total_share(view, self.problem.parties)[0]
+        messages = {}
+        for m, name in enumerate(self.carrier.names):
+            target = scheme.target(view[f"v/{m}"][0], total, view["z"][0], parties)
+            vectors = {"pass": np.array([float(number)]), "target": target, "y": view["y"][0]}
+            messages[name] = Message(kind, vectors)
+        return messages
+
+    def _finished(
+        self, state: Values, together: _Together, context: Context, settings: Settings, begun: float
+    ) -> SharingApartRun:
+        problem, passes = self.problem, int(context.reports[LOOP].iterations[0])
+        found = together.residuals(state)
+        y = kkt.dual_within(problem, state)
+        last = Message("finish", {"pass": np.array([float(passes)]), "y": y})
+        answers = self.carrier.step_all(dict.fromkeys(self.carrier.names, last))
+        off = [answers[name].number("off") for name in self.carrier.names]
+        return SharingApartRun(
+            self.carrier.names,
+            self.columns,
+            settings,
+            converged=found.largest <= settings.tol,
+            iterations=passes,
+            objective=together.objective(state),
+            kkt=found,
+            gap=kkt.gap_of_parts(problem, state, y, off),
+            seconds=time.perf_counter() - begun,
+            interrupted=context.interrupted,
+            state=state,
+            problem=problem,
+            log=context.history,
+            messages=self.carrier.log,
+        )
+
+    def _released(self, scheme: Scheme, settings: PrivateSettings, context: Context) -> PrivateSharingRun:
+        given, carrier = self.problem, self.carrier
+        problem = with_flipped(given, settings, context)
+        release = release_of(problem, scheme, settings, constrained=False)
+        limits = {"clip": settings.clip, "clip_entries": settings.clip_entries}
+        limits = {name: value if np.isfinite(value) else 0.0 for name, value in limits.items()}
+        asked = {"mu": release.mu, "releases": settings.max_iter, "adjacency": settings.adjacency, **limits}
+        beginnings = self._beginnings("begin-private", scheme, settings.rho, 1.0, **asked)
+        answers = carrier.step_all(beginnings, opening=True)
+        bounds = tuple(answers[name].number("bound") or float("inf") for name in carrier.names)
+        settings = replace(settings, bounds=bounds)
+        centre, dual = mechanism.public_centre(problem, scheme)
+        shrinking = [mechanism.shrinking(problem, m) for m in range(problem.parties)] if release.shrink else []
+        steps: list[AnyStep] = [centre, dual, self._drawn(scheme, release), *shrinking, mechanism.count()]
+        figures = mechanism.public_figures(problem)
+        loop = Loop(Sweep(steps), Never(), settings.max_iter, figures, name=LOOP)
+        state = run_schedule(loop, mechanism.initial_state(problem, settings.rho), context)
+        if not context.interrupted:
+            state = run_schedule(Sweep([centre, dual]), state, context)
+            carrier.step_all(self.aims("last", scheme, state, settings.max_iter + 1))
+        last = {**single(state, 0), LABELS: problem.y, "weights": problem.weights}
+        return finished(given, last, context, settings, self.columns, None)
+
+    def _drawn(self, scheme: Scheme, release: mechanism.ShareRelease) -> Draw:
+        """Return the step in which every party releases its share."""
+        names, parties = self.carrier.names, range(self.problem.parties)
+
+        def released(view: Values, noise: Noise) -> Values:
+            self.passes, self.latest = int(view["passes"][0]) + 1, dict(view)
+            answers = self.carrier.step_all(self.aims("release", scheme, view, self.passes))
+            written: dict[str, Array] = {}
+            for m, name in enumerate(names):
+                told = answers[name].vectors
+                written |= {f"v/{m}": told["values"][None], f"kept/{m}": np.ones(1)}
+                written |= {f"{figure}/{m}": told[figure] for figure in ("noise", "sensitivity")}
+            return written
+
+        reads = mechanism.public_entries(self.problem) | {"passes"}
+        writes = frozenset(f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept") for m in parties)
+        return Draw("v", released, reads, writes, [release.entry(m) for m in parties])
+
+    @contextmanager
+    def _saving(self, save: PathLike | None) -> Iterator[None]:
+        """Write the last state where a party ends the run."""
+        try:
+            yield
+        except PartyError as error:
+            if save is None or not self.latest:
+                raise
+            file = io.BytesIO()
+            done = self.passes - 1  # the pass that failed is not in it
+            np.savez(file, **{**self.latest, "passes": np.array([float(done)])})  # type: ignore[arg-type]
+            path = write_bytes(save, file.getvalue(), private=True)
+            raise type(error)(f"{error}; the state after {done} passes is in {path}") from error
+
+
+class _Together:
+    """The step of all parties at once, asked one pass ahead."""
+
+    def __init__(self, fit: SharingApart, scheme: Scheme) -> None:
+        self.fit, self.scheme, self.problem = fit, scheme, fit.problem
+        self.names = fit.carrier.names
+        self.ahead: dict[str, Message] | None = None
+        self.figures: dict[str, Message] = {}
+
+    def update(self) -> Update:
+        """Return the step that brings the parties' shares of this pass."""
+        reads = mechanism.public_entries(self.problem)
+        return Update("parties", self._shares, reads, frozenset(f"v/{m}" for m in range(self.problem.parties)))
+
+    def _shares(self, view: Values) -> Values:
+        answers = self.ahead if self.ahead is not None else self._ask(view)
+        self.ahead = None
+        return {f"v/{m}": answers[name].vectors["share"][None] for m, name in enumerate(self.names)}
+
+    def _ask(self, view: Values) -> dict[str, Message]:
+        fit = self.fit
+        fit.passes, fit.latest = fit.passes + 1, dict(view)
+        return fit.carrier.step_all(fit.aims("step", self.scheme, view, fit.passes))
+
+    def measure(self, state: Values) -> dict[str, Array]:
+        """Return the figures of a state, as `algorithm.measure` does; the parties then have begun the next pass."""
+        self.ahead = self.figures = self._ask(state)
+        view = single(state, 0)
+        found = self.residuals(view)
+        figures = {
+            "objective": self.objective(view),
+            "primal": found.primal,
+            "stationarity": max(found.stationarity),
+            "kkt": found.largest,
+            "rho": float(view["rho"]),
+        }
+        return {name: np.array([value]) for name, value in figures.items()}
+
+    def residuals(self, view: Values) -> kkt.SharingResiduals:
+        """Return the residuals of the state that was measured last."""
+        told = [self.figures[name] for name in self.names]
+        stationarity, pulled = ([one.number(name) for one in told] for name in ("stationarity", "pulled"))
+        return kkt.residuals_of_parts(self.problem, view, stationarity, pulled)
+
+    def objective(self, view: Values) -> float:
+        """Return the objective of the state that was measured last."""
+        values = [self.figures[name].number("penalty") for name in self.names]
+        return self.problem.fit_value(blocks.total_share(view, self.problem.parties)) + self.problem.weighted(values)
+
+
+def _at_once(method: str | None) -> Scheme:
+    scheme = scheme_named(method or USUAL)
+    if scheme.in_turn:
+        raise ModelError(f"method={scheme.name!r} has parties step in turn: across processes take 'averaged'")
+    return scheme
