@@ -21,7 +21,7 @@ HOLDER = "holder"
 
 
 class Role(Protocol):
-    """What a party does: it says what it has, and answers messages."""
+    """A party's part in a run: it says what it has, and answers messages."""
 
     vocabulary: Vocabulary
     sizes: Mapping[str, int]

@@ -20,7 +20,7 @@ __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """What a party needs to come back to a run.
+    """All that a party needs to come back to a run.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Checkpoint:
     ledger : list
         Its releases, as plain data.
     terms : mapping
-        What was agreed when the run began, as plain data.
+        The terms agreed on when the run began, as plain data.
     """
 
     run: str

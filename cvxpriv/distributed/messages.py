@@ -44,7 +44,7 @@ class Vector:
     length : str or int
         Its length; a text names one that both ends know, such as the number of rows. An empty text allows any.
     says : str
-        What it tells whoever receives it.
+        The information that its receiver gets.
     low, high : float
         Bounds of its entries, which are finite.
     type : str
@@ -88,7 +88,7 @@ class Kind:
     answer: str = ""
 
 
-#: What every protocol has: joining, waiting, refusing, and the alignment of rows.
+#: The kinds that every protocol has: joining, waiting, refusing, and the alignment of rows.
 COMMON = (
     Kind(
         "hello",
@@ -139,7 +139,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Envelope:
-    """What stands around a message: the session it belongs to, and its number there, from 1."""
+    """The session that a message belongs to, and its number there, from 1."""
 
     session: str = ""
     sequence: int = 0

@@ -146,7 +146,7 @@ class SharingApart:
         tol, max_iter, rho, progress, callback
             See `ADMMSharing.solve`.
         save : path, optional
-            Where the last state is written if a party ends the run.
+            The file of the last state, written if a party ends the run.
 
         Raises
         ------

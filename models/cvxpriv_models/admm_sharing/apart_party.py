@@ -43,7 +43,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a party lets leave its process.
+    """The limits of what leaves a party's process.
 
     Attributes
     ----------
@@ -363,7 +363,7 @@ class SharingParty:
         return self._released() if message.kind == "release" else Message("kept", {"pass": message.vectors["pass"]})
 
     def _again(self, message: Message) -> bool:
-        """Whether a release is asked for again that was drawn already."""
+        """Return whether a release is asked for again that was drawn already."""
         return self.begun is not None and 0 < self.passes == int(message.number("pass"))
 
     def _released(self) -> Message:

@@ -37,7 +37,7 @@ class SharingApartRun(LearningRun):
     names : tuple of str
         The parties.
     columns : tuple of int
-        How many each of them has.
+        Number of columns of each.
     settings : Settings
     converged, iterations, objective, kkt, gap, seconds, interrupted
         See `SharingRun`.
