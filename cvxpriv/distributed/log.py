@@ -28,7 +28,7 @@ class Entry:
     bytes : int
         Bytes of its vectors.
     refused : str
-        Why it was refused; empty for one that was taken.
+        The reason of a refusal; empty for a message that was taken.
     """
 
     seconds: float
