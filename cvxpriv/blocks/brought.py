@@ -20,10 +20,7 @@ __all__ = ["give_values"]
 def give_values(declaration: Declaration) -> None:
     """Set the values of the variables that constraints add, while all other variables of a declaration stay.
 
-    Raises
-    ------
-    SolverFailure
-        No solver of the usual chain finds such values.
+    Raises SolverFailure: No solver of the usual chain finds such values.
     """
     for name, own in declaration.brought.items():
         parts = [declaration.constraints[label] for label in declaration.added[name]]

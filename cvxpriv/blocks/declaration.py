@@ -143,10 +143,7 @@ def _dense(value: Any) -> Array:
 def with_constraint(declaration: Declaration, block: str, name: str, constraint: Constraint) -> Declaration:
     """Return the declaration of a block with a user's constraint added.
 
-    Raises
-    ------
-    ModelError
-        The block has no mechanism, or as for `constraints_of`.
+    Raises ModelError: The block has no mechanism, or as for `constraints_of`.
     """
     if declaration.mechanism is None:
         raise ModelError(f"block {block!r} has no mechanism to constrain: constrain the block that designs it")
@@ -245,10 +242,7 @@ def why_not_dcp(problem: cp.Problem) -> str:
 def require_dcp(block: str, declaration: Declaration) -> None:
     """Refuse a declaration that is not DCP, naming the part; warn when it is not DPP.
 
-    Raises
-    ------
-    ModelError
-        A part is not DCP; the message gives cvxpy's reason.
+    Raises ModelError: A part is not DCP; the message gives cvxpy's reason.
     """
     parts: dict[str, Any] = {"objective": declaration.objective, **declaration.constraints}
     wrong = [name for name, part in parts.items() if not part.is_dcp()]
@@ -270,11 +264,8 @@ def require_dcp(block: str, declaration: Declaration) -> None:
 def require_usable(declaration: Declaration, values: Values, tolerance: float = 0.0) -> None:
     """Refuse a solver's values that are no point, or far from the constraints. Parameters hold their values.
 
-    Raises
-    ------
-    Unusable
-        A value is missing or not a number, or a constraint is violated by more than `FARTHEST`, or ten times the
-        requested tolerance, relative to its terms.
+    Raises Unusable: A value is missing or not a number, or a constraint is violated by more than `FARTHEST`, or ten
+    times the requested tolerance, relative to its terms.
     """
     farthest = max(FARTHEST, 10.0 * tolerance)
     for name, value in values.items():

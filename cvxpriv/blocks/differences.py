@@ -57,10 +57,7 @@ class Tangent:
     def values(self) -> dict[str, Array]:
         """Return the Parameters' values at the values that the variables have.
 
-        Raises
-        ------
-        DataError
-            The atom is not finite there.
+        Raises DataError: The atom is not finite there.
         """
         at = [np.asarray(one.value, dtype=float) for one in self.atom.args]
         at = [np.where(np.abs(one) < INSIDE, INSIDE, one) if k in self.slopes else one for k, one in enumerate(at)]
@@ -99,10 +96,7 @@ class Tangents:
     def above(self, part: cp.Expression) -> cp.Expression:
         """Return a convex expression that is nowhere below `part` and meets it at the point.
 
-        Raises
-        ------
-        ModelError
-            No rule shows that `part` is a difference of convex functions.
+        Raises ModelError: No rule shows that `part` is a difference of convex functions.
         """
         return self._bound(part, ABOVE)
 

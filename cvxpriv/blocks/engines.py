@@ -215,20 +215,10 @@ def engine_named(
 ) -> Engine:
     """Return the engine that a user names; an engine object passes through.
 
-    Parameters
-    ----------
-    name : str or Engine
-    solver, tolerance
-        See `cvxpriv.solvers.chain.solve`.
-    time_limit : float, optional
-        Seconds from now after which loops end.
-    isolate : float, optional
-        Seconds for each call of a solver, which then runs in a process of its own.
-
-    Raises
-    ------
-    ModelError
-        If there is no such engine or solver, or an engine object is to be isolated.
+    `solver`, `tolerance`: See `cvxpriv.solvers.chain.solve`.
+    `time_limit`: Seconds from now after which loops end.
+    `isolate`: Seconds for each call of a solver, which then runs in a process of its own.
+    Raises ModelError: If there is no such engine or solver, or an engine object is to be isolated.
     """
     engine = _named(
         name, DCP(fallback_chain(solver), tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))

@@ -80,12 +80,8 @@ class Infeasibility:
 def explain(declaration: Declaration, solvers: Sequence[str] = DEFAULT_CHAIN) -> Infeasibility | None:
     """Return the constraints of a declaration that cannot hold; None where they can, or the block fails without them.
 
-    Parameters
-    ----------
-    declaration : Declaration
-        The declaration with constraints (`with_constraint`), whose Parameters have their values.
-    solvers : sequence of str
-        The chain to solve the relaxed problems with.
+    `declaration`: The declaration with constraints (`with_constraint`), whose Parameters have their values.
+    `solvers`: The chain to solve the relaxed problems with.
     """
     search = _Search(declaration, solvers)
     everything = tuple(declaration.added)

@@ -148,17 +148,9 @@ def named(problem: cp.Problem) -> dict[str, cp.Variable]:
 def parts_of_problem(problem: cp.Problem, groups: Sequence[Sequence[cp.Variable]]) -> list[Part]:
     """Return the parts of a problem, each convex while the other variables are fixed.
 
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-    groups : sequence of sequences of cvxpy.Variable
-        Groups of variables; every variable of the problem is in at least one.
-
-    Raises
-    ------
-    ModelError
-        A group is empty or names a variable that is not in the problem, a variable is in none, or a part is not convex;
-        the message gives cvxpy's reason.
+    `groups`: Groups of variables; every variable of the problem is in at least one.
+    Raises ModelError: A group is empty or names a variable that is not in the problem, a variable is in none, or a part
+    is not convex; the message gives cvxpy's reason.
 
     Examples
     --------

@@ -60,18 +60,9 @@ class Round:
 def solve_refined(refinement: Refinement, once: Callable[[Values], Round], view: Values) -> Solution:
     """Solve, refine and solve again; return the best solution with `rounds`, `gap`, `bound` and `refined` filled in.
 
-    Parameters
-    ----------
-    refinement : Refinement
-    once : callable
-        Maps one start of the state to a `Round`.
-    view : mapping
-        One start of the state; it may hold cuts of an earlier solve.
-
-    Raises
-    ------
-    SolverFailure
-        No solver answers in the first round; a later failure ends the rounds.
+    `once`: Maps one start of the state to a `Round`.
+    `view`: One start of the state; it may hold cuts of an earlier solve.
+    Raises SolverFailure: No solver answers in the first round; a later failure ends the rounds.
     """
     cuts: Values = {}
     found = once(view)

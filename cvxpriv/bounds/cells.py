@@ -71,16 +71,9 @@ def longest_edges(vertices: Array) -> tuple[IntArray, IntArray]:
 def bisect(vertices: Array) -> tuple[Array, Array]:
     """Split every cell at the middle of its longest Euclidean edge.
 
-    Parameters
-    ----------
-    vertices : array, ``(vertices, coordinates, n)``
-
-    Returns
-    -------
-    halves : array, ``(vertices, coordinates, 2 n)``
-        The first halves of all cells, then the second halves: the halves of cell n of k are n and n + k.
-    middle : array, ``(coordinates, n)``
-        The only new vertex of each cell.
+    `vertices`: ``(vertices, coordinates, n)``.
+    Returns `halves`, ``(vertices, coordinates, 2 n)``: The first halves of all cells, then the second halves: the
+    halves of cell n of k are n and n + k. `middle`, ``(coordinates, n)``: The only new vertex of each cell.
 
     Examples
     --------

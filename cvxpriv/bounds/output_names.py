@@ -39,10 +39,7 @@ def forbidden_cells(constraint: ReadyConstraint, known: Known, shape: tuple[int,
 def alike(asked: Array) -> tuple[IntArray, IntArray]:
     """Return one output of each class, in order, and the class of every output.
 
-    Parameters
-    ----------
-    asked : array, (|outputs|, k)
-        Conditions on each output.
+    `asked`, (|outputs|, k): Conditions on each output.
 
     Examples
     --------
@@ -61,14 +58,10 @@ def placed(columns: Array, weights: Array, classes: IntArray, outputs: Sequence[
 
     The heaviest columns of a class get an output each; what is left joins the one that it is nearest to.
 
-    Parameters
-    ----------
-    columns : array, (n, |inputs|)
-    weights : array, (n,)
-    classes : array of int, (n,)
-        The class of each column.
-    outputs : array of int, (|outputs|,)
-        The class of each output.
+    `columns`: (n, |inputs|).
+    `weights`: (n,).
+    `classes`, (n,): The class of each column.
+    `outputs`, (|outputs|,): The class of each output.
 
     Examples
     --------
@@ -92,12 +85,7 @@ def matched(columns: Array, weights: Array, price: Array) -> Array:
     Columns that are nearly the same share an output, and so do the lightest ones where outputs are too few. The
     assignment is the cheapest one.
 
-    Parameters
-    ----------
-    columns : array, (n, |inputs|)
-    weights : array, (n,)
-    price : array, (|inputs|, |outputs|)
-        Cost of a unit of mass in each cell.
+    `columns`: (n, |inputs|). `weights`: (n,). `price`, (|inputs|, |outputs|): Cost of a unit of mass in each cell.
 
     Examples
     --------

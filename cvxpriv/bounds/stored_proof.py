@@ -93,10 +93,7 @@ class StoredProof(ABC):
     def of_document(cls, held: Any, path: str = "the document") -> Self:
         """Return the certificate that `document` wrote, without checking its proof.
 
-        Raises
-        ------
-        DataError
-            It is not a certificate of this kind and version, or holds a number that is not finite.
+        Raises DataError: It is not a certificate of this kind and version, or holds a number that is not finite.
         """
         try:
             found = tuple(held[key] for key in ("schema", "version", "kind"))
@@ -122,10 +119,7 @@ class StoredProof(ABC):
     def derived(self, check: Callable[[Any, Any], dict[str, Any]], table: ArrayLike | None) -> dict[str, Any]:
         """Return the figures that a checker derives for the claim.
 
-        Raises
-        ------
-        DataError
-            The certificate does not prove its claim; the message says why.
+        Raises DataError: The certificate does not prove its claim; the message says why.
         """
         given = None if table is None else np.asarray(table, dtype=np.float64).tolist()
         try:

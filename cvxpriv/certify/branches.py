@@ -48,11 +48,8 @@ class Branched:
 def branched(mixed: MixedInteger, incumbent: float) -> Branched:
     """Return what branches of the relaxation prove of the optimum.
 
-    Parameters
-    ----------
-    mixed : MixedInteger
-    incumbent : float
-        The best value of a feasible point in the sense of the problem, or NaN: branches that cannot be better are left.
+    `incumbent`: The best value of a feasible point in the sense of the problem, or NaN: branches that cannot be better
+    are left.
     """
     sign = -1.0 if isinstance(mixed.problem.objective, cp.Maximize) else 1.0
     best = sign * incumbent if np.isfinite(incumbent) else np.inf

@@ -39,10 +39,7 @@ print("the bug is shown" if shown else "the bug is not shown by this version on 
 def script_of(problem: cp.Problem, solver: str, options: Mapping[str, Any] | None, trial: Trial) -> str:
     """Return the script.
 
-    Parameters
-    ----------
-    options : mapping, optional
-        The solver's; None where the answer is stored.
+    `options`: The solver's; None where the answer is stored.
     """
     stored = options is None
     compiled = extract(problem, REFERENCE if stored else solver, options or {})

@@ -66,20 +66,11 @@ def bug_report(
 ) -> BugReport:
     """Shrink a problem while the verdict on a solver stays WRONG, and write the script.
 
-    Parameters
-    ----------
-    judge : callable
-        Returns what is said of the solver's answer to a problem.
-    options : mapping, optional
-        The solver's, all of them; None where the answer is a stored one. That is an answer to the whole problem alone,
-        and nothing can be dropped.
-    seconds : float
-        After so long the least problem so far is taken.
-
-    Raises
-    ------
-    ModelError
-        The verdict is not WRONG.
+    `judge`: Returns what is said of the solver's answer to a problem.
+    `options`: The solver's, all of them; None where the answer is a stored one. That is an answer to the whole problem
+    alone, and nothing can be dropped.
+    `seconds`: After so long the least problem so far is taken.
+    Raises ModelError: The verdict is not WRONG.
     """
     search = _Search(judge, time.perf_counter() + seconds)
     first = judge(problem)

@@ -54,12 +54,8 @@ class Builder:
     def function(self) -> Callable[[], Any]:
         """Load the function.
 
-        Raises
-        ------
-        DataError
-            There is no such file or module, or it raises an error when it is loaded.
-        ModelError
-            The file or module has no such function.
+        Raises DataError: There is no such file or module, or it raises an error when it is loaded. ModelError: The file
+        or module has no such function.
         """
         module = load_module(self.source)
         found = getattr(module, self.name, None)
@@ -75,12 +71,8 @@ def builder_named(text: str) -> Builder:
 
     A file alone, ``my_problem.py``, means its function ``build``, or the only one of its own that takes no argument.
 
-    Raises
-    ------
-    DataError
-        The text names no place, or the place cannot be loaded.
-    ModelError
-        There is no such function, or a file alone leaves open which one is meant.
+    Raises DataError: The text names no place, or the place cannot be loaded. ModelError: There is no such function, or
+    a file alone leaves open which one is meant.
 
     Examples
     --------
@@ -128,10 +120,7 @@ def _needed(function: FunctionType) -> list[str]:
 def load_module(source: str) -> ModuleType:
     """Load a module by its name or by the path of its file.
 
-    Raises
-    ------
-    DataError
-        There is no such module, or it raises an error when it is loaded.
+    Raises DataError: There is no such module, or it raises an error when it is loaded.
     """
     try:
         return _from_file(Path(source)) if source.endswith(".py") else importlib.import_module(source)

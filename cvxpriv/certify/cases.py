@@ -134,10 +134,7 @@ def _refined(block: Block, view: Values) -> Values:
 def case_of_problem(name: str, problem: cp.Problem) -> Case:
     """Return the case of a user's own problem, which is solved as a copy without any solver's cache.
 
-    Raises
-    ------
-    ModelError
-        The problem cannot be checked: see `cvxpriv.certify.problem_checks.require_checkable`.
+    Raises ModelError: The problem cannot be checked: see `cvxpriv.certify.problem_checks.require_checkable`.
     """
     form = _checkable(name, problem)
     return Case(name, _Same(form.problem), mixed=form.mixed, real=form.real)

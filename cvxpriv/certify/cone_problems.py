@@ -21,10 +21,7 @@ __all__ = ["problem_of_program", "rounded", "with_blocks", "with_columns"]
 def problem_of_program(program: ConeProgram) -> cp.Problem:
     """Return a cone program as a cvxpy problem of one variable ``x``, whose constraints are its blocks.
 
-    Raises
-    ------
-    ModelError
-        It has a power cone of more than three entries.
+    Raises ModelError: It has a power cone of more than three entries.
     """
     x = cp.Variable(program.c.size, name="x")
     value = program.c @ x + program.d

@@ -46,10 +46,7 @@ def label(constraint: cp.Constraint, index: int) -> str:
 def solver_names(solvers: Sequence[str] | None) -> tuple[str, ...] | None:
     """Return solvers as the table spells them, each once; None stays None.
 
-    Raises
-    ------
-    ModelError
-        A solver is unknown (the message names the nearest one) or not installed, or none is named.
+    Raises ModelError: A solver is unknown (the message names the nearest one) or not installed, or none is named.
     """
     if solvers is None:
         return None
@@ -62,11 +59,8 @@ def solver_names(solvers: Sequence[str] | None) -> tuple[str, ...] | None:
 def require_checkable(name: str, problem: cp.Problem) -> None:
     """Refuse a problem that cannot be cross-checked.
 
-    Raises
-    ------
-    ModelError
-        It is no problem, has no variables, is not DCP (cvxpy's reason is given), or has Parameters without values
-        (they are named).
+    Raises ModelError: It is no problem, has no variables, is not DCP (cvxpy's reason is given), or has Parameters
+    without values (they are named).
     """
     if not isinstance(problem, cp.Problem):
         raise ModelError(
@@ -83,10 +77,7 @@ def require_checkable(name: str, problem: cp.Problem) -> None:
 def require_sound(name: str, problem: cp.Problem) -> None:
     """Refuse data of a real, continuous problem that make no problem of it.
 
-    Raises
-    ------
-    ModelError
-        NaN or infinite numbers in its data (where is said), or a quadratic form that is not convex.
+    Raises ModelError: NaN or infinite numbers in its data (where is said), or a quadratic form that is not convex.
     """
     require_finite(name, problem)
     _require_semidefinite(name, problem)
@@ -98,10 +89,7 @@ def require_finite(name: str, problem: cp.Problem) -> None:
     Solvers take an infinite number for a large one, each for another. Bounds that variables have as attributes may be
     infinite: cvxpy leaves such a bound out.
 
-    Raises
-    ------
-    ModelError
-        A number is not finite; the message names it, and the constraint.
+    Raises ModelError: A number is not finite; the message names it, and the constraint.
     """
     for part, expression in _parts(problem):
         for constant in _constants(expression):
@@ -117,10 +105,7 @@ def require_finite(name: str, problem: cp.Problem) -> None:
 def capable(problem: cp.Problem, names: Sequence[str] | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the solvers (None: of all installed) that take this problem's cones, and the reasons against the others.
 
-    Raises
-    ------
-    NoSolverTakes
-        None of them does.
+    Raises NoSolverTakes: None of them does.
     """
     able: list[str] = []
     unable: dict[str, str] = {}

@@ -79,10 +79,7 @@ class Reference:
 def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, place: Place = HERE) -> Reference:
     """Choose the reference of a case; None is the closed form if there is one, otherwise the best answer.
 
-    Raises
-    ------
-    ModelError
-        There is no such kind, no closed form, or the values do not fit the case's variables.
+    Raises ModelError: There is no such kind, no closed form, or the values do not fit the case's variables.
     """
     if isinstance(wanted, Mapping):
         return _of(claimed_answer(case, "reference", wanted, place=place), "the caller's own values")

@@ -27,11 +27,7 @@ _DIGITS = {"gap": 1, "residual": 1, "natural": 1, "ms": 2}
 def crosscheck_section(check: Shown | None, text: str) -> list[Section]:
     """Return the cross-check of every block as a section, or nothing where there was none.
 
-    Parameters
-    ----------
-    check : CrossCheck, optional
-    text : str
-        Description of the problem that was solved again.
+    `text`: Description of the problem that was solved again.
     """
     if check is None:
         return []
@@ -74,14 +70,7 @@ def crosscheck_facts(
 ) -> Facts:
     """Return the facts of a cross-check alone: each solver's worst verdict, and every answer.
 
-    Parameters
-    ----------
-    check : CrossCheck
-    title : str
-    shown, about : sequence of Fact
-        The facts that come before.
-    **more
-        Options of `Facts`.
+    `shown`, `about`: The facts that come before. `**more`: Options of `Facts`.
     """
     verdicts = [Fact(name, one.verdict, "", one.reason, aside=True) for name, one in check.verdicts.items()]
     solver, found = max(check.verdicts.items(), key=lambda item: item[1].rank)

@@ -31,19 +31,11 @@ def solver_answer(
 ) -> Answer:
     """Solve a case by one solver and measure its answer.
 
-    Parameters
-    ----------
-    tolerance : float, optional
-        Requested tolerance. None is the solver's own in the table.
-    own : mapping
-        The caller's options, which override the tolerance.
-    warm_start : bool
-        Start from the solver's last answer, where `case` declares the same problem as then; else from a cold start.
-
-    Raises
-    ------
-    ModelError
-        The case is mixed-integer: `cvxpriv.certify.integer_answers` asks for such answers.
+    `tolerance`: Requested tolerance. None is the solver's own in the table.
+    `own`: The caller's options, which override the tolerance.
+    `warm_start`: Start from the solver's last answer, where `case` declares the same problem as then; else from a cold
+    start.
+    Raises ModelError: The case is mixed-integer: `cvxpriv.certify.integer_answers` asks for such answers.
     """
     if case.mixed is not None:
         raise ModelError(f"{case.name} is mixed-integer: cross-check it, or relax its variables")
@@ -139,21 +131,11 @@ def claimed_answer(
 ) -> Answer:
     """Measure an answer that no solver gave, with the best multipliers for it.
 
-    Parameters
-    ----------
-    values : mapping of str or cvxpy.Variable to array
-        One value for each variable.
-    seconds : float
-        Seconds that it took, if known.
-    place : Place
-        The place where the point is measured: at ties and kinks that needs a solver.
-
-    Raises
-    ------
-    ModelError
-        A variable without a value, or a value without a variable.
-    DataError
-        A value of another shape, or not finite.
+    `values`: One value for each variable.
+    `seconds`: Seconds that it took, if known.
+    `place`: The place where the point is measured: at ties and kinks that needs a solver.
+    Raises ModelError: A variable without a value, or a value without a variable. DataError: A value of another shape,
+    or not finite.
     """
     held = claimed_values(case.name, name, case.declare(), case.split(values))
     ending = place.call(_claimed, case, name, held, seconds)

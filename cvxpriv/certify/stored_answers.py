@@ -25,11 +25,8 @@ __all__ = ["recalled", "stored_answer"]
 def stored_answer(case: Case, name: str, stored: Stored, *, place: Place = HERE) -> Answer:
     """Measure an earlier answer of a solver, with the vectors that came with it.
 
-    Raises
-    ------
-    ModelError, DataError
-        As for `claimed_answer`; a solution without values; vectors without the solver's name, or that do not fit its
-        cone program.
+    Raises ModelError, DataError: As for `claimed_answer`; a solution without values; vectors without the solver's name,
+    or that do not fit its cone program.
     """
     if stored.values is None and stored.status in SOLVED:
         raise ModelError(f"{name} is stored as {stored.status} without values: give one for each variable")
@@ -51,12 +48,7 @@ def stored_answer(case: Case, name: str, stored: Stored, *, place: Place = HERE)
 def recalled(declaration: Declaration, name: str, stored: Stored) -> ConicSolution:
     """Return a solver's earlier solution, of the cone program that cvxpy makes for it now.
 
-    Raises
-    ------
-    ModelError
-        The solver is not named.
-    DataError
-        The vectors do not fit the program.
+    Raises ModelError: The solver is not named. DataError: The vectors do not fit the program.
     """
     if not stored.solver:
         raise ModelError(f"{name} is stored with vectors of a cone program: name the solver that it was made for")

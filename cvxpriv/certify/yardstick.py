@@ -107,11 +107,8 @@ class Yardstick:
     def measures(self, x: Array, multipliers: Mapping[str, Any] | None) -> Measures:
         """Measure a point.
 
-        Parameters
-        ----------
-        multipliers : mapping of str to array or list of array
-            A solver's multipliers, by constraint; the best ones replace them where they make the point look worse. None
-            always takes the best.
+        `multipliers`: A solver's multipliers, by constraint; the best ones replace them where they make the point look
+        worse. None always takes the best.
         """
         with np.errstate(all="ignore"):
             return self._measures(x, multipliers)

@@ -165,10 +165,7 @@ TOTAL_VARIATION = FDivergence(
 def alpha(a: float) -> FDivergence:
     """Return the alpha-divergence f = (t^(1-a) - 1) / (a (a - 1)).
 
-    Raises
-    ------
-    ModelError
-        a is 0, 1 or not finite: the limits at 0 and 1 are `reverse-kl` and `mutual-information`.
+    Raises ModelError: a is 0, 1 or not finite: the limits at 0 and 1 are `reverse-kl` and `mutual-information`.
     """
     if not np.isfinite(a) or a in (0.0, 1.0):
         remedy = "pass mutual-information for a = 1, reverse-kl for a = 0"
@@ -193,10 +190,7 @@ def alpha(a: float) -> FDivergence:
 def hockey_stick(gamma: float) -> FDivergence:
     """Return the hockey-stick divergence f = (1 - gamma t)_+, E_gamma of p against q; f(1) = 0 needs gamma >= 1.
 
-    Raises
-    ------
-    ModelError
-        gamma < 1 or not finite.
+    Raises ModelError: gamma < 1 or not finite.
     """
     if not np.isfinite(gamma) or gamma < 1.0:
         raise ModelError(

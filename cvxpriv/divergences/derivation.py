@@ -47,11 +47,7 @@ FALL, MOST_PIECES = mpmath.mpf(10) ** -30, 12
 def derived(f: Node, branches: Branches) -> Atom | None:
     """Return a convex atom that equals p f(q/p) for all p, q > 0; None where no rule makes one.
 
-    Parameters
-    ----------
-    f : Node
-    branches : Branches
-        The branches of f.
+    `branches`: The branches of f.
     """
     with mpmath.workdps(DIGITS):
         found = next((atom for atom in map(_convex, spellings(f)) if atom is not None), None)

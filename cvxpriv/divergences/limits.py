@@ -31,12 +31,7 @@ def limit_of(values: Iterable[Any], noise: float) -> float:
     When the argument is squared each time, a logarithm's differences double, those of log log stay, those of 1/log
     halve, and those of a power that vanishes shrink faster than any of them. NaN where none of this has shown.
 
-    Parameters
-    ----------
-    values : iterable
-        Values at 10^(d 2^k), k = 0, 1, ...
-    noise : float
-        Relative differences up to this count as zero.
+    `values`: Values at 10^(d 2^k), k = 0, 1, ... `noise`: Relative differences up to this count as zero.
 
     Examples
     --------

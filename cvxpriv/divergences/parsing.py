@@ -81,10 +81,7 @@ def line_of(text: str) -> Line:
 
     The text may hold t, pi, e, numbers, + - * / **, parentheses, and the functions log, exp, sqrt, abs, pos, max, min.
 
-    Raises
-    ------
-    ModelError
-        The text is not such an expression, or it exceeds a limit; the message shows the part.
+    Raises ModelError: The text is not such an expression, or it exceeds a limit; the message shows the part.
 
     Examples
     --------

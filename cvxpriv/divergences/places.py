@@ -16,12 +16,7 @@ __all__ = ["divergence_or_text"]
 def divergence_or_text(text: str) -> FDivergence | str:
     """Return the divergence at ``file.py:name`` or ``module:name``; a name or a formula stays a text.
 
-    Raises
-    ------
-    DataError
-        The file or module cannot be loaded.
-    ModelError
-        The file or module has no such divergence.
+    Raises DataError: The file or module cannot be loaded. ModelError: The file or module has no such divergence.
     """
     source, colon, name = text.rpartition(":")
     if not colon or source.lower() in FAMILIES:

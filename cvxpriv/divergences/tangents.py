@@ -52,12 +52,9 @@ def tangents(divergence: FDivergence, points: Array) -> tuple[Array, Array]:
 def refined(divergence: FDivergence, points: Array, p: Array, q: Array) -> Array:
     """Return the points for the next round: three new ones for each cell in the place of the slackest three.
 
-    Parameters
-    ----------
-    points : ndarray (cells, slots)
-        Points, as `starting_points` or this function returned them.
-    p, q : ndarray (cells,)
-        The solver's unrepaired values: tangents belong where its model was wrong. Cells without mass keep theirs.
+    `points`, (cells, slots): Points, as `starting_points` or this function returned them.
+    `p`, `q`, (cells,): The solver's unrepaired values: tangents belong where its model was wrong. Cells without mass
+    keep theirs.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         t = np.clip(np.maximum(q, 0.0) / np.maximum(p, 0.0), 1.0 / REACH, REACH)

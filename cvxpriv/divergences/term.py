@@ -105,10 +105,7 @@ class DivergenceTerm:
     def declare(self, p: cp.Expression, q: cp.Expression) -> TermForm:
         """Return the term at cvxpy expressions P and Q, weights included.
 
-        Raises
-        ------
-        ModelError
-            Their shapes are not `shape`, or the DCP form of the divergence breaks its contract.
+        Raises ModelError: Their shapes are not `shape`, or the DCP form of the divergence breaks its contract.
         """
         if p.shape != self.shape or q.shape != self.shape:
             raise ModelError(f"P and Q have shapes {p.shape} and {q.shape}: both must have {self.shape}")
@@ -127,12 +124,8 @@ class DivergenceTerm:
     def parameters(self, view: Values, *, p: Array | None = None, q: Array | None = None) -> dict[str, Array]:
         """Return the Parameters' values; none where the form is exact.
 
-        Parameters
-        ----------
-        view : mapping
-            One start of the state; its `points` are read if they are there.
-        p, q : ndarray, optional
-            Values of the fixed one, weights included.
+        `view`: One start of the state; its `points` are read if they are there.
+        `p`, `q`: Values of the fixed one, weights included.
         """
         if self.exact:
             return {}
@@ -172,12 +165,8 @@ class DivergenceTerm:
     def refinement(self, pair: Callable[[Values, Values], tuple[Array, Array]], **limits: float) -> Refinement | None:
         """Return how the tangents are refined, for `Block.refinement`; None where the form is exact.
 
-        Parameters
-        ----------
-        pair : callable
-            Maps (the solver's values, one start of the state) to the values of P and Q there, weights included.
-        **limits : float
-            `gap` and `rounds` of `Refinement`.
+        `pair`: Maps (the solver's values, one start of the state) to the values of P and Q there, weights included.
+        `**limits`: `gap` and `rounds` of `Refinement`.
         """
         if self.exact:
             return None

@@ -19,17 +19,9 @@ __all__ = ["affine_rows"]
 def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) -> tuple[sp.csr_array, Array]:
     """Return matrix and constant of affine expressions, stacked, each column-major.
 
-    Parameters
-    ----------
-    expressions : sequence of cvxpy expressions
-        Affine expressions without Parameters.
-    variables : sequence of cvxpy.Variable
-        The variables; their entries, column-major, are the columns, one variable after the other.
-
-    Returns
-    -------
-    matrix : sparse (rows, columns)
-    constant : array (rows,)
+    `expressions`: Affine expressions without Parameters.
+    `variables`: The variables; their entries, column-major, are the columns, one variable after the other.
+    Returns `matrix`: (rows, columns). `constant`: (rows,).
     """
     ends = np.cumsum([0, *(variable.size for variable in variables)])
     columns = {variable.id: int(start) for variable, start in zip(variables, ends[:-1], strict=True)}

@@ -40,10 +40,7 @@ class Rows:
 def rows_of_constraint(name: str, constraint: Any) -> Rows:
     """Return the rows of a constraint.
 
-    Raises
-    ------
-    ModelError
-        The kind of the constraint is not known.
+    Raises ModelError: The kind of the constraint is not known.
     """
     if isinstance(constraint, Zero):
         return _scalar("zero", constraint.args[0])

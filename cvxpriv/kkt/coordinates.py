@@ -61,10 +61,7 @@ class Coordinates:
     def point(self) -> Array:
         """Return the variables' current values, flat; the mean where two entries stand for one number.
 
-        Raises
-        ------
-        ModelError
-            A variable has no value.
+        Raises ModelError: A variable has no value.
         """
         for variable in self.variables:
             if variable.value is None:

@@ -74,17 +74,9 @@ def derivative(
 ) -> Derivative:
     """Return the generalised Jacobian of ``expression`` at its variables' current values.
 
-    Parameters
-    ----------
-    coordinates : Coordinates
-        The variables of the columns; other variables in the expression are an error.
-    kink_tolerance, domain_tolerance, floor : float
-        See `Slopes`.
-
-    Raises
-    ------
-    DerivativeError
-        If an atom has no derivative there that is known here.
+    `coordinates`: The variables of the columns; other variables in the expression are an error.
+    `kink_tolerance`, `domain_tolerance`, `floor`: See `Slopes`.
+    Raises DerivativeError: If an atom has no derivative there that is known here.
     """
     _require_values(expression, coordinates)
     flat = flatten([expression], coordinates)
@@ -107,10 +99,7 @@ def _require_values(expression: cp.Expression, coordinates: Coordinates) -> None
 def slopes_at(flat: Flat, state: State, how: Slopes) -> Derivative:
     """Return the set of Jacobians (t, n) of all nonlinear atoms' values.
 
-    Raises
-    ------
-    DerivativeError
-        An atom has no derivative there that is known here.
+    Raises DerivativeError: An atom has no derivative there that is known here.
     """
     n, count = flat.size, flat.M.shape[1] - flat.size
     total = Derivative.smooth(sp.csr_array((count, n)))
@@ -137,10 +126,7 @@ def _require_numbers(base: sp.csr_array, flat: Flat) -> None:
 def stacked(rows: Any, atoms: Derivative) -> Derivative:
     """Return the set of Jacobians of rows of ``[x; t]``, given that of ``t``.
 
-    Raises
-    ------
-    DerivativeError
-        Infinite slopes of opposite signs meet.
+    Raises DerivativeError: Infinite slopes of opposite signs meet.
     """
     n = atoms.base.shape[1]
     part = sp.csc_array(rows)

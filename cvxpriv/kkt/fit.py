@@ -139,20 +139,10 @@ def dual_face(
 ) -> tuple[sp.csc_array, sp.csc_array, ConeLayout]:
     """Return the complementary multipliers of ``s``, up to a tolerance.
 
-    Parameters
-    ----------
-    s, tolerance : array (m,)
-        Values and tolerances; a block's first entry holds its tolerance.
-    wanted : bool array (m,)
-        Blocks whose first entry is False get no multiplier.
-
-    Returns
-    -------
-    rays : sparse (m, k)
-        Multipliers are nonnegative combinations of these columns ...
-    faces : sparse (m, l)
-        ... plus ``faces @ z`` with ``z`` in the dual cone of the third result.
-    layout : ConeLayout
+    `s`, `tolerance`, (m,): Values and tolerances; a block's first entry holds its tolerance.
+    `wanted`, (m,): Blocks whose first entry is False get no multiplier.
+    Returns `rays`, (m, k): Multipliers are nonnegative combinations of these columns ... `faces`, (m, l): ... plus
+    ``faces @ z`` with ``z`` in the dual cone of the third result.
     """
     rays: list[Block] = []
     blocks: dict[str, list[tuple[slice, Array, Any]]] = {"soc": [], "psd": [], "exp": [], "power": []}

@@ -162,12 +162,8 @@ def _broadcast(piece: slice, shape: tuple[int, ...], target: tuple[int, ...]) ->
 def flatten(expressions: Sequence[Any], coordinates: Coordinates) -> Flat:
     """Take expressions apart.
 
-    Parameters
-    ----------
-    expressions : sequence of cvxpy expressions
-        Real expressions. Parameters enter by their values.
-    coordinates : Coordinates
-        Coordinates of all variables in the expressions.
+    `expressions`: Real expressions. Parameters enter by their values.
+    `coordinates`: Coordinates of all variables in the expressions.
     """
     walk = _Walk()
     affine = [walk.affine(expression)[0] for expression in expressions]

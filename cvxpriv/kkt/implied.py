@@ -29,10 +29,7 @@ UNREAD = ("boolean", "integer", "complex", "imag", "hermitian")
 def of_attributes(variables: Sequence[cp.Variable]) -> Iterator[tuple[str, Any]]:
     """Return the constraints in variables' attributes, with their names.
 
-    Raises
-    ------
-    ModelError
-        A variable is not real and continuous.
+    Raises ModelError: A variable is not real and continuous.
     """
     for variable in variables:
         yield from _of_variable(variable)

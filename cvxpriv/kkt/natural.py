@@ -175,13 +175,9 @@ def decompose(
 ) -> Parts:
     """Split a weighted sum of ``[x; t]`` into separable terms and a frozen rest.
 
-    Parameters
-    ----------
-    weight : array (n + t,)
-    atoms : Derivative
-        Derivatives of ``t`` (`cvxpriv.kkt.derivatives.slopes_at`).
-    parts
-        The result of `separable`.
+    `weight`: (n + t,).
+    `atoms`: Derivatives of ``t`` (`cvxpriv.kkt.derivatives.slopes_at`).
+    `parts`: The result of `separable`.
     """
     several, mask = parts
     own = weight[flat.size :]
@@ -211,16 +207,10 @@ def slopes(parts: Parts, frozen: Array, step: Array, floor: float) -> tuple[Arra
 def proximal_steps(parts: Parts, frozen: Array, below: Array, above: Array, floor: float, push: float = 0.0) -> Array:
     """Return each coordinate's step to the minimum of its own proximal problem.
 
-    Parameters
-    ----------
-    parts : Parts
-        Parts with the terms of the Lagrangian.
-    frozen : array (n,)
-        Gradient of all the other terms.
-    below, above : array (n,)
-        Room of each coordinate downwards (at most 0) and upwards.
-    push : float
-        Slope that replaces the Lagrangian's at the point: it measures a coordinate's response to a slope.
+    `parts`: Parts with the terms of the Lagrangian.
+    `frozen`, (n,): Gradient of all the other terms.
+    `below`, `above`, (n,): Room of each coordinate downwards (at most 0) and upwards.
+    `push`: Slope that replaces the Lagrangian's at the point: it measures a coordinate's response to a slope.
     """
     low, high = slopes(parts, frozen, np.zeros(frozen.size), floor)
     offset = np.zeros(frozen.size)

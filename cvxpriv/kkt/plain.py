@@ -40,10 +40,7 @@ class Plain:
 def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
     """Return the problem with complex numbers in parts and whole numbers fixed at the nearest.
 
-    Raises
-    ------
-    ModelError
-        A variable has no value.
+    Raises ModelError: A variable has no value.
 
     Examples
     --------

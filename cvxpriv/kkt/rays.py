@@ -49,11 +49,8 @@ class Trial:
 def improves_for_ever(written: Written, start: Array, direction: Array) -> Trial:
     """Follow a direction from a feasible point.
 
-    Parameters
-    ----------
-    start, direction : array (n,)
-        Start and direction as flat vectors (`cvxpriv.kkt.coordinates`). The direction is also tried without its
-        smallest entries: the longest trial counts.
+    `start`, `direction`, (n,): Start and direction as flat vectors (`cvxpriv.kkt.coordinates`). The direction is also
+    tried without its smallest entries: the longest trial counts.
     """
     largest = float(np.abs(direction).max(initial=0.0))
     if not (np.isfinite(direction).all() and largest > 0.0):

@@ -87,13 +87,7 @@ def kinked(problem: cp.Problem) -> bool:
 def untied(atom: cp.Expression, values: Sequence[Array], tolerance: float) -> bool:
     """Return whether an atom of sorted values is smooth at these arguments, by more than a tolerance.
 
-    Parameters
-    ----------
-    atom : cvxpy expression
-    values : sequence of array
-        Values of its arguments.
-    tolerance : float
-        Separations up to this count as ties.
+    `values`: Values of its arguments. `tolerance`: Separations up to this count as ties.
     """
     separation, argument = SEPARATION.get(type(atom)), np.asarray(values[0])
     stacked = getattr(atom, "axis", None) is not None or argument.ndim > 2

@@ -124,10 +124,7 @@ class Written:
     def terms(self, state: State, gradient: Array | None = None) -> float:
         """Return the size of the objective's terms without its constant, or of its slope (at most 1) if larger.
 
-        Parameters
-        ----------
-        gradient : array (n,), optional
-            Gradient of the objective. Without it the slope counts as 1.
+        `gradient`, (n,): Gradient of the objective. Without it the slope counts as 1.
         """
         row = abs(self.flat.M[[self.flat.places[0].start]])
         size = float((row @ np.abs(np.nan_to_num(state.v, posinf=0.0, neginf=0.0)))[0])
@@ -166,10 +163,7 @@ class Written:
     def sizes(self, state: State, steepness: Array) -> Array:
         """Return the size of each row's terms, the scale of its violation; a cone's rows share the largest.
 
-        Parameters
-        ----------
-        steepness : array (t,)
-            Movement of each atom's value where the variables move by one.
+        `steepness`, (t,): Movement of each atom's value where the variables move by one.
         """
         unit = np.concatenate([np.ones(self.flat.size), np.minimum(steepness, 1.0)])
         size = self.absolute

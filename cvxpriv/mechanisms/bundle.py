@@ -85,15 +85,9 @@ def contents_of(
 ) -> dict[str, Content]:
     """Return the files of a bundle by name.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    released : DataFrame
-        The rows that the mechanism released.
-    matrix : bool, optional
-        Whether P(Y|X) goes into the bundle. None: where it may be published (`may_show`).
-    name : str
-        Name of the released column.
+    `released`: The rows that the mechanism released.
+    `matrix`: Whether P(Y|X) goes into the bundle. None: where it may be published (`may_show`).
+    `name`: Name of the released column.
     """
     shown = may_show(mechanism) if matrix is None else matrix
     drawn = released[name].value_counts().reindex(list(mechanism.outputs), fill_value=0)
@@ -111,10 +105,7 @@ def contents_of(
 def write_bundle(path: PathLike, contents: Mapping[str, Content]) -> list[Path]:
     """Write a bundle as a folder, or as a zip file where the path ends in ``.zip``; whole or not at all.
 
-    Raises
-    ------
-    DataError
-        It cannot be written.
+    Raises DataError: It cannot be written.
     """
     if Path(path).suffix.lower() != ".zip":
         return write_set(path, contents)

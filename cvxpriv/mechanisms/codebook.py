@@ -65,15 +65,9 @@ class Codebook:
 def codebook(matrix: Array, inputs: Alphabet, outputs: Sequence[str], counts: Array, step: float = 0.0) -> Codebook:
     """Return the codebook of a release.
 
-    Parameters
-    ----------
-    matrix : array, ``(|X|, |Y|)``
-    inputs : Alphabet
-    outputs : sequence of str
-    counts : array, ``(|Y|,)``
-        Number of released rows of each output.
-    step : float
-        Step to which chances are rounded; 0 leaves them exact.
+    `matrix`: ``(|X|, |Y|)``.
+    `counts`, ``(|Y|,)``: Number of released rows of each output.
+    `step`: Step to which chances are rounded; 0 leaves them exact.
 
     Examples
     --------
@@ -97,10 +91,7 @@ def codebook(matrix: Array, inputs: Alphabet, outputs: Sequence[str], counts: Ar
 def statistics_of(inputs: Alphabet, columns: Sequence[str]) -> tuple[list[tuple[str, ...]], Array]:
     """Return the values of some columns together, and the sums over X that give their frequencies.
 
-    Returns
-    -------
-    values : list of tuple of str
-    sums : array of 0 and 1, ``(values, |X|)``
+    Returns `sums`: ``(values, |X|)``.
 
     Examples
     --------

@@ -192,10 +192,7 @@ class Bundle:
 def read_bundle(path: PathLike) -> Bundle:
     """Read a bundle.
 
-    Raises
-    ------
-    DataError
-        No bundle, a file that is missing, damaged or changed, or contents that contradict each other.
+    Raises DataError: No bundle, a file that is missing, damaged or changed, or contents that contradict each other.
     """
     try:
         files = _zipped(Path(path)) if Path(path).is_file() else _folder(Path(path))

@@ -124,13 +124,8 @@ class Disclosure:
 def statement_of(protection: Protection | None, of_releases: str = OF_RELEASES, statement: str = STATEMENT) -> str:
     """Return what is promised of a mechanism and of its releases, by the noise in the table that it is made from.
 
-    Parameters
-    ----------
-    protection : Protection, optional
-    of_releases : str
-        Sentences about releases, which hold either way.
-    statement : str
-        The whole statement for a table without noise.
+    `of_releases`: Sentences about releases, which hold either way.
+    `statement`: The whole statement for a table without noise.
     """
     if protection is None:
         return statement
@@ -144,13 +139,8 @@ def statement_of(protection: Protection | None, of_releases: str = OF_RELEASES, 
 def bayes_accuracy(joint: Array) -> Array:
     """Return the best chance to guess A from B: ``sum_b max_a p(a, b)``.
 
-    Parameters
-    ----------
-    joint : array, ``(..., |A|, |B|)``
-
-    Returns
-    -------
-    array, ``(...)``
+    `joint`: ``(..., |A|, |B|)``.
+    Returns ``(...)``.
 
     Examples
     --------

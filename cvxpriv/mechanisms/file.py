@@ -35,10 +35,7 @@ class Fields(NamedTuple):
 def dump(fields: Fields) -> str:
     """Return the text of a mechanism file. Floats take their shortest exact form, so reading gives the same numbers.
 
-    Raises
-    ------
-    DataError
-        A value that JSON cannot hold.
+    Raises DataError: A value that JSON cannot hold.
     """
     document = {"format": FORMAT, "version": VERSION, **fields._asdict()}
     document = {key: value for key, value in document.items() if value is not None or key not in OPTIONAL}

@@ -56,10 +56,7 @@ class Estimates:
 def identifiable(matrix: Array, statistics: Array) -> Flags:
     """Return which statistics the chances of the outputs determine.
 
-    Parameters
-    ----------
-    matrix : array, ``(|X|, |Y|)``
-    statistics : array, ``(statistics, |X|)``
+    `matrix`: ``(|X|, |Y|)``. `statistics`: ``(statistics, |X|)``.
 
     Examples
     --------
@@ -74,17 +71,8 @@ def identifiable(matrix: Array, statistics: Array) -> Flags:
 def estimates(matrix: Array, counts: Array, statistics: Array, level: float = 0.95) -> Estimates:
     """Estimate statistics ``a . p`` with entries of a in [0, 1] from the rows of each output.
 
-    Parameters
-    ----------
-    matrix : array, ``(|X|, |Y|)``
-    counts : array, ``(|Y|,)``
-    statistics : array, ``(statistics, |X|)``
-    level : float
-
-    Raises
-    ------
-    DataError, NotConverged
-        As for `most_likely`.
+    `matrix`: ``(|X|, |Y|)``. `counts`: ``(|Y|,)``. `statistics`: ``(statistics, |X|)``.
+    Raises DataError, NotConverged: As for `most_likely`.
     """
     rows, found = float(counts.sum()), most_likely(matrix, counts).p
     shares, known = counts / rows, identifiable(matrix, statistics)

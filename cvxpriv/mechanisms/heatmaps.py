@@ -38,15 +38,9 @@ def heatmap_of(
 ) -> Heatmap:
     """Return a mechanism P(Y|X) as a shaded table, in per cent.
 
-    Parameters
-    ----------
-    matrix : array, ``(|X|, |Y|)``
-    inputs : Alphabet
-    outputs : sequence of str
-        Labels of the outputs. By default ``y0, y1, ...``.
-    symbols : pair of str
-        Names of an input and of an output.
-    caption : str
+    `matrix`: ``(|X|, |Y|)``.
+    `outputs`: Labels of the outputs. By default ``y0, y1, ...``.
+    `symbols`: Names of an input and of an output.
 
     Examples
     --------

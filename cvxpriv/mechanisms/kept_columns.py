@@ -26,19 +26,9 @@ MOST_GAINED = 0.02
 def guesses(mechanism: Channel, frame: pd.DataFrame, keep: Sequence[str]) -> pd.DataFrame | None:
     """Return the best chance to guess the private columns from nothing, from Y, and from Y with kept columns.
 
-    Parameters
-    ----------
-    mechanism : Channel
-    frame : DataFrame
-        The rows, prepared as the mechanism wants them.
-    keep : sequence of str
-        The kept columns.
-
-    Returns
-    -------
-    DataFrame or None
-        One row each for nothing, Y, Y with each kept column, and Y with all: what is seen, accuracy, and gained,
-        the difference to Y alone. None where the rows lack a private column, or the mechanism names none.
+    `frame`: The rows, prepared as the mechanism wants them. `keep`: The kept columns.
+    Returns: One row each for nothing, Y, Y with each kept column, and Y with all: what is seen, accuracy, and gained,
+    the difference to Y alone. None where the rows lack a private column, or the mechanism names none.
 
     Examples
     --------

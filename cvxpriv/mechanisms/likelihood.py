@@ -55,21 +55,11 @@ def most_likely(matrix: Array, counts: ArrayLike, tol: float = TOLERANCE) -> Mos
 
     Where several are equally likely, it is one of them.
 
-    Parameters
-    ----------
-    matrix : array, ``(|X|, |Y|)``
-        P(Y|X).
-    counts : array, ``(|Y|,)``
-        Number of rows of each output.
-    tol : float
-        Gap at which the work stops.
-
-    Raises
-    ------
-    DataError
-        No rows, or an output that no symbol leads to.
-    NotConverged
-        The gap is above the tolerance at the end.
+    `matrix`, ``(|X|, |Y|)``: P(Y|X).
+    `counts`, ``(|Y|,)``: Number of rows of each output.
+    `tol`: Gap at which the work stops.
+    Raises DataError: No rows, or an output that no symbol leads to. NotConverged: The gap is above the tolerance at the
+    end.
 
     Examples
     --------

@@ -114,10 +114,7 @@ def release(
 def uniforms(size: int, seed: int | None = None) -> Array:
     """Return uniform numbers in [0, 1), multiples of 2^-53, from the operating system's secure source or from a seed.
 
-    Raises
-    ------
-    DataError
-        A seed that is no whole number >= 0.
+    Raises DataError: A seed that is no whole number >= 0.
 
     Warns
     -----
@@ -141,19 +138,10 @@ def uniforms(size: int, seed: int | None = None) -> Array:
 def draw(matrix: Array, codes: NDArray[np.int64], uniform: Array) -> NDArray[np.int64]:
     """Draw an output for each input by inverting the input's distribution function.
 
-    Parameters
-    ----------
-    matrix : array, ``(|X|, |Y|)``
-        P(Y|X), row-stochastic.
-    codes : array of int, ``(rows,)``
-        The symbol of each row.
-    uniform : array, ``(rows,)``
-        Numbers in [0, 1).
-
-    Returns
-    -------
-    array of int, ``(rows,)``
-        An output of probability zero is never drawn.
+    `matrix`, ``(|X|, |Y|)``: P(Y|X), row-stochastic.
+    `codes`, ``(rows,)``: The symbol of each row.
+    `uniform`, ``(rows,)``: Numbers in [0, 1).
+    Returns ``(rows,)``: An output of probability zero is never drawn.
     """
     order = np.argsort(codes, kind="stable")
     symbols, begins = np.unique(codes[order], return_index=True)

@@ -14,10 +14,7 @@ __all__ = ["numbers", "require_counts", "require_positive", "require_seed"]
 def numbers(name: str, values: object) -> Array:
     """Return an array of floats.
 
-    Raises
-    ------
-    ModelError
-        It does not hold numbers.
+    Raises ModelError: It does not hold numbers.
     """
     return real_numbers(values, name, ModelError)
 
@@ -25,10 +22,7 @@ def numbers(name: str, values: object) -> Array:
 def require_seed(seed: object) -> None:
     """Refuse a value that is not a seed.
 
-    Raises
-    ------
-    ModelError
-        Not a whole number >= 0.
+    Raises ModelError: Not a whole number >= 0.
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ModelError(f"seed={shown(seed)} is no seed: pass a whole number >= 0")
@@ -37,10 +31,7 @@ def require_seed(seed: object) -> None:
 def require_counts(**counts: object) -> None:
     """Refuse a value that is not a count; None passes, as the caller has a default for it.
 
-    Raises
-    ------
-    ModelError
-        Not a whole number >= 1.
+    Raises ModelError: Not a whole number >= 1.
 
     Examples
     --------
@@ -55,10 +46,7 @@ def require_counts(**counts: object) -> None:
 def require_positive(**values: object) -> None:
     """Refuse a value that is not a finite number above 0.
 
-    Raises
-    ------
-    ModelError
-        Not a number, not finite, or not positive.
+    Raises ModelError: Not a number, not finite, or not positive.
     """
     for name, value in values.items():
         number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else np.nan

@@ -31,12 +31,8 @@ def extensions(group: str) -> dict[str, EntryPoint]:
 def extension(group: str, name: str) -> Any:
     """Return the object that a package registered under a name.
 
-    Raises
-    ------
-    KeyError
-        No package registered it.
-    ModelError
-        Its module cannot be imported, or lacks the object; the message names the module, and any error that it raises.
+    Raises KeyError: No package registered it. ModelError: Its module cannot be imported, or lacks the object; the
+    message names the module, and any error that it raises.
     """
     point = extensions(group)[name]
     try:

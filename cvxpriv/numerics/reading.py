@@ -21,26 +21,12 @@ EXACT = 2**53
 def real_numbers(values: object, argument: str, error: type[CvxprivError] = DataError, copy: bool = True) -> Array:
     """Return an array of doubles that are the numbers given.
 
-    Parameters
-    ----------
-    values : array-like
-    argument : str
-        Name of the values in messages.
-    error : type of CvxprivError
-        Class of the error to raise.
-    copy : bool
-        Whether the result is a copy where the values are doubles already.
-
-    Returns
-    -------
-    array
-        Infinities and not-a-numbers pass: the caller checks its own range.
-
-    Raises
-    ------
-    DataError
-        Or the error asked for: ragged or endless nesting, masked or missing entries, texts, dates, complex numbers,
-        objects, whole numbers that no double holds.
+    `argument`: Name of the values in messages.
+    `error`: Class of the error to raise.
+    `copy`: Whether the result is a copy where the values are doubles already.
+    Returns: Infinities and not-a-numbers pass: the caller checks its own range.
+    Raises DataError: Or the error asked for: ragged or endless nesting, masked or missing entries, texts, dates,
+    complex numbers, objects, whole numbers that no double holds.
 
     Examples
     --------
@@ -74,10 +60,7 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
 def real_number(value: object, argument: str, expected: str, error: type[CvxprivError] = ModelError) -> float:
     """Return one finite number as a double.
 
-    Raises
-    ------
-    ModelError
-        Or the error asked for: anything else; the message ends with what is ``expected``.
+    Raises ModelError: Or the error asked for: anything else; the message ends with what is ``expected``.
 
     Examples
     --------
@@ -125,10 +108,7 @@ def is_missing(value: object) -> bool:
 def as_array(values: object, argument: str, error: type[CvxprivError] = DataError) -> np.ndarray[Any, Any]:
     """Return an array of whatever the values are.
 
-    Raises
-    ------
-    DataError
-        Or the error asked for: they are ragged, nested without an end, sparse, or refuse.
+    Raises DataError: Or the error asked for: they are ragged, nested without an end, sparse, or refuse.
     """
     if hasattr(values, "toarray"):
         raise error(f"{argument} is sparse: expected a dense array; pass {argument}.toarray()")

@@ -98,10 +98,7 @@ class Size:
 def require_feasible(size: Size, oversize: bool | None = None) -> None:
     """Refuse work above the limits, unless that is wanted; None where it cannot be.
 
-    Raises
-    ------
-    ModelError
-        The message says the size, the limits and the remedy.
+    Raises ModelError: The message says the size, the limits and the remedy.
 
     Examples
     --------
@@ -123,15 +120,9 @@ def of_mechanism(
 ) -> Size:
     """Return the size of a search for a mechanism.
 
-    Parameters
-    ----------
-    private, inputs, outputs : int
-        Symbols of each.
-    starts, passes : int
-    exact : bool
-        Whether exact updates do the work; else solvers.
-    effort : float
-        Number of plain passes that one pass costs.
+    `private`, `inputs`, `outputs`: Symbols of each.
+    `exact`: Whether exact updates do the work; else solvers.
+    `effort`: Number of plain passes that one pass costs.
     """
     starts, passes, cells = min(starts, MOST), min(passes, MOST), float(inputs) * min(outputs, MOST)
     if exact:
@@ -164,17 +155,10 @@ def of_learning(
 ) -> Size:
     """Return the size of a fit.
 
-    Parameters
-    ----------
-    rows, columns : int
-        Size of the data of all parties or nodes together.
-    starts, passes : int
-    blocks : int
-        Problems that a pass solves.
-    exact : bool
-        Whether exact updates do the work; else solvers.
-    planned : int
-        Numbers a pass that stand before the first one: a table of penalties.
+    `rows`, `columns`: Size of the data of all parties or nodes together.
+    `blocks`: Problems that a pass solves.
+    `exact`: Whether exact updates do the work; else solvers.
+    `planned`: Numbers a pass that stand before the first one: a table of penalties.
     """
     starts, passes, entries = min(starts, MOST), min(passes, MOST), float(rows) * columns
     each = PASS + ENTRY * entries if exact else SOLVE * blocks + 100.0 * ENTRY * entries

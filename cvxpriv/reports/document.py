@@ -22,13 +22,7 @@ SCHEMA_VERSION = 1
 def document_of(facts: Facts, command: str = "", files: Sequence[Path] = ()) -> dict[str, Any]:
     """Return facts as JSON holds them.
 
-    Parameters
-    ----------
-    facts : Facts
-    command : str
-        The command that made them.
-    files : sequence of path
-        Files that were written.
+    `command`: The command that made them. `files`: Files that were written.
 
     Examples
     --------

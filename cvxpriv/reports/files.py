@@ -28,22 +28,9 @@ def write_bytes(path: PathLike, data: bytes, private: bool = False) -> Path:
     Missing parent folders are made. A file that stands there is replaced and keeps its permissions; a symbolic link
     stays a link, and what it points to is replaced.
 
-    Parameters
-    ----------
-    path : path
-    data : bytes
-    private : bool
-        Only the owner may read it: mode 0600 from its first byte.
-
-    Returns
-    -------
-    Path
-        The path as given.
-
-    Raises
-    ------
-    DataError
-        The path is a folder or a device, or cannot be written.
+    `private`: Only the owner may read it: mode 0600 from its first byte.
+    Returns: The path as given.
+    Raises DataError: The path is a folder or a device, or cannot be written.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise DataError(f"path={shown(path)} is no path: pass a text or a pathlib.Path")
@@ -63,22 +50,9 @@ def write_bytes(path: PathLike, data: bytes, private: bool = False) -> Path:
 def write_text(path: PathLike, text: str, private: bool = False) -> Path:
     """Write a text file whole, in UTF-8, with the line ends as they are.
 
-    Parameters
-    ----------
-    path : path
-    text : str
-    private : bool
-        As for `write_bytes`.
-
-    Returns
-    -------
-    Path
-        The path as given.
-
-    Raises
-    ------
-    DataError
-        As for `write_bytes`, or a text that UTF-8 cannot hold (half a surrogate pair).
+    `private`: As for `write_bytes`.
+    Returns: The path as given.
+    Raises DataError: As for `write_bytes`, or a text that UTF-8 cannot hold (half a surrogate pair).
 
     Examples
     --------
@@ -97,10 +71,7 @@ def write_text(path: PathLike, text: str, private: bool = False) -> Path:
 def read_text(path: PathLike) -> str:
     """Read a UTF-8 text file.
 
-    Raises
-    ------
-    DataError
-        The file cannot be read, or is not UTF-8 text.
+    Raises DataError: The file cannot be read, or is not UTF-8 text.
     """
     try:
         return Path(path).read_bytes().decode("utf-8")
@@ -117,16 +88,8 @@ def read_text(path: PathLike) -> str:
 def read_document(path: PathLike, expected: str) -> dict[str, Any]:
     """Read the object of a JSON file, or of a TOML file by its ending.
 
-    Parameters
-    ----------
-    path : path
-    expected : str
-        The right file, for messages: "a file that a run's save wrote".
-
-    Raises
-    ------
-    DataError
-        The file cannot be read, is no JSON or TOML, or holds no object.
+    `expected`: The right file, for messages: "a file that a run's save wrote".
+    Raises DataError: The file cannot be read, is no JSON or TOML, or holds no object.
     """
     return parsed(read_text(path), path, expected, toml=Path(path).suffix == ".toml")
 

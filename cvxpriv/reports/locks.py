@@ -15,19 +15,8 @@ __all__ = ["locked", "sync_folder"]
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Hold the lock of a file, which is that of ``NAME.lock`` beside it.
 
-    Parameters
-    ----------
-    path : Path
-        The file to be written. It need not exist; its folder must.
-    wait : bool
-        Whether to wait for another holder.
-
-    Raises
-    ------
-    BlockingIOError
-        Another holder has it, and `wait` is False.
-    OSError
-        The lock file cannot be opened.
+    `path`: The file to be written. It need not exist; its folder must. `wait`: Whether to wait for another holder.
+    Raises BlockingIOError: Another holder has it, and `wait` is False. OSError: The lock file cannot be opened.
     """
     handle = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:

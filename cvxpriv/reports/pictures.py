@@ -56,10 +56,7 @@ Result = TypeVar("Result")
 def styled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Let a function run with the house style, whatever the reader's own matplotlib settings are.
 
-    Raises
-    ------
-    ModelError
-        It is called and matplotlib is missing.
+    Raises ModelError: It is called and matplotlib is missing.
     """
 
     @wraps(function)
@@ -78,19 +75,8 @@ def styled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
 def image(figure: Figure, kind: str = "svg", dpi: int = 150) -> bytes:
     """Return a figure as the bytes of a file, the same bytes for the same figure.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    kind : {"svg", "png", "pdf"}
-    dpi : int
-        Dots per inch, for PNG.
-
-    Raises
-    ------
-    DataError
-        Unknown kind.
-    ModelError
-        matplotlib is missing.
+    `kind`: {"svg", "png", "pdf"}. `dpi`: Dots per inch, for PNG.
+    Raises DataError: Unknown kind. ModelError: matplotlib is missing.
     """
     if kind not in FORMATS:
         raise DataError(f"kind={kind!r} of picture is not known: {suggest(kind, FORMATS)}")

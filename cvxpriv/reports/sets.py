@@ -39,22 +39,10 @@ def write_set(folder: PathLike, contents: Mapping[str, Content]) -> list[Path]:
 
     Files of the old set that the new one lacks go with it; other files of the folder stay.
 
-    Parameters
-    ----------
-    folder : path
-        Path of the folder, which need not exist yet.
-    contents : mapping of str to text, bytes or function
-        Contents by file name; a function writes itself whole to the path it gets.
-
-    Returns
-    -------
-    list of Path
-        Paths of the files in the folder, in the order given, without the manifest.
-
-    Raises
-    ------
-    DataError
-        A file cannot be written; the old set then stays as it was.
+    `folder`: Path of the folder, which need not exist yet.
+    `contents`: Contents by file name; a function writes itself whole to the path it gets.
+    Returns: Paths of the files in the folder, in the order given, without the manifest.
+    Raises DataError: A file cannot be written; the old set then stays as it was.
     """
     target = Path(folder)
     try:

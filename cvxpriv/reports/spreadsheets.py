@@ -43,10 +43,7 @@ def csv_text(frame: pd.DataFrame, separator: str = ",") -> str:
 def require_table_file(path: PathLike) -> None:
     """Check, before any work, that a table can be written to a file of that name.
 
-    Raises
-    ------
-    DataError
-        An unknown suffix, or one whose package is not installed.
+    Raises DataError: An unknown suffix, or one whose package is not installed.
     """
     if Path(path).suffix.lower() not in {**TEXTS, **BINARY}:
         raise DataError(f"{str(path)!r} ends in neither of {', '.join([*TEXTS, *BINARY])}: choose one of these")
@@ -56,10 +53,7 @@ def require_table_file(path: PathLike) -> None:
 def require_package(path: PathLike) -> None:
     """Check that the package that a file needs is installed.
 
-    Raises
-    ------
-    DataError
-        The message names the package.
+    Raises DataError: The message names the package.
     """
     package = BINARY.get(Path(path).suffix.lower())
     if package is not None and find_spec(package) is None:
@@ -69,10 +63,7 @@ def require_package(path: PathLike) -> None:
 def write_table(path: PathLike, frame: pd.DataFrame) -> Path:
     """Write a frame without its index to a file whose suffix names the form, whole or not at all.
 
-    Raises
-    ------
-    DataError
-        As for `require_table_file`; the file cannot be written.
+    Raises DataError: As for `require_table_file`; the file cannot be written.
     """
     require_table_file(path)
     suffix, file = Path(path).suffix.lower(), io.BytesIO()

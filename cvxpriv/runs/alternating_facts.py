@@ -23,16 +23,9 @@ def alternating_facts(
 ) -> Facts:
     """Return the facts of a run.
 
-    Parameters
-    ----------
-    run : MechanismRun
-    beside : Beside
-    sides : Sides
-        The model's names for the sides of its table.
-    figures : mapping of str to float
-        The model's figures for its mechanism, in nats; the first one is minimised.
-    options : mapping of str to object
-        The options that pose the problem.
+    `sides`: The model's names for the sides of its table.
+    `figures`: The model's figures for its mechanism, in nats; the first one is minimised.
+    `options`: The options that pose the problem.
     """
     purpose = (inspect.getdoc(type(run.problem)) or run.model).partition("\n")[0]
     missed = f"a KKT residual of {format_number(run.residual, 2)} nats"

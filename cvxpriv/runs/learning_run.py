@@ -65,17 +65,8 @@ class _Learned(Run):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the residuals that stopped the run, or the releases of a private one, pass by pass.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            The axes to draw on. By default a new figure.
-
-        Raises
-        ------
-        DataError
-            The run was read from a file: its history is not in it.
-        ModelError
-            matplotlib is missing.
+        `ax`: The axes to draw on. By default a new figure.
+        Raises DataError: The run was read from a file: its history is not in it. ModelError: matplotlib is missing.
         """
         history: pd.DataFrame = self.history
         name, label = self.drawn

@@ -172,11 +172,7 @@ def best_of(run: Run) -> str:
 def not_converged(run: Run, missed: str) -> list[str]:
     """Return the message that a run did not converge; an empty text if it did.
 
-    Parameters
-    ----------
-    run : MechanismRun
-    missed : str
-        The figure above the tolerance, such as "a KKT residual of 1e-5 nats".
+    `missed`: The figure above the tolerance, such as "a KKT residual of 1e-5 nats".
     """
     if run.converged:
         return []
@@ -336,12 +332,8 @@ def _prices(run: Run) -> tuple[pd.DataFrame, list[str]]:
 def brief_curve(title: str, curve: pd.DataFrame, columns: Mapping[str, str]) -> Section:
     """Return a curve as a terminal shows it: at most `SHOWN_POINTS` rows, evenly spaced, including its ends.
 
-    Parameters
-    ----------
-    title : str
-    curve : DataFrame
-    columns : mapping of str to str
-        The columns to show, with their headings; `kkt` is added, and `converged` where some point did not converge.
+    `columns`: The columns to show, with their headings; `kkt` is added, and `converged` where some point did not
+    converge.
     """
     count = len(curve)
     rows = curve.iloc[np.unique(np.linspace(0, count - 1, min(count, SHOWN_POINTS)).round().astype(int))]

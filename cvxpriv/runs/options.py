@@ -220,10 +220,7 @@ def declared(function: Declared) -> Declared:
 
     On a class: complete the docstring by the parameters of `__init__`, which is declared itself.
 
-    Raises
-    ------
-    ModelError, or PrivacyError for a private option
-        When the function is called: a value is out of range.
+    Raises ModelError, or PrivacyError for a private option: When the function is called: a value is out of range.
     """
     if isinstance(function, type):
         function.__doc__ = _documented(function.__doc__, options_of(function.__init__))  # type: ignore[misc]

@@ -43,10 +43,7 @@ def load(path: PathLike) -> Any:
 def damage_told(path: PathLike) -> Iterator[None]:
     """Turn any error of a reader on a damaged file into an error that names the file.
 
-    Raises
-    ------
-    DataError
-        A value is missing, of another kind, of another size than the others, or outside of its range.
+    Raises DataError: A value is missing, of another kind, of another size than the others, or outside of its range.
     """
     try:
         yield
@@ -69,10 +66,7 @@ def write_run(path: PathLike, model: str, data: dict[str, Any]) -> Path:
 def read_run(path: PathLike, model: str | None = None) -> dict[str, Any]:
     """Return the document that `write_run` wrote.
 
-    Raises
-    ------
-    DataError
-        No such file, not JSON, not a saved run, of another version, or not of the model asked for.
+    Raises DataError: No such file, not JSON, not a saved run, of another version, or not of the model asked for.
     """
     document = read_document(path, "a file that a run's save wrote")
     found = (document.get("format"), document.get("version"))

@@ -42,25 +42,12 @@ STEP = 1e-6
 def shadow_prices(block: Block, state: Values) -> pd.DataFrame:
     """Return the price of each of a block's constraints at a state where the block would stay.
 
-    Parameters
-    ----------
-    block : Block
-        The block with its constraints.
-    state : mapping of str to ndarray
-        The state of one start.
-
-    Returns
-    -------
-    DataFrame
-        Columns constraint, per (the parameter, or ``"slack"``) and price: the number of nats by which the objective
-        improves for each unit by which that grows. The price is negative for a constraint that tightens as it grows,
-        such as a floor, and NaN for cones that cannot be relaxed. Where several multipliers are right the objective has
-        a kink, and the price lies between those of a little more and of a little less.
-
-    Raises
-    ------
-    SolverFailure
-        No solver solves the block.
+    `block`: The block with its constraints. `state`: The state of one start.
+    Returns: Columns constraint, per (the parameter, or ``"slack"``) and price: the number of nats by which the
+    objective improves for each unit by which that grows. The price is negative for a constraint that tightens as it
+    grows, such as a floor, and NaN for cones that cannot be relaxed. Where several multipliers are right the objective
+    has a kink, and the price lies between those of a little more and of a little less.
+    Raises SolverFailure: No solver solves the block.
     """
     optimum = _optimum(block, state)
     rows = [

@@ -171,10 +171,7 @@ class SolveOptions(TypedDict, total=False):
 def require_callback(callback: object, n_jobs: int) -> None:
     """Refuse a callback that cannot be called.
 
-    Raises
-    ------
-    ModelError
-        It is not a function, or other processes would have to call it.
+    Raises ModelError: It is not a function, or other processes would have to call it.
     """
     if n_jobs == 0:
         raise ModelError("n_jobs=0 is no number of processes: pass 1, or -1 for one a core")

@@ -48,10 +48,7 @@ class Checkpoint:
     def add(self, row: Mapping[str, Any]) -> None:
         """Append a row; it is on the disk when this returns.
 
-        Raises
-        ------
-        DataError
-            The file cannot be written.
+        Raises DataError: The file cannot be written.
         """
         if self.path is not None:
             line = (json.dumps({**row, "check": _check(row)}) + "\n").encode()
@@ -71,10 +68,7 @@ class Checkpoint:
 def opened(path: PathLike | None) -> Iterator[Checkpoint]:
     """Open a checkpoint for this process alone, with the rows that it holds.
 
-    Raises
-    ------
-    DataError
-        Another process writes to it, it is not a checkpoint, a line is damaged, or it cannot be written.
+    Raises DataError: Another process writes to it, it is not a checkpoint, a line is damaged, or it cannot be written.
     """
     if path is None:
         yield Checkpoint(None)

@@ -22,10 +22,7 @@ __all__ = ["content", "digest"]
 def digest(value: Any) -> str:
     """Return the SHA-256 of a value's content, as 64 hexadecimal digits.
 
-    Raises
-    ------
-    ModelError
-        The value holds code, or an object without a known content.
+    Raises ModelError: The value holds code, or an object without a known content.
 
     Examples
     --------
@@ -38,10 +35,7 @@ def digest(value: Any) -> str:
 def content(value: Any) -> Any:
     """Return the content of a value as plain data, which JSON can hold; large arrays are represented by their hash.
 
-    Raises
-    ------
-    ModelError
-        The value holds code, or an object without a known content.
+    Raises ModelError: The value holds code, or an object without a known content.
 
     Examples
     --------

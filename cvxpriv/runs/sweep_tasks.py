@@ -71,20 +71,10 @@ class Task:
 def choices_of(model: type[Any], grid: Mapping[str, Any], *, private: bool) -> list[Choice]:
     """Check a grid by the signatures of a model, before any work.
 
-    Parameters
-    ----------
-    model : class
-    grid : mapping of str to object
-        The values by option; one that is no list, tuple, range, array or series stands for itself.
-    private : bool
-        Whether the options are those of `solve_private`.
-
-    Raises
-    ------
-    ModelError
-        An option is not known, has no value or the same one twice, or a value is out of range.
-    PrivacyError
-        An option of `solve_private` in a sweep that is not private.
+    `grid`: The values by option; one that is no list, tuple, range, array or series stands for itself.
+    `private`: Whether the options are those of `solve_private`.
+    Raises ModelError: An option is not known, has no value or the same one twice, or a value is out of range.
+    PrivacyError: An option of `solve_private` in a sweep that is not private.
     """
     solve = getattr(model, "solve_private" if private else "solve", None)
     if not isinstance(model, type) or solve is None:
@@ -106,10 +96,7 @@ def choices_of(model: type[Any], grid: Mapping[str, Any], *, private: bool) -> l
 def tasks_of(model: type[Any], tables: Iterable[str], choices: Sequence[Choice], seeds: Sequence[int]) -> list[Task]:
     """Return the tasks in the order of tables, then of the grid's options, the last of which changes fastest.
 
-    Raises
-    ------
-    ModelError
-        A value of the grid has no content that can be compared, or stands there twice.
+    Raises ModelError: A value of the grid has no content that can be compared, or stands there twice.
     """
     named = f"{model.__module__}.{model.__qualname__}"
     tasks: dict[str, Task] = {}
@@ -130,10 +117,7 @@ def tasks_of(model: type[Any], tables: Iterable[str], choices: Sequence[Choice],
 def positional_data(model: type[Any], data: Any) -> tuple[Any, ...]:
     """Return the data as the arguments of a model's constructor: one, or as many as it needs.
 
-    Raises
-    ------
-    ModelError
-        The constructor needs several, and the data are no tuple of that length.
+    Raises ModelError: The constructor needs several, and the data are no tuple of that length.
     """
     needed = needed_data(model)
     if len(needed) == 1:

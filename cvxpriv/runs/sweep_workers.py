@@ -31,18 +31,9 @@ Jobs: TypeAlias = Mapping[int, Callable[[], Fitted]]
 def workers(n_jobs: int, backend: str | None, scheduler: Any) -> Iterator[int]:
     """Make joblib use the workers asked for, and yield their number.
 
-    Parameters
-    ----------
-    n_jobs : int
-    backend : str, optional
-        None: processes of this machine. "dask": the workers of a Dask cluster.
-    scheduler : str or distributed.Client, optional
-        The cluster; None: a new one on this machine, reachable from nowhere else.
-
-    Raises
-    ------
-    ModelError
-        The backend is not known, its package is missing, or the scheduler does not answer.
+    `backend`: None: processes of this machine. "dask": the workers of a Dask cluster.
+    `scheduler`: The cluster; None: a new one on this machine, reachable from nowhere else.
+    Raises ModelError: The backend is not known, its package is missing, or the scheduler does not answer.
     """
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
         raise ModelError(f"n_jobs={shown(n_jobs)} is no number of workers: pass 1, 2, ... or -1 for one per core")
@@ -63,11 +54,7 @@ def workers(n_jobs: int, backend: str | None, scheduler: Any) -> Iterator[int]:
 def each_fitted(jobs: Jobs, processes: bool) -> Iterator[tuple[int, Fitted]]:
     """Yield each job's number and result as it comes.
 
-    Parameters
-    ----------
-    jobs : mapping of int to callable
-    processes : bool
-        Whether joblib's workers do the jobs; else this process does, in order.
+    `processes`: Whether joblib's workers do the jobs; else this process does, in order.
     """
     if not processes:
         yield from ((number, job()) for number, job in jobs.items())

@@ -93,10 +93,7 @@ def verify(
 def verification_of(target: object, options: Options) -> Verification:
     """Return the verification of an object of one type; another type registers its own function here.
 
-    Raises
-    ------
-    ModelError
-        No function is registered for the type.
+    Raises ModelError: No function is registered for the type.
     """
     raise ModelError(
         f"target={target!r} cannot be verified: pass an FDivergence, its name, its formula in t, a penalty, or an "

@@ -67,15 +67,9 @@ def stationarity(
     those that are best for one of the blocks: the least of these is returned, which bounds the residual from above.
     Where what couples the blocks has kinks this says only that no block alone can move.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-    blocks : sequence of Block
-        The blocks of the parts.
-    at : mapping of str to ndarray
-        The values of every variable.
-    shared : frozenset of str, optional
-        The result of `coupling` for the parts, where it is known.
+    `blocks`: The blocks of the parts.
+    `at`: The values of every variable.
+    `shared`: The result of `coupling` for the parts, where it is known.
     """
     alone = [block.residual(at, at) for block in blocks]
     shared = coupling(parts) if shared is None else shared

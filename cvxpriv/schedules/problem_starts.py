@@ -68,10 +68,7 @@ def drawn(problem: cp.Problem, generator: np.random.Generator) -> dict[str, Arra
 
     Entries are normal, of their sign where one is declared, uniform between bounds; a semidefinite matrix is GG'/n.
 
-    Raises
-    ------
-    ModelError
-        The constraints on a variable alone cannot hold.
+    Raises ModelError: The constraints on a variable alone cannot hold.
     """
     variables = sorted(problem.variables(), key=lambda one: one.id)  # in the order in which they were made
     values = {variable.name(): _entries(variable, generator) for variable in variables}

@@ -103,10 +103,7 @@ class Solution:
 def try_solver(problem: cp.Problem, name: str, options: Mapping[str, Any], *, symbolic: bool = True) -> Attempt:
     """Run one solver; return an Attempt whatever it does.
 
-    Parameters
-    ----------
-    symbolic : bool
-        Whether Parameters stay symbols, so that the next solve need not compile (`Declaration.symbolic`).
+    `symbolic`: Whether Parameters stay symbols, so that the next solve need not compile (`Declaration.symbolic`).
     """
     begun = time.perf_counter()
     message = ""

@@ -87,15 +87,8 @@ HERE = Place()
 def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | None = None) -> Ending:
     """Call a function in a new process and wait for it.
 
-    Parameters
-    ----------
-    time_limit : float, optional
-        Seconds for the call, after which its process is killed. None is `TIME_LIMIT`.
-
-    Raises
-    ------
-    ModelError
-        The function or its arguments cannot be sent to another process, or the limit is not positive.
+    `time_limit`: Seconds for the call, after which its process is killed. None is `TIME_LIMIT`.
+    Raises ModelError: The function or its arguments cannot be sent to another process, or the limit is not positive.
 
     Examples
     --------

@@ -28,10 +28,7 @@ SMOOTHING_ON = ("counts", "probabilities")
 def nonnegative_matrix(values: ArrayLike, argument: str) -> Array:
     """Return a copy as a matrix of finite numbers >= 0 with neither side empty.
 
-    Raises
-    ------
-    DataError
-        Anything else.
+    Raises DataError: Anything else.
     """
     matrix = real_numbers(values, argument)
     if matrix.ndim != 2 or 0 in matrix.shape:
@@ -45,10 +42,7 @@ def nonnegative_matrix(values: ArrayLike, argument: str) -> Array:
 def probability_matrix(values: ArrayLike, argument: str) -> Array:
     """Return a copy as a table of joint probabilities, normalised to rounding.
 
-    Raises
-    ------
-    DataError
-        Not a matrix of numbers >= 0, or its sum differs from 1 by more than `SUM_TOLERANCE`.
+    Raises DataError: Not a matrix of numbers >= 0, or its sum differs from 1 by more than `SUM_TOLERANCE`.
     """
     matrix = nonnegative_matrix(values, argument)
     with np.errstate(over="ignore"):  # a sum of inf is refused below
@@ -66,10 +60,7 @@ def probability_matrix(values: ArrayLike, argument: str) -> Array:
 def count_matrix(values: ArrayLike, argument: str) -> IntArray:
     """Return a copy as a table of counts that are not all zero.
 
-    Raises
-    ------
-    DataError
-        Not a matrix of whole numbers >= 0, or all zero.
+    Raises DataError: Not a matrix of whole numbers >= 0, or all zero.
     """
     matrix = nonnegative_matrix(values, argument)
     wrong = (matrix != np.floor(matrix)) | (matrix > MAX_COUNT)
@@ -97,10 +88,7 @@ def require_total(counts: Array | IntArray, argument: str) -> None:
 def smoothed(counts: IntArray, smoothing: float, smoothing_on: str) -> tuple[Array, str]:
     """Return joint probabilities from counts, and a description of the smoothing.
 
-    Raises
-    ------
-    DataError
-        A negative or infinite ``smoothing``, or an unknown ``smoothing_on``.
+    Raises DataError: A negative or infinite ``smoothing``, or an unknown ``smoothing_on``.
     """
     added = real_numbers(smoothing, "smoothing")
     if added.shape or not (np.isfinite(added) and added >= 0):

@@ -28,18 +28,9 @@ class DetectedWarning(UserWarning):
 def decoded(data: bytes, encoding: str | None, path: object) -> str:
     """Return the text of a file.
 
-    Parameters
-    ----------
-    data : bytes
-    encoding : str, optional
-        The encoding. None: that of a mark at the beginning, else UTF-8, else `FALLBACK` with a warning.
-    path : object
-        Name of the file in messages.
-
-    Raises
-    ------
-    DataError
-        An unknown encoding, bytes that are no text in it, control characters.
+    `encoding`: The encoding. None: that of a mark at the beginning, else UTF-8, else `FALLBACK` with a warning.
+    `path`: Name of the file in messages.
+    Raises DataError: An unknown encoding, bytes that are no text in it, control characters.
 
     Warns
     -----

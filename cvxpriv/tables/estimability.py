@@ -82,10 +82,7 @@ def judged(table: JointTable) -> Judgement | None:
 def require_repeated(table: JointTable) -> None:
     """Refuse columns, and public symbols, of which most records have one of their own.
 
-    Raises
-    ------
-    DataError
-        The message names the column and a recipe.
+    Raises DataError: The message names the column and a recipe.
 
     Examples
     --------

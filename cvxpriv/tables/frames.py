@@ -47,10 +47,7 @@ def symbol(value: object) -> str:
 
     The rule is idempotent: ``symbol(symbol(v)) == symbol(v)``.
 
-    Raises
-    ------
-    DataError
-        A value that has no text.
+    Raises DataError: A value that has no text.
 
     Examples
     --------
@@ -80,10 +77,7 @@ def _number(value: float) -> str:
 def text_of(value: object, argument: str) -> str:
     """Return ``str(value)``.
 
-    Raises
-    ------
-    DataError
-        The value has no text: a whole number of too many digits, an object that cannot be shown.
+    Raises DataError: The value has no text: a whole number of too many digits, an object that cannot be shown.
     """
     try:
         return str(value)
@@ -94,10 +88,7 @@ def text_of(value: object, argument: str) -> str:
 def listed(values: Any, argument: str) -> list[Any]:
     """Return the items of a list of symbols or columns, and refuse anything that is no such list.
 
-    Raises
-    ------
-    DataError
-        One text, or nothing that has items; an item that is missing.
+    Raises DataError: One text, or nothing that has items; an item that is missing.
     """
     if isinstance(values, (str, bytes)):
         raise DataError(f"{argument}={values!r} is one text: give a list, [{values!r}]")
@@ -135,10 +126,7 @@ def _natural(text: str) -> tuple[list[tuple[bool, int, str]], str]:
 def require_columns(frame: pd.DataFrame, columns: Sequence[str], argument: str) -> None:
     """Check that a frame has each of the columns exactly once.
 
-    Raises
-    ------
-    DataError
-        No column asked for, a column asked for twice, unknown, or twice in the frame.
+    Raises DataError: No column asked for, a column asked for twice, unknown, or twice in the frame.
     """
     if not isinstance(frame, pd.DataFrame):
         raise DataError(
@@ -194,15 +182,8 @@ def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], 
     Levels are the column's symbols in order: for a categorical column all its categories in their own order, for any
     other `in_order`.
 
-    Returns
-    -------
-    codes : array of int, ``(rows,)``
-    levels : tuple of str
-
-    Raises
-    ------
-    DataError
-        The column has missing values.
+    Returns `codes`: ``(rows,)``.
+    Raises DataError: The column has missing values.
     """
     values = frame[column]
     if values.dtype.kind == "c":
@@ -229,10 +210,7 @@ def encode_column(frame: pd.DataFrame, column: str) -> tuple[NDArray[np.int64], 
 def require_present(column: str, missing: int, rows: int) -> None:
     """Refuse a column with missing values.
 
-    Raises
-    ------
-    DataError
-        The message counts them, and says what may be done.
+    Raises DataError: The message counts them, and says what may be done.
     """
     if missing:
         raise DataError(
@@ -244,10 +222,7 @@ def require_present(column: str, missing: int, rows: int) -> None:
 def count_column(frame: pd.DataFrame, column: str | None) -> NDArray[np.int64]:
     """Return the number of records that each row stands for: the column's whole numbers, or one each.
 
-    Raises
-    ------
-    DataError
-        Unknown column, or a count that is missing, no number, negative or not whole.
+    Raises DataError: Unknown column, or a count that is missing, no number, negative or not whole.
     """
     if column is None:
         return np.ones(len(frame), dtype=np.int64)
@@ -281,22 +256,13 @@ def read_table(
 
     Every cell of a text stays text, so nothing is guessed from other rows.
 
-    Parameters
-    ----------
-    path : path
-        The file; a text may be compressed (``people.csv.gz``). ``.xlsx`` needs openpyxl, ``.parquet`` pyarrow.
-    separator : str, optional
-        Separator of cells. By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``, or another usual one
-        where only that makes a table (`cvxpriv.tables.encodings.separator_of`).
-    missing : sequence of str, optional
-        The spellings of a missing value. By default those of pandas: an empty cell, NA, NaN, null, None and so on.
-    encoding : str, optional
-        The encoding. None: found from the file, UTF-8, UTF-16 with its mark, else cp1252 with a warning.
-
-    Raises
-    ------
-    DataError
-        No such file, unknown suffix, a damaged, encrypted or too large file, or one that is no table.
+    `path`: The file; a text may be compressed (``people.csv.gz``). ``.xlsx`` needs openpyxl, ``.parquet`` pyarrow.
+    `separator`: Separator of cells. By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``, or another usual
+    one where only that makes a table (`cvxpriv.tables.encodings.separator_of`).
+    `missing`: The spellings of a missing value. By default those of pandas: an empty cell, NA, NaN, null, None and so
+    on.
+    `encoding`: The encoding. None: found from the file, UTF-8, UTF-16 with its mark, else cp1252 with a warning.
+    Raises DataError: No such file, unknown suffix, a damaged, encrypted or too large file, or one that is no table.
     """
     file = Path(path)
     suffixes = [suffix.lower() for suffix in file.suffixes]

@@ -17,11 +17,7 @@ __all__ = ["nearest_shares", "whole_counts"]
 def nearest_shares(noisy: Array, total: float) -> Array:
     """Return the numbers >= 0 of a given sum that are nearest to the given ones, in Euclidean distance.
 
-    Parameters
-    ----------
-    noisy : array, any shape
-    total : float
-        > 0.
+    `total`: > 0.
 
     Examples
     --------

@@ -26,17 +26,9 @@ MOST_CELLS = 10_000_000
 def product_of(side: Alphabet, domain: Mapping[str, Sequence[object]] | None) -> Alphabet:
     """Return every combination of the columns' values.
 
-    Parameters
-    ----------
-    side : Alphabet
-        The columns, and the symbols that occur.
-    domain : mapping of str to sequence
-        The values of each column; None takes those of the symbols.
-
-    Raises
-    ------
-    DataError
-        A column without values.
+    `side`: The columns, and the symbols that occur.
+    `domain`: The values of each column; None takes those of the symbols.
+    Raises DataError: A column without values.
 
     Examples
     --------
@@ -62,10 +54,7 @@ def on_domain(
 ) -> tuple[IntArray, Alphabet, Alphabet]:
     """Return counts on the whole domain, with its two alphabets.
 
-    Raises
-    ------
-    DataError
-        A column without values, one that no side has, or a record outside the domain.
+    Raises DataError: A column without values, one that no side has, or a record outside the domain.
     """
     if domain is not None:
         known = (*private.columns, *public.columns)

@@ -47,14 +47,8 @@ def with_unseen_cells(counts: IntArray) -> Array:
     Their share is that of the records in cells seen once; it is spread over them in proportion to the product of the
     row's and the column's records, half a record added to each.
 
-    Parameters
-    ----------
-    counts : array of int, ``(|S|, |X|)``
-
-    Returns
-    -------
-    array, ``(|S|, |X|)``
-        The records' own shares where no cell is empty, none was seen once, or each was.
+    `counts`: ``(|S|, |X|)``.
+    Returns ``(|S|, |X|)``: The records' own shares where no cell is empty, none was seen once, or each was.
 
     Examples
     --------
@@ -74,13 +68,8 @@ def with_unseen_cells(counts: IntArray) -> Array:
 def resampled_tables(counts: IntArray, replicates: int, seed: int, population: Array | None = None) -> Iterator[Array]:
     """Yield empirical tables of records drawn again from a table of counts, as many records each.
 
-    Parameters
-    ----------
-    counts : array of int, ``(|S|, |X|)``
-    replicates : int
-    seed : int
-    population : array, ``(|S|, |X|)``, optional
-        The population to draw from; None is the records' own shares.
+    `counts`: ``(|S|, |X|)``.
+    `population`, ``(|S|, |X|)``: The population to draw from; None is the records' own shares.
 
     Yields
     ------
@@ -101,12 +90,7 @@ def resampled_tables(counts: IntArray, replicates: int, seed: int, population: A
 def with_noise(tables: Iterator[Array], protection: Protection, records: int, seed: int) -> Iterator[Array]:
     """Yield empirical tables with noise as that of a protected table, none below zero, each summing to 1.
 
-    Parameters
-    ----------
-    tables : iterator of array, ``(some, |S|, |X|)``
-    protection : Protection
-    records : int
-    seed : int
+    `tables`: ``(some, |S|, |X|)``.
     """
     rng = np.random.default_rng([seed, 1])
     for part in tables:
@@ -117,14 +101,8 @@ def with_noise(tables: Iterator[Array], protection: Protection, records: int, se
 def percentile_interval(replicates: Array, level: float) -> Array:
     """Return the middle share ``level`` of the replicates of each measure.
 
-    Parameters
-    ----------
-    replicates : array, ``(replicates, measures)``
-    level : float
-
-    Returns
-    -------
-    array, ``(2, measures)``
+    `replicates`: ``(replicates, measures)``.
+    Returns ``(2, measures)``.
     """
     return np.asarray(np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2], axis=0))
 
@@ -132,18 +110,10 @@ def percentile_interval(replicates: Array, level: float) -> Array:
 def corrected_interval(value: Array, replicates: Array, level: float, drawn_from: Array | None = None) -> Array:
     """Return the hull of the basic and the shifted interval, both around the value minus its bias.
 
-    Parameters
-    ----------
-    value : array, ``(measures,)``
-        The measures of the bare counts.
-    replicates : array, ``(replicates, measures)``
-    level : float
-    drawn_from : array, ``(measures,)``, optional
-        The measures of the population that the replicates come from; None is `value`.
-
-    Returns
-    -------
-    array, ``(2, measures)``
+    `value`, ``(measures,)``: The measures of the bare counts.
+    `replicates`: ``(replicates, measures)``.
+    `drawn_from`, ``(measures,)``: The measures of the population that the replicates come from; None is `value`.
+    Returns ``(2, measures)``.
     """
     low, high = percentile_interval(replicates, level)
     middle = replicates.mean(axis=0)

@@ -199,10 +199,7 @@ def document_of_step(step: Step) -> dict[str, Any]:
 def step_of(document: Mapping[str, Any]) -> Step:
     """Return the step that plain data describe.
 
-    Raises
-    ------
-    DataError
-        An unknown kind, a key that is missing or unknown, a value that does not fit.
+    Raises DataError: An unknown kind, a key that is missing or unknown, a value that does not fit.
     """
     kind = document.get("kind")
     if kind not in KINDS:
@@ -223,10 +220,7 @@ def step_of(document: Mapping[str, Any]) -> Step:
 def number_in(text: str, column: str) -> float:
     """Return a symbol as a number.
 
-    Raises
-    ------
-    DataError
-        It is none; the message names the column.
+    Raises DataError: It is none; the message names the column.
     """
     try:
         number = float(text)

@@ -28,11 +28,8 @@ _PIECE = 2**20
 def file_bytes(path: Path) -> bytes:
     """Return the contents of a file, unpacked by its last suffix: ``.gz``, ``.bz2``, ``.xz``, ``.zip``, ``.zst``.
 
-    Raises
-    ------
-    DataError
-        The file cannot be read, is damaged or encrypted, holds several files or more than `MAX_BYTES`, or needs a
-        package that is not installed.
+    Raises DataError: The file cannot be read, is damaged or encrypted, holds several files or more than `MAX_BYTES`, or
+    needs a package that is not installed.
     """
     suffix = path.suffix.lower()
     try:

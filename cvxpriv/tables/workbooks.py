@@ -20,17 +20,9 @@ __all__ = ["BINARY", "read_binary"]
 def read_binary(path: Path, missing: Sequence[str] | None = None) -> pd.DataFrame:
     """Read the first sheet of a workbook, or a Parquet file.
 
-    Parameters
-    ----------
-    path : path
-        Ends in ``.xlsx`` or ``.parquet``.
-    missing : sequence of str, optional
-        The texts of a missing value, beside empty cells.
-
-    Raises
-    ------
-    DataError
-        The package is not installed; no such file; damaged, empty, or larger than `MAX_BYTES` when unpacked.
+    `path`: Ends in ``.xlsx`` or ``.parquet``. `missing`: The texts of a missing value, beside empty cells.
+    Raises DataError: The package is not installed; no such file; damaged, empty, or larger than `MAX_BYTES` when
+    unpacked.
     """
     suffix = path.suffix.lower()
     require_package(path)

@@ -66,17 +66,9 @@ def answer_map(
 ) -> AnswerMap:
     """Read the map off cvxpy's own inversion; the constraints' multipliers are left as they were.
 
-    Parameters
-    ----------
-    invert : callable
-        Maps (x, z) in the solver's order to cvxpy's solution of the user's problem.
-    size, rows : int
-        Lengths of x and z.
-
-    Raises
-    ------
-    NotFast
-        An entry of the answer is not one entry of ``x`` or ``z`` times a constant.
+    `invert`: Maps (x, z) in the solver's order to cvxpy's solution of the user's problem.
+    `size`, `rows`: Lengths of x and z.
+    Raises NotFast: An entry of the answer is not one entry of ``x`` or ``z`` times a constant.
     """
     generator = np.random.default_rng(0)
     probes = [

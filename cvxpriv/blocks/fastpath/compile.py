@@ -108,10 +108,7 @@ def value_of(parameter: cp.Parameter) -> Any:
 def compiled(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> Compiled:
     """Compile a problem for a solver; Parameters without a value keep none.
 
-    Raises
-    ------
-    NotFast
-        The fast path does not take the problem.
+    Raises NotFast: The fast path does not take the problem.
     """
     if reason := obstacle(problem, solver):
         raise NotFast(reason)

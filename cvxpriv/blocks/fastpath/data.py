@@ -94,10 +94,7 @@ class ConeMap:
 def cone_map(program: Any) -> ConeMap:
     """Return the map of a problem that cvxpy has compiled for a solver.
 
-    Parameters
-    ----------
-    program : cvxpy's parametrised cone program
-        ``data["param_prob"]`` of ``Problem.get_problem_data``.
+    `program`: ``data["param_prob"]`` of ``Problem.get_problem_data``.
     """
     size, rows, zero = int(program.x.size), int(program.constr_size), int(program.cone_dims.zero)
     width = int(program.total_param_size) + 1

@@ -118,10 +118,7 @@ def _described(value: NDArray[Any]) -> str:
 def entries(known: Compiled, parameters: Mapping[str, cp.Parameter]) -> Entries:
     """Return the places of a compiled problem's Parameters.
 
-    Raises
-    ------
-    ModelError
-        A Parameter of the problem has no name among `parameters`.
+    Raises ModelError: A Parameter of the problem has no name among `parameters`.
     """
     program, stored = known.program, known.stored
     names = {parameter.id: name for name, parameter in parameters.items()}

@@ -225,21 +225,11 @@ def solver_object(
 ) -> SolverObject:
     """Return the object for a solver.
 
-    Parameters
-    ----------
-    interface, dims
-        cvxpy's interface to the solver, and its dimensions of the cones.
-    options : mapping
-        Options as `Problem.solve` takes them.
-    reuse : bool
-        Keep the solver's object wherever the solver can update it.
-
-    Raises
-    ------
-    NotFast
-        If the solver itself would refuse the data.
-    ModelError
-        If an option is not one that cvxpy's interface to the solver knows.
+    `interface`, `dims`: cvxpy's interface to the solver, and its dimensions of the cones.
+    `options`: Options as `Problem.solve` takes them.
+    `reuse`: Keep the solver's object wherever the solver can update it.
+    Raises NotFast: If the solver itself would refuse the data. ModelError: If an option is not one that cvxpy's
+    interface to the solver knows.
     """
     try:
         made: SolverObject = OBJECTS[solver](cone, interface, dims, options, reuse)

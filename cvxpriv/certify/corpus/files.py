@@ -65,18 +65,9 @@ def _between(A: sp.csr_array, x: cp.Variable, low: Array, high: Array) -> Iterat
 def problem_of_file(path: str | Path, largest: int | None = None) -> cp.Problem:
     """Return the problem of a file.
 
-    Parameters
-    ----------
-    path : path
-    largest : int, optional
-        Largest number of variables or rows; larger problems are refused.
-
-    Raises
-    ------
-    DataError
-        The file cannot be read, or holds entries that are not numbers.
-    ModelError
-        The problem has whole variables, or is larger than `largest`.
+    `largest`: Largest number of variables or rows; larger problems are refused.
+    Raises DataError: The file cannot be read, or holds entries that are not numbers. ModelError: The problem has whole
+    variables, or is larger than `largest`.
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
@@ -95,10 +86,7 @@ def problem_of_file(path: str | Path, largest: int | None = None) -> cp.Problem:
 def files_of_folder(folder: str | Path) -> list[Path]:
     """Return the files of a folder, and of its folders, that may hold a problem.
 
-    Raises
-    ------
-    DataError
-        There is no such folder, or it holds no such file.
+    Raises DataError: There is no such folder, or it holds no such file.
     """
     root = Path(folder)
     paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES) if root.is_dir() else []

@@ -117,12 +117,7 @@ FAMILIES = (*polyhedral.FAMILIES, *conic.FAMILIES)
 def adversarial(count: int, seed: int = 0) -> Iterator[Known]:
     """Draw problems, one family after the other.
 
-    Parameters
-    ----------
-    count : int
-        The number of problems.
-    seed : int
-        Seed. The k-th problem depends on the seed and on k alone.
+    `count`: The number of problems. `seed`: Seed. The k-th problem depends on the seed and on k alone.
 
     Examples
     --------

@@ -58,10 +58,7 @@ class Known:
 def false_verdicts(known: Known, table: pd.DataFrame) -> list[str]:
     """Return the verdicts that contradict the truth, one sentence each; the list of a perfect judge is empty.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Table of the `cvxpriv.certify.check.CrossCheck` of the problem.
+    `table`: Table of the `cvxpriv.certify.check.CrossCheck` of the problem.
     """
     rows = [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
     if known.status == UNKNOWN:

@@ -121,15 +121,9 @@ def run_corpus(
 ) -> CorpusRun:
     """Judge every problem of a corpus.
 
-    Parameters
-    ----------
-    corpus : iterable of Item
-    solvers : tuple of str, optional
-        Names of solvers. None is every installed one.
-    time_limit : float, optional
-        Seconds for each solve, which then has a process of its own.
-    watch : callable, optional
-        Called with the name of each problem before it is judged.
+    `solvers`: Names of solvers. None is every installed one.
+    `time_limit`: Seconds for each solve, which then has a process of its own.
+    `watch`: Called with the name of each problem before it is judged.
     """
     frames, rows, false, skipped = [], [], [], {}
     judge = partial(crosscheck, solvers=solvers, isolate=time_limit is not None, time_limit=time_limit)

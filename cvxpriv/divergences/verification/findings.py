@@ -169,15 +169,11 @@ def judged(
 ) -> Finding:
     """Return the finding of a check whose errors must stay within tolerances; NaN counts as the largest error.
 
-    Parameters
-    ----------
-    errors : ndarray, (n,)
-        Errors, not negative.
-    tolerances : float or ndarray, (n,)
-    point_of : callable
-        Maps the index of an error to the point where it arose.
-    good, bad : str
-        Meaning of the check if it holds, and if it fails; `bad` may be a function of the worst error's index.
+    `errors`, (n,): Errors, not negative.
+    `tolerances`: (n,).
+    `point_of`: Maps the index of an error to the point where it arose.
+    `good`, `bad`: Meaning of the check if it holds, and if it fails; `bad` may be a function of the worst error's
+    index.
     """
     excess = np.nan_to_num(errors / tolerances, nan=np.inf)
     worst = int(np.argmax(excess))

@@ -84,10 +84,7 @@ class DivergenceSetting:
     def values(self, t: Array) -> Array:
         """Return f(t).
 
-        Raises
-        ------
-        ModelError
-            f returns another shape, or no real numbers, or changes its argument.
+        Raises ModelError: f returns another shape, or no real numbers, or changes its argument.
         """
         given = t.copy()
         with np.errstate(all="ignore"):

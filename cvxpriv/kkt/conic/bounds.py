@@ -53,12 +53,8 @@ class LowerBound:
 def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, Array] | None = None) -> LowerBound:
     """Return a certified lower bound from a dual ``z`` (and a point ``x``, which only a quadratic objective uses).
 
-    Parameters
-    ----------
-    x, z : array (n,), (m,)
-        Any points; better ones give tighter bounds.
-    bounds : (lower, upper), optional
-        Bounds on the columns that hold for every point of interest.
+    `x`, `z`, (n,) and (m,): Any points; better ones give tighter bounds.
+    `bounds`, (lower, upper): Bounds on the columns that hold for every point of interest.
     """
     if not (np.isfinite(z).all() and np.isfinite(x).all()):
         return LowerBound(None, "no certificate: the dual or the point is not finite")
@@ -199,10 +195,7 @@ def _room(layout: ConeLayout, z: Array) -> Array:
 def _cleaned(program: ConeProgram, x: Array, z: Array, ordinary: Mask) -> Array:
     """Return ``P x + c + A'z`` with entries that are rounding of their own sum set to zero.
 
-    Parameters
-    ----------
-    ordinary : bool array (n,)
-        The columns of `_ordinary`.
+    `ordinary`, (n,): The columns of `_ordinary`.
     """
     quadratic, _, pull = program.sizes
     rho = program.P @ x + program.c + program.transposed @ z
@@ -214,10 +207,7 @@ def _cleaned(program: ConeProgram, x: Array, z: Array, ordinary: Mask) -> Array:
 def variable_bounds(program: ConeProgram, known: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
     """Return bounds of each column that the equality and inequality rows imply, by propagation.
 
-    Returns
-    -------
-    lower, upper : array (n,)
-        Infinite where no bound is known.
+    Returns `lower`, `upper`, (n,): Infinite where no bound is known.
     """
     count = program.c.size
     low, high = (np.full(count, -np.inf), np.full(count, np.inf)) if known is None else (known[0] + 0.0, known[1] + 0.0)

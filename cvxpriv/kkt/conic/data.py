@@ -79,12 +79,8 @@ class ConeData:
 def extract(problem: cp.Problem, solver: str, options: Mapping[str, object]) -> ConeData:
     """Compile ``problem`` for ``solver`` and bring its data to the uniform form.
 
-    Raises
-    ------
-    Unreadable
-        If the solver is not known here, and its data are of a form that is not known either.
-    ModelError
-        If the problem has integer variables.
+    Raises Unreadable: If the solver is not known here, and its data are of a form that is not known either. ModelError:
+    If the problem has integer variables.
     """
     if problem.is_mixed_integer():
         raise ModelError("the problem has boolean or integer variables: only convex problems have residuals and duals")

@@ -41,11 +41,7 @@ def require_plain(solver: str, data: dict[str, Any]) -> None:
 def generic_answer(interface: Any, raw: Any, inverse: Any) -> tuple[Array | None, Array | None]:
     """Return point and multipliers of the rows as cvxpy reads them; None where a solver gives none.
 
-    Parameters
-    ----------
-    interface : cvxpy solver interface
-    raw, inverse
-        The raw answer, and the record that cvxpy kept of the problem.
+    `raw`, `inverse`: The raw answer, and the record that cvxpy kept of the problem.
     """
     solution = interface.invert(raw, inverse)
     if not solution.primal_vars:
@@ -64,12 +60,8 @@ def bound_multipliers(pull: Array, columns: np.ndarray, signs: Array) -> Array:
 
     A reduced cost belongs to the bound that it pushes against: the lower one if positive, the upper if negative.
 
-    Parameters
-    ----------
-    pull : array (n,)
-        The gradient of the Lagrangian of all other rows.
-    columns, signs : array (k,)
-        The variable of each bound, and -1 for a lower, 1 for an upper one.
+    `pull`, (n,): The gradient of the Lagrangian of all other rows.
+    `columns`, `signs`, (k,): The variable of each bound, and -1 for a lower, 1 for an upper one.
     """
     pushed: Array = np.maximum(-signs * pull[columns], 0.0)
     return pushed

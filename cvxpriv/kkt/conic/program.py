@@ -50,10 +50,7 @@ class ConeProgram:
     def from_problem(cls, problem: cp.Problem, solver: str, options: Mapping[str, object] | None = None) -> ConeProgram:
         """Return the cone program that cvxpy hands to ``solver`` for ``problem``.
 
-        Raises
-        ------
-        ModelError
-            If the solver is not one that this module reads, or the problem is mixed-integer.
+        Raises ModelError: If the solver is not one that this module reads, or the problem is mixed-integer.
         """
         return cls(**extract(problem, solver, options or {}).fields)
 

@@ -40,10 +40,7 @@ TOLERANCES = (1e-12, 1e-10)
 def infeasibility_proof(compiled: ConeData) -> Certificate | None:
     """Return an exact certificate that a program is infeasible; None where none is found.
 
-    Parameters
-    ----------
-    compiled : ConeData
-        The program, compiled for CLARABEL (`cvxpriv.kkt.conic.data.extract`).
+    `compiled`: The program, compiled for CLARABEL (`cvxpriv.kkt.conic.data.extract`).
     """
     program = ConeProgram(**compiled.fields)
     size = program.c.size
@@ -84,10 +81,7 @@ def ray(compiled: ConeData) -> Array | None:
 def roomy(compiled: ConeData) -> bool:
     """Return whether some point meets all equalities and, by `ROOM` or more, all other constraints.
 
-    Parameters
-    ----------
-    compiled : ConeData
-        The program, compiled for CLARABEL.
+    `compiled`: The program, compiled for CLARABEL.
     """
     layout = compiled.fields["layout"]
     b = compiled.fields["b"]

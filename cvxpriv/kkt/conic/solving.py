@@ -102,20 +102,11 @@ def solve_conic(
     The problem's variables and constraints receive their values and duals as with ``problem.solve``. Any error of the
     solver or of cvxpy is stored as ``error`` and loses nothing that the solver returned before.
 
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-    solver : str
-        ``"CLARABEL"``, ``"SCS"``, ``"ECOS"``, ``"OSQP"`` or ``"HIGHS"``.
-    options : mapping
-        Options that are passed on to the solver unchanged.
-    warm_start : bool
-        Start from this solver's last answer to this problem, if it can (SCS and OSQP do); otherwise from a cold start.
-
-    Raises
-    ------
-    ModelError
-        If the solver is not one that this module reads, or the problem is mixed-integer.
+    `solver`: ``"CLARABEL"``, ``"SCS"``, ``"ECOS"``, ``"OSQP"`` or ``"HIGHS"``.
+    `options`: Options that are passed on to the solver unchanged.
+    `warm_start`: Start from this solver's last answer to this problem, if it can (SCS and OSQP do); otherwise from a
+    cold start.
+    Raises ModelError: If the solver is not one that this module reads, or the problem is mixed-integer.
     """
     compiled = extract(problem, solver, options or {})
     start = time.perf_counter()

@@ -32,11 +32,8 @@ BENT = 1e-11
 def conjugate_of(divergence: FDivergence, largest: float) -> Conjugate:
     """Return the conjugate of a divergence, in closed form where there is one.
 
-    Parameters
-    ----------
-    divergence : FDivergence
-    largest : float
-        The largest r = p(y|u)/p(y) that can occur, 1 over the least p(y). Of a user's f the maximum is taken up to it.
+    `largest`: The largest r = p(y|u)/p(y) that can occur, 1 over the least p(y). Of a user's f the maximum is taken up
+    to it.
 
     Examples
     --------

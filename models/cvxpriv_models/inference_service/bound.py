@@ -163,10 +163,7 @@ def bound(
 def bound_of(certificate: ServiceCertificate, problem: Problem) -> ServiceBound:
     """Return what a stored certificate says of a problem, after a check in floating point with rounding bounded.
 
-    Raises
-    ------
-    DataError
-        The certificate does not prove its claim.
+    Raises DataError: The certificate does not prove its claim.
     """
     proved(certificate, problem)
     lower = problem.objective(certificate.mechanism)

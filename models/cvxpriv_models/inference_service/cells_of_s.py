@@ -97,12 +97,7 @@ def verify(pricing: Pricing, alpha: Array, threshold: float, deadline: float) ->
 def cell_bounds(pricing: Pricing, alpha: Array, cells: Array) -> Array:
     """No x with A x in cell c has a price above the number c of this array, (C,).
 
-    Parameters
-    ----------
-    pricing : Pricing
-    alpha : array, (|Y|,)
-    cells : array, (C, |S|, |S|)
-        The vertices of each cell.
+    `alpha`: (|Y|,). `cells`, (C, |S|, |S|): The vertices of each cell.
     """
     at_vertices = kl_to_prior(cells, pricing.p_s)
     mu = np.asarray(np.linalg.solve(cells, at_vertices[:, :, None])[:, :, 0], dtype=np.float64)

@@ -87,13 +87,8 @@ def conjugate_points(divergence: FDivergence, largest: float, error: float) -> A
 
     For columns that sum to 1 these errors, weighted by p(y), are `error` together.
 
-    Parameters
-    ----------
-    divergence : FDivergence
-    largest : float
-        The largest ratio r = p(y|u)/p(y).
-    error : float
-        Allowed error; with `MOST_POINTS` points the chords may lie further above.
+    `largest`: The largest ratio r = p(y|u)/p(y).
+    `error`: Allowed error; with `MOST_POINTS` points the chords may lie further above.
     """
     conjugate = conjugate_of(divergence, largest)
     r = np.unique(np.concatenate([np.geomspace(LEAST_RATIO, largest, FIRST_POINTS), [1.0, largest]]))
@@ -123,10 +118,7 @@ def _slopes(conjugate: Conjugate, r: Array) -> Array:
 def proved(certificate: ServiceCertificate, problem: Problem) -> None:
     """Check a stored certificate in floating point, with rounding bounded.
 
-    Raises
-    ------
-    DataError
-        It does not prove its claim for this problem.
+    Raises DataError: It does not prove its claim for this problem.
     """
     joint = problem.p_s_given_y * problem.p_y
     pairs = (("beta", certificate.beta, problem.beta), ("f", certificate.divergence, problem.divergence.name))
@@ -164,12 +156,7 @@ def local_gap(problem: Problem, state: Values, constraints: Constraints = ()) ->
     dual, made exactly feasible, certifies; where no solver's dual can be, that without constraints, which holds and is
     loose.
 
-    Parameters
-    ----------
-    problem : Problem
-    state : mapping of str to array
-        The state of one start.
-    constraints : tuple of (str, Constraint)
+    `state`: The state of one start.
     """
     tangents = float(kkt.joint_gap(problem, state["mechanism"][None], state["posterior"][None])[0])
     if not constraints:

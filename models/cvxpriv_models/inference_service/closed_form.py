@@ -69,10 +69,7 @@ def multiplier(problem: Problem, state: Values, rho: float) -> Array:
 def one_pass(problem: Problem, state: Values, rho: float) -> dict[str, Array]:
     """Rows 0 to |Y| - 1, then q, then lam, each seeing the ones before it; fused.
 
-    Returns
-    -------
-    dict
-        The new mechanism, q and lam; what :func:`row`, :func:`marginal` and :func:`multiplier` give in turn.
+    Returns: The new mechanism, q and lam; what :func:`row`, :func:`marginal` and :func:`multiplier` give in turn.
     """
     p_y, q, lam = problem.p_y, state["q"], state["lam"]
     mechanism = state["mechanism"].copy()

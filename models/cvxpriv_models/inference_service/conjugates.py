@@ -82,11 +82,7 @@ def within(conjugate: Conjugate, low: float, high: float) -> Conjugate:
 def moved_away(conjugate: Conjugate, price: Array) -> Conjugate:
     """Return the conjugate of H(r) + price |r - 1|: leading away from r = 1 costs more.
 
-    Parameters
-    ----------
-    conjugate : Conjugate
-    price : array, (|Y|,)
-        >= 0, one for each column of what its functions take.
+    `price`, (|Y|,): >= 0, one for each column of what its functions take.
 
     Examples
     --------

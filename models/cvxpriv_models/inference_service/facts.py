@@ -74,16 +74,10 @@ def inference_facts(
 ) -> Facts:
     """Return the facts of a run, and of the results beside it.
 
-    Parameters
-    ----------
-    run : MechanismRun
-    beside : Beside
-    local_gap, gap : float
-        Largest improvement by another mechanism while the server reads U as it does now; and however it reads U.
-    proof : ServiceBound, optional
-        The proof of `gap`.
-    note : str
-        Note of the run.
+    `local_gap`, `gap`: Largest improvement by another mechanism while the server reads U as it does now; and however it
+    reads U.
+    `proof`: The proof of `gap`.
+    `note`: Note of the run.
     """
     problem, curve = run.problem, beside.curve
     critical, certificate = critical_beta(problem, run.settings.seed), None if proof is None else proof.certificate

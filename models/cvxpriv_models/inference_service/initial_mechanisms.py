@@ -81,10 +81,7 @@ def fitted(problem: Problem, mechanism: Array) -> Array:
 def given(problem: Problem, init: ArrayLike) -> tuple[Array, Sequence[str]]:
     """Return a user's starts as (starts, |Y|, |U|), and "init" for each.
 
-    Raises
-    ------
-    ModelError
-        They do not fit the model, or are no mechanisms at or above the floor.
+    Raises ModelError: They do not fit the model, or are no mechanisms at or above the floor.
     """
     values = numbers("init", init)
     mechanisms = values[None] if values.ndim == 2 else values

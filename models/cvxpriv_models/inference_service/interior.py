@@ -47,16 +47,8 @@ class Slopes(NamedTuple):
 def maximise(problem: Problem, posterior: Array) -> tuple[Array, Array]:
     """Maximise F of (10) at posteriors, (B, |S|, |U|).
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem, with a smooth f.
-    posterior : array, (B, |S|, |U|)
-
-    Returns
-    -------
-    tuple
-        Mechanisms (B, |Y|, |U|), and how far the F of each can be below the optimum (B,), usually below 1e-9.
+    `problem`: The problem, with a smooth f. `posterior`: (B, |S|, |U|).
+    Returns: Mechanisms (B, |Y|, |U|), and how far the F of each can be below the optimum (B,), usually below 1e-9.
     """
     shape = (len(posterior), problem.p_y.size, problem.size_u)
     price = np.minimum(closed_form.cost(posterior, problem.p_s_given_y), PRICE_LIMIT)
@@ -179,11 +171,7 @@ class Inverse(NamedTuple):
 def inverse(mechanism: Array, p_y: Array, h: Array, delta: Array) -> Inverse:
     """Return (H + diag(delta))^-1.
 
-    Parameters
-    ----------
-    mechanism, h, delta : array, (B, |Y|, |U|)
-        h = beta p(y) f_xx >= 0, delta > 0.
-    p_y : array, (|Y|,)
+    `mechanism`, `h`, `delta`, (B, |Y|, |U|): h = beta p(y) f_xx >= 0, delta > 0. `p_y`: (|Y|,).
     """
     weight = p_y[:, None]
     xi = mechanism / (p_y @ mechanism)[:, None, :]

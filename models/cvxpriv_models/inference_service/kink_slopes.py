@@ -56,12 +56,8 @@ def kinks_near(problem: Problem, mechanism: Array, within: float) -> Kinks:
 def least_at_kinks(problem: Problem, kinks: Kinks, s: Array) -> Array:
     """Return s with f' at kinks chosen so that sum_y p(y) [(1 - |U| floor) max_u s + floor sum_u s] is least.
 
-    Parameters
-    ----------
-    problem : Problem
-    kinks : Kinks
-    s : array, (B, |Y|, |U|)
-        Slopes, with the derivative from the right at kinks; NaN at symbols that are never sent, which stay.
+    `s`, (B, |Y|, |U|): Slopes, with the derivative from the right at kinks; NaN at symbols that are never sent, which
+    stay.
     """
     result = s.copy()
     for start in np.flatnonzero(kinks.near.any(axis=(1, 2))):

@@ -124,11 +124,7 @@ def residuals(problem: Problem, mechanism: Array) -> ServiceResiduals:
 def joint_gap(problem: Problem, mechanism: Array, posterior: Array) -> Array:
     """Return a certified bound of how far F of (10) at `mechanism` is below its optimum at `posterior`, (B,).
 
-    Parameters
-    ----------
-    problem : Problem
-    mechanism : array, (B, |Y|, |U|)
-    posterior : array, (B, |S|, |U|)
+    `mechanism`: (B, |Y|, |U|). `posterior`: (B, |S|, |U|).
     """
     pieces = linear_pieces.pieces_of(problem.divergence)
     if pieces is not None:

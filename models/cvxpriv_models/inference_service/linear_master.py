@@ -30,20 +30,10 @@ LIGHT = 1e-12
 def generate_columns(pricing: Pricing, shares: Array, tolerance: float, deadline: float) -> Columns:
     """Return columns and alpha at which local search finds no price above the tolerance, or what the deadline left.
 
-    Parameters
-    ----------
-    pricing : Pricing
-    shares : array, (N, |S|)
-        Points where local search starts.
-    tolerance : float
-        A price, in nats.
-    deadline : float
-        A value of `time.monotonic`.
-
-    Raises
-    ------
-    SolverFailure
-        HiGHS refuses a program that has a solution: P_Y alone is one.
+    `shares`, (N, |S|): Points where local search starts.
+    `tolerance`: A price, in nats.
+    `deadline`: A value of `time.monotonic`.
+    Raises SolverFailure: HiGHS refuses a program that has a solution: P_Y alone is one.
     """
     program, columns = Master(pricing.p_y, pricing.p_y), np.zeros((0, pricing.p_y.size))
     new = np.vstack([pricing.p_y, _columns(pricing, shares, np.zeros(pricing.p_y.size))])

@@ -28,21 +28,11 @@ def solve_marginal(
 ) -> Array:
     """Solve the P_U block.
 
-    Parameters
-    ----------
-    divergence : FDivergence
-    start : array, (B, |U|)
-        First point of Newton's method, usually the last q.
-    mechanism : array, (B, |Y|, |U|)
-    level : array, (B, |U|)
-        lam + rho m.
-    p_y : array, (|Y|,)
-    beta, rho : float
-
-    Returns
-    -------
-    Array
-        q >= 0, (B, |U|); its sum is left to the multiplier, as in the paper.
+    `start`, (B, |U|): First point of Newton's method, usually the last q.
+    `mechanism`: (B, |Y|, |U|).
+    `level`, (B, |U|): lam + rho m.
+    `p_y`: (|Y|,).
+    Returns: q >= 0, (B, |U|); its sum is left to the multiplier, as in the paper.
     """
     slopes = slopes_of(divergence)
     with np.errstate(all="ignore"):

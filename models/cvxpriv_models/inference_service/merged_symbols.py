@@ -23,12 +23,7 @@ __all__ = ["information_lost", "merge", "merged_table"]
 def merge(table: Array, size: int) -> NDArray[np.intp]:
     """Return the group of each symbol of S, (|S|,): pairs are merged that lose least of I(S;Y), one after the other.
 
-    Parameters
-    ----------
-    table : array, (|S|, |Y|)
-        P(S, Y).
-    size : int
-        Number of groups that are left.
+    `table`, (|S|, |Y|): P(S, Y). `size`: Number of groups that are left.
 
     Examples
     --------

@@ -117,10 +117,7 @@ class SolveOptions(shared.SolveOptions, total=False):
 def require_solvable(problem: Problem, constraints: Constraints, method: str) -> None:
     """Refuse a method that does not go with the constraints.
 
-    Raises
-    ------
-    ModelError
-        The constraints ask for another method.
+    Raises ModelError: The constraints ask for another method.
     """
     if not constraints or method in (AUTO, "joint"):
         return

@@ -54,10 +54,7 @@ def curve_figure(problem: Problem, mechanism: Array, curve: pd.DataFrame) -> Fig
 def distinct_outputs(mechanism: Array, prior: Array) -> dict[str, list[int]]:
     """Return groups of outputs that say the same of Y: their P(Y|u) differ by at most `SAME`; the first names a group.
 
-    Parameters
-    ----------
-    mechanism : array, (|Y|, |U|)
-    prior : array, (|Y|,)
+    `mechanism`: (|Y|, |U|). `prior`: (|Y|,).
 
     Examples
     --------

@@ -42,15 +42,9 @@ PROOF = (
 def optimality(best_of: str, local_gap: float, gap: float | None, filed: bool, critical: CriticalBeta) -> list[str]:
     """Return how far the answer is known to be the best, and from which beta on nothing is worth telling.
 
-    Parameters
-    ----------
-    best_of : str
-        Number of starts, in words.
-    local_gap, gap : float
-        As in `inference_facts`.
-    filed : bool
-        Whether the proof of `gap` is written beside the page.
-    critical : CriticalBeta
+    `best_of`: Number of starts, in words.
+    `local_gap`, `gap`: As in `inference_facts`.
+    `filed`: Whether the proof of `gap` is written beside the page.
     """
     certified = (
         "While the server reads U as it does now, no mechanism is better by more than "

@@ -32,21 +32,11 @@ def solve_rows(
 ) -> Array:
     """Solve the row block.
 
-    Parameters
-    ----------
-    divergence : FDivergence
-    start : array, (B, |U|)
-        First point, usually the last row.
-    kappa : array, (B, |U|)
-        -D - lam + rho c; -inf puts the cell at the floor.
-    q : array, (B, |U|)
-    beta, weight, floor : float
-        weight = rho p(y) > 0.
-
-    Returns
-    -------
-    Array
-        x, (B, |U|), rows sum to 1 to rounding.
+    `start`, (B, |U|): First point, usually the last row.
+    `kappa`, (B, |U|): -D - lam + rho c; -inf puts the cell at the floor.
+    `q`: (B, |U|).
+    `beta`, `weight`, `floor`: weight = rho p(y) > 0.
+    Returns: x, (B, |U|), rows sum to 1 to rounding.
     """
     least = np.isneginf(kappa)
     if least.any():

@@ -83,12 +83,7 @@ def _compositions(total: int, parts: int) -> Array:
 def minima(pricing: Pricing, grid: Array, deadline: float) -> Iterator[Master]:
     """Yield the minimum over alpha at every tau, while tau falls or until the deadline, a value of `time.monotonic`.
 
-    Parameters
-    ----------
-    pricing : Pricing
-    grid : array, (N, |S|)
-        Points s from which local maxima are looked for at every tau.
-    deadline : float
+    `grid`, (N, |S|): Points s from which local maxima are looked for at every tau.
     """
     master, tau = Master(np.zeros(pricing.p_y.size), grid), FIRST_TAU
     while True:

@@ -76,20 +76,10 @@ def random_starts(problem: Problem, count: int, seed: int) -> Array:
 def grid_start(problem: Problem, engine: Engine, seed: int = 0, mechanisms: Array | None = None) -> Array:
     """Return the mechanism, (|Y|, |U|), that one joint problem over a whole grid of posteriors leads to.
 
-    Parameters
-    ----------
-    problem : Problem
-    engine : Engine
-    seed : int
-        Seed of the mixtures that stand for a grid where |S| is large.
-    mechanisms : array, (n, |Y|, |U|), optional
-        Their posteriors come before the grid's, as many as a solver takes. At floor 0 the answer is then worth no
-        less than the first of them, up to what merging symbols costs.
-
-    Raises
-    ------
-    SolverFailure
-        No solver of the engine's chain solved the joint problem.
+    `seed`: Seed of the mixtures that stand for a grid where |S| is large.
+    `mechanisms`, (n, |Y|, |U|): Their posteriors come before the grid's, as many as a solver takes. At floor 0 the
+    answer is then worth no less than the first of them, up to what merging symbols costs.
+    Raises SolverFailure: No solver of the engine's chain solved the joint problem.
     """
     trial = trial_posteriors(problem, seed)
     if mechanisms is not None:
@@ -150,12 +140,7 @@ def merged(problem: Problem, mechanism: Array, size: int, weight: float | None =
     F is a sum over symbols (`symbol_values`), and a symbol may be split without loss, so the cheapest union costs
     nothing where two symbols are proportional.
 
-    Parameters
-    ----------
-    mechanism
-        P(U|Y), (|Y|, n).
-    weight
-        In place of beta: 0 joins by what is lost of I(S;U) alone.
+    `mechanism`: P(U|Y), (|Y|, n). `weight`: In place of beta: 0 joins by what is lost of I(S;U) alone.
     """
     joint = problem.p_y[:, None] * mechanism
     columns = joint[:, joint.sum(axis=0) > RARE].T
@@ -178,12 +163,7 @@ def merged(problem: Problem, mechanism: Array, size: int, weight: float | None =
 def symbol_values(problem: Problem, columns: Array, weight: float | None = None) -> Array:
     """Return each symbol's part of IAS (1), p(u) [KL(P_S|u || P_S) - beta D_f(P_Y|u, P_Y)], (n,).
 
-    Parameters
-    ----------
-    columns
-        P(y, u) of n symbols, (n, |Y|); they need not add up to P(Y).
-    weight
-        In place of beta.
+    `columns`: P(y, u) of n symbols, (n, |Y|); they need not add up to P(Y). `weight`: In place of beta.
     """
     beta = problem.beta if weight is None else weight
     mass = columns.sum(axis=1, keepdims=True)

@@ -77,14 +77,7 @@ def levelled(c: Array, p_y: Array, price: float, beside: Array) -> Array:
     Every such v >= 0 bounds the inner problem from above at c - v / p(y), and the v that cuts c - beside to one level
     is the best: the cells above it then have equal ratios.
 
-    Parameters
-    ----------
-    c : array, (B, |Y|)
-    p_y : array, (|Y|,)
-    price : float
-        > 0.
-    beside : array, (|Y|,)
-        Other cost of ratios above 1.
+    `c`: (B, |Y|). `p_y`: (|Y|,). `price`: > 0. `beside`, (|Y|,): Other cost of ratios above 1.
 
     Examples
     --------

@@ -32,21 +32,10 @@ def search_summed(
 ) -> Found | None:
     """Bound the optimum under constraints to a relative gap, or as far as the deadline allows.
 
-    Parameters
-    ----------
-    problem : Problem
-    joint : array, (|S|, |Y|)
-        The table, whose rows may be merged.
-    asked : PricedConstraints
-        The conditions, with sums over columns.
-    gap : float
-    deadline : float
-        A value of `time.monotonic`.
-
-    Returns
-    -------
-    Found or None
-        None where no mechanism was found that satisfies what is asked.
+    `joint`, (|S|, |Y|): The table, whose rows may be merged.
+    `asked`: The conditions, with sums over columns.
+    `deadline`: A value of `time.monotonic`.
+    Returns: None where no mechanism was found that satisfies what is asked.
     """
     p_y = joint.sum(axis=0)
     plain = pricing_of(problem, joint, asked)

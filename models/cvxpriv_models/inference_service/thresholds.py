@@ -126,12 +126,7 @@ def local_threshold(correlation: float, divergence: FDivergence) -> float:
 def ratio(b: Array, channel: Array, prior: Array, divergence: FDivergence) -> Array:
     """KL(channel b || channel prior) / D_f(b, prior) of each row of b, (n, |Y|); 0 where both are rounding.
 
-    Parameters
-    ----------
-    b
-        (n, |Y|), rows on the simplex.
-    channel, prior
-        P(S|Y), (|S|, |Y|), and P(Y) > 0, (|Y|,).
+    `b`: (n, |Y|), rows on the simplex. `channel`, `prior`: P(S|Y), (|S|, |Y|), and P(Y) > 0, (|Y|,).
     """
     gain = kl_divergence(b @ channel.T, channel @ prior, axis=1)
     price = np.asarray(divergence.between(b, np.broadcast_to(prior, b.shape), axis=1))

@@ -31,17 +31,9 @@ TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e
 def maximise(problem: Problem, pieces: Pieces, posterior: Array) -> tuple[Array, Array]:
     """Maximise F of (10) at posteriors, (B, |S|, |U|).
 
-    Parameters
-    ----------
-    problem : Problem
-    pieces : Pieces
-        The pieces of its f.
-    posterior : array, (B, |S|, |U|)
-
-    Returns
-    -------
-    tuple
-        Mechanisms (B, |Y|, |U|), and how far the F of each can be below the optimum (B,): inf where there is no answer.
+    `pieces`: The pieces of its f. `posterior`: (B, |S|, |U|).
+    Returns: Mechanisms (B, |Y|, |U|), and how far the F of each can be below the optimum (B,): inf where there is no
+    answer.
     """
     mechanisms = np.full((len(posterior), problem.p_y.size, problem.size_u), 1.0 / problem.size_u)
     gap = np.full(len(posterior), np.inf)

@@ -62,17 +62,9 @@ def advance(state: State, p: Array, s: Array, target: float) -> State:
     Two keys of the state carry what a step teaches the next: "damping" (B,), and "rest" (B,), the number of steps for
     which the plain Newton model is set aside. Both are made where they are missing.
 
-    Parameters
-    ----------
-    state
-        Feasible, every cell positive.
-    p, s, target
-        P(x) (M,), P(s | x) (K, M), and R^.
-
-    Returns
-    -------
-    State
-        With phi, log r, log w solved for the new u, and the model's multiplier. A start whose step fails is as it was.
+    `state`: Feasible, every cell positive. `p`, `s`, `target`: P(x) (M,), P(s | x) (K, M), and R^.
+    Returns: With phi, log r, log w solved for the new u, and the model's multiplier. A start whose step fails is as it
+    was.
     """
     state = _with_memory(state)
     count, rows, columns = state["log_u"].shape

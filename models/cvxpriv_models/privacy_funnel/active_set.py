@@ -48,12 +48,7 @@ def newton_on_the_face(
     None where a constraint is not linear: then there are only passes. Points with more than 2000 cells alive are left
     to the passes too.
 
-    Parameters
-    ----------
-    problem : Problem
-    constraints : tuple of (str, Constraint)
-    residual : callable
-        One start of the state to its KKT residual; it says whether unused symbols are rightly so.
+    `residual`: One start of the state to its KKT residual; it says whether unused symbols are rightly so.
     """
     rows = linear_rows(problem, constraints)
     if rows is None:
@@ -77,18 +72,9 @@ def newton_on_the_face(
 def polished(u: Array, problem: Problem, constraints: ConstraintRows) -> list[dict[str, Array]]:
     """Return a stationary point near u, a local minimum on its face; nothing where none was found from here.
 
-    Parameters
-    ----------
-    u : ndarray, (|X|, |Y|)
-        P(X,Y), feasible to a solver's accuracy.
-    problem : Problem
-    constraints : ConstraintRows
-
-    Returns
-    -------
-    list of dict
-        States without a leading axis, feasible to 1e-9 and with no more leakage than u, to 1e-8. If symbols are unused
-        there is a second one, from which a pass can bring them back.
+    `u`, (|X|, |Y|): P(X,Y), feasible to a solver's accuracy.
+    Returns: States without a leading axis, feasible to 1e-9 and with no more leakage than u, to 1e-8. If symbols are
+    unused there is a second one, from which a pass can bring them back.
     """
     live = Live.of(u, problem, constraints)
     if live.rows.size > _LARGEST:

@@ -83,10 +83,7 @@ def schedule(
 ) -> Loop:
     """Return the whole algorithm: passes until the KKT residual of PF (1) is at most `tol` nats.
 
-    Raises
-    ------
-    ModelError
-        The acceleration does not go with the method or with constraints.
+    Raises ModelError: The acceleration does not go with the method or with constraints.
     """
     return Loop(
         METHODS[method](problem, constraints),

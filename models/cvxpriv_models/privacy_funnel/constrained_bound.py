@@ -91,10 +91,7 @@ def bound_under(
     `upper` and `mechanism` are those of the constrained bound where all outputs are alike, else those without
     constraints. Where the time ends before the constraints raise the bound, it is that without them.
 
-    Raises
-    ------
-    ModelError
-        The constraints let no mechanism carry the rate; or as for `bound`.
+    Raises ModelError: The constraints let no mechanism carry the rate; or as for `bound`.
     """
     if not constraints:
         return bound(problem.table, problem.rate, gap, time_limit), None
@@ -138,10 +135,7 @@ def constrained_bound(
 ) -> ConstrainedBound | None:
     """Bound the least leakage under constraints; None where none of them can be counted.
 
-    Raises
-    ------
-    ModelError
-        The constraints let no mechanism carry the rate.
+    Raises ModelError: The constraints let no mechanism carry the rate.
     """
     end = time.perf_counter() + time_limit
     asked = ColumnConstraints.of(problem, constraints)

@@ -41,10 +41,7 @@ class ConstraintRows:
 def linear_rows(problem: Problem, constraints: Sequence[tuple[str, Constraint]]) -> ConstraintRows | None:
     """Return the constraints' rows, or None where a constraint needs other cones than linear ones.
 
-    Raises
-    ------
-    ModelError
-        As for `constraints_of`.
+    Raises ModelError: As for `constraints_of`.
     """
     shape = (problem.p_x.size, problem.size_y)
     mechanism = cp.Variable(shape, name="mechanism")

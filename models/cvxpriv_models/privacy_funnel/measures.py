@@ -58,17 +58,8 @@ def descent(before: State, after: State, target: float) -> Descent:
     ``f~(before) - f~(after) = KL(u || u+) + lam+ (sum u log w - R^) + KL(r+ || r) + KL(q)``, where the last term
     is ``sum_ij u+_ij (phi+ - phi)_ij``, u, r, w, phi are the earlier blocks and + marks the later ones.
 
-    Parameters
-    ----------
-    before, after
-        States one pass of the algorithm apart.
-    target
-        R^.
-
-    Returns
-    -------
-    Descent
-        Both sides; they agree to rounding.
+    `before`, `after`: States one pass of the algorithm apart. `target`: R^.
+    Returns: Both sides; they agree to rounding.
     """
     u, u_next = np.exp(before["log_u"]), np.exp(after["log_u"])
     drop = relaxed_objective(before["log_u"], before["log_r"], before["phi"]) - relaxed_objective(

@@ -80,19 +80,9 @@ def polished(
 ) -> list[End]:
     """Run the method of alternating blocks from a bound's mechanism, again as long as a free output pays.
 
-    Parameters
-    ----------
-    problem, found, tol, engine
-    polish : callable
-        Maps log P(X, Y), (1, |X|, |Y|), to the end of a run.
-    seconds : float
-        After them no other run begins.
-
-    Returns
-    -------
-    list of (state, context)
-        Each run begins where the one before it ended, with its free outputs put to use. Empty if the mechanism has
-        more symbols than Y.
+    `polish`: Maps log P(X, Y), (1, |X|, |Y|), to the end of a run. `seconds`: After them no other run begins.
+    Returns (state, context): Each run begins where the one before it ended, with its free outputs put to use. Empty if
+    the mechanism has more symbols than Y.
     """
     end, log_u, ends = time.perf_counter() + seconds, _start_of(problem, found), list[End]()
 

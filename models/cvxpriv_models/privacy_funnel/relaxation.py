@@ -22,20 +22,11 @@ __all__ = ["columns_block"]
 def columns_block(joint: Array, rate: float, columns: Array) -> Block:
     """Build the block of the linear program over columns.
 
-    Parameters
-    ----------
-    joint : array, ``(|S|, |X|)``
-        P(S, X), every column with mass.
-    rate : float
-        R in nats.
-    columns : array, ``(|X|, k)``
-        Posteriors P(X|y).
-
-    Returns
-    -------
-    Block
-        Its constraints are "posteriors average to P(X)", "rate" and "weights"; the dual of "rate" is lam, and the
-        negative dual of the first is nu.
+    `joint`, ``(|S|, |X|)``: P(S, X), every column with mass.
+    `rate`: R in nats.
+    `columns`, ``(|X|, k)``: Posteriors P(X|y).
+    Returns: Its constraints are "posteriors average to P(X)", "rate" and "weights"; the dual of "rate" is lam, and the
+    negative dual of the first is nu.
 
     Examples
     --------

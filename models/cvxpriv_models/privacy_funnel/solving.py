@@ -49,20 +49,10 @@ def initial(
 ) -> tuple[Array, Sequence[str]]:
     """Return log P(X, Y) of every start, (starts, |X|, |Y|), and where each comes from.
 
-    Parameters
-    ----------
-    problem : Problem
-    init : array, (|X|, |Y|) or (starts, |X|, |Y|), optional
-        A user's mechanisms P(Y|X), in place of any others.
-    starts, seed : int
-        Number of random starts, and their seed.
-    clustered : bool
-        Whether clusters of the symbols take the place of the first.
-
-    Raises
-    ------
-    ModelError
-        `init` is no such mechanism, or does not carry the rate.
+    `init`, (|X|, |Y|) and (starts, |X|, |Y|): A user's mechanisms P(Y|X), in place of any others.
+    `starts`, `seed`: Number of random starts, and their seed.
+    `clustered`: Whether clusters of the symbols take the place of the first.
+    Raises ModelError: `init` is no such mechanism, or does not carry the rate.
     """
     if init is not None:
         mechanisms = _required(problem, numbers("init", init))
@@ -89,10 +79,7 @@ def solve_starts(
 ) -> tuple[Values, Context]:
     """Run the algorithm from starts given as log P(X, Y), (starts, |X|, |Y|); return the final state and its context.
 
-    Raises
-    ------
-    ModelError
-        With constraints: no mechanism that satisfies them at the rate was found.
+    Raises ModelError: With constraints: no mechanism that satisfies them at the rate was found.
     """
     context = Context(engine, History(), callback, starts=np.arange(len(log_u)))
     state: Values = algorithm.initial_state(problem, log_u)

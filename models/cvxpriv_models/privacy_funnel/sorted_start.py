@@ -20,17 +20,8 @@ ROUNDING = 1e-12
 def sorted_merging(joint: Array, rate: float) -> Array:
     """Merge neighbours that cost most leakage for each nat of utility, as long as I(X;Y) >= rate.
 
-    Parameters
-    ----------
-    joint : array, ``(|S|, |X|)``
-        P(S, X), every column with mass.
-    rate : float
-        Nats, at most H(X).
-
-    Returns
-    -------
-    array, ``(|X|, n)``
-        A deterministic mechanism P(Y|X).
+    `joint`, ``(|S|, |X|)``: P(S, X), every column with mass. `rate`: Nats, at most H(X).
+    Returns ``(|X|, n)``: A deterministic mechanism P(Y|X).
 
     Examples
     --------

@@ -84,10 +84,7 @@ def deterministic_map(p: Array, rate: float, size_y: int, rng: np.random.Generat
 
     Some room above the rate is sought too, since a map of entropy R exactly has no feasible neighbours to start from.
 
-    Raises
-    ------
-    ModelError
-        None was found: ``size_y`` symbols are too few for the rate.
+    Raises ModelError: None was found: ``size_y`` symbols are too few for the rate.
     """
     labels: Labels = rng.integers(0, size_y, size=len(p))
     needed = rate + _ROOM
@@ -124,19 +121,8 @@ def _one_start(p: Array, rate: float, size_y: int, rng: np.random.Generator) -> 
 def softened(p: Array, rate: float, sharp: Array) -> Array:
     """A start from a mechanism that has zeros: mixed with the uniform one as far as the rate allows.
 
-    Parameters
-    ----------
-    p
-        P(x) > 0, (M,).
-    rate
-        R in nats.
-    sharp
-        A mechanism P(y | x) with I(X;Y) >= R, (M, N).
-
-    Returns
-    -------
-    Array
-        log u, (M, N).
+    `p`: P(x) > 0, (M,). `rate`: R in nats. `sharp`: A mechanism P(y | x) with I(X;Y) >= R, (M, N).
+    Returns: log u, (M, N).
     """
     return _blend(p, rate, sharp, np.full_like(sharp, 1.0 / sharp.shape[1]))
 

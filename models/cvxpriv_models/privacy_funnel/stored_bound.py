@@ -31,10 +31,7 @@ def stored_bound(
 ) -> FunnelBound:
     """Return what a stored certificate says of a problem under constraints.
 
-    Raises
-    ------
-    DataError
-        The certificate is of another table or of other constraints, or does not prove its claim.
+    Raises DataError: The certificate is of another table or of other constraints, or does not prove its claim.
     """
     table, clock, names = problem.table.probabilities, Clock(CHECK_TIME), tuple(name for name, _ in constraints)
     if certificate.sha256 != table_hash(table.tolist()):

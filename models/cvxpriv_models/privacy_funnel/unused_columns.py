@@ -30,14 +30,8 @@ def unused(u: Array) -> Indices:
 def copied(u: Array, before: Array) -> Array:
     """Return log u where each unused column has the posterior of the live one nearest to its own.
 
-    Parameters
-    ----------
-    u, before : ndarray, (|X|, |Y|)
-        P(X,Y) with and without its unused columns set to 0.
-
-    Returns
-    -------
-    ndarray, (|X|, |Y|)
+    `u`, `before`, (|X|, |Y|): P(X,Y) with and without its unused columns set to 0.
+    Returns (|X|, |Y|).
     """
     live = np.flatnonzero(u.sum(axis=0) > 0.0)
     log_u = np.log(np.maximum(u, np.exp(FLOOR)))

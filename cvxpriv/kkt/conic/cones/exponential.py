@@ -43,14 +43,8 @@ def in_exponential_dual(v: Array) -> Mask:
 def project_exponential(v: Array) -> Array:
     """Return the nearest points of the exponential cone.
 
-    Parameters
-    ----------
-    v : array (m, 3)
-        One point in each row.
-
-    Returns
-    -------
-    array (m, 3)
+    `v`, (m, 3): One point in each row.
+    Returns (m, 3).
     """
     v = np.asarray(v, dtype=float)
     projected = np.zeros_like(v)

@@ -34,16 +34,9 @@ def in_power_dual(x: Array, z: Array, alpha: Array) -> Mask:
 def project_power(v: Array, alpha: Array) -> Array:
     """Return the nearest points of the power cone.
 
-    Parameters
-    ----------
-    v : array (m, n + 1)
-        One point ``(x_1 .. x_n, z)`` in each row.
-    alpha : array (m, n)
-        Exponents: positive, each row sums to one.
-
-    Returns
-    -------
-    array (m, n + 1)
+    `v`, (m, n + 1): One point ``(x_1 .. x_n, z)`` in each row.
+    `alpha`, (m, n): Exponents: positive, each row sums to one.
+    Returns (m, n + 1).
     """
     v = np.asarray(v, dtype=float)
     x, z = v[:, :-1], v[:, -1]

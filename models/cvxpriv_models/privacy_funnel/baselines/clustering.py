@@ -116,21 +116,12 @@ def agglomerative_curve(
 ) -> list[Baseline]:
     """Return one clustering for each multiplier, in their order.
 
-    Parameters
-    ----------
-    p_sx : array, ``(|S|, |X|)``
-        Joint probabilities.
-    multipliers : sequence of float, optional
-        Prices of utility in [0, 1]. By default 0 and 24 quantiles of the leakage drop per utility drop of all pairs.
-    rate : float
-        Least ``I(X;Y)`` in nats, for every point of the curve.
-    starts : int
-        Pairs from which the subset search starts at each merge, best first.
-
-    Raises
-    ------
-    ModelError
-        A multiplier outside [0, 1], fewer than one start, or a rate above ``H(X)``.
+    `p_sx`, ``(|S|, |X|)``: Joint probabilities.
+    `multipliers`: Prices of utility in [0, 1]. By default 0 and 24 quantiles of the leakage drop per utility drop of
+    all pairs.
+    `rate`: Least ``I(X;Y)`` in nats, for every point of the curve.
+    `starts`: Pairs from which the subset search starts at each merge, best first.
+    Raises ModelError: A multiplier outside [0, 1], fewer than one start, or a rate above ``H(X)``.
     """
     require_attainable(rate, p_sx)
     prices = _default_multipliers(p_sx) if multipliers is None else np.asarray(multipliers, dtype=np.float64)

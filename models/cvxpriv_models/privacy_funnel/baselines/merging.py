@@ -103,10 +103,7 @@ def greedy(p_sx: Array, rate: float) -> Baseline:
 
     The mechanism is deterministic; its ``iterations`` count the merges.
 
-    Raises
-    ------
-    ModelError
-        The rate exceeds ``H(X)``.
+    Raises ModelError: The rate exceeds ``H(X)``.
 
     Examples
     --------
