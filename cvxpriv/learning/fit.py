@@ -11,10 +11,13 @@ import pandas as pd
 
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.learning.private_scores import private_scores
 from cvxpriv.learning.rows import Rows
+from cvxpriv.learning.schema import RELATIONS, relation_of
 from cvxpriv.learning.scores import Scores, scores_of
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Plan
+from cvxpriv.privacy import Plan, gaussian_epsilon
+from cvxpriv.privacy.gaussian import composed
 from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.name_lists import names_in
@@ -46,7 +49,7 @@ class Scored:
     margin : ndarray, (held out,)
         Its predictions on the held-out rows.
     scores : Scores, optional
-        Its scores; None where no rows are held out.
+        Its scores; None where no rows are held out, or a budget does not cover them.
     """
 
     name: str
@@ -80,6 +83,8 @@ class Fit(ABC):
     scaled: ClassVar[bool] = True
     #: Options of `solve_private`; giving one of them asks for privacy.
     budgets: ClassVar[tuple[str, ...]] = ("epsilon",)
+    #: Coverage of predictions: whether they follow from what a private fit releases.
+    predicts_released: ClassVar[bool] = True
     #: Texts that stand for options that are not given, where these differ from the model's own defaults.
     usual: ClassVar[Mapping[str, str]] = {}
     #: Options that the rows determine.
@@ -204,7 +209,39 @@ class Fit(ABC):
         """Return a model with its scores on the held-out rows."""
         margin, labels = linear.margin(self.rows.test_x), self.rows.test_y
         log_odds = self.model.problem.loss.name == "logistic"
-        return Scored(name, linear, margin, scores_of(labels, margin, log_odds=log_odds) if labels.size else None)
+        if not labels.size:
+            return Scored(name, linear, margin, None)
+        if self.budgeted:
+            return Scored(name, linear, margin, self._released_scores(labels, margin, log_odds))
+        return Scored(name, linear, margin, scores_of(labels, margin, log_odds=log_odds))
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether a budget covers the rows held out too: then their scores are released with noise, or not at all."""
+        return self.private and self.solving.get("budget") is not None
+
+    def _released_scores(self, labels: Array, margin: Array, log_odds: bool) -> Scores | None:
+        """Return noisy scores that the fit's own entry in the budget covers, or None where there are none.
+
+        A row is learned from or held out. The scores have the Gaussian part of the fit's plan, so that a row of either
+        kind is covered by what the fit spent (parallel composition).
+        """
+        options = {**self.public_numbers(), **self.solving}
+        relation, delta = relation_of(self.rows.known, options.get("adjacency")), options.get("delta")
+        spent = self.plan(options, relation)
+        mu = composed([entry.mu for entry in spent.releases if entry.mu is not None])
+        if not (self.predicts_released and mu and delta and relation in RELATIONS):
+            return None
+        seed = options.get("noise_seed")
+        found = private_scores(
+            labels,
+            margin,
+            epsilon=gaussian_epsilon(delta, mu) * (1.0 - 1e-9),
+            delta=delta,
+            adjacency=relation,
+            noise_seed=None if seed is None else seed + 1,
+        )
+        return Scores(found.accuracy, found.log_loss if log_odds else None, None, labels.size)
 
     def found(self, run: Any) -> None:
         """Take a run as the result of the fit."""

@@ -26,6 +26,11 @@ LARGEST = 10
 #: Number of passes below which the history has no picture.
 FEW_PASSES = 10
 
+NOISY = (
+    "The scores of the rows held out were released with noise. A row is learned from or held out, so that what the fit "
+    "spent of the budget covers both."
+)
+
 
 def fit_facts(fit: Fit) -> Facts:
     """Return the facts; those of a private fit hold only released numbers, and scores of held-out rows."""
@@ -99,6 +104,9 @@ def _scores_section(fit: Fit) -> list[Section]:
     rows, frame = fit.rows, _score_frame(fit)
     if not rows.test_y.size:
         return []
+    if fit.scored[0].scores is None:
+        left_out = "The budget covers no scores of the rows held out: they were left out."
+        return [Section("On the rows held out", left_out, brief=Section(left_out))]
     shown = frame.drop(columns="rows", errors="ignore").assign(accuracy=frame["accuracy"].map("{:.1%}".format))
     shown = shown.rename(columns={"log_loss": "log loss", "auc": "AUC"}).dropna(axis="columns", how="all")
     pictures = []
@@ -106,7 +114,9 @@ def _scores_section(fit: Fit) -> list[Section]:
         draw = partial(plot_operating_characteristic, _curves(fit.scored), rows.test_y)
         pictures.append(Picture(draw, "Receiver operating characteristic of each model on the rows held out."))
     notes = ["These are scores on other people's rows, which had no part in the fit."]
-    if fit.private:
+    if fit.budgeted:
+        notes.append(NOISY)
+    elif fit.private:
         notes.append("They tell of those rows, and no guarantee covers that: do not publish them with the model.")
     counted = f"{rows.test_y.size:,} " if rows.counted else ""
     share = f", {rows.share_held_out:.0%} of all" if rows.counted else ""
@@ -192,7 +202,9 @@ def _about_rows(fit: Fit) -> list[str]:
         )
     if read_off:
         said.append(f"The bounds of {', '.join(read_off)} were read off the rows: the guarantee does not cover them.")
-    if fit.rows.test_y.size:
+    if fit.budgeted and fit.scored[0].scores is not None:
+        said.append(NOISY)
+    elif fit.rows.test_y.size and not fit.budgeted:
         said.append("The scores are of other people's rows, held out of the fit: the guarantee does not cover those.")
     return said
 

@@ -46,6 +46,8 @@ FIRST: dict[str, list[Any]] = {
     "all at once": [1e12, "miner", "old", None],
 }
 QUICK = ("one class", "all at once")
+#: Place of a row among the half of sixty rows that seed 0 holds out.
+HELD_OUT = int(np.random.default_rng(0).permutation(60)[0])
 
 
 @pytest.fixture(autouse=True)
@@ -175,3 +177,31 @@ def test_commands_spend_from_one_file_and_stop_before_they_read_a_row(run: Run) 
         chosen = ("--schema", "schema.json", "--epsilon", "3", *more)
         assert "does not hold" in one_error_line(run(name, "people.csv", *options, *chosen))
     assert len(budget.ledger) == 1
+
+
+@pytest.mark.parametrize("command", [SPARSE, CONSENSUS, SHARING, PURE], ids=lambda one: " ".join(one[:3]))
+def test_a_budget_covers_the_rows_held_out_as_well(run: Run, command: tuple[str, ...]) -> None:
+    """Whichever row is replaced, learned from or held out: with a budget nothing that is said moves by it."""
+    schema, said = {**SCHEMA, "rows": 60}, []
+    more = ("--no-crosscheck", "--no-report", "--test-fraction", "0.5", "--budget", "budget.json")
+    for label in ("high", "low"):
+        table = people(FIRST["one class"])
+        table.iloc[HELD_OUT] = [99, "clerk", 1, label]
+        Path("budget.json").unlink(missing_ok=True)
+        budget = Budget(3.5, 1e-6, "budget.json")
+        said.append(told(run, table, schema, command, *more))
+        assert len(budget.ledger) == 1  # the rows held out are others than those of the fit: nothing is added
+    assert said[0] == said[1]
+    shown = "were released with noise" if command in (SPARSE, CONSENSUS) else "they were left out"
+    assert shown in " ".join(said[0][1].split())
+
+
+def test_without_a_budget_scores_are_those_of_the_rows_and_said_to_be_uncovered(run: Run) -> None:
+    more = ("--no-crosscheck", "--no-report", "--test-fraction", "0.5")
+    said = []
+    for label in ("high", "low"):
+        table = people(FIRST["one class"])
+        table.iloc[HELD_OUT] = [99, "clerk", 1, label]
+        said.append(told(run, table, {**SCHEMA, "rows": 60}, SPARSE, *more))
+    assert said[0][3]["scores.csv"] != said[1][3]["scores.csv"]
+    assert "does not cover those" in " ".join(said[0][1].split())

@@ -74,6 +74,14 @@ def test_empty_columns_do_not_stand_in_the_way_of_a_fit(kind: Any) -> None:
     np.testing.assert_allclose(np.delete(run.theta, [2, 6]), bare.theta, atol=1e-6)  # of a KKT residual of 1e-7
 
 
+def test_two_empty_columns_of_a_hundred_thousand_do_neither() -> None:
+    x, y = rows_of(60, 3)
+    wide = sp.csr_array(sp.hstack([x, sp.random_array((60, 99_995), density=1e-3, rng=1), np.zeros((60, 2))]))
+    run = ISTDP(wide, y, penalty="l1:0.1").solve()
+    assert run.converged
+    assert run.theta[-2:].tolist() == [0.0, 0.0]
+
+
 def test_several_starts_return_the_best_and_tell_of_each() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(40, 12)), rng.choice([-1.0, 1.0], 40)

@@ -91,6 +91,9 @@ class SharingOnRows(Fit):
             )
         self.model = kind(parts, self.rows.y, **posed, schema=self.rows.known)
 
+    #: A party's coefficients, and so all predictions, stay with it.
+    predicts_released: ClassVar[bool] = False
+
     def public_numbers(self) -> dict[str, Any]:
         """See `Fit`. Entries lie in [0, 1], and a column's part of a row has norm at most 1."""
         adjacency, rows = self.solving.get("adjacency", "replace-one"), self.rows.y.size
