@@ -18,6 +18,7 @@ from cvxpriv.certify.problem_checks import label, require_checkable, require_fin
 from cvxpriv.certify.yardstick import Yardstick
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.complex_numbers import RealForm, is_complex, real_form
+from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.integers import MixedInteger, mixed_integer
 from cvxpriv.kkt.lifting import lifted
 from cvxpriv.numerics.arrays import Values
@@ -66,9 +67,14 @@ class Case:
         """The yardstick that measures the answers."""
         return Yardstick(self.declare())
 
+    @cached_property
+    def compilations(self) -> Compilations:
+        """What solvers share of the problem's compilation."""
+        return Compilations()
+
     def __getstate__(self) -> dict[str, Any]:
         """Drop the parts that another process makes again."""
-        return {name: value for name, value in vars(self).items() if name != "yardstick"}
+        return {name: value for name, value in vars(self).items() if name not in ("yardstick", "compilations")}
 
 
 _One: TypeAlias = "cp.Problem | Case | Callable[[], cp.Problem]"

@@ -9,8 +9,9 @@ problem as the user wrote it (`cvxpriv.kkt`); the objective is compared with a r
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,43 @@ class CrossCheck:
         with values_kept(wrong):
             return bug_report(wrong.declare().problem, solver, judge, options, seconds)
 
+    @property
+    def all_off(self) -> dict[str, str]:
+        """The cases of which no answer agrees, and what to do next."""
+        right = set(self.table.loc[self.table["verdict"] == "agrees", "case"])
+        remedy = "check.rescaled(), or --rescale, solves it again in other units"
+        if self.task is not None and self.task.rescaled:
+            remedy = "it was solved in other units, in vain: bring its numbers nearer to one another"
+        mixed = "its integers leave no other units to try: bring its numbers nearer to one another"
+        return {one.name: remedy if one.mixed is None else mixed for one in self.cases if one.name not in right}
+
+    def rescaled(self) -> CrossCheck:
+        """Solve again in other units, in which the numbers of each cone program are near one.
+
+        Answers are taken back to the problem's own units, and judged there as any others. That helps where numbers of
+        very different size in one problem leave a solver no digits, which shows as `all_off`.
+
+        Raises
+        ------
+        ModelError
+            A case is mixed-integer, or this cross-check was not made by `crosscheck`.
+
+        Examples
+        --------
+        >>> import cvxpy as cp
+        >>> x = cp.Variable(2, name="x")
+        >>> thin = cp.Problem(cp.Maximize(x[0]), [cp.quad_form(x, np.diag([1e-3, 1e8])) <= 1])
+        >>> check = crosscheck(thin, ["CLARABEL"])
+        >>> check.verdicts["CLARABEL"].verdict, check.rescaled().verdicts["CLARABEL"].verdict
+        ('WRONG', 'agrees')
+        """
+        if self.task is None:
+            raise ModelError("this cross-check does not know its question: make it by crosscheck")
+        task = replace(self.task, rescaled=True)
+        with _quiet():
+            rows, references, skipped = task.checked(self.cases)
+        return CrossCheck(pd.DataFrame(rows), references, skipped, self.tolerances, task, self.cases)
+
     def to_html(self, path: PathLike, title: str = "Cross-check") -> Path:
         """Write the report as one self-contained page: verdicts first, then residuals, objectives, times.
 
@@ -223,9 +261,15 @@ def crosscheck(
     place = Place(isolate, time_limit)
     limits = tolerances or Tolerances()
     task = Task(solver_names(solvers), tolerance, own, place, answers or {}, reference, limits, proof)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        # Of points outside a domain, of bounds that are no numbers, of solvers: what comes of it is measured.
-        warnings.simplefilter("ignore")
+    with _quiet():
         cases = cases_of(target, at, place)
         rows, references, skipped = task.checked(cases)
         return CrossCheck(pd.DataFrame(rows), references, skipped, limits, task, tuple(cases))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence warnings of points outside a domain, of bounds that are no numbers, of solvers: all that is measured."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield

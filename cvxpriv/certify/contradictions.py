@@ -135,9 +135,7 @@ def _unbounded(table: _Table) -> None:
         return
     bound, whose = table.bound
     if np.isfinite(bound):
-        side = "at most" if table.maximise else "at least"
-        what = f"but {whose}'s dual certifies that the objective is {side} {bound:.6g}"
-        table.give(claims, lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}", CERTIFIED))
+        table.give(claims, lambda answer: _bounded(answer, bound, f"{whose}'s dual", table.maximise))
     elif empty := _emptiness(table):
         what = f"but {empty} proves it infeasible"
         table.give(claims, lambda answer: Verdict("loose", f"{answer.status}, {what}", CERTIFIED))
@@ -148,8 +146,18 @@ def _unbounded(table: _Table) -> None:
         table.give(
             table.solutions(), lambda answer: Verdict(_off_by_far(answer), f"claims {answer.status}, {what}", CERTIFIED)
         )
+    elif np.isfinite(table.proofs.bound):
+        table.give(claims, lambda answer: _bounded(answer, table.proofs.bound, "a dual found here", table.maximise))
     else:
         _without_ray(table, claims)
+
+
+def _bounded(answer: Answer, bound: float, whose: str, maximise: bool) -> Verdict:
+    side = "at most" if maximise else "at least"
+    what = f"but {whose} certifies that the objective is {side} {bound:.6g}"
+    given = answer.certificate is not None and answer.certificate.holds(ROUNDED)
+    blame = "; its ray holds for what cvxpy gave it, which is not the problem as written" if given else ""
+    return Verdict("WRONG", f"claims {answer.status}, {what}{blame}", CERTIFIED)
 
 
 def _ray_verdict(answer: Answer, own: Sequence[str], ray: str) -> Verdict:

@@ -12,7 +12,7 @@ from cvxpriv.certify.verdicts import VERDICTS, Verdict
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import format_cell
 
-__all__ = ["Shown", "aligned", "largest_residual", "page", "plain_text", "worst_first"]
+__all__ = ["Shown", "aligned", "largest_residual", "offers", "page", "plain_text", "worst_first"]
 
 _AS_WRITTEN = ("primal", "missed", "natural", "stationarity", "displacement")
 _OF_THE_CONES = ("cone", "dual", "dual_cone", "complementarity", "duality_gap")
@@ -39,6 +39,10 @@ class Shown(Protocol):
     @property
     def skipped(self) -> Mapping[str, Mapping[str, str]]:
         """The solvers that were not asked, and the reasons, by case."""
+
+    @property
+    def all_off(self) -> Mapping[str, str]:
+        """The cases of which no answer agrees, and what to do next."""
 
     @property
     def verdicts(self) -> Mapping[str, Verdict]:
@@ -76,7 +80,12 @@ def plain_text(check: Shown) -> str:
         if row["verdict"] != "agrees"
     ]
     references = [f"reference{f' of {name}' if several else ''}: {why}" for name, why in check.references.items()]
-    return "\n".join([*aligned(head, body, left=4 if several else 3), *reasons, *references])
+    return "\n".join([*aligned(head, body, left=4 if several else 3), *reasons, *offers(check), *references])
+
+
+def offers(check: Shown) -> list[str]:
+    """Return a sentence for each case of which no answer agrees."""
+    return [f"all are off: no answer to {case} agrees; {remedy}" for case, remedy in check.all_off.items()]
 
 
 def largest_residual(row: Any) -> float:
@@ -136,7 +145,7 @@ def _section(
 
 def _verdicts(check: Shown) -> Section:
     rows = worst_first(check.table)[["verdict", "case", "solver", "status", "known_by", "reason"]]
-    return _section("Verdicts", "", rows, notes=_READING)
+    return _section("Verdicts", "", rows, notes=[*offers(check), *_READING])
 
 
 def _as_written(check: Shown) -> Section | None:

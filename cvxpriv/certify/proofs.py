@@ -21,7 +21,9 @@ from cvxpriv.certify.cases import Case, values_kept
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.proofs import infeasibility_proof, ray, roomy
+from cvxpriv.kkt.conic.scaling import solve_scaled
 from cvxpriv.kkt.conic.solving import solve_conic
+from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
 from cvxpriv.kkt.rays import feasible, improves_for_ever
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.isolation import HERE, Place
@@ -115,6 +117,12 @@ class Proofs:
         """Return whether there are feasible points with room around them."""
         return bool(self._asked(roomy))
 
+    @cached_property
+    def bound(self) -> float:
+        """Return a certified bound on the optimum that no answer brings, in the sense of the problem; or NaN."""
+        found = self._called(_bound, self._case)
+        return float("nan") if found is None else float(found)
+
     def growth(self, size: float) -> Growth:
         """Return the best values of the variables in boxes that are larger than a point of some size."""
         return self._called(_growth, self._case, size) or Growth((), ())
@@ -131,7 +139,7 @@ class Proofs:
     def _whole(self) -> ConeData | None:
         if PROVER in installed():
             with suppress(Exception):
-                return extract(self._case.declare().problem, PROVER, {})
+                return extract(self._case.declare().problem, PROVER, {}, self._case.compilations)
         return None
 
 
@@ -169,6 +177,20 @@ def _feasible_point(case: Case) -> Array | None:
                 if feasible(yardstick.written, x):
                     return x
     return None
+
+
+def _bound(case: Case) -> float:
+    """Return the bound of the first dual that certifies one: of the problem in other units, all eigenvalues kept."""
+    whole = with_every_eigenvalue(case.declare().problem, below=True)
+    for solver, tolerance in ATTEMPTS:
+        with suppress(cp.error.SolverError):
+            solution, _ = solve_scaled(whole, solver, solver_spec(solver).full_options(tolerance, {}))
+            if (
+                solution.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
+                and (value := solution.lower_bound.value) is not None
+            ):
+                return solution.program.user_value(value)
+    return float("nan")
 
 
 def _growth(case: Case, size: float) -> Growth:

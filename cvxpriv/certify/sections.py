@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from cvxpriv.certify.page import Shown, largest_residual, worst_first
+from cvxpriv.certify.page import Shown, largest_residual, offers, worst_first
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 
@@ -77,7 +77,7 @@ def crosscheck_facts(
     worst = Fact("worst_answer", f"{solver} {found.verdict}", label="Worst", detail=found.reason)
     references = [f"reference of {case}: {why}" for case, why in check.references.items()]
     answers = answers_section(check, "Every answer")
-    brief = replace(answers, notes=[*answers.notes, *references])
+    brief = replace(answers, notes=[*answers.notes, *offers(check), *references])
     sections = [replace(answers, notes=brief.notes, brief=brief)]
     return Facts(title, "", [*shown, worst, *verdicts], sections, about, tables=crosscheck_tables(check), **more)
 

@@ -45,7 +45,7 @@ def solver_answer(
     asked = spec.accuracy(tolerance, options)
     begun = time.perf_counter()
     try:
-        solution = solve_conic(declaration.problem, solver, options, warm_start=warm_start)
+        solution = solve_conic(declaration.problem, solver, options, warm_start=warm_start, shared=case.compilations)
     except Unreadable:
         return _by_cvxpy(case, declaration, solver, asked, options)
     except (CvxprivError, cp.error.SolverError):

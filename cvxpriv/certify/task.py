@@ -19,6 +19,7 @@ from cvxpriv.certify.interval_proofs import Proof, proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable, capable_of_integers
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
+from cvxpriv.certify.rescaled_answers import rescaled_answer
 from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
 from cvxpriv.certify.stored_answers import stored_answer
 from cvxpriv.certify.trials import Trial
@@ -47,6 +48,8 @@ class Task:
     reference: ReferenceLike
     tolerances: Tolerances
     proof: str = "doubles"
+    rescaled: bool = False
+    """Whether solvers are given the problems in other units."""
 
     def checked(self, cases: Sequence[Case]) -> tuple[list[dict[str, Any]], dict[str, str], dict[str, dict[str, str]]]:
         """Rows of all cases, their references, and the solvers that do not take them."""
@@ -141,7 +144,9 @@ class Task:
 
     def answer(self, case: Case, solver: str) -> Answer:
         """A solver's answer, or what came of asking it."""
-        if case.mixed is None:
+        if self.rescaled:
+            ending = self.place.call(rescaled_answer, case, solver, self.tolerance, self.options.get(solver, {}))
+        elif case.mixed is None:
             ending = self.place.call(solver_answer, case, solver, self.tolerance, self.options.get(solver, {}))
         else:
             ending = self.place.call(integer_answer, case, solver, self.options.get(solver, {}))

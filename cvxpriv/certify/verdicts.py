@@ -218,7 +218,7 @@ def _findings(answer: Answer, context: Context, limits: _Limits) -> list[str]:
         figures = cone.claimed if limits.claimed else cone.relative
         worst = max(figures, key=lambda name: figures[name])
         if figures[worst] > limits.residual:
-            where = f" at {cone.worst_block}" if worst == cone.worst else ""
+            where = f" at {cone.worst_block}" if worst == cone.worst and cone.worst_block else ""
             found.append(f"{_CONDITIONS[worst]} by {figures[worst]:.1e} (relative){where}")
     if measures.missed[0] > limits.missed:
         found.append(f"its point misses constraint {measures.missed[1]!r} by {measures.missed[0]:.1e} (relative)")

@@ -130,12 +130,16 @@ def stacked(rows: Any, atoms: Derivative) -> Derivative:
     """
     n = atoms.base.shape[1]
     part = sp.csc_array(rows)
-    own, through = clean(part[:, :n]), clean(part[:, n:])
-    outer = clean(through @ atoms.outer)
-    used = np.flatnonzero(np.diff(sp.csc_array(outer).indptr) > 0)
+    if not atoms.base.shape[0]:
+        return Derivative.smooth(part, atoms.exact)
+    own, through = part[:, :n], clean(part[:, n:])
     base = clean(own + through @ atoms.base)
     if np.isnan(base.data).any():
         raise DerivativeError(f"a sum of atoms: {OPPOSITE}")
+    if not atoms.low.size:
+        return Derivative.smooth(base, atoms.exact)
+    outer = clean(through @ atoms.outer)
+    used = np.flatnonzero(np.diff(sp.csc_array(outer).indptr) > 0)
     kinks = sp.csr_array(outer[:, used]), sp.csr_array(atoms.inner[used])
     return Derivative(base, *kinks, atoms.low[used], atoms.high[used], atoms.exact)
 

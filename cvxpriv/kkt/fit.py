@@ -32,11 +32,11 @@ class Columns:
 
     def add(self, block: Any, low: Array | float, high: Array | float) -> slice:
         """Append columns (n, k) with their bounds; return their place."""
-        matrix = sp.csc_array(block)
-        width = matrix.shape[1]
-        self.blocks.append(matrix)
-        self.low.append(np.broadcast_to(np.asarray(low, dtype=float), (width,)))
-        self.high.append(np.broadcast_to(np.asarray(high, dtype=float), (width,)))
+        width = block.shape[1]
+        if width:
+            self.blocks.append(sp.csc_array(block))
+            self.low.append(np.broadcast_to(np.asarray(low, dtype=float), (width,)))
+            self.high.append(np.broadcast_to(np.asarray(high, dtype=float), (width,)))
         place = slice(self.count, self.count + width)
         self.count += width
         return place

@@ -58,6 +58,8 @@ class Derivative:
 
 def clean(matrix: Any) -> sp.csr_array:
     """Return compressed rows without stored zeros, so that zero times infinity never arises in a product."""
+    if isinstance(matrix, sp.csr_array) and matrix.dtype == float and matrix.has_canonical_format and matrix.data.all():
+        return matrix
     cleaned = sp.csr_array(matrix, dtype=float)
     cleaned.sum_duplicates()
     cleaned.eliminate_zeros()
@@ -67,6 +69,8 @@ def clean(matrix: Any) -> sp.csr_array:
 def compose(local: Derivative, inner: Derivative) -> Derivative:
     """Return the set of Jacobians of a composition, by the chain rule."""
     base = local.base @ inner.base
+    if not local.low.size and not inner.low.size:
+        return Derivative.smooth(base, local.exact and inner.exact)
     outer = [local.base @ inner.outer, local.outer]
     rows = [inner.inner, local.inner @ inner.base]
     low, high = [inner.low, local.low], [inner.high, local.high]
@@ -95,6 +99,8 @@ def _pruned(base: Any, outer: Any, inner: Any, low: Array, high: Array, exact: b
 
 def add(a: Derivative, b: Derivative) -> Derivative:
     """Return the sum of two sets of Jacobians whose kinks are independent."""
+    if not a.low.size and not b.low.size:
+        return Derivative.smooth(a.base + b.base if a.base.nnz else b.base, a.exact and b.exact)
     return Derivative(
         clean(a.base + b.base),
         sp.csr_array(sp.hstack([a.outer, b.outer])),

@@ -11,6 +11,8 @@ of ``y`` with a projected line search ends after a few steps.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
@@ -21,6 +23,8 @@ from cvxpriv.kkt.conic.cones._types import Array, Mask
 NEWTON_STEPS = 100
 FIRST_ORDER_STEPS = 3000
 RIDGE = 1e-13
+DENSE = 20_000
+"""Entries up to which a matrix is worked with as a dense one: small sparse ones cost more than they save."""
 
 
 def absorbed(r: Array, at_low: Mask, at_high: Mask) -> Array:
@@ -30,7 +34,7 @@ def absorbed(r: Array, at_low: Mask, at_high: Mask) -> Array:
 
 
 def bounded_least_squares(
-    g: Array, M: sp.csc_array, low: Array, high: Array, at_low: Mask, at_high: Mask, weights: Array
+    g: Array, M: Any, low: Array, high: Array, at_low: Mask, at_high: Mask, weights: Array
 ) -> Array:
     """Return the minimiser described in `cvxpriv.kkt.multipliers`.
 
@@ -51,9 +55,11 @@ def bounded_least_squares(
     y = np.clip(np.zeros(M.shape[1]), low, high)
     if not y.size:
         return y
-    scale = np.sqrt(np.asarray((M.multiply(M)).sum(axis=0)).ravel())
+    dense = M.shape[0] * M.shape[1] <= DENSE
+    M = M.toarray() if dense else M
+    scale = np.sqrt(np.asarray((M * M).sum(axis=0)).ravel())
     scale = np.where(scale > 0, scale, 1.0)
-    M = sp.csc_array(M @ sp.diags_array(1.0 / scale))
+    M = M / scale if dense else sp.csc_array(M @ sp.diags_array(1.0 / scale))
     low, high, y = low * scale, high * scale, y * scale
     squares = weights * weights
 
@@ -73,14 +79,21 @@ def bounded_least_squares(
     return y / scale
 
 
-def _newton_step(M: sp.csc_array, curvature: Array, gradient: Array, free: Mask) -> Array:
+def _newton_step(M: Any, curvature: Array, gradient: Array, free: Mask) -> Array:
     step = np.zeros(gradient.size)
     kept = np.flatnonzero(free)
-    if kept.size:
-        part = sp.csc_array(M[:, kept])
-        gram = part.T @ (sp.diags_array(curvature) @ part)
+    if not kept.size:
+        return step
+    if isinstance(M, np.ndarray):
+        part = M[:, kept]
+        gram = part.T @ (curvature[:, None] * part)
         size = max(float(gram.diagonal().max()), 1e-300)
-        factor = splu(sp.csc_matrix(gram + RIDGE * size * sp.eye_array(kept.size)))
+        step[kept] = -np.linalg.solve(gram + RIDGE * size * np.eye(kept.size), gradient[kept])
+    else:
+        columns = sp.csc_array(M[:, kept])
+        normal: Any = columns.T @ (sp.diags_array(curvature) @ columns)
+        size = max(float(normal.diagonal().max()), 1e-300)
+        factor = splu(sp.csc_matrix(normal + RIDGE * size * sp.eye_array(kept.size)))
         step[kept] = -factor.solve(gradient[kept])
     return step
 

@@ -87,6 +87,8 @@ class Point:
         return at_low, at_high
 
     def _objective_kinks(self, columns: Columns) -> None:
+        if not self.objective.low.size:
+            return
         weight = self.written.sign * self.objective.outer.toarray()[0]
         columns.add(self.objective.inner.T @ sp.diags_array(weight), self.objective.low, self.objective.high)
 

@@ -218,6 +218,7 @@ class Found:
     along: bool = False
     roomy: bool = False
     values: tuple[float, ...] = ()
+    bound: float = float("nan")
 
     def ray(self, starts: object) -> bool:
         return self.along
@@ -234,6 +235,13 @@ def settled(*answers: Answer, maximise: bool = False, found: Found | None = None
     alone = [judge(answer, context, TOLERANCES) for answer in answers]
     proofs = cast(Proofs, found or Found())
     return [verdict.verdict for verdict in settle(answers, alone, maximise, TOLERANCES, proofs, context)]
+
+
+def test_a_bound_that_is_found_here_refutes_an_unbounded_claim_unless_a_ray_holds() -> None:
+    claim = Answer("one", "unbounded", 1e-8)
+    assert settled(claim, found=Found(bound=3.0)) == ["WRONG"]
+    assert settled(claim, found=Found(bound=3.0, along=True)) == ["agrees"]
+    assert settled(claim, found=Found()) == ["failed"]
 
 
 def test_a_value_beyond_a_certified_bound_is_wrong() -> None:

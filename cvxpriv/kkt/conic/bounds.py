@@ -321,11 +321,31 @@ def _step_inwards(layout: ConeLayout, v: Array, direction: Array, A: sp.csc_arra
     parts = sp.csr_array((direction, (np.arange(block.size), block)))
     pull = sp.csr_array(A.T @ parts)
     separable = float(abs(pull).max()) <= ROUNDING * max(1.0, float(np.abs(direction).max()))
-    moved = v
-    for power in range(-DOUBLINGS, DOUBLINGS, 2):
-        outside = layout.block_distances(moved[:rows], dual=True) > _room(layout, moved[:rows])
-        if not outside.any():
-            return moved
-        stepping = np.append(outside, False)[block] if separable else np.ones(v.size, dtype=bool)
-        moved = np.where(stepping, v + 2.0**power * direction, moved)
+
+    def outside(at: Array) -> Mask:
+        """Return for each block, and the free entries, whether it is outside; all alike where they move together."""
+        apart = np.append(layout.block_distances(at[:rows], dual=True) > _room(layout, at[:rows]), False)
+        return apart if separable else np.full(apart.size, apart.any())
+
+    def moved(power: Array) -> Array:
+        return v + np.where(stepping, 2.0**power, 0.0)[block] * direction
+
+    stepping = outside(v)
+    if not stepping.any():
+        return v
+    powers = np.arange(-DOUBLINGS, DOUBLINGS, 2).astype(float)
+    if not outside(direction).any():  # a step that leads inside leads inside ever after
+        low, high = np.zeros(stepping.size, dtype=int), np.full(stepping.size, powers.size - 1)
+        while (low < high).any():
+            middle = (low + high) // 2
+            short = outside(moved(powers[middle]))
+            low, high = np.where(short, middle + 1, low), np.where(short, high, np.maximum(middle, low))
+        end = moved(powers[high])
+        return v if outside(end).any() else end
+    level = np.zeros(stepping.size, dtype=int)
+    for _ in powers:
+        end = moved(powers[level])
+        if not (short := outside(end)).any():
+            return end
+        level = np.minimum(level + short, powers.size - 1)
     return v

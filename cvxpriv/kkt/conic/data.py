@@ -21,8 +21,10 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from cvxpy.reductions.solution import Solution
+from cvxpy.reductions.solvers.defines import INSTALLED_SOLVERS
 
 from cvxpriv.errors import ModelError, suggest
+from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.generic import bound_multipliers, generic_answer, require_plain
@@ -76,21 +78,27 @@ class ConeData:
         return str(_STATUSES[self.solver](raw))
 
 
-def extract(problem: cp.Problem, solver: str, options: Mapping[str, object]) -> ConeData:
+def extract(
+    problem: cp.Problem, solver: str, options: Mapping[str, object], shared: Compilations | None = None
+) -> ConeData:
     """Compile ``problem`` for ``solver`` and bring its data to the uniform form.
 
+    `shared`: Earlier compilations of the same expressions, whose steps are used again.
     Raises Unreadable: If the solver is not known here, and its data are of a form that is not known either. ModelError:
     If the problem has integer variables.
     """
     if problem.is_mixed_integer():
         raise ModelError("the problem has boolean or integer variables: only convex problems have residuals and duals")
-    if solver not in (present := cp.installed_solvers()):
+    if solver not in INSTALLED_SOLVERS and solver not in (present := cp.installed_solvers()):
         raise ModelError(f"solver={solver!r} is not installed: {suggest(solver, present)}")
     # Parameters enter by their values: nobody re-solves here, and with cvxpy's map for re-solves a block of 2.6e5 cells
     # would take 500 GB instead of 1.6 s.
     with without_values(problem), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of bounds that are no numbers, of backends: what comes of it is judged
-        data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=dict(options))
+        if shared is None:
+            data, chain, inverse = problem.get_problem_data(solver, ignore_dpp=True, solver_opts=dict(options))
+        else:
+            data, chain, inverse = shared.data(problem, solver, options)
     if solver not in SOLVERS:
         require_plain(solver, data)
     A, b, layout, order = _rows(data, solver)

@@ -13,6 +13,7 @@ import numpy as np
 
 from cvxpriv.kkt.conic.bounds import LowerBound, lower_bound
 from cvxpriv.kkt.conic.certificates import Certificate, infeasibility, unboundedness
+from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram
@@ -96,6 +97,7 @@ def solve_conic(
     *,
     warm_start: bool = False,
     verbose: bool = False,
+    shared: Compilations | None = None,
 ) -> ConicSolution:
     """Solve through cvxpy's own chain and keep the raw solution.
 
@@ -106,9 +108,10 @@ def solve_conic(
     `options`: Options that are passed on to the solver unchanged.
     `warm_start`: Start from this solver's last answer to this problem, if it can (SCS and OSQP do); otherwise from a
     cold start.
+    `shared`: Earlier compilations of the same expressions, whose steps are used again.
     Raises ModelError: If the solver is not one that this module reads, or the problem is mixed-integer.
     """
-    compiled = extract(problem, solver, options or {})
+    compiled = extract(problem, solver, options or {}, shared)
     start = time.perf_counter()
     try:
         with nullcontext() if verbose else solvers_silent(), warnings.catch_warnings():

@@ -1,0 +1,177 @@
+"""A cone program in other units, in which its numbers are near one, and a solver's answer taken back from there.
+
+With positive ``D`` (columns), ``E`` (rows, one number for each cone) and scalars ``size`` and ``cost``::
+
+    x = size D x',   s = size s' / E,   z = cost E z' / size,   objective = cost objective'
+
+give a program of the same kind. ``D`` and ``E`` even out the largest entries of rows and columns (Ruiz, 2001), `size`
+is that of the right-hand side then, and `cost` that of the objective. A solver's tolerance means something else in
+these units. Its answer is measured in the units of the original program, as any other.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cvxpriv.kkt.conic.compiling import Compilations
+from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.kkt.conic.data import ConeData, extract
+from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.conic.solving import ConicSolution
+from cvxpriv.solvers.silence import solvers_silent
+
+__all__ = ["Units", "solve_scaled", "units_of"]
+
+ROUNDS = 25
+LEAST, MOST = 1e-10, 1e10
+"""Range of the units of columns and rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Units of a cone program: see `cvxpriv.kkt.conic.scaling`.
+
+    Attributes
+    ----------
+    columns, rows : array (n,), (m,)
+        ``D`` and ``E``.
+    size, cost : float
+    """
+
+    columns: Array
+    rows: Array
+    size: float
+    cost: float
+
+    def point(self, x: Array) -> Array:
+        """Return a point of the scaled program in the units of the original one."""
+        return self.size * self.columns * x
+
+    def dual(self, z: Array) -> Array:
+        """Return a dual of the scaled program in the units of the original one."""
+        return self.cost / self.size * self.rows * z
+
+
+def units_of(program: ConeProgram, bounded: int = 0) -> Units:
+    """Return units in which a program's numbers are near one.
+
+    Parameters
+    ----------
+    bounded : int
+        Number of rows at the end that bound one variable each: they follow its unit.
+
+    Examples
+    --------
+    >>> t = cp.Variable(name="t")
+    >>> program = ConeProgram.from_problem(cp.Problem(cp.Minimize(t), [1e-8 * t >= 1]), "CLARABEL")
+    >>> round(float(units_of(program).point(np.ones(1))[0]), -2)
+    100000000.0
+    """
+    free = program.b.size - bounded
+    A, P = abs(program.A[:free]), abs(program.P)
+    D, E = np.ones(program.c.size), np.ones(free)
+    for _ in range(ROUNDS):
+        rows = _per_cone(program, _largest(sp.diags_array(E) @ A @ sp.diags_array(D), axis=1))
+        E = np.clip(E / np.sqrt(rows), LEAST, MOST)
+        terms = sp.vstack([sp.diags_array(E) @ A, sp.diags_array(D) @ P]) @ sp.diags_array(D)
+        D = np.clip(D / np.sqrt(_largest(terms, axis=0)), LEAST, MOST)
+    E = np.concatenate([E, 1.0 / D[abs(program.A[free:]).argmax(axis=1)]]) if bounded else E
+    size = float(np.abs(E * program.b).max(initial=0.0)) or 1.0
+    quadratic = sp.diags_array(D) @ P @ sp.diags_array(D)
+    cost = max(size**2 * float(quadratic.max() if P.nnz else 0.0), size * float(np.abs(D * program.c).max(initial=0.0)))
+    return Units(D, E, size, cost or 1.0)
+
+
+def _largest(matrix: Any, axis: int) -> Array:
+    """Return the largest entry of each row or column; 1 where there is none."""
+    if not min(matrix.shape):
+        return np.ones(matrix.shape[1 - axis])
+    found = sp.csr_array(matrix).max(axis=axis).toarray().ravel()
+    return np.where(found > 0.0, found, 1.0)
+
+
+def _per_cone(program: ConeProgram, rows: Array) -> Array:
+    """Return the largest of the rows of each cone for all its rows; equalities and inequalities stand alone."""
+    starts = program.layout.starts
+    starts = starts[starts < rows.size]
+    if not rows.size:
+        return rows
+    return np.repeat(np.maximum.reduceat(rows, starts), np.diff(np.append(starts, rows.size)))
+
+
+def solve_scaled(
+    problem: cp.Problem, solver: str, options: Mapping[str, object], shared: Compilations | None = None
+) -> tuple[ConicSolution, dict[int, Array] | None]:
+    """Solve a problem in other units; return the answer in its own, and the entries of its variables by id.
+
+    The problem's variables keep their values.
+
+    Raises
+    ------
+    ModelError
+        As `cvxpriv.kkt.conic.solving.solve_conic`.
+    """
+    compiled = extract(problem, solver, options, shared)
+    program = ConeProgram(**compiled.fields)
+    units = units_of(program, compiled.bounded[0].size)
+    other = _in_units(compiled, program, units)
+    begun = time.perf_counter()
+    x = z = None
+    status, error, spent, count = "failed", "", None, None
+    try:
+        with solvers_silent(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            raw = other.chain.solve_via_data(problem, other.data, False, False, dict(options))
+            x, z = other.read(raw)
+            told = other.chain.solver.invert(raw, other.inverse[-1])
+        status, spent, count = str(told.status), told.attr.get("solve_time"), told.attr.get("num_iters")
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as wrong:  # a solver may raise anything, and a panic of one written in Rust is no Exception
+        error = f"{type(wrong).__name__}: {wrong}"
+    x, z = None if x is None else units.point(x), None if z is None else units.dual(z)
+    values = None if x is None else compiled.variables(x)
+    seconds = time.perf_counter() - begun
+    ray = values if status.startswith("unbounded") else None
+    bounds = compiled.bounded_by_cvxpy
+    return ConicSolution(program, x, z, status, count, spent, seconds, error, None, ray, bounds), values
+
+
+def _in_units(compiled: ConeData, program: ConeProgram, units: Units) -> ConeData:
+    """Return the solver's data in other units."""
+    D, E, size, cost = units.columns, units.rows, units.size, units.cost
+    columns, held = sp.diags_array(D), dict(compiled.data)
+    if held.get("P") is not None:
+        held["P"] = sp.csc_array(columns @ held["P"] @ columns) * (size**2 / cost)
+    linear = "q" if "q" in held else "c"
+    held[linear] = size / cost * D * np.asarray(held[linear], dtype=float)
+    own = np.empty(compiled.order.size)
+    own[compiled.order] = E[: compiled.order.size]  # in the solver's own order
+    start = 0
+    for matrix, vector in (("A", "b"), ("F", "G") if "F" in held else ("G", "h")):
+        if held.get(matrix) is None or vector not in held:
+            continue
+        part = own[start : start + held[matrix].shape[0]]
+        start += part.size
+        kind = type(held[matrix])
+        held[matrix] = kind(sp.diags_array(part) @ held[matrix] @ columns)
+        held[vector] = part / size * np.asarray(held[vector], dtype=float).ravel()
+    for bound in ("lower_bounds", "upper_bounds"):
+        if held.get(bound) is not None:
+            held[bound] = np.asarray(held[bound], dtype=float) / (size * D)
+    fields = {
+        **compiled.fields,
+        "P": sp.csc_array(columns @ program.P @ columns) * (size**2 / cost),
+        "c": size / cost * D * program.c,
+        "A": sp.csc_array(sp.diags_array(E) @ program.A @ columns),
+        "b": E / size * program.b,
+    }
+    return replace(compiled, fields=fields, data=held)
