@@ -69,7 +69,7 @@ class Case:
 
     @cached_property
     def compilations(self) -> Compilations:
-        """What solvers share of the problem's compilation."""
+        """The steps of the problem's compilation that solvers share."""
         return Compilations()
 
     def __getstate__(self) -> dict[str, Any]:
