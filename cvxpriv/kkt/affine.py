@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from cvxpy.cvxcore.python import canonInterface
 from cvxpy.lin_ops import lin_op as lo
 
-from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["affine_rows"]
 

@@ -15,13 +15,13 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivatives import Slopes
 from cvxpriv.kkt.flat import State
 from cvxpriv.kkt.plain import real_and_continuous
 from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.written import Written
+from cvxpriv.numerics.arrays import Array
 
 FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap")
 FLOOR = 1e-300  # logarithms are read there rather than at zero: their slope is then about 690, not infinite

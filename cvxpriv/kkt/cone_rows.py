@@ -11,8 +11,8 @@ from cvxpy.constraints import Equality, Inequality, NonNeg, NonPos, PowCone3D, P
 
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.cones import ConeLayout, triangle_indices
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.coordinates import dense
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Kind", "Rows", "rows_of_constraint"]
 

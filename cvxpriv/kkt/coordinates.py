@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Coordinates", "dense"]
 

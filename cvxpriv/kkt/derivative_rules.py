@@ -14,7 +14,7 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.atoms.elementwise.power import Power
 
-from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.numerics.arrays import Array
 
 Interval = tuple[Array, Array]
 Floor = float | Array

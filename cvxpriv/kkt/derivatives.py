@@ -15,7 +15,6 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.coordinates import Coordinates, dense
 from cvxpriv.kkt.derivative_rules import domain_shortfall, elementwise_rule
 from cvxpriv.kkt.flat import Atom, Flat, Group, State, flatten
@@ -31,6 +30,7 @@ from cvxpriv.kkt.jacobian_sets import (
 )
 from cvxpriv.kkt.ties import smooth_atom, untied
 from cvxpriv.kkt.vector_rules import extreme_of_stacked, vector_rule
+from cvxpriv.numerics.arrays import Array
 
 __all__ = [
     "Coordinates",

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.cones import ConeLayout, matrices_from_triangles, triangle_indices
-from cvxpriv.kkt.conic.cones._types import Array, Mask
 from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.multipliers import bounded_least_squares, conic_least_squares
 from cvxpriv.kkt.written import Written
+from cvxpriv.numerics.arrays import Array, Flags
 
 __all__ = ["Columns", "MultiplierFit"]
 
@@ -68,7 +68,7 @@ class MultiplierFit:
     """
 
     def __init__(
-        self, written: Written, v: Array, jacobian: Derivative, active: Array, columns: Columns, among: Mask
+        self, written: Written, v: Array, jacobian: Derivative, active: Array, columns: Columns, among: Flags
     ) -> None:
         self.written, self.jacobian, self.columns = written, jacobian, columns
         carrying = among & ~written.cone & (written.zero | (v >= -active))
@@ -99,7 +99,7 @@ class MultiplierFit:
         count = np.arange(held.size)
         self.links = np.column_stack([self.place.start + row[held], *(share.start + count for share in shares)])
 
-    def solve(self, g: Array, weights: Array, sides: tuple[Mask, Mask]) -> Array:
+    def solve(self, g: Array, weights: Array, sides: tuple[Flags, Flags]) -> Array:
         """Return the multipliers of all rows that make the weighted gradient ``g`` smallest; zero for rows without."""
         y, z = self._least_squares(g, weights, sides)
         chosen = np.zeros(self.written.c.size)
@@ -107,7 +107,7 @@ class MultiplierFit:
         chosen[self.written.cone] = self.rays @ y[self.ray_place] + self.faces @ z
         return chosen
 
-    def _least_squares(self, g: Array, weights: Array, sides: tuple[Mask, Mask]) -> tuple[Array, Array]:
+    def _least_squares(self, g: Array, weights: Array, sides: tuple[Flags, Flags]) -> tuple[Array, Array]:
         M, low, high = self.columns.system()
         n, count = g.size, len(self.links)
         if count:
@@ -135,7 +135,7 @@ Block = tuple[slice, Array]
 
 
 def dual_face(
-    layout: ConeLayout, s: Array, tolerance: Array, wanted: Mask
+    layout: ConeLayout, s: Array, tolerance: Array, wanted: Flags
 ) -> tuple[sp.csc_array, sp.csc_array, ConeLayout]:
     """Return the complementary multipliers of ``s``, up to a tolerance.
 

@@ -19,9 +19,9 @@ import scipy.sparse as sp
 from cvxpy.atoms.affine.affine_atom import AffAtom
 
 from cvxpriv.kkt.affine import affine_rows
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.coordinates import Coordinates, dense
 from cvxpriv.kkt.derivative_rules import elementwise_key
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Atom", "Flat", "Group", "State", "flatten"]
 

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.numerics.arrays import Array
 
 Triplets = tuple[np.ndarray, np.ndarray, Array]
 NOTHING: Triplets = (np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))

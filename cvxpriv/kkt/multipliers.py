@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.cones._types import Array, Mask
+from cvxpriv.numerics.arrays import Array, Flags
 
 NEWTON_STEPS = 100
 FIRST_ORDER_STEPS = 3000
@@ -27,14 +27,14 @@ DENSE = 20_000
 """Entries up to which a matrix is worked with as a dense one: small sparse ones cost more than they save."""
 
 
-def absorbed(r: Array, at_low: Mask, at_high: Mask) -> Array:
+def absorbed(r: Array, at_low: Flags, at_high: Flags) -> Array:
     """Return the rest of ``r`` when bounds absorb the part that pushes against them."""
     r = np.where(at_low, np.minimum(r, 0.0), r)
     return np.where(at_high, np.maximum(r, 0.0), r)
 
 
 def bounded_least_squares(
-    g: Array, M: Any, low: Array, high: Array, at_low: Mask, at_high: Mask, weights: Array
+    g: Array, M: Any, low: Array, high: Array, at_low: Flags, at_high: Flags, weights: Array
 ) -> Array:
     """Return the minimiser described in `cvxpriv.kkt.multipliers`.
 
@@ -79,7 +79,7 @@ def bounded_least_squares(
     return y / scale
 
 
-def _newton_step(M: Any, curvature: Array, gradient: Array, free: Mask) -> Array:
+def _newton_step(M: Any, curvature: Array, gradient: Array, free: Flags) -> Array:
     step = np.zeros(gradient.size)
     kept = np.flatnonzero(free)
     if not kept.size:
@@ -117,8 +117,8 @@ def conic_least_squares(
     M: sp.csc_array,
     low: Array,
     high: Array,
-    at_low: Mask,
-    at_high: Mask,
+    at_low: Flags,
+    at_high: Flags,
     weights: Array,
     cone: tuple[sp.csc_array, ConeLayout],
 ) -> tuple[Array, Array]:

@@ -25,11 +25,11 @@ import numpy as np
 import scipy.sparse as sp
 from cvxpy.atoms.norm1 import norm1
 
-from cvxpriv.kkt.conic.cones._types import Array, Mask
 from cvxpriv.kkt.derivative_rules import ELEMENTWISE, Floor, Rule, elementwise_rule
 from cvxpriv.kkt.flat import Atom, Flat, State
 from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.vector_rules import groups as groups_of
+from cvxpriv.numerics.arrays import Array, Flags
 
 HALVINGS = 100  # geometric ones down from 1e300, then sixty linear ones to the last digit
 SHARP = 4.0 * float(np.finfo(float).eps)  # a step is known to this, relative
@@ -114,7 +114,7 @@ class Separable:
         return Term(self.rule, self.atom, self.coordinate[used], own, values, tuple(tilt[used] for tilt in self.tilts))
 
 
-def separable(flat: Flat) -> tuple[tuple[Separable, ...], Mask]:
+def separable(flat: Flat) -> tuple[tuple[Separable, ...], Flags]:
     """Return the separable atoms of flat expressions, and a mask of their entries of ``t``."""
     found: list[Separable] = []
     mask = np.zeros(flat.M.shape[1] - flat.size, dtype=bool)
@@ -171,7 +171,7 @@ def _entries(matrix: sp.csr_array, j: np.ndarray, i: np.ndarray) -> Array:
 
 
 def decompose(
-    weight: Array, flat: Flat, state: State, atoms: Derivative, parts: tuple[Sequence[Separable], Mask]
+    weight: Array, flat: Flat, state: State, atoms: Derivative, parts: tuple[Sequence[Separable], Flags]
 ) -> Parts:
     """Split a weighted sum of ``[x; t]`` into separable terms and a frozen rest.
 

@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.conic.cones._types import Array, Mask
 from cvxpriv.kkt.derivative_rules import domain_shortfall
 from cvxpriv.kkt.derivatives import Slopes, slopes_at, stacked
 from cvxpriv.kkt.fit import Columns, MultiplierFit
@@ -16,6 +15,7 @@ from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.multipliers import bounded_least_squares
 from cvxpriv.kkt.natural import Parts, decompose, proximal_steps, slopes
 from cvxpriv.kkt.written import Written
+from cvxpriv.numerics.arrays import Array, Flags
 
 STEEP = 1e100  # larger slopes (a square root at zero) would drown a least squares and are left out of the fit
 LEAST_WEIGHT = 1e-12  # an entry that does not move at all still has this much say
@@ -77,7 +77,7 @@ class Point:
         np.maximum.at(low, columns[~up], limit[~up])
         return low, high
 
-    def sides(self, among: Mask) -> tuple[Mask, Mask]:
+    def sides(self, among: Flags) -> tuple[Flags, Flags]:
         """Variables that stand at a lower and an upper bound that one of these rows states."""
         at_low, at_high = np.zeros(self.x.size, dtype=bool), np.zeros(self.x.size, dtype=bool)
         rows, columns, slopes_ = self.singles
@@ -92,7 +92,7 @@ class Point:
         weight = self.written.sign * self.objective.outer.toarray()[0]
         columns.add(self.objective.inner.T @ sp.diags_array(weight), self.objective.low, self.objective.high)
 
-    def _fit(self, g: Array, columns: Columns, weights: Array, among: Mask) -> Array:
+    def _fit(self, g: Array, columns: Columns, weights: Array, among: Flags) -> Array:
         """Return multipliers of these rows, without bounds on single variables, with any further ``columns``."""
         system = MultiplierFit(self.written, self.v, self.jacobian, self.active, columns, among)
         return system.solve(g, weights, self.sides(among))
@@ -204,7 +204,7 @@ class Point:
         columns.add(sp.eye_array(self.x.size, format="csc")[:, wide], (low - base)[wide], (high - base)[wide])
         return base, columns
 
-    def _frozen_kinks(self, parts: Parts, frozen: Array, weights: Array, every: Mask) -> Array:
+    def _frozen_kinks(self, parts: Parts, frozen: Array, weights: Array, every: Flags) -> Array:
         """Return the gradient of the linearised kinks at their best weights."""
         g, columns = self._enclosed(parts, frozen)
         M, low, high = columns.system()

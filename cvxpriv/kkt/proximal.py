@@ -24,8 +24,8 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, installed, solver_spec
 
 __all__ = ["ACCURACY", "Proximal", "proximal_step"]

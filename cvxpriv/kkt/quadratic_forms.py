@@ -12,8 +12,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.coordinates import dense
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["with_every_eigenvalue"]
 

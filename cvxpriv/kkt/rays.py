@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.written import Written
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["STEPS", "Trial", "improves_for_ever"]
 

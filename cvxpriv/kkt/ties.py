@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.numerics.arrays import Array
 
 Separation = Callable[[cp.Expression, Array], float]
 

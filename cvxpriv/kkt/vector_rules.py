@@ -12,8 +12,8 @@ from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.norm_inf import norm_inf
 from cvxpy.atoms.pnorm import Pnorm
 
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.jacobian_sets import DerivativeError, Local, broadcast_rows, intervals
+from cvxpriv.numerics.arrays import Array
 
 
 def groups(atom: cp.Expression, shape: tuple[int, ...]) -> np.ndarray:

@@ -17,11 +17,11 @@ import scipy.sparse as sp
 
 from cvxpriv.kkt.cone_rows import Rows, rows_of_constraint
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.cones._types import Array, Mask
 from cvxpriv.kkt.coordinates import Coordinates, dense
 from cvxpriv.kkt.flat import Flat, State, flatten
 from cvxpriv.kkt.implied import of_atoms, of_attributes
 from cvxpriv.kkt.natural import Separable, separable
+from cvxpriv.numerics.arrays import Array, Flags
 
 __all__ = ["Written"]
 
@@ -61,12 +61,12 @@ class Written:
     duals: tuple[tuple[Any, np.ndarray, Array], ...]
     C: sp.csr_array
     c: Array
-    zero: Mask
-    cone: Mask
+    zero: Flags
+    cone: Flags
     layout: ConeLayout
 
     @cached_property
-    def separable(self) -> tuple[tuple[Separable, ...], Mask]:
+    def separable(self) -> tuple[tuple[Separable, ...], Flags]:
         """The atoms that act entry by entry, see `cvxpriv.kkt.natural.separable`."""
         return separable(self.flat)
 

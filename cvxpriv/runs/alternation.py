@@ -19,10 +19,11 @@ from cvxpriv.blocks.parts import Part, named, parts_of_problem, proposed
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
-from cvxpriv.runs.problem_run import ProblemRun, best_start
-from cvxpriv.schedules.alternation import figures, placed, stationarity
+from cvxpriv.runs.problem_run import ProblemRun
+from cvxpriv.runs.shared_options import Watch
+from cvxpriv.schedules.alternation import figures, stationarity
 from cvxpriv.schedules.history import History
-from cvxpriv.schedules.independent_runs import pieces, run_each
+from cvxpriv.schedules.independent_runs import run_pieces
 from cvxpriv.schedules.problem_starts import Init, starting_points
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop, Sweep
@@ -33,7 +34,6 @@ __all__ = ["AlternationRun", "alternate"]
 KIND = "alternation"
 
 Groups = Sequence[Sequence[cp.Variable]]
-Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 #: Maps the values of the fixed variables to the values of a block's variables.
 Exact = Callable[[Values], Mapping[str, ArrayLike]]
 
@@ -155,8 +155,7 @@ def alternate(
     who = engine_named(engine, solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
     work = partial(_from_starts, problem.objective, tuple(problem.constraints), groups, dict(updates or {}))
     work = partial(work, tol, max_iter, who, callback)
-    cut = [[given[start] for start in piece] for piece in pieces(len(given), n_jobs)]
-    done = run_each(work, cut, n_jobs=n_jobs, progress=progress, description="starts")
+    done = run_pieces(work, given, n_jobs=n_jobs, progress=progress)
     states = [single(state, start) for state, _ in done for start in range(len(next(iter(state.values()))))]
     log, iterations, offset = History(), [], 0
     for _, context in done:
@@ -168,12 +167,8 @@ def alternate(
     table = pd.DataFrame(
         {"origin": origins, **measured, "iterations": np.concatenate(iterations), "converged": measured["kkt"] <= tol}
     ).rename_axis("start")
-    best = best_start(table, isinstance(problem.objective, cp.Maximize), tol)
-    placed(problem, states[best])
-    interrupted = any(context.interrupted for _, context in done)
-    seconds = time.perf_counter() - begun
-    overdue = any(context.overdue for _, context in done)
-    return AlternationRun(problem, states[best], table, best, tol, seconds, log, interrupted, overdue, groups)
+    contexts = [context for _, context in done]
+    return AlternationRun.of_starts(problem, states, table, tol, begun, log, contexts, groups=groups)
 
 
 def _from_starts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,17 +18,16 @@ from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.blocks.parts import named
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import require_counts
-from cvxpriv.numerics.arrays import Array, Values
-from cvxpriv.runs.problem_run import ProblemRun, best_start
-from cvxpriv.schedules.alternation import placed
+from cvxpriv.numerics.arrays import Values
+from cvxpriv.runs.problem_run import ProblemRun
+from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.convex_concave import KIND, Passes, Price, residual_of
 from cvxpriv.schedules.history import History
-from cvxpriv.schedules.independent_runs import pieces, run_each
+from cvxpriv.schedules.independent_runs import run_pieces
 from cvxpriv.schedules.problem_starts import Init, moved_to_convex, starting_points
 
 __all__ = ["ConvexConcaveRun", "convex_concave"]
 
-Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 PASSES_OVER = "the passes were used up"
 
 
@@ -148,19 +147,14 @@ def convex_concave(
     engine = engine_named("dcp", solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
     work = partial(_from_starts, whole.objective, tuple(whole.constraints), Price(price, growth, most))
     work = partial(work, tol, max_iter, engine, callback)
-    cut = [[(origins[start], given[start]) for start in piece] for piece in pieces(len(given), n_jobs)]
-    done = run_each(work, cut, n_jobs=n_jobs, progress=progress, description="starts")
+    done = run_pieces(work, list(zip(origins, given, strict=True)), n_jobs=n_jobs, progress=progress)
     ends = [one for piece in done for one in piece]
     _require_one_answer(ends)
     log = History()
     for place, one in enumerate(ends):
         log.extend(one.log, shift=place)
     table = pd.DataFrame([one.row(tol) for one in ends]).rename_axis("start")
-    best = best_start(table, isinstance(whole.objective, cp.Maximize), tol)
-    placed(whole, ends[best].values)
-    seconds = time.perf_counter() - begun
-    interrupted, overdue = any(one.interrupted for one in ends), any(one.overdue for one in ends)
-    return ConvexConcaveRun(whole, ends[best].values, table, best, tol, seconds, log, interrupted, overdue)
+    return ConvexConcaveRun.of_starts(whole, [one.values for one in ends], table, tol, begun, log, ends)
 
 
 @dataclass(frozen=True)

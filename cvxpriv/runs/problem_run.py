@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,6 +74,28 @@ class ProblemRun(ABC):
     log: History = field(default_factory=History)
     interrupted: bool = False
     overdue: bool = False
+
+    @classmethod
+    def of_starts(
+        cls,
+        problem: cp.Problem,
+        states: Sequence[Values],
+        table: pd.DataFrame,
+        tol: float,
+        begun: float,
+        log: History,
+        endings: Sequence[Any],
+        **more: Any,
+    ) -> Self:
+        """Return the run of the best start, and place its values in the problem.
+
+        `endings` say of some starts whether they were interrupted or overdue; `more` are a subclass's own fields.
+        """
+        best = best_start(table, isinstance(problem.objective, cp.Maximize), tol)
+        placed(problem, states[best])
+        seconds = time.perf_counter() - begun
+        interrupted, overdue = any(one.interrupted for one in endings), any(one.overdue for one in endings)
+        return cls(problem, states[best], table, best, tol, seconds, log, interrupted, overdue, **more)
 
     def __repr__(self) -> str:
         worked = int(self.starts["converged"].sum())

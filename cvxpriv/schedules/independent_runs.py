@@ -9,7 +9,7 @@ from typing import TypeVar
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.reports.progress import track
 
-__all__ = ["pieces", "run_each"]
+__all__ = ["pieces", "run_each", "run_pieces"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -69,6 +69,14 @@ def run_each(
         if last is None:
             raise
     return results
+
+
+def run_pieces(
+    work: Callable[[Sequence[Item]], Result], items: Sequence[Item], *, n_jobs: int, progress: bool
+) -> list[Result]:
+    """Do the same work on starts, cut into one piece per worker."""
+    cut = [items[piece.start : piece.stop] for piece in pieces(len(items), n_jobs)]
+    return run_each(work, cut, n_jobs=n_jobs, progress=progress, description="starts")
 
 
 def pieces(count: int, n_jobs: int) -> list[range]:

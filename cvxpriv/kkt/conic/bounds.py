@@ -22,8 +22,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import SuperLU, splu
 
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.cones._types import Array, Mask
 from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.numerics.arrays import Array, Flags
 
 ROUNDING = 16.0 * float(np.finfo(float).eps)
 NOTHING = 1e-30  # a miss that moves no bound by more than 1e-10 while the variables stay below 1e20
@@ -72,7 +72,7 @@ def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, A
 
 
 def _bound(
-    program: ConeProgram, x: Array, given: Array, z: Array, limits: tuple[Array, Array], fixed: Mask
+    program: ConeProgram, x: Array, given: Array, z: Array, limits: tuple[Array, Array], fixed: Flags
 ) -> LowerBound:
     """Return the bound of a dual in ``K*`` whose fixed entries stay as they are; ``given`` is the solver's own."""
     low, high = limits
@@ -163,7 +163,7 @@ def _lifted(program: ConeProgram, z: Array) -> tuple[Array, str]:
     return z, ""
 
 
-def _on_face(program: ConeProgram, z: Array) -> tuple[Array, Mask]:
+def _on_face(program: ConeProgram, z: Array) -> tuple[Array, Flags]:
     """Return the dual with exponential blocks near the face ``u = 0`` moved onto it, and those entries.
 
     A proof that needs ``u = 0`` comes with ``u = -1e-9``, and projections bring it to -1e-37, but never to nothing.
@@ -178,7 +178,7 @@ def _on_face(program: ConeProgram, z: Array) -> tuple[Array, Mask]:
     return z, fixed
 
 
-def _ordinary(program: ConeProgram) -> Mask:
+def _ordinary(program: ConeProgram) -> Flags:
     """Return the columns in no row of an exponential or power cone: there a dual of 1e-34 may be worth 77."""
     rows = np.zeros(program.layout.size, dtype=bool)
     for family in program.layout.families:
@@ -192,7 +192,7 @@ def _room(layout: ConeLayout, z: Array) -> Array:
     return ROUNDING * np.maximum(1.0, layout.block_norms(z))
 
 
-def _cleaned(program: ConeProgram, x: Array, z: Array, ordinary: Mask) -> Array:
+def _cleaned(program: ConeProgram, x: Array, z: Array, ordinary: Flags) -> Array:
     """Return ``P x + c + A'z`` with entries that are rounding of their own sum set to zero.
 
     `ordinary`, (n,): The columns of `_ordinary`.
@@ -237,7 +237,7 @@ def variable_bounds(program: ConeProgram, known: tuple[Array, Array] | None = No
     return low, high
 
 
-def _repair(program: ConeProgram, x: Array, z: Array, free: Mask, fixed: Mask) -> tuple[Array, Array]:
+def _repair(program: ConeProgram, x: Array, z: Array, free: Flags, fixed: Flags) -> tuple[Array, Array]:
     """Move ``x`` and ``z`` so that ``P x + c + A'z`` vanishes on the ``free`` columns with ``z`` in ``K*``, if it can.
 
     The point of a quadratic is as free as an equality's multiplier: both bound whatever they are.
@@ -322,7 +322,7 @@ def _step_inwards(layout: ConeLayout, v: Array, direction: Array, A: sp.csc_arra
     pull = sp.csr_array(A.T @ parts)
     separable = float(abs(pull).max()) <= ROUNDING * max(1.0, float(np.abs(direction).max()))
 
-    def outside(at: Array) -> Mask:
+    def outside(at: Array) -> Flags:
         """Return for each block, and the free entries, whether it is outside; all alike where they move together."""
         apart = np.append(layout.block_distances(at[:rows], dual=True) > _room(layout, at[:rows]), False)
         return apart if separable else np.full(apart.size, apart.any())

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.bounds import lower_bound
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Certificate", "infeasibility", "unboundedness"]
 

@@ -26,8 +26,8 @@ from cvxpy.reductions.solvers.defines import INSTALLED_SOLVERS
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.generic import bound_multipliers, generic_answer, require_plain
+from cvxpriv.numerics.arrays import Array
 
 SOLVERS = ("CLARABEL", "ECOS", "HIGHS", "OSQP", "SCS")
 ECOS_ORDER = (0, 2, 1)

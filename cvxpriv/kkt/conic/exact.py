@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["LARGEST", "Interval", "proved_infeasible", "proved_interval"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.numerics.arrays import Array
 
 __all__ = ["Unreadable", "bound_multipliers", "generic_answer", "require_plain"]
 

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.data import extract
+from cvxpriv.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.certificates import Certificate, infeasibility, unboundedness
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.data import ConeData, finite
 from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.registry import SOLVERS
 
 __all__ = ["PROOF", "ROOM", "infeasibility_proof", "ray", "roomy"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.numerics.arrays import Array
 
 CONDITIONS = ("cone", "dual", "dual_cone", "complementarity", "gap")
 

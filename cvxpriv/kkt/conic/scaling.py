@@ -22,10 +22,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.compiling import Compilations
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.kkt.conic.solving import ConicSolution
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.silence import solvers_silent
 
 __all__ = ["Units", "solve_scaled", "units_of"]

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.kkt.conic.cones._types import Array, Mask
+from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.roots import Rows, increasing_root
 
 VANISHING = 1e-150
 """Entries smaller than this, relative to the largest, move no digit of a projection, and their ratios overflow."""
 
 
-def in_exponential(v: Array) -> Mask:
+def in_exponential(v: Array) -> Flags:
     """Return exact membership of the rows of ``v`` (m, 3) in the exponential cone."""
     x, y, z = v.T
     with np.errstate(all="ignore"):
@@ -32,7 +32,7 @@ def in_exponential(v: Array) -> Mask:
     return np.asarray(inner | ((y == 0) & (x <= 0) & (z >= 0)))
 
 
-def in_exponential_dual(v: Array) -> Mask:
+def in_exponential_dual(v: Array) -> Flags:
     """Return exact membership of the rows of ``v`` (m, 3) in ``cl{(u, v, w): u < 0, -u exp(v/u) <= e w}``."""
     x, y, z = v.T
     with np.errstate(all="ignore"):

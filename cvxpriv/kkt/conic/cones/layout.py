@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt.conic.cones._types import Array
 from cvxpriv.kkt.conic.cones.exponential import project_exponential, project_exponential_dual
 from cvxpriv.kkt.conic.cones.power import project_power, project_power_dual
 from cvxpriv.kkt.conic.cones.symmetric import (
@@ -18,6 +17,7 @@ from cvxpriv.kkt.conic.cones.symmetric import (
     project_semidefinite,
     triangles_from_matrices,
 )
+from cvxpriv.numerics.arrays import Array
 
 Project = Callable[[Array], Array]
 

@@ -13,20 +13,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvxpriv.kkt.conic.cones._types import Array, Mask
+from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.roots import Rows, increasing_root
 
 LOGIT_RANGE = 740.0  # exp(-740) is the smallest positive double
 
 
-def in_power(x: Array, z: Array, alpha: Array) -> Mask:
+def in_power(x: Array, z: Array, alpha: Array) -> Flags:
     """Return exact membership of ``(x, z)``; ``x`` and ``alpha`` are (m, n), ``z`` is (m,)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.exp((alpha * np.log(np.maximum(x, 0.0))).sum(axis=1))
     return np.asarray((x >= 0).all(axis=1) & (mean >= np.abs(z)))
 
 
-def in_power_dual(x: Array, z: Array, alpha: Array) -> Mask:
+def in_power_dual(x: Array, z: Array, alpha: Array) -> Flags:
     """Return exact membership in the dual cone; shapes as in `in_power`."""
     return in_power(x / alpha, z, alpha)
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from cvxpriv.kkt.conic.cones._types import Array
+from cvxpriv.numerics.arrays import Array
 
 Triangle = Literal["lower", "upper"]
 SQRT2 = float(np.sqrt(2.0))
