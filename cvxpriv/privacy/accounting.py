@@ -115,19 +115,11 @@ class Accounting:
 def composition_claims(mus: Array, epsilons: Array, delta: float | None) -> tuple[Claim, ...]:
     """Return the statement of each rule about Gaussian and pure releases together, the exact rule first.
 
-    Parameters
-    ----------
-    mus : ndarray
-        One ratio of sensitivity to standard deviation per Gaussian release.
-    epsilons : ndarray
-        One epsilon per pure release.
-    delta : float, optional
-        The delta at which every epsilon is stated. None, without Gaussian releases, leaves out the rules that need one.
-
-    Raises
-    ------
-    PrivacyError
-        delta is not in (0, 1), or missing where a release is Gaussian.
+    `mus`: One ratio of sensitivity to standard deviation per Gaussian release.
+    `epsilons`: One epsilon per pure release.
+    `delta`: The delta at which every epsilon is stated. None, without Gaussian releases, leaves out the rules that need
+    one.
+    Raises PrivacyError: delta is not in (0, 1), or missing where a release is Gaussian.
     """
     added = Claim(ADDED, float(np.sum(epsilons)), 0.0)
     if delta is None and mus.size == 0:

@@ -23,10 +23,7 @@ _KINDS = {"epsilon": float, "delta": float, "adjacency": str, "adaptive": bool, 
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a budget's file.
 
-    Raises
-    ------
-    DataError
-        The folder cannot be written.
+    Raises DataError: The folder cannot be written.
     """
     beside = Path(os.path.realpath(path))
     with ExitStack() as held:
@@ -41,10 +38,7 @@ def locked(path: Path) -> Iterator[None]:
 def read_budget(path: PathLike) -> dict[str, Any]:
     """Return what a budget's file says.
 
-    Raises
-    ------
-    DataError
-        No such file, or no budget.
+    Raises DataError: No such file, or no budget.
     """
     document = read_document(path, "the file that a Budget wrote")
     fits = document.get("format") == FORMAT and document.get("version") == VERSION
@@ -56,10 +50,7 @@ def read_budget(path: PathLike) -> dict[str, Any]:
 def write_budget(path: Path, document: dict[str, Any]) -> None:
     """Replace the file of a budget, and see the new one to the disk.
 
-    Raises
-    ------
-    DataError
-        It cannot be written.
+    Raises DataError: It cannot be written.
     """
     write_text(path, json.dumps({"format": FORMAT, "version": VERSION, **document}, indent=1) + "\n", private=True)
     locks.sync_folder(Path(os.path.realpath(path.parent)))

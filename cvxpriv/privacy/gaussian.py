@@ -49,10 +49,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 def require_budget(epsilon: float, delta: float) -> None:
     """Refuse a budget that is not a valid (epsilon, delta) pair.
 
-    Raises
-    ------
-    PrivacyError
-        epsilon is not positive and finite, or delta is not in (0, 1).
+    Raises PrivacyError: epsilon is not positive and finite, or delta is not in (0, 1).
     """
     numbers = [isinstance(one, (int, float, np.number)) and not isinstance(one, bool) for one in (epsilon, delta)]
     if not (numbers[0] and np.isfinite(epsilon) and epsilon > 0.0):
@@ -102,10 +99,7 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu of a Gaussian release that is (epsilon, delta)-private.
 
-    Raises
-    ------
-    PrivacyError
-        See `require_budget`.
+    Raises PrivacyError: See `require_budget`.
     """
     require_budget(epsilon, delta)
     return _root_mu(float(epsilon), float(delta))
@@ -114,18 +108,10 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 def noise_scale(sensitivity: float, epsilon: float, delta: float, releases: int = 1) -> float:
     """Return the least standard deviation with which `releases` of one sensitivity are (epsilon, delta)-private.
 
-    Parameters
-    ----------
-    sensitivity : float
-        Largest Euclidean norm by which one neighbour's change moves one release.
-    epsilon, delta : float
-        The budget of all releases together.
-    releases : int
-
-    Raises
-    ------
-    PrivacyError
-        The budget is not valid, or the sensitivity is not finite and positive: noise cannot hide an unbounded change.
+    `sensitivity`: Largest Euclidean norm by which one neighbour's change moves one release.
+    `epsilon`, `delta`: The budget of all releases together.
+    Raises PrivacyError: The budget is not valid, or the sensitivity is not finite and positive: noise cannot hide an
+    unbounded change.
 
     Examples
     --------
@@ -166,10 +152,7 @@ def _root_mu(epsilon: float, delta: float) -> float:
 def _root(excess: Callable[[float], float], high: float, tolerance: float, asked: str, low: float) -> float:
     """Return where a function of a budget is 0.
 
-    Raises
-    ------
-    PrivacyError
-        The budget is so large or so small that doubles do not hold what it comes to.
+    Raises PrivacyError: The budget is so large or so small that doubles do not hold what it comes to.
     """
     with np.errstate(all="ignore"):
         ends = excess(low), excess(high)

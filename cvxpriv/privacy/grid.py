@@ -58,10 +58,7 @@ def grid_step(deviation: float, sensitivity: float, size: int) -> float:
 def on_grid(query: Array, step: float) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     """Return the nearest whole multiples of `step`, exactly, as whole numbers.
 
-    Raises
-    ------
-    PrivacyError
-        An entry is NaN.
+    Raises PrivacyError: An entry is NaN.
     """
     if np.isnan(query).any():
         raise PrivacyError("a query holds NaN, and nothing of it was released: scale the data")

@@ -87,16 +87,9 @@ class Noise:
 def noise_source(noise_seed: int | None = None) -> Noise:
     """Return the source of a run's privacy noise.
 
-    Parameters
-    ----------
-    noise_seed : int, optional
-        None, the only right choice for real data, reads secure randomness. A seed makes the noise repeatable and warns:
-        anyone who knows or guesses the seed can remove the noise.
-
-    Raises
-    ------
-    PrivacyError
-        The seed is not a whole number >= 0.
+    `noise_seed`: None, the only right choice for real data, reads secure randomness. A seed makes the noise repeatable
+    and warns: anyone who knows or guesses the seed can remove the noise.
+    Raises PrivacyError: The seed is not a whole number >= 0.
     """
     if noise_seed is None:
         return Noise()

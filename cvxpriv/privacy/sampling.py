@@ -40,12 +40,7 @@ MOST = 2**61
 def rounded_normals(words: Words, sigma: float, count: int) -> Integers:
     """Return `count` independent numbers of N(0, sigma^2), each rounded to the nearest whole number.
 
-    Parameters
-    ----------
-    words : callable
-    sigma : float
-        > 0; as this double stands for.
-    count : int
+    `sigma`: > 0; as this double stands for.
 
     Examples
     --------
@@ -70,16 +65,8 @@ def rounded_balls(words: Words, scale: float, count: int, dimension: int) -> Int
 
     The direction is uniform, and the norm a sum of `dimension` exponentials.
 
-    Parameters
-    ----------
-    words : callable
-    scale : float
-        Scale of the noise, > 0; the exact value of this double.
-    count, dimension : int
-
-    Returns
-    -------
-    ndarray of int64, (count, dimension)
+    `scale`: Scale of the noise, > 0; the exact value of this double.
+    Returns (count, dimension).
     """
     drawn, vectors, error, doubt = _balls(words, scale, count, dimension)
     found = np.floor(vectors + 0.5)

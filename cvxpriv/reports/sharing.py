@@ -35,15 +35,8 @@ OPEN = "Noise was put into the counts first: everything on this page may be publ
 def for_page(facts: Facts, page: str) -> Facts:
     """Return the facts as a page for some readers shows them.
 
-    Parameters
-    ----------
-    facts : Facts
-    page : {"internal", "shareable"}
-
-    Raises
-    ------
-    DataError
-        Unknown page.
+    `page`: {"internal", "shareable"}.
+    Raises DataError: Unknown page.
 
     Examples
     --------

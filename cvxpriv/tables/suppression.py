@@ -34,18 +34,9 @@ def with_totals(counts: IntArray) -> IntArray:
 def withheld(counts: IntArray) -> Flags:
     """Return which counts of `with_totals` must be withheld, so that no count of 1 to 5 can be known for small.
 
-    Parameters
-    ----------
-    counts : array of int, ``(|S|, |X|)``
-
-    Returns
-    -------
-    array of bool, ``(|S| + 1, |X| + 1)``
-
-    Raises
-    ------
-    SolverFailure
-        A linear program was not solved.
+    `counts`: ``(|S|, |X|)``.
+    Returns ``(|S| + 1, |X| + 1)``.
+    Raises SolverFailure: A linear program was not solved.
 
     Examples
     --------

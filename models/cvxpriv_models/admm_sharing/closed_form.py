@@ -22,10 +22,7 @@ def party(
 
     It is the minimiser of (ridge/2)||x||^2 + y'D x + (rho/2)||D x - target||^2 + (tau/2)||x - x_m||^2.
 
-    Parameters
-    ----------
-    target : ndarray, (N,)
-        Target of the party's share, which depends on the scheme.
+    `target`, (N,): Target of the party's share, which depends on the scheme.
     """
     return factor.minimiser(rho * target - y, rho, ridge, tau, x)
 
@@ -37,10 +34,7 @@ def party_linearised(
 
     It is (6) with the proximal term (1/2)||. - x||^2 in tau I - rho D'D, and exact for every penalty.
 
-    Parameters
-    ----------
-    aim : ndarray, (N,)
-        The target minus D_m x.
+    `aim`, (N,): The target minus D_m x.
     """
     return penalty.prox(x + factor.pull(rho * aim - y) / tau, lam / tau)
 
@@ -48,12 +42,7 @@ def party_linearised(
 def consensus(loss: Loss, total: Array, y: Array, labels: Array, weights: Array, r: float, start: Array) -> Array:
     """Return z of (7): the minimiser of sum_i weight_i l(z_i) - y'z + (r/2)||S - z||^2, one sample at a time.
 
-    Parameters
-    ----------
-    total : ndarray, (N,)
-        The total S.
-    start : ndarray, (N,)
-        First guess: the last z.
+    `total`, (N,): The total S. `start`, (N,): First guess: the last z.
     """
     return loss.prox(total + y / r, labels, weights, r, start)
 

@@ -115,13 +115,7 @@ class Factor:
         With ridge = tau = 0 and columns that depend on each other the minimiser is not unique: this is the one of least
         norm. D x is the same for all of them.
 
-        Parameters
-        ----------
-        u : ndarray, (N,)
-        rho : float
-        ridge, tau : float
-        anchor : ndarray, (d,), optional
-            The anchor, needed when tau > 0.
+        `u`: (N,). `anchor`, (d,): The anchor, needed when tau > 0.
         """
         shift = ridge + tau
         inverse = self._inverse(shift, rho)

@@ -58,11 +58,7 @@ def unbiased(loss: Loss, flipped: float) -> Loss:
     ((1 - f) l(z, b) - f l(z, -b))/(1 - 2f) = l(z, b) - f/(1 - 2f) b z, as l(z, b) - l(z, -b) = -b z: still convex. The
     other losses have no such form and come back as they are.
 
-    Parameters
-    ----------
-    loss : Loss
-    flipped : float
-        Probability f of a flip, below 1/2.
+    `flipped`: Probability f of a flip, below 1/2.
     """
     if loss.name != "logistic" or loss.iterated is None or loss.expression is None:
         return loss

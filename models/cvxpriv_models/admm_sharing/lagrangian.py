@@ -79,10 +79,7 @@ def descent(problem: Problem, scheme: Scheme, factors: Sequence[Factor], rho: fl
     With delta_m = D_m (x_m^{t+1} - x_m^t) the Jacobi step costs (r/2) (M-1) sum ||delta_m||^2 at most: Lemma 3 with
     the right sign. The proximal term P_m pays for it.
 
-    Parameters
-    ----------
-    rho : float
-        The rho passed to `solve`; r below is the scheme's penalty.
+    `rho`: The rho passed to `solve`; r below is the scheme's penalty.
     """
     parties, r = problem.parties, float(scheme.weight(np.asarray(rho), problem.parties))
     smoothness = float(problem.weights.max()) * problem.loss.smoothness

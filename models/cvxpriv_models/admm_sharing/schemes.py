@@ -93,10 +93,7 @@ USUAL = "averaged"
 def scheme_named(scheme: str) -> Scheme:
     """Return the scheme of a name.
 
-    Raises
-    ------
-    ModelError
-        There is no such scheme.
+    Raises ModelError: There is no such scheme.
     """
     if scheme not in SCHEMES:
         raise ModelError(f"method={scheme!r} is not a scheme of ADMM sharing: {suggest(str(scheme), SCHEMES)}")

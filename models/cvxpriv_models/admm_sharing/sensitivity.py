@@ -34,13 +34,7 @@ def operator(target: Array, kappa: float, norm: float, change: float) -> float:
 
     The bound is ||a|| min{ B^2/(B^2 + kappa), change/sqrt(kappa) }.
 
-    Parameters
-    ----------
-    target : ndarray, (N,)
-        The target a.
-    kappa : float
-        > 0.
-    norm, change : float
+    `target`, (N,): The target a. `kappa`: > 0.
     """
     return float(np.linalg.norm(target) * min(shrinkage(norm, kappa), change / np.sqrt(kappa)))
 
@@ -54,14 +48,7 @@ def row(target: Array, kappa: float, bound: float, clip: float = np.inf) -> floa
     ||D_0 G^-1 d||/(1 + h) <= min(bound/(2 sqrt(kappa)), sqrt(h)/(1 + h)), the latter at most 1/2. Clipping moves no
     two numbers apart. A row of zeros is among the rows, so this covers a person who is taken out.
 
-    Parameters
-    ----------
-    target : ndarray, (N,)
-    kappa : float
-        > 0.
-    bound : float
-        Bound of the norm of this party's part of any row.
-    clip : float
+    `target`: (N,). `kappa`: > 0. `bound`: Bound of the norm of this party's part of any row.
     """
     size, largest = float(np.linalg.norm(target)), float(np.abs(target).max())
     reach = bound * size / (2.0 * np.sqrt(kappa))
@@ -86,14 +73,7 @@ def cell(target: Array, kappa: float, bound: float, columns: int, clip: float = 
     most |eta| (|x_j| + |a_i - v_i|/(2 sqrt(kappa))). A cell stands in a row of norm at most bound sqrt(columns) and in
     a column of norm at most bound sqrt(N), so their bounds hold too.
 
-    Parameters
-    ----------
-    target : ndarray, (N,)
-    kappa, bound : float
-        The number kappa, > 0.
-    columns : int
-        Number of columns d_m.
-    clip : float
+    `target`: (N,). `kappa`, `bound`: The number kappa, > 0. `columns`: Number of columns d_m.
     """
     size, root = float(np.linalg.norm(target)), np.sqrt(kappa)
     width = bound * np.sqrt(columns)
@@ -106,12 +86,7 @@ def cell(target: Array, kappa: float, bound: float, columns: int, clip: float = 
 def printed(columns: int, parties: int, rho: float, lam: float, size: float, curvature: float) -> float:
     """Return the constant of SHARING Lemma 1, which is **no** bound: 3/(d_m rho) (lam c_1 + (1 + M rho) b_1).
 
-    Parameters
-    ----------
-    columns, parties : int
-        The numbers d_m and M.
-    rho, lam : float
-    size, curvature : float
-        The constants b_1 and c_1 of the paper's Assumption 2.
+    `columns`, `parties`: The numbers d_m and M.
+    `size`, `curvature`: The constants b_1 and c_1 of the paper's Assumption 2.
     """
     return 3.0 / (columns * rho) * (lam * curvature + (1.0 + parties * rho) * size)

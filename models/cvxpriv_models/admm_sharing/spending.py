@@ -36,14 +36,7 @@ def spent(
 ) -> Accounting:
     """Return the guarantee of a ledger, and the paper's claims about the same releases.
 
-    Parameters
-    ----------
-    ledger : sequence of Release
-    delta : float
-    adjacency : str
-    neighbours : str
-        The relation in words.
-    secure : bool
+    `neighbours`: The relation in words.
     """
     by_party = Counter(entry.source for entry in ledger if entry.mu is not None)
     printed = []

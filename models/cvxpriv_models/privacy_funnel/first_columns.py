@@ -30,11 +30,7 @@ FIRST_PAIRS = 3
 def first_columns(p_x: Array, a: Array) -> Array:
     """Return singletons, P(X), pairs merged at their prior weights, and for a small X a grid of posteriors, (|X|, n).
 
-    Parameters
-    ----------
-    p_x : array, ``(|X|,)``
-    a : array, ``(|S|, |X|)``
-        P(S|X).
+    `p_x`: ``(|X|,)``. `a`, ``(|S|, |X|)``: P(S|X).
     """
     size_s, size_x = a.shape
     grid = [_grid(size_x)] if size_s > 2 and 2 < size_x <= SMALL_X else []

@@ -174,13 +174,7 @@ def proximal_move(own: Problem, f: Array, slope: Array, span: float) -> Array:
 
     It lowers the objective, and puts coordinates that belong on a kink of R exactly there.
 
-    Parameters
-    ----------
-    own : Problem
-        The problem of one node.
-    f, slope : ndarray, (d,)
-    span : float
-        sum_j eta_ij.
+    `own`: The problem of one node. `f`, `slope`: (d,). `span`: sum_j eta_ij.
     """
     length = 1.0 / (float(own.smoothness[0]) + 2.0 * span)
     gradient = own.loss_gradients(f[None])[0] + slope + 2.0 * span * f
@@ -190,10 +184,7 @@ def proximal_move(own: Problem, f: Array, slope: Array, span: float) -> Array:
 def proximal_odd_step(own: Problem, slope: Array, span: float, start: Array) -> Array:
     """Return the least of O(f) + slope'f + span ||f||^2, (d,); see `proximal_move`.
 
-    Raises
-    ------
-    NotConverged
-        Steps beyond rounding remain after `LIMIT` of them.
+    Raises NotConverged: Steps beyond rounding remain after `LIMIT` of them.
     """
     condition = 1.0 + float(own.smoothness[0]) / (2.0 * span)
     momentum = (np.sqrt(condition) - 1.0) / (np.sqrt(condition) + 1.0)

@@ -37,11 +37,7 @@ LARGE = 2000
 def default_eta(problem: Problem, gamma: float | None) -> float:
     """Return one eta for all edges.
 
-    Parameters
-    ----------
-    problem : Problem
-    gamma : float or None
-        The gamma of the even step; None: without one.
+    `gamma`: The gamma of the even step; None: without one.
     """
     least, largest = curvatures(problem)
     h = np.geomspace(least, largest, CURVATURES)
@@ -77,16 +73,7 @@ def graph_eigenvalues(network: Network) -> Array:
 def predicted_rate(eta: float, h: Array, eigenvalues: Array, neighbours: float, gamma: float | None) -> float:
     """Return the largest factor by which a pass multiplies an error: see the module.
 
-    Parameters
-    ----------
-    eta : float
-    h : ndarray, (k,)
-        Curvatures.
-    eigenvalues : ndarray, (m,)
-        Eigenvalues of the normalised Laplacian.
-    neighbours : float
-        V.
-    gamma : float or None
+    `h`, (k,): Curvatures. `eigenvalues`, (m,): Eigenvalues of the normalised Laplacian. `neighbours`: V.
     """
     v, span = eigenvalues[None, :], eta * neighbours
     below = h[:, None] + 2.0 * span

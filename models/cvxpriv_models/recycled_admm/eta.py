@@ -21,20 +21,10 @@ CAP = 10.0
 def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, passes: int, nodes: int) -> Array:
     """Return eta_i(2k-1) = min(eta_i growth_i^k, cap_i) for k = 1.., (passes, N), RADMM Algorithm 2.
 
-    Parameters
-    ----------
-    eta : float, (N,) or (passes, N)
-        > 0. A table of all passes is taken as it is.
-    growth : float or (N,)
-        >= 1.
-    cap : float or (N,), optional
-        None is `CAP` times eta_i; inf is none.
-    passes, nodes : int
-
-    Raises
-    ------
-    ModelError
-        Not positive, falling, of a shape that fits neither nodes nor passes, or a cap below eta.
+    `eta`, (N,) and (passes, N): > 0. A table of all passes is taken as it is.
+    `growth`, (N,): >= 1.
+    `cap`, (N,): None is `CAP` times eta_i; inf is none.
+    Raises ModelError: Not positive, falling, of a shape that fits neither nodes nor passes, or a cap below eta.
     """
     first, factor = numbers("eta", eta), numbers("growth", growth)
     cap_given = np.full((), np.inf) if cap is None else numbers("eta_cap", cap)
@@ -64,10 +54,7 @@ def eta_table(eta: ArrayLike, growth: ArrayLike, cap: ArrayLike | None, passes: 
 def checked_gamma(gamma: Any) -> float:
     """Return the gamma of the even step.
 
-    Raises
-    ------
-    ModelError
-        No finite number >= 0.
+    Raises ModelError: No finite number >= 0.
     """
     number = float(gamma) if isinstance(gamma, (int, float, np.number)) and not isinstance(gamma, bool) else np.nan
     if not 0.0 <= number < np.inf:

@@ -32,16 +32,9 @@ UNSOLVED = (
 def gradient_left(problem: Problem, tol: float, row_bound: float, spread: Array, dual: Array, pulled: Array) -> Array:
     """Return the public bound of each node's gradient, (N,).
 
-    Parameters
-    ----------
-    problem : Problem
-    tol : float
-        Exactness with which a node minimises, as requested of `solve_private`.
-    row_bound : float
-    spread : ndarray, (N,)
-        The size that noise in the objective usually has; 0 for none.
-    dual, pulled : ndarray, (N, d)
-        lambda, and `updates.pull` of what was published.
+    `tol`: Exactness with which a node minimises, as requested of `solve_private`.
+    `spread`, (N,): The size that noise in the objective usually has; 0 for none.
+    `dual`, `pulled`, (N, d): lambda, and `updates.pull` of what was published.
     """
     sizes = problem.C * problem.loss.slope * row_bound + spread + _lengths(2.0 * dual) + _lengths(pulled)
     return np.asarray(tol + np.maximum(PART, 8.0 * _sums(problem)) * sizes)
@@ -52,10 +45,7 @@ def private_odd_step(
 ) -> OddStep:
     """Return `newton.odd_step`, whose failure tells no number.
 
-    Raises
-    ------
-    PrivacyError
-        Newton's method found no minimiser.
+    Raises PrivacyError: Newton's method found no minimiser.
     """
     try:
         return odd_step(problem, previous, dual, noise, links, start)
@@ -75,22 +65,11 @@ def require_solved(
 ) -> None:
     """Refuse a step whose gradient is not known to be within its public bound.
 
-    Parameters
-    ----------
-    problem : Problem
-    found : OddStep
-    left : ndarray, (N,)
-    row_bound : float
-    linear : ndarray, (N, d)
-        The noise in the objective, each row within `BALL_ERROR` of its norm.
-    dual, pulled : ndarray, (N, d)
-    bend : ndarray, (N,)
-        rho/N and twice the penalties.
-
-    Raises
-    ------
-    PrivacyError
-        It is not.
+    `left`: (N,).
+    `linear`, (N, d): The noise in the objective, each row within `BALL_ERROR` of its norm.
+    `dual`, `pulled`: (N, d).
+    `bend`, (N,): rho/N and twice the penalties.
+    Raises PrivacyError: It is not.
     """
     lengths, loss = _lengths(found.f), problem.loss
     of_rows = problem.C * (loss.slope * row_bound + loss.smoothness * row_bound * row_bound * lengths)

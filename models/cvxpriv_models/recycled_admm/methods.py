@@ -50,15 +50,8 @@ def penalty_table(
 ) -> Array:
     """Return eta_i(2k-1) of every pass and node, (passes, N), checked against the method.
 
-    Parameters
-    ----------
-    usual : int
-        Number of passes, where neither `max_iter` nor a table of all passes gives it.
-
-    Raises
-    ------
-    ModelError
-        Penalties that are not positive or fall; several for a method with one.
+    `usual`: Number of passes, where neither `max_iter` nor a table of all passes gives it.
+    Raises ModelError: Penalties that are not positive or fall; several for a method with one.
     """
     given = numbers("eta", eta)
     passes = max_iter or (len(given) if given.ndim == 2 else usual)

@@ -91,20 +91,11 @@ def odd_step(
 
     The least of O_i(f) + (2 lambda_i + eps_i)'f + sum_j eta_ij ||(f_i' + f_j')/2 - f||^2, f' = f(2k-2).
 
-    Parameters
-    ----------
-    problem : Problem
-        The problem, whose penalty is a square.
-    previous, dual, noise : ndarray, (N, d)
-    links : ndarray, (N, N)
-        eta_ij.
-    start : ndarray, (N, d), optional
-        First point of Newton's method.
-
-    Raises
-    ------
-    NotConverged
-        The residual is not 0 to working precision.
+    `problem`: The problem, whose penalty is a square.
+    `previous`, `dual`, `noise`: (N, d).
+    `links`, (N, N): eta_ij.
+    `start`, (N, d): First point of Newton's method.
+    Raises NotConverged: The residual is not 0 to working precision.
     """
     ridge = _ridge(problem)
     bend = ridge + 2.0 * reach(links)
@@ -117,16 +108,8 @@ def odd_step(
 def centralised(problem: Posed, shares: Array | None = None) -> Array:
     """Return argmin sum_i share_i O_i(f), (d,): with shares of 1 the optimum of RADMM (1).
 
-    Parameters
-    ----------
-    problem : Problem
-    shares : ndarray, (N,), optional
-        None is 1 each. 1/eta_i gives what the printed penalties converge to.
-
-    Raises
-    ------
-    NotConverged
-        Without a penalty there may be no optimum, or a flat one.
+    `shares`, (N,): None is 1 each. 1/eta_i gives what the printed penalties converge to.
+    Raises NotConverged: Without a penalty there may be no optimum, or a flat one.
     """
     each = np.ones(problem.nodes) if shares is None else shares
     weights = problem.row_weights * np.repeat(each, problem.rows.counts)

@@ -93,12 +93,7 @@ class Placement:
     def shards(self, rows: Any, labels: Array, intercept: bool) -> list[tuple[Any, Array]]:
         """Return each node's rows and labels, with a last column of ones where an intercept is wanted.
 
-        Parameters
-        ----------
-        rows : array or sparse by rows, (n, d)
-        labels : ndarray, (n,)
-        intercept : bool
-            R takes its coefficient for one like any other.
+        `rows`: (n, d). `labels`: (n,). `intercept`: R takes its coefficient for one like any other.
         """
         design = _with_ones(rows) if intercept else rows
         return [(design[part], labels[part]) for part in self.parts]
@@ -114,10 +109,7 @@ def _with_ones(rows: Any) -> Any:
 def spelled(text: str) -> Spelling:
     """Return what a spelling of a graph says.
 
-    Raises
-    ------
-    ModelError
-        It is none; the message names the nearest.
+    Raises ModelError: It is none; the message names the nearest.
 
     Examples
     --------
@@ -142,10 +134,7 @@ def spelled(text: str) -> Spelling:
 def graph_of_file(path: str) -> nx.Graph:
     """Return the graph of a CSV or TSV file with one edge a line, below a header line of two names.
 
-    Raises
-    ------
-    DataError
-        No such file, not two columns, a missing end, or a first line that is an edge.
+    Raises DataError: No such file, not two columns, a missing end, or a first line that is an edge.
     """
     table = read_table(path, missing=("",))
     name = Path(path).name
@@ -176,26 +165,13 @@ def place(
 ) -> Placement:
     """Give every node its rows.
 
-    Parameters
-    ----------
-    graph : networkx.Graph or Spelling
-    rows : int
-    nodes : int, optional
-        Number of nodes. It has to agree with a graph, or a spelling, that says so itself; None is `NODES` where nothing
-        does.
-    owners : sequence, (rows,), optional
-        The node of each row, by label; a spelled graph gets these labels, in order. None: rows are dealt at random, in
-        parts that differ by one row at most.
-    seed : int
-        Seed of the dealing, and of a random graph.
-
-    Raises
-    ------
-    DataError
-        Numbers of nodes that contradict each other, more nodes than rows, an owner that is no node, or a node without
-        rows.
-    ModelError
-        No number of nodes, or a random graph that is hardly ever connected.
+    `nodes`: Number of nodes. It has to agree with a graph, or a spelling, that says so itself; None is `NODES` where
+    nothing does.
+    `owners`, (rows,): The node of each row, by label; a spelled graph gets these labels, in order. None: rows are dealt
+    at random, in parts that differ by one row at most.
+    `seed`: Seed of the dealing, and of a random graph.
+    Raises DataError: Numbers of nodes that contradict each other, more nodes than rows, an owner that is no node, or a
+    node without rows. ModelError: No number of nodes, or a random graph that is hardly ever connected.
     """
     require_counts(nodes=nodes)
     labels = None if owners is None else _in_order(owners)

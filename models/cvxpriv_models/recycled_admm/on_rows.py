@@ -260,10 +260,7 @@ class ConsensusOnRows(Fit):
 def _network(graph: str) -> nx.Graph | Spelling:
     """Return a graph: of a file of edges, or as it is spelled.
 
-    Raises
-    ------
-    DataError, ModelError
-        It is neither.
+    Raises DataError, ModelError: It is neither.
     """
     if Path(graph).is_file() or Path(graph).suffix in (".csv", ".tsv"):
         return graph_of_file(graph)

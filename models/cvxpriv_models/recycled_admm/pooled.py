@@ -18,10 +18,7 @@ __all__ = ["centralised_by_solver"]
 def centralised_by_solver(problem: Posed) -> Array:
     """Return the optimum of RADMM (1), (d,), by cone solvers: for an R that is no square.
 
-    Raises
-    ------
-    SolverFailure
-        No solver of the chain has an answer.
+    Raises SolverFailure: No solver of the chain has an answer.
     """
 
     def declare(structure: object) -> Declaration:

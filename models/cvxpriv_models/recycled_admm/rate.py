@@ -23,17 +23,8 @@ def linear_rate(problem: Problem, eta: Array, gamma: float | None, variant: str)
     Each O_i is replaced by its second-order form at the centralised optimum. lambda moves in the range of the weighted
     Laplacian only; what is outside it stays, and is no error.
 
-    Parameters
-    ----------
-    eta : ndarray, (N,)
-    gamma : float or None
-        None: without an even step.
-    variant : {"edge", "printed"}
-
-    Raises
-    ------
-    NotConverged
-        The matrix is too large to be built, and its eigenvalues lie too close.
+    `eta`: (N,). `gamma`: None: without an even step. `variant`: {"edge", "printed"}.
+    Raises NotConverged: The matrix is too large to be built, and its eigenvalues lie too close.
     """
     links = edge_weights(eta, problem.network.adjacency, variant)
     nodes, features = problem.nodes, problem.features

@@ -115,13 +115,7 @@ def node_costs(ledger: Sequence[Release], labels: tuple[Hashable, ...]) -> pd.Da
 def worst_nodes(losses: pd.DataFrame, delta: float, recycles: bool) -> tuple[pd.DataFrame, str]:
     """Return what each node spent, the worst first, in words that people read; and what the columns are.
 
-    Parameters
-    ----------
-    losses : DataFrame
-        See `PrivateConsensusRun.privacy_loss`.
-    delta : float
-    recycles : bool
-        Whether every second step was free.
+    `losses`: See `PrivateConsensusRun.privacy_loss`. `recycles`: Whether every second step was free.
     """
     if gaussian := "mu" in losses:
         spent = [gaussian_epsilon(delta, mu) for mu in losses["mu"]]

@@ -19,14 +19,10 @@ VARIANTS = (EDGE, PRINTED)
 def edge_weights(eta: Array, adjacency: Array, variant: str = EDGE) -> Array:
     """Return eta_ij, (N, N).
 
-    Parameters
-    ----------
-    eta : ndarray, (N,)
-        Penalty of each node.
-    adjacency : ndarray, (N, N)
-    variant : {"edge", "printed"}
-        "edge" is min(eta_i, eta_j), the same at both ends, which keeps sum_i lambda_i = 0. "printed" is eta_i in row i,
-        RADMM (14)-(16): with unequal eta_i the limit is then argmin sum_i O_i / eta_i.
+    `eta`, (N,): Penalty of each node.
+    `adjacency`: (N, N).
+    `variant`, {"edge", "printed"}: "edge" is min(eta_i, eta_j), the same at both ends, which keeps sum_i lambda_i = 0.
+    "printed" is eta_i in row i, RADMM (14)-(16): with unequal eta_i the limit is then argmin sum_i O_i / eta_i.
     """
     weights = np.minimum(eta[:, None], eta[None, :]) if variant == EDGE else eta[:, None]
     return np.asarray(weights * adjacency)
@@ -53,14 +49,7 @@ def even_step(odd: Array, previous: Array, links: Array, gamma: float) -> Array:
     With the gradient (and noise) that (18) leaves at f(2k-1), and the dual step, everything private cancels:
     f_i(2k) = f_i(2k-1) + sum_j eta_ij (2 f_j(2k-1) - f_i(2k-2) - f_j(2k-2)) / (2 sum_j eta_ij + gamma).
 
-    Parameters
-    ----------
-    odd, previous : ndarray, (N, d)
-        f(2k-1) and f(2k-2).
-    links : ndarray, (N, N)
-        Weights of the pass.
-    gamma : float
-        >= 0.
+    `odd`, `previous`, (N, d): f(2k-1) and f(2k-2). `links`, (N, N): Weights of the pass. `gamma`: >= 0.
     """
     step = 1.0 / (2.0 * reach(links) + gamma)
     return np.asarray(odd + step[:, None] * (2.0 * (links @ odd) - pull(links, previous)))
