@@ -19,11 +19,13 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.mechanisms.codebook import Codebook, codebook
+from cvxpriv.mechanisms.column_utility import column_utility
 from cvxpriv.mechanisms.release import RELEASED, Channel
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.reports.document import records
 from cvxpriv.reports.files import PathLike, write_bytes
 from cvxpriv.reports.formatting import exact_zero, format_number
-from cvxpriv.reports.layout import paragraph
+from cvxpriv.reports.layout import paragraph, table
 from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.tables.recipe import Recipe
@@ -135,14 +137,40 @@ def _document(mechanism: Designed, released: pd.DataFrame, book: Codebook, shown
         "withheld": "" if shown else WITHHELD,
         "posterior": book.posterior.tolist(),
         "posterior_step": book.step,
+        "utility": _utility(mechanism, book, shown, kept),
         "figures": _figures(mechanism.figures),
         "publish": str(mechanism.origin.get("publish", "")),
         "promise": PROMISE,
     }
 
 
+def _utility(mechanism: Designed, book: Codebook, shown: bool, kept: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what the rows tell of each column; whole per cent where P(Y|X) stays at home.
+
+    It is computed from P(Y|X) and the most likely distribution of X, which the released rows give.
+    """
+    found = column_utility(mechanism.array, mechanism.inputs, book.prior, mechanism.recipe if shown else None)
+    measured = found.select_dtypes(float).columns
+    found[measured] = found[measured].round(4 if shown else 2)
+    whole = {"guess_nothing": None, "guess_y": 1.0, "guess_x": 1.0, "row_worth": 1.0}
+    return [*records(found), *({"column": name, "role": "kept", **whole} for name in kept)]
+
+
 def _figures(figures: Mapping[str, float]) -> dict[str, float]:
     return {name: exact_zero(figures[name]) for name in ("leakage", "utility", "accuracy") if name in figures}
+
+
+def _told(utility: Sequence[Mapping[str, Any]]) -> str:
+    """Return the use of the rows by column, in words."""
+    rows = []
+    for one in utility:
+        if one["role"] == "kept":
+            rows.append([one["column"], "as it is"])
+            continue
+        guess = f"guessed right from {one['guess_nothing']:.0%} (from nothing) to {one['guess_y']:.0%} (from a row)"
+        worth = f"a row is worth {one['row_worth']:.0%} of one of the column"
+        rows.append([one["column"], f"{guess}; {worth if one['row_worth'] else 'frequencies are not determined'}"])
+    return table([], rows)
 
 
 def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
@@ -167,6 +195,7 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
         ),
         "What is promised, and what is not\n" + paragraph(document["promise"]),
         "What each output means (the codebook, codebook.csv, has all numbers)\n" + "\n".join(words),
+        "What these rows tell of each column, and no longer tell\n" + _told(document["utility"]),
         "How to estimate statistics\n" + paragraph(DECODE) + "\n" + paragraph(given),
     ]
     return "\n\n".join(parts) + "\n"

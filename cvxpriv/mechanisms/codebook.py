@@ -43,6 +43,8 @@ class Codebook:
         Readable names of the outputs.
     meanings : tuple of str
         The likely values of each column, with their chances.
+    prior : array, ``(|X|,)``
+        Most likely distribution of X.
     """
 
     posterior: Array
@@ -52,6 +54,7 @@ class Codebook:
     labels: tuple[str, ...]
     meanings: tuple[str, ...]
     inputs: Alphabet
+    prior: Array
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -75,7 +78,8 @@ def codebook(matrix: Array, inputs: Alphabet, outputs: Sequence[str], counts: Ar
     >>> book.labels, book.meanings[0]
     (('ill 0', 'ill 1'), 'ill: 0 (90 %), 1 (10 %)')
     """
-    joint = (most_likely(matrix, counts).p[:, None] * matrix).T
+    prior = most_likely(matrix, counts).p
+    joint = (prior[:, None] * matrix).T
     whole = joint.sum(axis=1, keepdims=True)
     posterior = np.divide(joint, whole, out=np.zeros_like(joint), where=whole > 0)
     if step:
@@ -85,7 +89,7 @@ def codebook(matrix: Array, inputs: Alphabet, outputs: Sequence[str], counts: Ar
     never = posterior.sum(axis=1) <= 0
     labels = ["never drawn" if no else _label(inputs, one) for one, no in zip(described, never, strict=True)]
     meanings = ["" if no else _meaning(inputs, one) for one, no in zip(described, never, strict=True)]
-    return Codebook(posterior, step, np.asarray(counts), tuple(outputs), tuple(labels), tuple(meanings), inputs)
+    return Codebook(posterior, step, np.asarray(counts), tuple(outputs), tuple(labels), tuple(meanings), inputs, prior)
 
 
 def statistics_of(inputs: Alphabet, columns: Sequence[str]) -> tuple[list[tuple[str, ...]], Array]:

@@ -220,7 +220,8 @@ class Mechanism:
         True
         """
         of_information = self.origin.get("divergence") is None
-        return reveals(self.array, self.figures if of_information else {}, may_show(self))
+        ready = [one for one in map(from_document, self.constraints) if one is not None]
+        return reveals(self.array, self.figures if of_information else {}, may_show(self), ready)
 
     def save(self, path: PathLike) -> Path:
         """Write the mechanism to a JSON file, whole or not at all, with every digit of its numbers.

@@ -8,6 +8,9 @@ A mechanism is designed on the table, and fits it. With r the rank of M = P(Y|X)
   2 L`` (Pinsker).
 - **Figures.** Leakage and utility in the file have all digits, and are functions of the table: of all tables with the
   same totals few have the same figures.
+- **Constraints.** A constraint that speaks of the table holds there: the tables that miss it are excluded. Where it
+  binds, which it does at most optima, it is one more equation. A constraint of the matrix alone tells nothing by
+  itself; that it binds is a choice of the design. A rate that the utility equals is such an equation too.
 - **Zeros and equal rows.** An exact zero of M, and symbols that M treats alike, were chosen by the design, because of
   what the table says of these symbols.
 
@@ -21,7 +24,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvxpriv.errors import DataError
+from cvxpriv.blocks.declaration import Known
+from cvxpriv.constraints.ready import ReadyConstraint
+from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.reports.formatting import format_number
 from cvxpriv.tables.information import entropy, mutual_information
@@ -35,6 +40,8 @@ ALIKE = 1e-9
 """Largest difference of two rows that count as equal."""
 ZERO = 1e-9
 """Leakage, in nats, up to which the equalities are said to hold: deviations stay below 5e-5."""
+MORE = 1e-4
+"""Share by which a matrix is moved away from one that tells nothing, to see which constraints bind."""
 FIGURE = 1e-9
 """Difference, in nats, up to which a table has the figures of the file."""
 
@@ -59,6 +66,8 @@ class Reveals:
         Symbols of X that the mechanism treats alike.
     published : bool
         Whether noise protects the table that the facts are about.
+    constraints : tuple of ReadyConstraint
+        The constraints that the file promises.
     """
 
     matrix: Array
@@ -68,6 +77,28 @@ class Reveals:
     zeros: int
     alike: tuple[tuple[int, ...], ...]
     published: bool
+    constraints: tuple[ReadyConstraint, ...] = ()
+
+    @property
+    def binding(self) -> tuple[ReadyConstraint, ...]:
+        """The constraints of the matrix alone that bind: see `_binds`."""
+        return tuple(one for one in self.constraints if self._excess(one, None) is not None and self._binds(one, None))
+
+    @property
+    def of_the_table(self) -> tuple[ReadyConstraint, ...]:
+        """The constraints that speak of the private table."""
+        return tuple(one for one in self.constraints if self._excess(one, None) is None)
+
+    def _excess(self, constraint: ReadyConstraint, known: Known | None) -> float | None:
+        """Return by how much the matrix misses a constraint; None where that is not known."""
+        return _missed(constraint, self.matrix, known)
+
+    def _binds(self, constraint: ReadyConstraint, known: Known | None) -> bool:
+        """Return whether a matrix that tells a little more, by the share `MORE`, misses a constraint."""
+        prior = np.full(len(self.matrix), 1.0 / len(self.matrix)) if known is None else known.prior
+        more = np.maximum(self.matrix + MORE * (self.matrix - prior @ self.matrix), 0.0)
+        missed = _missed(constraint, more / more.sum(axis=1, keepdims=True), known)
+        return missed is not None and missed > FIGURE
 
     @property
     def leakage(self) -> float | None:
@@ -89,13 +120,18 @@ class Reveals:
         moments = (given @ self.equalities.T)[seen]
         return float(np.abs(moments - joint.sum(axis=0) @ self.equalities.T).max(initial=0.0))
 
-    def remaining(self, tables: Array) -> Flags:
-        """Return which of some tables could have led to the mechanism: those with its leakage and its utility.
+    def remaining(self, tables: Array, binding: bool = False) -> Flags:
+        """Return which of some tables could have led to the mechanism.
+
+        They have its leakage and its utility, and hold its constraints.
 
         Parameters
         ----------
         tables : array, ``(tables, |S|, |X|)``
             Counts or probabilities, none all zero.
+        binding : bool
+            Whether the constraints that speak of the table are taken to bind: an adversary's guess, true at most
+            optima.
 
         Raises
         ------
@@ -119,6 +155,13 @@ class Reveals:
         for name, found in measured.items():
             if name in self.figures:
                 left &= np.abs(found - self.figures[name]) <= FIGURE
+        for constraint in self.of_the_table:
+            for place in np.flatnonzero(left):
+                missed = self._excess(constraint, _known_of(joint[place]))
+                known = _known_of(joint[place])
+                left[place] = (
+                    missed is not None and missed <= FIGURE and (not binding or self._binds(constraint, known))
+                )
         return left
 
     def sentences(self, table: JointTable | None = None) -> tuple[str, ...]:
@@ -129,6 +172,7 @@ class Reveals:
                 f"The file gives {' and '.join(known)} with all digits. Among tables with known totals few have the "
                 "same."
             )
+        found += self._of_constraints(table)
         if self.zeros:
             found.append(f"The matrix has {self.zeros} exact zeros, which the design chose for this table.")
         if self.alike:
@@ -171,12 +215,48 @@ class Reveals:
             f"misses them by at most {format_number(self.deviation(table), 2)}.",
         )
 
+    def _of_constraints(self, table: JointTable | None) -> Sequence[str]:
+        """Return what the constraints tell, in words."""
+        found = []
+        rate, utility = self.figures.get("rate"), self.figures.get("utility")
+        if rate is not None and utility is not None and abs(utility - rate) <= MORE:
+            found.append("The rate binds: the utility of the table under this matrix is the rate, one equation more.")
+        if self.binding:
+            names = ", ".join(one.name for one in self.binding)
+            found.append(f"Constraints that bind: {names}. They speak of the matrix alone, whatever the table is.")
+        known = None if table is None else Known.of_table(table)
+        for one in self.of_the_table:
+            tight = known is not None and self._binds(one, known)
+            found.append(
+                f"{one.name} speaks of the table: every table that misses it is excluded"
+                + ("; it binds, which is one equation more." if tight else ".")
+            )
+        return found
+
     def _require_shape(self, tables: Array) -> None:
         if tables.shape[-1] != len(self.matrix):
             raise DataError(f"a table has {tables.shape[-1]} symbols of X, the mechanism has {len(self.matrix)}")
 
 
-def reveals(matrix: Array, figures: Mapping[str, float], published: bool = False) -> Reveals:
+def _missed(constraint: ReadyConstraint, matrix: Array, known: Known | None) -> float | None:
+    try:
+        return float(constraint.excess(matrix, known))
+    except ModelError:
+        return None
+
+
+def _known_of(joint: Array) -> Known:
+    """Return what a constraint may ask of a joint distribution, ``(|S|, |X|)``."""
+    p_x = joint.sum(axis=0)
+    return Known(p_x, joint.sum(axis=1), joint / np.where(p_x > 0.0, p_x, 1.0))
+
+
+def reveals(
+    matrix: Array,
+    figures: Mapping[str, float],
+    published: bool = False,
+    constraints: Sequence[ReadyConstraint] = (),
+) -> Reveals:
     """Return the facts about its private table that a mechanism gives away.
 
     Parameters
@@ -186,6 +266,8 @@ def reveals(matrix: Array, figures: Mapping[str, float], published: bool = False
         Its figures as the file has them; leakage and utility count, in nats.
     published : bool
         Whether noise was put into the table before the design.
+    constraints : sequence of ReadyConstraint
+        The constraints that its file promises.
 
     Examples
     --------
@@ -204,4 +286,6 @@ def reveals(matrix: Array, figures: Mapping[str, float], published: bool = False
     for place, row in enumerate(np.rint(matrix / ALIKE)):
         groups.setdefault(tuple(row), []).append(place)
     alike = tuple(tuple(group) for group in groups.values() if len(group) > 1)
-    return Reveals(matrix, dict(figures), equalities, silent, int((matrix == 0).sum()), alike, published)
+    return Reveals(
+        matrix, dict(figures), equalities, silent, int((matrix == 0).sum()), alike, published, tuple(constraints)
+    )

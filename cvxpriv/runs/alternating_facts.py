@@ -48,6 +48,7 @@ def alternating_facts(
             *common.constraints_section(run),
             *crosscheck_section(beside.check, common.BLOCKS),
             *common.disclosure_section(beside.disclosure, sides, "What a release discloses", ""),
+            *common.columns_section(run, sides),
             *common.reveals_section(run, sides),
             common.starts_section(run, {next(iter(figures)): True, "kkt": True}, run.log.frame(), "Figures in nats."),
         ],

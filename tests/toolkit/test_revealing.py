@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from cvxpriv.constraints import local_differential_privacy, pointwise_leakage
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.disclosure import measure
 from cvxpriv.mechanisms.mechanism import Mechanism
@@ -99,3 +100,34 @@ def test_the_sentences_say_what_holds_exactly_and_what_nearly() -> None:
 def test_a_table_of_other_symbols_is_refused() -> None:
     with pytest.raises(DataError, match="a table has 3 symbols of X, the mechanism has 2"):
         reveals(np.eye(2), {}).remaining(np.ones((1, 2, 3)))
+
+
+def test_a_constraint_that_speaks_of_the_table_excludes_tables_and_where_it_binds_more_of_them() -> None:
+    matrix, tables = np.random.default_rng(3).dirichlet(np.ones(3), 4), every_table(COUNTS)
+    given = COUNTS / COUNTS.sum(axis=1, keepdims=True) @ matrix
+    own = (COUNTS.sum(axis=1) / COUNTS.sum()) @ given
+    constraint = pointwise_leakage(float(np.log((given / own).max())))  # binds at the private table, by its making
+    found = reveals(matrix, {}, constraints=[constraint])
+    assert found.of_the_table == (constraint,)
+    holds, binds = found.remaining(tables), found.remaining(tables, binding=True)
+    private = (tables == COUNTS).all(axis=(1, 2))
+    assert holds[private].all()
+    assert binds[private].all()
+    assert len(tables) > holds.sum() > binds.sum() >= 1
+    # By hand: the largest ratio of every table.
+    rows = tables / tables.sum(axis=2, keepdims=True) @ matrix
+    largest = (rows / own).max(axis=(1, 2))
+    assert np.array_equal(holds, largest <= (given / own).max() * (1 + 1e-8))
+    said = found.sentences(JointTable.from_counts(COUNTS))
+    assert any("it binds, which is one equation more" in sentence for sentence in said)
+
+
+def test_a_constraint_of_the_matrix_alone_excludes_no_table_and_is_named_where_it_binds() -> None:
+    response = np.array([[0.75, 0.25], [0.25, 0.75]])
+    tight, loose = local_differential_privacy(float(np.log(3.0))), local_differential_privacy(2.0)
+    found = reveals(response, {"utility": 0.1, "rate": 0.1}, constraints=[tight, loose])
+    assert found.binding == (tight,)
+    assert found.of_the_table == ()
+    said = " ".join(found.sentences())
+    assert "The rate binds" in said
+    assert f"Constraints that bind: {tight.name}." in said

@@ -110,6 +110,7 @@ def inference_facts(
                 "What a release tells",
                 "The best accuracy is the chance to name S right, knowing the table and nothing else, U, or Y.",
             ),
+            *common.columns_section(run, SIDES),
             *common.reveals_section(run, SIDES),
             _starts(run),
         ],

@@ -64,6 +64,7 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
                 "An adversary's best accuracy is the chance to name S right, knowing the table and nothing else, Y, or "
                 "X.",
             ),
+            *common.columns_section(run, SIDES),
             *common.reveals_section(run, SIDES),
             *population_section(run.problem, disclosure),
             common.starts_section(

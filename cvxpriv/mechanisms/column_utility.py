@@ -1,0 +1,101 @@
+"""Use of Y to a recipient, column by column: what is learnt, and what can no longer be learnt.
+
+Two uses of rows, column by column:
+
+- **A guess** of a row's value: the chance that the best guess is right, from nothing, from Y, and from X itself.
+- **Frequencies** of the values: the variance of the best unbiased estimate from a row's Y, beside the variance from the
+  value itself. Their quotient is the share of a row that a row of Y is worth: 1,000 rows of worth .2 estimate as well
+  as 200 rows of the column. It is that of the column's worst value, and 0 where Y does not determine a frequency.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from cvxpriv.mechanisms.codebook import statistics_of
+from cvxpriv.mechanisms.frequencies import RANK, identifiable
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.tables.alphabets import Alphabet
+from cvxpriv.tables.joint import JointTable
+from cvxpriv.tables.recipe import Recipe
+
+__all__ = ["column_utility", "private_columns", "worth"]
+
+
+def column_utility(matrix: Array, inputs: Alphabet, prior: Array, recipe: Recipe | None = None) -> pd.DataFrame:
+    """Return what Y tells of each column of X.
+
+    Parameters
+    ----------
+    matrix : array, ``(|X|, |Y|)``
+    inputs : Alphabet
+    prior : array, ``(|X|,)``
+    recipe : Recipe, optional
+        Recipe that made the symbols: its columns are said to be coarsened.
+
+    Returns
+    -------
+    DataFrame
+        One row a column: column, role, values, guess_nothing, guess_y, guess_x, row_worth.
+
+    Examples
+    --------
+    >>> kept = column_utility(np.array([[0.9, 0.1], [0.1, 0.9]]), Alphabet.numbered("ill", 2), np.array([0.5, 0.5]))
+    >>> kept[["guess_nothing", "guess_y", "row_worth"]].round(2).iloc[0].tolist()
+    [0.5, 0.9, 0.64]
+    """
+    coarse = {step.column for step in recipe.steps} if recipe is not None else set()
+    rows = []
+    for column in inputs.columns:
+        values, sums = statistics_of(inputs, [column])
+        joint = sums * prior
+        rows.append(
+            {
+                "column": column,
+                "role": "coarsened" if column in coarse else "public",
+                "values": len(values),
+                "guess_nothing": float(joint.sum(axis=1).max()),
+                "guess_y": float((joint @ matrix).max(axis=0).sum()),
+                "guess_x": 1.0,
+                "row_worth": worth(matrix, prior, sums),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def private_columns(table: JointTable, matrix: Array) -> pd.DataFrame:
+    """Return what Y tells of each private column, in the form of `column_utility`.
+
+    This is an adversary's guess before and after. A recipient is not meant to estimate frequencies: row_worth is
+    missing.
+    """
+    rows = []
+    for column in table.private.columns:
+        values, sums = statistics_of(table.private, [column])
+        joint = sums @ table.probabilities
+        guesses = (joint.sum(axis=1, keepdims=True), joint @ matrix, joint)
+        found = [float(one.max(axis=0).sum()) for one in guesses]
+        about = {"column": column, "role": "private", "values": len(values)}
+        rows.append({**about, **dict(zip(("guess_nothing", "guess_y", "guess_x"), found, strict=True))})
+    return pd.DataFrame(rows).assign(row_worth=np.nan)
+
+
+def worth(matrix: Array, prior: Array, statistics: Array) -> float:
+    """Return the share of a row that a row of Y is worth, for the worst of some frequencies.
+
+    Parameters
+    ----------
+    matrix : array, ``(|X|, |Y|)``
+    prior : array, ``(|X|,)``
+    statistics : array of 0 and 1, ``(statistics, |X|)``
+    """
+    if not identifiable(matrix, statistics).all():
+        return 0.0
+    chances = np.maximum(prior @ matrix, 1e-300)
+    weighed = matrix / chances
+    weights = statistics @ (np.linalg.pinv(weighed @ matrix.T, rcond=RANK**2, hermitian=True) @ weighed)
+    from_y = weights**2 @ chances - (weights @ chances) ** 2
+    from_x = statistics @ prior * (1.0 - statistics @ prior)
+    open_ = from_x > 1e-12
+    return float(np.clip((from_x[open_] / np.maximum(from_y[open_], 1e-300)).min(initial=1.0), 0.0, 1.0))
