@@ -80,12 +80,7 @@ class Tangent:
 class Tangents:
     """Convex bounds of expressions, and the tangents that they are made with.
 
-    Attributes
-    ----------
-    parameters : dict of str to cvxpy.Parameter
-    tangents : list of Tangent
-    domains : list of cvxpy.Constraint
-        The domains of the atoms that have become tangents.
+    `domains`: The domains of the atoms that have become tangents.
     """
 
     parameters: dict[str, cp.Parameter] = field(default_factory=dict)

@@ -27,11 +27,7 @@ __all__ = ["Elsewhere"]
 class Elsewhere:
     """A process in which solvers run.
 
-    Attributes
-    ----------
-    seconds : float
-        Seconds for each call of a solver.
-    worker : Worker
+    `seconds`: Seconds for each call of a solver.
     """
 
     seconds: float

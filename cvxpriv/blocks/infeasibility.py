@@ -32,11 +32,8 @@ NOTICEABLE = 1e-6
 class Conflict:
     """Constraints that cannot hold together, while any fewer of them can.
 
-    Attributes
-    ----------
-    alone : mapping of str to float
-        Least amount by which each constraint would have to be relaxed if the others stay, in the units of its
-        inequality; inf where relaxing it does not help.
+    `alone`: Least amount by which each constraint would have to be relaxed if the others stay, in the units of its
+    inequality; inf where relaxing it does not help.
     """
 
     alone: Mapping[str, float]
@@ -55,13 +52,9 @@ class Conflict:
 class Infeasibility:
     """The reason why a block with constraints has no solution.
 
-    Attributes
-    ----------
-    conflicts : tuple of Conflict
-        The conflicts, disjoint; at least one.
-    together : mapping of str to float
-        The constraints that give way when the sum of all slacks is smallest, with their amounts: relaxed by these, and
-        only by these, all constraints hold at once.
+    `conflicts`: The conflicts, disjoint; at least one.
+    `together`: The constraints that give way when the sum of all slacks is smallest, with their amounts: relaxed by
+    these, and only by these, all constraints hold at once.
     """
 
     conflicts: tuple[Conflict, ...]

@@ -27,12 +27,8 @@ KNOWN = tuple(FORMS)
 class ServiceChecked:
     """The figures that the checker derived.
 
-    Attributes
-    ----------
-    bound : float
-        Upper bound of the value of every mechanism, in nats.
-    value : float
-        Lower bound of the value of the certificate's mechanism, in nats. NaN where only points of f are known.
+    `bound`: Upper bound of the value of every mechanism, in nats.
+    `value`: Lower bound of the value of the certificate's mechanism, in nats. NaN where only points of f are known.
     """
 
     bound: float

@@ -24,12 +24,7 @@ class Builder:
 
     It is loaded when it is called, so that it can be sent to another process whatever its module is.
 
-    Attributes
-    ----------
-    source : str
-        An absolute path to a file, or the name of a module.
-    name : str
-        Name of the function.
+    `source`: An absolute path to a file, or the name of a module. `name`: Name of the function.
     """
 
     source: str

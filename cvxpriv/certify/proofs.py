@@ -52,11 +52,8 @@ ATTEMPTS = tuple(
 class Growth:
     """The best values found with the variables in boxes, each ten times the size of the one before.
 
-    Attributes
-    ----------
-    sizes, values : tuple of float
-        Bounds on the entries, and the objective at a feasible point within them, evaluated there; as many as could be
-        solved.
+    `sizes`, `values`: Bounds on the entries, and the objective at a feasible point within them, evaluated there; as
+    many as could be solved.
     """
 
     sizes: tuple[float, ...]
@@ -79,11 +76,7 @@ class Proofs:
 
     A proof counts as not found if the solvers fail while it is searched for, by a crash included.
 
-    Parameters
-    ----------
-    case : Case
-    place : Place
-        The place where solvers are called.
+    `place`: The place where solvers are called.
     """
 
     def __init__(self, case: Case, place: Place = HERE) -> None:

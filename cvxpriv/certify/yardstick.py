@@ -68,10 +68,7 @@ class Measures:
 class Yardstick:
     """A declaration's problem, ready to measure any point of it.
 
-    Parameters
-    ----------
-    declaration : Declaration
-        The declaration; its variables are moved to the measured points.
+    `declaration`: The declaration; its variables are moved to the measured points.
     """
 
     def __init__(self, declaration: Declaration) -> None:

@@ -34,10 +34,7 @@ PLACES = np.geomspace(1e-300, 1e300, 12_001)
 class Curve:
     """The numerical functions that a divergence needs of f.
 
-    Attributes
-    ----------
-    at_zero, slope_at_infinity : float
-        The limits f(0+), and of f(t)/t at infinity.
+    `at_zero`, `slope_at_infinity`: The limits f(0+), and of f(t)/t at infinity.
     """
 
     at_zero: float

@@ -65,11 +65,7 @@ OTHER_NAMES = {"ln": "log", "log1p": "log(1 + x)", "expm1": "exp(x) - 1", "maxim
 class Line:
     """The parsed content of a line of text.
 
-    Attributes
-    ----------
-    f : Node
-    denominators : tuple of Node
-        The denominators, and the bases of negative powers, as typed.
+    `denominators`: The denominators, and the bases of negative powers, as typed.
     """
 
     f: Node

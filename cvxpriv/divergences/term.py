@@ -50,12 +50,8 @@ FINEST = 1e-11
 class TermForm:
     """The parts of a declaration that a term adds.
 
-    Attributes
-    ----------
-    expression : cvxpy.Expression
-        sum p f(q/p), convex; under tangents a variable's sum, bounded from below by them.
-    constraints, variables, parameters : mapping of str to cvxpy object
-        Objects to merge into those of the declaration.
+    `expression`: sum p f(q/p), convex; under tangents a variable's sum, bounded from below by them.
+    `constraints`, `variables`, `parameters`: Objects to merge into those of the declaration.
     """
 
     expression: cp.Expression

@@ -25,11 +25,8 @@ __all__ = ["RealForm", "is_complex", "real_form"]
 class RealForm:
     """A complex problem in real numbers.
 
-    Attributes
-    ----------
-    problem : cvxpy.Problem
-    parts : mapping of str to tuple of (variable, real part, imaginary part)
-        The parts by the name of the complex variable; a part that is always zero is None.
+    `parts`, (variable, real part, imaginary part): The parts by the name of the complex variable; a part that is always
+    zero is None.
     """
 
     problem: cp.Problem

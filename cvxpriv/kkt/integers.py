@@ -25,12 +25,7 @@ KINDS = ("boolean", "integer")
 class Restriction:
     """A flat expression of the relaxation whose entries are whole numbers, or belong to a set.
 
-    Attributes
-    ----------
-    expression : cvxpy expression, (k,)
-    allowed : array, optional
-        Allowed values in increasing order. None is every whole number.
-    name : str
+    `expression`: (k,). `allowed`: Allowed values in increasing order. None is every whole number.
     """
 
     expression: Any

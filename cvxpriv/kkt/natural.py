@@ -66,12 +66,9 @@ class Term:
 class Parts:
     """A scalar function around the point: exact terms, and a part that is frozen at its gradient there.
 
-    Attributes
-    ----------
-    gradient : array (n,)
-    terms : tuple of Term
-    kinks : (sparse (k, n), array (k,), array (k,))
-        Directions of the frozen kinks, each with the interval of its weight.
+    `gradient`: (n,).
+    `kinks`, (sparse (k, n), array (k,), array (k,)): Directions of the frozen kinks, each with the interval of its
+    weight.
     """
 
     gradient: Array

@@ -24,13 +24,7 @@ LEAST_WEIGHT = 1e-12  # an entry that does not move at all still has this much s
 class Point:
     """A problem at one point, with its derivatives.
 
-    Parameters
-    ----------
-    written : Written
-    state : State
-    how : Slopes
-    active : float
-        Slack, relative to the size of its terms, up to which an inequality may carry a multiplier.
+    `active`: Slack, relative to the size of its terms, up to which an inequality may carry a multiplier.
     """
 
     def __init__(self, written: Written, state: State, how: Slopes, active: float) -> None:

@@ -32,13 +32,7 @@ BASIC = "basic composition"
 class Claim:
     """The statement of one rule about all releases together.
 
-    Attributes
-    ----------
-    rule : str
-    epsilon, delta : float
-    holds : bool
-        Whether the rule is a proven bound for this mechanism.
-    note : str
+    `holds`: Whether the rule is a proven bound for this mechanism.
     """
 
     rule: str

@@ -39,13 +39,7 @@ __all__ = ["Budget", "Plan", "budget_named", "covering_mu"]
 class Plan:
     """The planned releases of a fit, known from its options alone.
 
-    Attributes
-    ----------
-    releases : tuple of Release
-        One that covers several is enough.
-    what : str
-        The purpose, for readers.
-    adjacency : str
+    `releases`: One that covers several is enough. `what`: The purpose, for readers.
     """
 
     releases: tuple[Release, ...]

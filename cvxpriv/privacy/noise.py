@@ -35,10 +35,7 @@ class PrivacyWarning(UserWarning):
 class Noise:
     """A source of privacy noise.
 
-    Attributes
-    ----------
-    generator : numpy.random.Generator, optional
-        Source of seeded noise. None: each draw reads the operating system's secure randomness.
+    `generator`: Source of seeded noise. None: each draw reads the operating system's secure randomness.
     """
 
     generator: np.random.Generator | None = field(default=None)

@@ -117,14 +117,8 @@ class Option:
 class Parameter:
     """A parameter of a function, with its declaration.
 
-    Attributes
-    ----------
-    name : str
-    option : Option
-    kinds : tuple
-        The types that the value may have, including None's.
-    default : object
-        The default; `REQUIRED` where there is none.
+    `kinds`: The types that the value may have, including None's.
+    `default`: The default; `REQUIRED` where there is none.
     """
 
     name: str

@@ -40,12 +40,8 @@ class Side:
 class Sides:
     """A model's names for the sides of its table, and for its output.
 
-    Attributes
-    ----------
-    private, public : Side
-        The sides of a `JointTable`: the private data, and the input of the mechanism.
-    output : str
-        The symbol of the released output.
+    `private`, `public`: The sides of a `JointTable`: the private data, and the input of the mechanism.
+    `output`: The symbol of the released output.
     """
 
     private: Side

@@ -34,11 +34,7 @@ class CheckpointWarning(UserWarning):
 class Checkpoint:
     """Rows of results, in a file or, without one, in memory alone.
 
-    Attributes
-    ----------
-    path : Path, optional
-    rows : list of dict
-        The rows that the file held, and those that were added.
+    `rows`: The rows that the file held, and those that were added.
     """
 
     path: Path | None

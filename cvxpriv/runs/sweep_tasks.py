@@ -29,12 +29,7 @@ SEEDS = 2**48
 class Choice:
     """An option of the grid with its values.
 
-    Attributes
-    ----------
-    name : str
-    values : tuple
-    posing : bool
-        Whether the constructor takes it; else the solve does.
+    `posing`: Whether the constructor takes it; else the solve does.
     """
 
     name: str

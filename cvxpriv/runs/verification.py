@@ -28,13 +28,7 @@ FLOOR = 1e-3
 class Options:
     """The options of `verify`, whatever the kind of object.
 
-    Attributes
-    ----------
-    interval : (float, float)
-        The interval in which the object will be used.
-    solvers : tuple of str or None
-        Names of solvers. None is every installed one.
-    seed : int
+    `interval`: The interval in which the object will be used. `solvers`: Names of solvers. None is every installed one.
     """
 
     interval: tuple[float, float]

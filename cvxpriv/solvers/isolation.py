@@ -62,11 +62,7 @@ class Ending:
 class Place:
     """The place where a solver is called: this process, or a new one for each call.
 
-    Attributes
-    ----------
-    isolate : bool
-    time_limit : float, optional
-        Seconds for each call in its process. None is `TIME_LIMIT`.
+    `time_limit`: Seconds for each call in its process. None is `TIME_LIMIT`.
     """
 
     isolate: bool = False

@@ -32,15 +32,7 @@ PLAIN = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A problem as cvxpy compiled it for one solver.
-
-    Attributes
-    ----------
-    solver : str
-    program : cvxpy's parametrised cone program
-    dims : cvxpy's cone dimensions
-    interface : cvxpy's interface to the solver
-    """
+    """A problem as cvxpy compiled it for one solver."""
 
     solver: str
     program: Any

@@ -23,12 +23,7 @@ NOTHING = np.zeros(())
 class At:
     """The point at which an atom is evaluated.
 
-    Attributes
-    ----------
-    p, q : ndarray
-        Arrays of one shape, >= 0.
-    along : {"p", "q"}, optional
-        The variable of the two derivatives. None: values alone.
+    `p`, `q`: Arrays of one shape, >= 0. `along`, {"p", "q"}: The variable of the two derivatives. None: values alone.
     """
 
     p: Array
@@ -45,11 +40,7 @@ class At:
 class Writer:
     """A cone form under construction.
 
-    Attributes
-    ----------
-    p, q : cvxpy.Expression
-        Flat, of one size.
-    constraints : list of cvxpy.Constraint
+    `p`, `q`: Flat, of one size.
     """
 
     p: cp.Expression

@@ -25,13 +25,9 @@ ACCURACIES = (1e-10, 1e-7)
 class FormAt:
     """A DCP form over a vector of cells, which is evaluated at numbers.
 
-    Attributes
-    ----------
-    f : FDivergence
-    size : int
-        Number of cells.
-    leaf : {"parameter", "variable"}
-        Whether p and q enter as Parameters, or as variables that equality constraints fix.
+    `size`: Number of cells.
+    `leaf`, {"parameter", "variable"}: Whether p and q enter as Parameters, or as variables that equality constraints
+    fix.
     """
 
     f: FDivergence

@@ -50,14 +50,8 @@ def moderate(f: FDivergence, interval: tuple[float, float]) -> tuple[float, floa
 class DivergenceSetting:
     """A divergence and its working interval.
 
-    Attributes
-    ----------
-    f : FDivergence
-    interval : (float, float)
-        The ratios t = q/p that will occur; it contains 1.
-    solvers : tuple of str or None
-        Names of the solvers of the block. None is every installed one.
-    seed : int
+    `interval`: The ratios t = q/p that will occur; it contains 1.
+    `solvers`: Names of the solvers of the block. None is every installed one.
     """
 
     f: FDivergence

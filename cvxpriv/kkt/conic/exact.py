@@ -34,11 +34,7 @@ Row = list[Fraction]
 class Interval:
     """Between which numbers the optimum of the minimisation lies, rounded outwards; infinite where nothing is proved.
 
-    Attributes
-    ----------
-    low, high : float
-    why : str
-        The missing part, or ``""``.
+    `why`: The missing part, or ``""``.
     """
 
     low: float = -np.inf

@@ -39,11 +39,7 @@ LEAST, MOST = 1e-10, 1e10
 class Units:
     """Units of a cone program: see `cvxpriv.kkt.conic.scaling`.
 
-    Attributes
-    ----------
-    columns, rows : array (n,), (m,)
-        ``D`` and ``E``.
-    size, cost : float
+    `columns`, `rows`, (n,) and (m,): ``D`` and ``E``.
     """
 
     columns: Array

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from cvxpriv.tables.datasets.adult_rows import CATEGORIES, load_adult
-from cvxpriv.tables.datasets.compas_and_german import load_compas, load_german
+from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
+from cvxpriv.tables.datasets.compas_and_german import GERMAN_COLUMNS, load_compas, load_german
 
 __all__ = ["NAMED", "NamedRows"]
 
@@ -43,6 +43,10 @@ class NamedRows:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+def _all_but(columns: tuple[str, ...], *left_out: str) -> tuple[str, ...]:
+    return tuple(name for name in columns if name not in left_out)
+
+
 def _codes(prefix: str, last: int, first: int = 1) -> tuple[str, ...]:
     """Return codes such as A11 to A14, as german.doc numbers the values of an attribute."""
     return tuple(f"{prefix}{number}" for number in range(first, last + 1))
@@ -54,20 +58,7 @@ ADULT = NamedRows(
     label="income",
     positive=">50K",
     negative="<=50K",
-    columns=(
-        "age",
-        "workclass",
-        "education-num",
-        "marital-status",
-        "occupation",
-        "relationship",
-        "race",
-        "sex",
-        "capital-gain",
-        "capital-loss",
-        "hours-per-week",
-        "native-country",
-    ),
+    columns=_all_but(COLUMNS, "fnlwgt", "education", "income"),
     # The survey codes ages from 17 to 90, hours from 1 to 99, sixteen degrees, and gains up to 99,999.
     ranges={
         "age": (17, 90),
@@ -113,23 +104,8 @@ GERMAN = NamedRows(
     label="credit",
     positive="bad",
     negative="good",
-    columns=(
-        "status",
-        "duration",
-        "credit_history",
-        "purpose",
-        "amount",
-        "savings",
-        "employment_since",
-        "installment_rate",
-        "other_debtors",
-        "property",
-        "age",
-        "other_plans",
-        "housing",
-        "existing_credits",
-        "job",
-        "telephone",
+    columns=_all_but(
+        GERMAN_COLUMNS, "personal_status_sex", "residence_since", "people_liable", "foreign_worker", "credit"
     ),
     ranges={
         "duration": (0, 72),

@@ -40,12 +40,7 @@ class Row:
 class Assumptions:
     """The assumptions of SHARING for one problem and one penalty.
 
-    Attributes
-    ----------
-    rows : tuple of Row
-    scheme : str
-        The scheme whose right conditions are given.
-    rho : float
+    `scheme`: The scheme whose right conditions are given.
     """
 
     rows: tuple[Row, ...]

@@ -28,10 +28,7 @@ START = 0.01
 class SGDRun(Fitted):
     """A fit by `sgd`.
 
-    Attributes
-    ----------
-    history : DataFrame
-        One row per epoch: epoch, objective.
+    `history`: One row per epoch: epoch, objective.
     """
 
     history: pd.DataFrame

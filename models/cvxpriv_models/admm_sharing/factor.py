@@ -29,12 +29,7 @@ Solve = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A party's columns D, (N, d), and the inverses of shift I + rho G for its steps.
-
-    Attributes
-    ----------
-    part : ndarray or csr_array
-    """
+    """A party's columns D, (N, d), and the inverses of shift I + rho G for its steps."""
 
     part: Part
     _systems: dict[tuple[float, float], Solve] = field(default_factory=dict, init=False, repr=False)

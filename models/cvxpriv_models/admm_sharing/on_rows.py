@@ -45,11 +45,7 @@ Parties = Annotated[
 class SharingOnRows(Fit):
     """A fit of ADMM sharing.
 
-    Attributes
-    ----------
-    parties : tuple of tuple of str
-        Names of each party's columns.
-    not_private : bool
+    `parties`: Names of each party's columns.
     """
 
     scaled: ClassVar[bool] = False

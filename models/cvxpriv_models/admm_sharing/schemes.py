@@ -32,14 +32,8 @@ __all__ = ["SCHEMES", "USUAL", "Scheme", "scheme_named"]
 class Scheme:
     """One row of the table above.
 
-    Attributes
-    ----------
-    name : str
-    averages : bool
-        Whether each party takes over its M-th part of the gap S - z rather than all of it.
-    in_turn : bool
-        Gauss-Seidel; otherwise Jacobi.
-    proximal : bool
+    `averages`: Whether each party takes over its M-th part of the gap S - z rather than all of it.
+    `in_turn`: Gauss-Seidel; otherwise Jacobi.
     """
 
     name: str

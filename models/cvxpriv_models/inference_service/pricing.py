@@ -55,12 +55,7 @@ class Inner(NamedTuple):
 class Surface(NamedTuple):
     """J at rows of mu, with what its derivatives need.
 
-    Attributes
-    ----------
-    value : array, (B,)
-    inner : Inner
-    share : array, (B, |S|)
-        s = P_S exp(mu) / sum: the slope of L.
+    `value`: (B,). `share`, (B, |S|): s = P_S exp(mu) / sum: the slope of L.
     """
 
     value: Array

@@ -38,11 +38,7 @@ GRID = 200
 class Master(NamedTuple):
     """The result of the master problem.
 
-    Attributes
-    ----------
-    alpha : array, (|Y|,)
-    share : array, (N, |S|)
-        The points' s, none so low in J that it weighs nothing.
+    `alpha`: (|Y|,). `share`, (N, |S|): The points' s, none so low in J that it weighs nothing.
     """
 
     alpha: Array

@@ -40,11 +40,7 @@ LEAST_WEIGHT = 1e-10
 class ConstrainedPricing:
     """Satisfies `cvxpriv.bounds.pricing.Pricing`; a column is (1 + G,): its class and its weights.
 
-    Parameters
-    ----------
-    plain : FunnelPricing
-        The pricing of the table and the rate.
-    asked : ColumnConstraints
+    `plain`: The pricing of the table and the rate.
     """
 
     plain: FunnelPricing

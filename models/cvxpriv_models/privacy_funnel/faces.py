@@ -33,15 +33,9 @@ Indices = npt.NDArray[np.intp]
 class Live:
     """The cells of the columns that carry mass, as one vector x, and the linear constraints on it.
 
-    Attributes
-    ----------
-    rows, columns : ndarray of int, (n,)
-        Place of each cell in u.
-    matrix, extra, bound : sparse (m, n), sparse (m, k), ndarray (m,)
-        ``matrix @ x + extra @ t``: row sums and the constraints' equations, then cells >= 0 and the constraints'
-        inequalities.
-    equalities : int
-    shape : (int, int)
+    `rows`, `columns`, (n,): Place of each cell in u.
+    `matrix`, `extra`, `bound`, (m, n) and (m, k) and (m,): ``matrix @ x + extra @ t``: row sums and the constraints'
+    equations, then cells >= 0 and the constraints' inequalities.
     """
 
     rows: Indices

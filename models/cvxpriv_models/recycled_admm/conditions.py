@@ -249,12 +249,7 @@ def _positive(matrix: Array) -> Array:
 class Operators:
     """The matrices of a pass.
 
-    Attributes
-    ----------
-    laplacian, signless : ndarray, (N, N)
-        W(D - A) and W(D + A).
-    divisor : ndarray, (N,)
-        The diagonal of D~, 2 eta_i V_i + gamma.
+    `laplacian`, `signless`, (N, N): W(D - A) and W(D + A). `divisor`, (N,): The diagonal of D~, 2 eta_i V_i + gamma.
     """
 
     laplacian: Array

@@ -25,12 +25,8 @@ SHOWN = 5
 class Network:
     """A connected undirected graph without loops.
 
-    Attributes
-    ----------
-    labels : tuple
-        Labels of the nodes, in the order of every array with one row per node.
-    adjacency : ndarray, (N, N)
-        The paper's A: 1 between neighbours, 0 elsewhere.
+    `labels`: Labels of the nodes, in the order of every array with one row per node.
+    `adjacency`, (N, N): The paper's A: 1 between neighbours, 0 elsewhere.
     """
 
     labels: tuple[Hashable, ...]

@@ -38,13 +38,7 @@ _COUNT, _CHANCE = re.compile(r"[0-9]+"), re.compile(r"0?\.[0-9]+|1\.0*")
 class Spelling:
     """A graph by name: `ring`, `star:8`, `random:5:0.5`.
 
-    Attributes
-    ----------
-    kind : str
-    nodes : int, optional
-        None: it follows from something else.
-    chance : float
-        Chance of an edge between two nodes of a random graph.
+    `nodes`: None: it follows from something else. `chance`: Chance of an edge between two nodes of a random graph.
     """
 
     kind: str
@@ -80,11 +74,7 @@ class Spelling:
 class Placement:
     """A graph, and the rows of each of its nodes.
 
-    Attributes
-    ----------
-    graph : networkx.Graph
-    parts : tuple of ndarray
-        The positions of each node's rows, in the order of the nodes.
+    `parts`: The positions of each node's rows, in the order of the nodes.
     """
 
     graph: nx.Graph

@@ -19,13 +19,8 @@ __all__ = ["GAUSSIAN", "PURE", "Privacy", "Usual", "usual_eta"]
 class Usual:
     """Defaults of a private solve, for a problem whose rows have norms of about 1.
 
-    Attributes
-    ----------
-    reg : float
-        reg over C N: the weight of (1/2)||f||^2 beside the mean loss of a row.
-    eta : float
-        A node's penalties together, over C and the largest curvature of the loss.
-    passes : int
+    `reg`: reg over C N: the weight of (1/2)||f||^2 beside the mean loss of a row.
+    `eta`: A node's penalties together, over C and the largest curvature of the loss.
     """
 
     reg: float

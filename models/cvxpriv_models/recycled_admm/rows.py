@@ -25,10 +25,7 @@ class Rows:
     Numbers a row are kept flat, (n,) with n = sum_i B_i, so that a loss is taken of all rows at once. Products go node
     by node over views of one array; dense nodes of equal size are one stacked product.
 
-    Attributes
-    ----------
-    parts : tuple of ndarray or csr_array
-        X_i, (B_i, d).
+    `parts`: X_i, (B_i, d).
     """
 
     parts: tuple[Part, ...]
