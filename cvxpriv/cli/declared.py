@@ -41,12 +41,19 @@ def taken(parameters: Iterable[Parameter], values: Mapping[str, Any]) -> dict[st
     return {parameter.name: values[parameter.name] for parameter in parameters}
 
 
-def made(name: str, command: Callable[..., None], options: Sequence[Any], short: str, text: str) -> click.Command:
+def made(
+    name: str,
+    command: Callable[..., None],
+    options: Sequence[Any],
+    short: str,
+    text: str,
+    kind: type[click.Command] = click.Command,
+) -> click.Command:
     """Return a function as a command with options, in their order."""
     wrapped: Any = command
     for option in reversed(options):
         wrapped = option(wrapped)
-    return click.command(name, short_help=short, help=text)(wrapped)
+    return click.command(name, cls=kind, short_help=short, help=text)(wrapped)
 
 
 def purpose_of(kind: type[Any]) -> str:

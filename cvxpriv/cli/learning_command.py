@@ -96,7 +96,28 @@ def learning_command(kind: Kind) -> click.Command:
     about = _ABOUT.format(
         budget=budget, covered=kind.runs[1].covered[0].lower() + kind.runs[1].covered[1:], scaled=scaled
     )
-    return made(kind.command, command, options, purpose_of(kind), f"{introduction_of(kind)}\n\n{about}")
+    if not hasattr(kind, "apart"):
+        return made(kind.command, command, options, purpose_of(kind), f"{introduction_of(kind)}\n\n{about}")
+    about += f"\n\nColumns that are with other processes: `cvxpriv {kind.command} --parties FILE.toml --help`."
+    text = f"{introduction_of(kind)}\n\n{about}"
+    return made(kind.command, command, options, purpose_of(kind), text, _with_parties(kind))
+
+
+def _with_parties(kind: Kind) -> type[click.Command]:
+    """Return the class of a command that is another one where ``--parties`` is given."""
+
+    class WithParties(click.Command):
+        def make_context(
+            self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+        ) -> click.Context:
+            """See `click.Command`."""
+            if not any(one == "--parties" or one.startswith("--parties=") for one in args):
+                return super().make_context(info_name, args, parent, **extra)
+            from cvxpriv.cli.sharing_parties import parties_command
+
+            return parties_command(kind).make_context(info_name, args, parent, **extra)
+
+    return WithParties
 
 
 def _by_name(function: Any) -> Options:

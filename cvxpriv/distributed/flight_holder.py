@@ -20,7 +20,7 @@ from cvxpriv.distributed.carriers import HOLDER, require_willing
 from cvxpriv.distributed.keys import Keys
 from cvxpriv.distributed.log import MessageLog
 from cvxpriv.distributed.messages import Envelope, Message, Vocabulary
-from cvxpriv.errors import CvxprivError, MessageRefused, ModelError, PartyError
+from cvxpriv.errors import CvxprivError, DataError, MessageRefused, ModelError, PartyError
 
 try:
     from pyarrow import flight
@@ -220,4 +220,4 @@ def _server(listen: str, keys: Keys, exchange: Callable[[str, Any], bytes]) -> A
     except Exception as error:  # pyarrow raises several, whatever is wrong with the address
         with suppress(Exception):
             error.args = (str(error).splitlines()[0],)
-        raise PartyError(f"listen={listen!r} cannot be served ({error}): give HOST:PORT with a free port") from error
+        raise DataError(f"listen={listen!r} cannot be served ({error}): give HOST:PORT with a free port") from error

@@ -116,13 +116,13 @@ class _Connection:
         self.session, self.sequence = ("", 1) if fresh else (self.session, self.sequence + 1)
         spoken = self.role.vocabulary
         body = spoken.encode(message, Envelope(self.session, self.sequence))
-        self.log.note(self.name, HOLDER, message)
         try:
             found = list(self.client.do_action(flight.Action(EXCHANGE, body), self.options))
         except flight.FlightUnauthorizedError as error:
             raise PartyError(f"{self.name!r} is not admitted to this run: the orchestrator must list it") from error
         except flight.FlightServerError as error:
             raise MessageRefused(_first_line(error)) from error
+        self.log.note(self.name, HOLDER, message)
         envelope, request = spoken.decode(_body(found), "holder", self.role.sizes)
         if envelope.sequence != self.sequence or (not fresh and envelope.session != self.session):
             raise MessageRefused(f"a message {request.kind!r} was refused: it is replayed, or of another session")

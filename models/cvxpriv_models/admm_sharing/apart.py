@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.distributed.alignment import common_rows
 from cvxpriv.distributed.carriers import HOLDER, Carrier
-from cvxpriv.distributed.messages import Message
+from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, ModelError, PartyError
 from cvxpriv.learning.labels import require_public_classes, signed_labels
 from cvxpriv.numerics.arrays import Array, Values, single
@@ -38,6 +38,8 @@ from cvxpriv.schedules.stopping import Below, Never
 
 from . import algorithm, blocks, kkt, mechanism
 from .algorithm import LOOP
+from .apart_messages import SPOKEN
+from .apart_party import Allowance, SharingParty
 from .apart_run import SharingApartRun
 from .assumptions import require_guarantee
 from .intercept import TALL
@@ -97,6 +99,11 @@ class SharingApart:
     >>> run.converged, [party.coefficients.shape for party in parties.values()]
     (True, [(2,), (2,)])
     """
+
+    #: The parties' side of it, the limits that a party sets, and the messages.
+    party: ClassVar[type[SharingParty]] = SharingParty
+    allowance: ClassVar[type[Allowance]] = Allowance
+    spoken: ClassVar[Vocabulary] = SPOKEN
 
     def __init__(
         self,

@@ -79,6 +79,7 @@ class _Begun:
     rho: Array
     release: mechanism.ShareRelease | None = None
     releases: int = 0
+    height: float = 0.0
 
     def block(self) -> Any:
         """Return the party's step towards a target that it is told."""
@@ -132,6 +133,16 @@ class SharingParty:
     def coefficients(self) -> Array:
         """The party's coefficients, (d,): of the last pass, or of a private run the mean over passes."""
         return np.asarray(self.state["mean/0" if "mean/0" in self.state else "x/0"][0])
+
+    @property
+    def fitted(self) -> bool:
+        """Whether there are coefficients: a run has begun."""
+        return bool(self.state)
+
+    @property
+    def height(self) -> float:
+        """Value of the intercept's column, the last one; 0 where there is none."""
+        return 0.0 if self.begun is None else self.begun.height
 
     def hello(self) -> Message:
         """See `Role`."""
@@ -253,7 +264,7 @@ class SharingParty:
         part = with_column(part, height) if height else part
         problem = Problem((part,), ones, loss_named("squared"), (penalty,), lam, ones)
         place, rho = int(message.number("place")), np.array([message.number("rho")])
-        return _Begun(problem, Factor(part), scheme, int(message.number("parties")), place, rho)
+        return _Begun(problem, Factor(part), scheme, int(message.number("parties")), place, rho, height=height)
 
     def _resume(self, run: str, zeros: dict[str, Array]) -> bool:
         """Take up a run where the checkpoint left it; return whether there is one of that run."""

@@ -89,6 +89,7 @@ class ADMMSharing(LearningModel):
     command: ClassVar[str] = "sharing"
     on_rows: ClassVar[type[Fit]] = SharingOnRows
     runs: ClassVar[Any] = (SharingRun, PrivateSharingRun)
+    apart: ClassVar[str] = "cvxpriv_models.admm_sharing.apart:SharingApart"
 
     @declared
     def __init__(
