@@ -27,7 +27,14 @@ __all__ = ["VerticalLogisticRegression"]
 
 
 class VerticalLogisticRegression(BinaryLogisticClassifier):
-    """Logistic regression whose columns are split among parties that share one value per row. SHARING.
+    """Logistic regression over columns of several parties; a private fit loses to averages of own fits. SHARING.
+
+    **A private fit loses to no exchange at all on small tables.** At epsilon 1 and a delta of 1e-6 its log loss and AUC
+    are .630 and .720 on German credit, .683 and .651 on COMPAS, .701 and .889 on breast cancer. The average of two
+    parties' own fits, which releases nothing, has .531 and .796, .648 and .712, .472 and .982 (ten seeds,
+    `benchmarks.private_parties`). On a9a it pays in log loss, .342 against .351, and loses in AUC, .893 against .898.
+
+    Columns are split among parties that share one value per row.
 
     Minimise sum_i log(1 + exp(-y_i (S_i + b))) + lam sum_m R(x_m), S = sum_m D_m x_m: the loss is **summed**, and lam
     is 1/C of scikit-learn's `LogisticRegression`, whose coefficients these are without privacy.
