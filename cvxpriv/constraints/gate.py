@@ -61,7 +61,7 @@ def on_equalities(mechanism: Array, constraints: Sequence[tuple[str, Constraint]
     point[cells] = against[single] / matrix.data[matrix.indptr[single]]
     free = np.setdiff1d(np.arange(point.size), cells)
     for _ in range(2):
-        step = lsqr(matrix[:, free], matrix @ point - against, atol=PROJECTED, btol=ROUNDING)[0]
+        step = lsqr(matrix[:, free], matrix @ point - against, atol=PROJECTED, btol=PROJECTED)[0]
         point[free] = np.maximum(point[free] - step, 0.0)
     return np.asarray(point.reshape(mechanism.shape, order="F"))
 
