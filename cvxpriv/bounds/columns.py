@@ -30,6 +30,9 @@ large pool makes each solve slow: at |X| = 160, 7000 columns take four times as 
 IDLE_SHARE = 1e-3
 """Default share of the gap: a pass that lowers the master by less is idle."""
 
+LEFT_SHARE = 0.01
+"""Share of what is left above a known bound, below which a pass is idle where a model says what idle is."""
+
 MOST_IDLE = 5
 """Number of idle passes in a row after which local pricing gives way to verification; ten times as many mean that
 rounding has won."""
@@ -112,15 +115,18 @@ class Generation:
         constant : float
             Difference of the objective and the master's value.
         idle_below : float, optional
-            A pass that lowers the master by less than this is idle; `IDLE_SHARE` of the gap by default.
+            A pass that lowers the master by less than this is idle, or by less than `LEFT_SHARE` of what is left above
+            `floor`; `IDLE_SHARE` of the gap by default.
         """
-        least = IDLE_SHARE * gap if idle_below is None else idle_below
+        least = IDLE_SHARE * gap
         best, best_duals, reason, last = -np.inf, np.zeros(0), "", np.inf
         idle, self._proposed = 0, None
         try:
             while True:
                 point = self.master.solve()
                 proposed, duals = self._proposed, point.duals if self._proposed is None else self._proposed
+                if idle_below is not None:
+                    least = max(min(idle_below, LEFT_SHARE * (constant + point.value - floor)), IDLE_SHARE * gap)
                 idle = idle + 1 if point.value >= last - least else 0
                 last = point.value
                 if not len(best_duals):

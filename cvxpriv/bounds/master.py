@@ -25,6 +25,9 @@ Mask: TypeAlias = NDArray[np.bool_]
 TOLERANCES = (1e-10, 1e-9, 1e-7)
 """Feasibility tolerances of HiGHS, tried in this order: the first sometimes ends in "unknown"."""
 
+PRIMAL = 4
+"""HiGHS's number of the primal simplex method: from scratch its dual one can stop at "excessive dual values"."""
+
 COST_SCALE = 1024.0
 """Costs are scaled by this inside HiGHS, whose tolerance on reduced costs would else end the search at 1e-10."""
 
@@ -133,6 +136,7 @@ class Master:
                 self._solver.setOptionValue("dual_feasibility_tolerance", tolerance)
                 if scratch:
                     self._solver.clearSolver()
+                    self._solver.setOptionValue("simplex_strategy", PRIMAL)
                 self._solver.run()
                 status = self._solver.getModelStatus()
                 if status == highspy.HighsModelStatus.kOptimal:

@@ -9,7 +9,7 @@ import pytest
 from cvxpriv_models.privacy_funnel.band import band
 from cvxpriv_models.privacy_funnel.bound import Prover, bound
 from cvxpriv_models.privacy_funnel.column_mechanism import mechanism_of, mixed_to_rate
-from cvxpriv_models.privacy_funnel.perfect_privacy import perfect_privacy
+from cvxpriv_models.privacy_funnel.perfect_privacy import perfect_privacy, silent_columns
 from cvxpriv_models.privacy_funnel.price import price
 from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
 from cvxpriv_models.privacy_funnel.pricing_convex import above_tangents
@@ -434,3 +434,14 @@ def test_mixing_reaches_the_rate_and_not_much_more() -> None:
     mixed = mixed_to_rate(np.ones((3, 1)), p_x, rate)
     reached = mutual_information(p_x[:, None] * mixed)
     assert rate <= reached <= rate + 1e-12
+
+
+def test_posteriors_that_tell_nothing_prove_the_optimum_of_many_private_symbols_at_a_low_rate() -> None:
+    joint = table(6, 12, 2)  # six private symbols: no complete search
+    rate = rate_of(joint, 0.2)
+    columns = silent_columns(joint, rate, 5.0)
+    assert np.abs(joint / joint.sum(axis=0) @ columns - joint.sum(axis=1)[:, None]).max() <= 1e-9
+    found = bound(joint, rate, gap=1e-8, time_limit=10.0)
+    assert found.lower == 0.0
+    assert found.upper <= 1e-8
+    assert found.reason == ""

@@ -47,6 +47,25 @@ def test_every_ready_constraint_holds_on_the_mechanism_at_the_rate(constraint: c
     assert solved.leakage >= LEAST_AT_TENTH - 1e-6
 
 
+def test_the_usual_number_of_outputs_counts_the_constraints_on_a_sum() -> None:
+    usual = PrivacyFunnel(TABLE, rate=0.3)
+    most = usual.constrain("most", constraints.maximal_leakage(0.5))
+    both = most.constrain("mean", constraints.total_variation_to_prior(0.25, average=True))
+    local = both.constrain("local", constraints.local_differential_privacy(3.0))
+    assert [one.problem.size_y for one in (usual, most, both, local)] == [4, 5, 6, 6]
+    assert local.at_rate(0.2).problem.size_y == 6
+    assert local.without("most").problem.size_y == 5
+    assert usual.problem.size_y == 4
+    # A constraint that names outputs is written for a number of them, and so is a size that a user gives.
+    near = constraints.expected_distortion(1.0 - np.eye(3, 4), 0.5)
+    assert usual.constrain("near", near).constrain("most", constraints.maximal_leakage(1.0)).problem.size_y == 4
+    assert funnel(0.5).constrain("most", constraints.maximal_leakage(0.5)).problem.size_y == 4
+    solved = most.solve()
+    assert solved.mechanism.shape == (3, 5)
+    assert solved.gap is not None
+    assert solved.gap <= 1e-7
+
+
 def test_a_private_funnel_converges_and_pays_in_leakage() -> None:
     constraint = constraints.floor(0.02)
     solved = funnel(0.5).constrain("floor", constraint).solve(starts=1)

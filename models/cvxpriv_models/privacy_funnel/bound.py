@@ -24,6 +24,7 @@ from cvxpriv.tables.joint import JointTable
 
 from .column_mechanism import mechanism_of, mixed_to_rate, utility
 from .merging import merged_groups
+from .perfect_privacy import silent_columns
 from .pricing import FunnelPricing
 from .problem import Problem
 
@@ -44,6 +45,9 @@ FULL = 1e-12
 
 SEARCH_SHARE = 0.8
 """Share of the time for the local search where there is no complete one."""
+
+SILENT_SHARE = 0.1
+"""Share of the time for posteriors that tell nothing of S: where they reach the rate nothing else is needed."""
 
 SEARCHED = 1e-6
 """Such a search ends when a pass gains less than this, nats, several times in a row: the polish is faster then."""
@@ -209,6 +213,8 @@ class Prover:
         share, idle = (1.0, None) if self.pricing.certifiable else (SEARCH_SHARE, SEARCHED)
         plain = self._plain()
         known = max(plain.lower, 0.0)
+        if not self.pricing.certifiable and plain.lower <= 0.0:  # else even the best such columns tell too little
+            self.generation.add(silent_columns(self.pricing.joint, rate, SILENT_SHARE * clock.limit, self.seed))
         generated = self.generation.run(gap, lambda: clock.over(share), known, self.pricing.entropy_s, idle)
         mechanism = self._mechanism(generated, rate)
         self._move(rate)

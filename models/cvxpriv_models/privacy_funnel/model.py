@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Self, Unpack
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,7 @@ from cvxpriv.schedules.steps import Context
 from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, optimum
+from .alphabet import usual_size
 from .band import band
 from .bound import FunnelBound
 from .cells import Cells
@@ -60,7 +61,10 @@ RateUnit = Annotated[str, Option("Unit of the rate. A fraction is one of H(X).",
 SizeY = Annotated[
     int | None,
     Option(
-        "Number of symbols of Y.", low=1, high=1e9, usual="|X| + 1, with which every point of the curve can be reached"
+        "Number of symbols of Y.",
+        low=1,
+        high=1e9,
+        usual="|X| + 1, and 1 for each constraint on a sum over Y, with which every point can be reached",
     ),
 ]
 Method = Annotated[
@@ -143,6 +147,7 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
         size_y: SizeY = None,
     ) -> None:
         self.problem = Problem.of(p_sx, rate, rate_unit, size_y)
+        self._usual_size = size_y is None
 
     def __repr__(self) -> str:
         size_s, size_x = self.problem.p_s_given_x.shape
@@ -150,9 +155,8 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
 
     def at_rate(self, rate: float, rate_unit: str = "fraction") -> PrivacyFunnel:
         """Return the same funnel at another rate."""
-        other = PrivacyFunnel(self.problem.table, rate, rate_unit=rate_unit, size_y=self.problem.size_y)
-        other.constraints = self.constraints
-        return other
+        size_y = None if self._usual_size else self.problem.size_y
+        return PrivacyFunnel(self.problem.table, rate, rate_unit=rate_unit, size_y=size_y)._with(self.constraints)
 
     def along(self, points: Iterable[float] | int) -> list[PrivacyFunnel]:
         """See `MechanismModel`."""
@@ -387,6 +391,12 @@ class PrivacyFunnel(MechanismModel[FunnelRun]):
     def run_of(document: Mapping[str, Any], path: PathLike) -> FunnelRun:
         """See `MechanismModel`."""
         return FunnelRun.opened(document, path)
+
+    def _with(self, constraints: algorithm.Constraints) -> Self:
+        other = super()._with(constraints)
+        if self._usual_size:
+            other.problem = replace(self.problem, size_y=usual_size(self.problem.p_x.size, constraints))
+        return other
 
     def _usual_seconds(self) -> float:
         """Default time of the search for the bound, in seconds."""

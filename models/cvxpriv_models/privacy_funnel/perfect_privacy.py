@@ -27,7 +27,7 @@ from cvxpriv.tables.joint import JointTable
 
 from .column_mechanism import mechanism_of, utility
 
-__all__ = ["PerfectPrivacy", "perfect_privacy"]
+__all__ = ["PerfectPrivacy", "perfect_privacy", "silent_columns"]
 
 IntArray: TypeAlias = NDArray[np.intp]
 
@@ -118,6 +118,25 @@ def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, see
     return PerfectPrivacy(rate, upper, mechanism, mutual_information(a @ (p_x[:, None] * mechanism)), certified)
 
 
+def silent_columns(joint: Array, rate: float, time_limit: float, seed: int = 0) -> Array:
+    """Return posteriors that tell nothing of S and suit the rate, (|X|, n), as far as they are found in time.
+
+    Parameters
+    ----------
+    joint : array, ``(|S|, |X|)``
+        P(S, X), every row and column with mass.
+    rate : float
+        R in nats; the search ends where they reach it.
+    time_limit : float
+        Seconds.
+    seed : int
+        Seed of the search.
+    """
+    p_x = joint.sum(axis=0)
+    columns, point = _generated(_Polytope.of(joint / p_x, joint.sum(axis=1)), p_x, seed, time_limit, rate)
+    return columns[:, point.weights > 0.0]
+
+
 @dataclass(frozen=True)
 class _Polytope:
     """{pi >= 0 : a pi = s} with independent rows only; sum pi = 1 follows, as A's columns sum to 1."""
@@ -179,14 +198,18 @@ def _listed(polytope: _Polytope, p_x: Array) -> tuple[Array, MasterPoint]:
         columns = np.concatenate([columns, vertices[:, paying]], axis=1)
 
 
-def _generated(polytope: _Polytope, p_x: Array, seed: int, time_limit: float) -> tuple[Array, MasterPoint]:
-    """Vertices by linearising H(pi) - nu.pi at random points, until none pays or the time is up."""
+def _generated(
+    polytope: _Polytope, p_x: Array, seed: int, time_limit: float, enough: float = np.inf
+) -> tuple[Array, MasterPoint]:
+    """Vertices by linearising H(pi) - nu.pi at random points, until none pays, the rate is enough, or time is up."""
     began, rng, program = time.perf_counter(), np.random.default_rng(seed), polytope.program()
     parts = [_decomposition(program, p_x, rng) for _ in range(DECOMPOSITIONS)]
     master, columns = Master(p_x, p_x), np.concatenate([p_x[:, None], *parts], axis=1)
     master.add(entropy(columns, axis=0), columns)
     while time.perf_counter() - began < time_limit:
         point = master.solve()
+        if entropy(p_x) - point.value >= enough:
+            break
         starts = rng.dirichlet(np.full(len(p_x), 0.3), STARTS)
         found = np.stack([_descend(program, point.duals, start) for start in starts], axis=1)
         found = np.unique(found, axis=1)

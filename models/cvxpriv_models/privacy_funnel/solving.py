@@ -114,11 +114,16 @@ def best_run(
         residual = algorithm.residuals_of(problem, state["log_u"]).largest
     leakage = measures.leakage(state["log_u"], problem.p_s_given_x)
     near = np.flatnonzero(leakage <= leakage.min() + SAME_LEAKAGE)
-    start = int(near[residual[near].argmin()])
+    near = near[residual[near].argsort(kind="stable")]
     if not constraints:
-        chosen = state["log_u"][start]
-        gain = optimum.free_symbol(problem, optimum.rows_of(chosen), None if bound is None else bound.lower)
-        residual[start] = max(residual[start], gain)
+        lower = None if bound is None else bound.lower
+        for start in near:  # a free output of one may pay where another has none
+            mechanism = optimum.rows_of(state["log_u"][start])
+            residual[start] = max(residual[start], optimum.free_symbol(problem, mechanism, lower))
+            if residual[start] <= settings.tol:
+                break
+        near = near[residual[near].argsort(kind="stable")]
+    start = int(near[0])
     converged = residual <= settings.tol
     converged[start] |= bound is not None and leakage[start] - bound.lower <= settings.tol
     reports = [context.reports[algorithm.LOOP] for _, context in pieces]
