@@ -15,7 +15,8 @@ from cvxpriv.runs.options import options_of
 from cvxpriv.runs.shared_options import SolveOptions
 
 MODELS: list[type[Any]] = [admm_sharing.ADMMSharing, istdp.ISTDP, recycled_admm.RecycledADMM]
-PRIVATE = ["epsilon", "delta", "adjacency", "noise_seed", "method", "max_iter", "progress", "callback", "budget"]
+PRIVATE = ["epsilon", "delta", "adjacency", "noise_seed", "method", "max_iter", "progress", "callback"]
+PRIVATE += ["budget", "oversize"]
 
 SNIPPET = """
 import numpy as np

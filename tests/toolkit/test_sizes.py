@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -15,6 +17,7 @@ from cvxpriv.cli.main import main
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.disclosure import disclosure
 from cvxpriv.models import ISTDP, ADMMSharing, InferenceAsService, PrivacyFunnel, RecycledADMM
+from cvxpriv.numerics import sizes
 from cvxpriv.numerics.sizes import of_learning, of_mechanism, of_resampling, require_feasible
 
 RNG = np.random.default_rng(0)
@@ -52,6 +55,32 @@ def test_starts_and_passes_that_cannot_finish_are_refused(options: dict[str, int
     ):
         with pytest.raises(ModelError, match="fewer.* starts or passes"):
             model.solve(**options)
+
+
+PRIVATE: dict[str, Callable[..., Any]] = {
+    "sharing": lambda **options: ADMMSharing([ROWS], LABELS).solve_private(**options, delta=1e-6, row_bound=10.0),
+    "consensus": lambda **options: RecycledADMM(
+        nx.path_graph(2), [(ROWS[:6], LABELS[:6]), (ROWS[6:], LABELS[6:])]
+    ).solve_private(**options, clip_rows=True),
+    "sparse": lambda **options: ISTDP(ROWS, LABELS, allow_constant=True).solve_private(**options, delta=1e-6),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", PRIVATE)
+def test_private_fits_have_the_same_limits_and_spend_nothing_where_they_are_refused(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = cpv.Budget(1.0, 1e-5, tmp_path / "budget.json")
+    said = r"a fit of 12 x 2 rows, .* fewer columns, rows.*oversize=True \(--yes\)"
+    with pytest.raises(ModelError, match=said):
+        PRIVATE[model](epsilon=1.0, max_iter=10**9, budget=budget)
+    monkeypatch.setattr(sizes, "LONGEST", 1e-9)
+    with pytest.raises(ModelError, match=said):
+        PRIVATE[model](epsilon=1.0, max_iter=2, budget=budget)
+    assert budget.ledger == ()
+    assert PRIVATE[model](epsilon=1.0, max_iter=2, budget=budget, oversize=True).ledger
+    assert budget.ledger
 
 
 def test_outputs_points_and_replicates_have_limits() -> None:

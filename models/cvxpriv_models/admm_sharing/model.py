@@ -217,6 +217,7 @@ class ADMMSharing(LearningModel):
         progress: shared.Progress = False,
         callback: shared.Callback = None,
         budget: shared.BudgetOption = None,
+        oversize: shared.Oversize = False,
         row_bound: options.RowBound = None,
         column_bound: options.ColumnBound = None,
         cell_bound: options.CellBound = None,
@@ -273,7 +274,10 @@ class ADMMSharing(LearningModel):
         >>> print(f"{run.accounting.epsilon:.4f} of {run.accounting.releases} releases")
         1.0000 of 8 releases
         """
-        require_feasible(of_learning(self.problem.samples, self.problem.columns, passes=max_iter or 1))
+        size = of_learning(
+            self.problem.samples, self.problem.columns, blocks=self.problem.parties, passes=max_iter or PASSES
+        )
+        require_feasible(size, oversize)
         settings = settings_of(
             self.problem,
             epsilon=epsilon,

@@ -37,6 +37,7 @@ from .path import path_table
 from .private import PRIVATE_METHODS, solve_private
 from .private_run import PrivateSparseRun
 from .problem import Problem
+from .public_rules import MOST_ITERATIONS
 from .run import Settings, SparseRun
 from .solving import solve_from
 
@@ -223,6 +224,7 @@ class ISTDP(LearningModel):
         progress: shared.Progress = False,
         callback: shared.Callback = None,
         budget: shared.BudgetOption = None,
+        oversize: shared.Oversize = False,
         clip: options.Clip = 1.0,
         step: options.PrivateStep = "lipschitz",
         output: options.Output = "auto",
@@ -271,7 +273,8 @@ class ISTDP(LearningModel):
         >>> run.accounting.releases, round(run.accounting.epsilon, 6), bool(run.coefficients[2] > 0.5)
         (30, 1.0, True)
         """
-        require_feasible(of_learning(self.problem.rows, self.problem.features, passes=max_iter or 1))
+        size = of_learning(self.problem.rows, self.problem.features, passes=max_iter or MOST_ITERATIONS)
+        require_feasible(size, oversize)
         (run,) = solve_private(
             self.problem,
             epsilon=epsilon,

@@ -39,6 +39,7 @@ from .on_rows import ConsensusOnRows
 from .private import solve_private
 from .private_run import PrivateConsensusRun
 from .problem import Problem, Shard
+from .public_defaults import GAUSSIAN
 from .rate import linear_rate
 from .run import ConsensusRun, Settings
 from .updates import EDGE
@@ -218,6 +219,7 @@ class RecycledADMM(LearningModel):
         progress: shared.Progress = False,
         callback: shared.Callback = None,
         budget: shared.BudgetOption = None,
+        oversize: shared.Oversize = False,
         alpha: options.Alpha = None,
         perturbation: options.Perturbation = None,
         eta: options.PublicEta = None,
@@ -267,8 +269,11 @@ class RecycledADMM(LearningModel):
         (2.0, 10)
         """
         problem = self.problem
-        work = of_learning(problem.y.size, problem.features, passes=max_iter or 1, blocks=problem.nodes)
-        require_feasible(work)
+        passes = max_iter or GAUSSIAN.passes
+        size = of_learning(
+            problem.y.size, problem.features, passes=passes, blocks=problem.nodes, planned=2 * problem.nodes
+        )
+        require_feasible(size, oversize)
         return solve_private(
             problem,
             epsilon=epsilon,
