@@ -129,7 +129,9 @@ def suggest(name: str, known: Iterable[str]) -> str:
     "did you mean 'income'? Known: age, income"
     """
     names = sorted(map(str, islice(known, 10 * MOST_NAMES**2)))
-    near = difflib.get_close_matches(str(name)[:LONGEST_QUOTE], names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(
+        (name if isinstance(name, str) else shown(name))[:LONGEST_QUOTE], names, n=1, cutoff=0.5
+    )
     hint = f"did you mean {near[0]!r}? " if near else ""
     listed = ", ".join(names[:MOST_NAMES]) + (", and more" if len(names) > MOST_NAMES else "")
     return f"{hint}Known: {listed or '(none)'}"

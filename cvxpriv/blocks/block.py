@@ -20,6 +20,7 @@ from cvxpriv.blocks.infeasibility import explain
 from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
 from cvxpriv.errors import ModelError, SolverFailure, shown
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.chain import Attempt, Solution, Solved, solve, try_solver
 from cvxpriv.solvers.registry import fallback_chain
 
@@ -44,6 +45,7 @@ def _one_structure(view: Values) -> Hashable:
     return ()
 
 
+@door
 @dataclass(frozen=True)
 class Block:
     """One convex subproblem of a model.

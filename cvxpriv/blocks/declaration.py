@@ -14,6 +14,7 @@ import numpy as np
 
 from cvxpriv.errors import CvxprivError, ModelError, shown
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.chain import FARTHEST, Unusable
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class NotDPPWarning(UserWarning):
     """A block is DCP but not DPP: cvxpy compiles it again at every solve."""
 
 
+@door
 @dataclass(frozen=True, eq=False)
 class Known:
     """The known quantities in the design of a mechanism, for the second argument of a constraint.
@@ -83,6 +85,7 @@ class Known:
         return cls(table.p_x, table.p_s, table.p_s_given_x, table.public.labels)
 
 
+@door
 @dataclass(frozen=True)
 class Declaration:
     """The cvxpy problem of a block, with names for its parts.

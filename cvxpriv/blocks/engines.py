@@ -19,6 +19,7 @@ from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.blocks.elsewhere import Elsewhere
 from cvxpriv.errors import Disagreement, ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Values, single, stack, starts_in
+from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain
 
 __all__ = ["DCP", "ENGINES", "Checked", "ClosedForm", "Engine", "Outcome", "Until", "engine_named"]
@@ -71,6 +72,7 @@ class Engine(Protocol):
         ...
 
 
+@door
 @dataclass(frozen=True)
 class DCP:
     """Solve each start's declaration along a chain of solvers; `fast` skips cvxpy's `solve` where it can.
@@ -106,6 +108,7 @@ class DCP:
         )
 
 
+@door
 @dataclass(frozen=True)
 class ClosedForm:
     """Run the exact update; a block without one goes to `fallback`, and the outcome says so."""
@@ -126,6 +129,7 @@ class ClosedForm:
         )
 
 
+@door
 @dataclass(frozen=True)
 class Checked:
     """Do the work twice from the same state, compare, and continue with the exact update's answer.

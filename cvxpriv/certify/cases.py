@@ -22,6 +22,7 @@ from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.integers import MixedInteger, mixed_integer
 from cvxpriv.kkt.lifting import lifted
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.isolation import HERE, Place
 
 __all__ = ["Case", "Target", "case_of_block", "case_of_problem", "cases_of", "values_kept"]
@@ -103,6 +104,7 @@ def cases_of(target: Target, at: Values | None = None, place: Place = HERE) -> l
     return cases
 
 
+@door
 def case_of_block(block: Block, view: Values, place: Place = HERE) -> Case:
     """Return the case that a block poses at one start of the state, with its exact update if it has one.
 
@@ -111,8 +113,10 @@ def case_of_block(block: Block, view: Values, place: Place = HERE) -> Case:
     Raises
     ------
     ModelError
-        The state makes a Parameter NaN or infinite.
+        The state lacks what the block reads, or makes a Parameter NaN or infinite.
     """
+    if lacking := sorted(block.reads - set(view)):
+        raise ModelError(f"view lacks {', '.join(lacking)}, which block {block.name!r} reads: pass a start's state")
     exact, seconds = None, float("nan")
     if block.direct is not None:
         begun = time.perf_counter()

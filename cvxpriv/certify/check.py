@@ -28,6 +28,7 @@ from cvxpriv.certify.task import PROOFS, Task
 from cvxpriv.certify.verdicts import Tolerances, Verdict, worst_of
 from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.registry import solver_spec
@@ -35,6 +36,7 @@ from cvxpriv.solvers.registry import solver_spec
 __all__ = ["CLOSED_FORM", "Case", "CrossCheck", "case_of_block", "case_of_problem", "crosscheck"]
 
 
+@door
 @dataclass(frozen=True)
 class CrossCheck:
     """The evidence of a cross-check, solver by solver and case by case.
@@ -190,6 +192,7 @@ class CrossCheck:
         return plain_text(self)
 
 
+@door
 def crosscheck(
     target: Target,
     solvers: Sequence[str] | None = None,

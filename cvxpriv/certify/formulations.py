@@ -23,12 +23,14 @@ from cvxpriv.certify.solver_answers import solver_answer
 from cvxpriv.certify.verdicts import Tolerances, Verdict, judge
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.formatting import format_cell
 
 __all__ = ["Formulations", "compare_formulations"]
 
 
+@door
 @dataclass(frozen=True)
 class Formulations:
     """The result of `compare_formulations`.
@@ -121,6 +123,7 @@ class Formulations:
         return "\n".join([*aligned(head, body, left=3), *reasons, f"reference: {self.why}"])
 
 
+@door
 def compare_formulations(
     formulations: Mapping[str, cp.Problem | Case | Callable[[], cp.Problem]],
     solvers: Sequence[str] | None = None,

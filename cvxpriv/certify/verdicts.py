@@ -29,6 +29,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.answers import Answer, Context
+from cvxpriv.numerics.doors import door
 
 __all__ = [
     "CERTIFIED",
@@ -65,6 +66,7 @@ _CONDITIONS = {
 }
 
 
+@door
 @dataclass(frozen=True)
 class Tolerances:
     """The limits at which verdicts change. All figures are relative.

@@ -15,6 +15,7 @@ from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, require_shape
 from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 
 __all__ = ["fixed", "floor", "forbidden"]
 
@@ -25,6 +26,7 @@ Cell: TypeAlias = tuple[int | str, int]
 ROUNDING = 1e-12
 
 
+@door
 @kept
 def floor(value: float | ArrayLike) -> ReadyConstraint:
     """Return the constraint p(u|y) >= value. Its violation is in units of probability.
@@ -73,6 +75,7 @@ def _floor_excess(least: float | Array, mechanism: Array, known: Known | None) -
     return float((least - mechanism).max())
 
 
+@door
 @kept
 def forbidden(cells: Iterable[Cell]) -> ReadyConstraint:
     """Return the constraint p(u|y) = 0 for the cells (y, u) given. Its violation is in units of probability.
@@ -101,6 +104,7 @@ def forbidden(cells: Iterable[Cell]) -> ReadyConstraint:
     return _fixed_constraint("forbidden", dict.fromkeys(_cells("forbidden", cells), 0.0))
 
 
+@door
 @kept
 def fixed(values: Mapping[Cell, float] | Iterable[tuple[int | str, int, float]]) -> ReadyConstraint:
     """Return the constraint p(u|y) = value for the cells (y, u) given. Its violation is in units of probability.

@@ -14,10 +14,12 @@ from scipy.sparse.csgraph import connected_components
 from cvxpriv.blocks.declaration import Constraint, Known, constraints_of, why_not_dcp
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.numerics.doors import door
 
 __all__ = ["couples_rows"]
 
 
+@door
 def couples_rows(
     constraint: Constraint, shape: tuple[int, int], known: Known | None = None, name: str = "constraint"
 ) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extension, extensions
 
 __all__ = ["GROUP", "from_document", "kept", "maker", "to_document"]
@@ -49,6 +50,7 @@ def to_document(constraint: object) -> dict[str, Any]:
     return {"constraint": None, "parameters": {}}
 
 
+@door
 def from_document(document: Mapping[str, Any]) -> ReadyConstraint | None:
     """Return the constraint that `to_document` wrote; None for a function of the user's own.
 

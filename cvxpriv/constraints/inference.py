@@ -18,6 +18,7 @@ from cvxpriv.constraints.ready import ReadyConstraint, channel_of, finite_matrix
 from cvxpriv.divergences import FDivergence, divergence
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 
 __all__ = ["bayes_vulnerability", "f_information", "group_fairness", "local_information_privacy", "pointwise_leakage"]
 
@@ -25,6 +26,7 @@ Of = Literal["input", "private"]
 OF = ("input", "private")
 
 
+@door
 @kept
 def local_information_privacy(epsilon: float, of: Of = "private") -> ReadyConstraint:
     """Return the constraint exp(-epsilon) p(u) <= p(u|w) <= exp(epsilon) p(u) for all u and w.
@@ -53,6 +55,7 @@ def local_information_privacy(epsilon: float, of: Of = "private") -> ReadyConstr
     return ReadyConstraint(name, partial(_ratio_form, limit, of, True), partial(_ratio_excess, limit, of, True))
 
 
+@door
 @kept
 def pointwise_leakage(epsilon: float, of: Of = "private") -> ReadyConstraint:
     """Return the constraint max_w p(u|w) <= exp(epsilon) p(u) for all u: pointwise maximal leakage, in nats.
@@ -108,6 +111,7 @@ def _ratio_excess(epsilon: float, of: str, both: bool, mechanism: Array, known: 
     return max(above, float((np.exp(-epsilon) * marginal - given).max())) if both else above
 
 
+@door
 @kept
 def bayes_vulnerability(bound: float, gain: ArrayLike | None = None, of: Of = "private") -> ReadyConstraint:
     """Return the constraint sum_u max_a sum_w p(w) p(u|w) gain(a, w) <= bound: the posterior g-vulnerability.
@@ -164,6 +168,7 @@ def _gains(gain: Array | None, weights: Array) -> Array:
     return np.diag(weights) if gain is None else gain * weights
 
 
+@door
 @kept
 def f_information(f: FDivergence | str, bound: float, of: Of = "private") -> ReadyConstraint:
     """Return the constraint sum_wu p(w) p(u|w) f(p(u) / p(u|w)) <= bound: the f-information between W and U.
@@ -215,6 +220,7 @@ def _information_excess(f: FDivergence, bound: float, of: str, mechanism: Array,
     return float(f.between(each, weights[:, None] * each.sum(axis=0))) - bound
 
 
+@door
 @kept
 def group_fairness(bound: float, groups: ArrayLike | None = None) -> ReadyConstraint:
     """Return the constraint that outputs of any two groups differ by at most `bound` in total variation.

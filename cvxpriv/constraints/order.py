@@ -14,12 +14,14 @@ from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 
 __all__ = ["monotone", "symmetric"]
 
 Permutation = npt.NDArray[np.intp]
 
 
+@door
 @kept
 def symmetric(inputs: Sequence[int], outputs: Sequence[int]) -> ReadyConstraint:
     """Return the constraint p(outputs[u] | inputs[y]) = p(u|y) for all y, u. Its violation is in units of probability.
@@ -84,6 +86,7 @@ def _cycles_excess(inputs: Permutation, outputs: Permutation, mechanism: Array, 
     return float(np.abs(mechanism[np.ix_(inputs, outputs)] - mechanism).max())
 
 
+@door
 @kept
 def monotone(increasing: bool = True) -> ReadyConstraint:
     """Return the constraint that a larger input makes larger outputs likelier, both in the order of rows and columns.

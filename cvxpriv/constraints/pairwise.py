@@ -13,10 +13,13 @@ from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, pairs
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.reading import real_numbers
 
 __all__ = ["metric_differential_privacy", "renyi_differential_privacy"]
 
 
+@door
 @kept
 def metric_differential_privacy(epsilon: float, distance: ArrayLike) -> ReadyConstraint:
     """Return the constraint p(u|y) <= exp(epsilon d(y, y')) p(u|y') for all y, y', u (Chatzikokolakis and others 2013).
@@ -41,7 +44,7 @@ def metric_differential_privacy(epsilon: float, distance: ArrayLike) -> ReadyCon
     metric_differential_privacy(epsilon=0.5, 2 inputs)
     """
     limit = number("epsilon", epsilon, 0.0, np.inf, "a privacy loss in nats a unit of distance, for example 1.0")
-    d = np.array(distance, dtype=float)
+    d = real_numbers(distance, "distance")
     finite_matrix("distance", np.where(np.isposinf(d), 0.0, d), "distances between inputs")
     if d.shape[0] != d.shape[1] or (d < 0.0).any() or np.diag(d).any():
         raise DataError("distance: expected a square matrix of numbers >= 0 with 0 on its diagonal")
@@ -64,6 +67,7 @@ def _metric_excess(epsilon: float, d: Array, mechanism: Array, known: Known | No
     return float((mechanism[:, None] - np.where(np.isnan(gain), 0.0, gain)).max())
 
 
+@door
 @kept
 def renyi_differential_privacy(order: float, epsilon: float) -> ReadyConstraint:
     """Return the constraint D_order(P(U|y) || P(U|y')) <= epsilon for all inputs y, y', Renyi's divergence in nats.

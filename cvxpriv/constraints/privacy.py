@@ -11,6 +11,7 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint, number, pairs, prior_of
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 
 __all__ = [
     "local_differential_privacy",
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 
+@door
 @kept
 def local_differential_privacy(epsilon: float, delta: float = 0.0) -> ReadyConstraint:
     """Return the constraint sum_u (p(u|y) - exp(epsilon) p(u|y'))_+ <= delta for all inputs y, y'.
@@ -71,6 +73,7 @@ def _ratio_excess(epsilon: float, delta: float, mechanism: Array, known: Known |
     return max(float(np.maximum(row - scaled, 0.0).sum(axis=1).max()) for row in mechanism) - delta
 
 
+@door
 @kept
 def total_variation_to_prior(bound: float, average: bool = False) -> ReadyConstraint:
     """Return the constraint TV(P(U|y), P(U)) <= bound for every input y, with P(U) = prior @ mechanism.
@@ -118,6 +121,7 @@ def _distance_excess(bound: float, average: bool, mechanism: Array, known: Known
     return float(prior @ distance if average else distance.max()) - bound
 
 
+@door
 @kept
 def maximal_leakage(bound: float) -> ReadyConstraint:
     """Return the constraint log sum_u max_y p(u|y) <= bound, maximal leakage in nats (Issa, Wagner, Kamath 2020).

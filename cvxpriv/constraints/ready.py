@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.reading import finite_double, real_numbers
 
 __all__ = [
@@ -33,6 +34,7 @@ Form = Callable[[cp.Expression, "Known | None"], "list[cp.Constraint]"]
 Excess = Callable[[Array, "Known | None"], float]
 
 
+@door
 @dataclass(frozen=True, eq=False)
 class ReadyConstraint:
     """A constraint on a mechanism P(U|Y), (|inputs|, |outputs|).

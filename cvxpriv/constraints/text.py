@@ -21,12 +21,14 @@ from cvxpriv.constraints.privacy import local_differential_privacy, maximal_leak
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.constraints.utility import expected_distortion, output_marginal
 from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extensions
 from cvxpriv.reports.files import read_text
 
 __all__ = ["FORMS", "parse"]
 
 
+@door
 def parse(text: str) -> ReadyConstraint:
     """Return the constraint that a text describes; `FORMS` lists the forms.
 

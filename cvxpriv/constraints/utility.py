@@ -13,10 +13,12 @@ from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, prior_of, require_shape
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 
 __all__ = ["expected_distortion", "output_marginal"]
 
 
+@door
 @kept
 def expected_distortion(distortion: ArrayLike, bound: float) -> ReadyConstraint:
     """Return the constraint sum_y p(y) sum_u p(u|y) d(y, u) <= bound. Its violation is in the unit of d.
@@ -60,6 +62,7 @@ def _mean_excess(distortion: Array, bound: float, mechanism: Array, known: Known
     return float(prior_of(known, "expected_distortion", len(mechanism)) @ (distortion * mechanism).sum(axis=1)) - bound
 
 
+@door
 @kept
 def output_marginal(marginal: ArrayLike) -> ReadyConstraint:
     """Return the constraint sum_y p(y) p(u|y) = marginal[u] for all u. Its violation is in units of probability.

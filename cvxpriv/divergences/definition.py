@@ -19,6 +19,7 @@ from cvxpriv.divergences.curves import AtomCurve
 from cvxpriv.divergences.limits import limit_of
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 
 __all__ = ["DCPForm", "FDivergence", "Side"]
 
@@ -37,6 +38,7 @@ STEP_FIRST, STEP_SECOND = np.finfo(float).eps ** (1 / 3), np.finfo(float).eps **
 DISTANCES, SETTLED = (6, 12, 24, 48, 96), 1e-12
 
 
+@door
 @dataclass(frozen=True)
 class FDivergence:
     """The divergence D_f(p, q) = sum_i p_i f(q_i / p_i), f convex on (0, inf) with f(1) = 0.

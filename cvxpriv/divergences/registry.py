@@ -5,6 +5,7 @@ from __future__ import annotations
 from cvxpriv.divergences.builtin import BUILT_IN, FAMILIES
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import ModelError, shown, suggest
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extension, extensions
 
 __all__ = ["ALIASES", "GROUP", "divergence", "names"]
@@ -56,6 +57,7 @@ def _loaded(name: str) -> FDivergence:
     return found
 
 
+@door
 def divergence(name: str | FDivergence) -> FDivergence:
     """Return the divergence of a name, an alias, or a line of text in t; an `FDivergence` passes through.
 

@@ -22,6 +22,7 @@ from cvxpriv.kkt.plain import real_and_continuous
 from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 
 FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap")
 FLOOR = 1e-300  # logarithms are read there rather than at zero: their slope is then about 690, not infinite
@@ -110,6 +111,7 @@ class Residuals:
         return max(self.primal, self.dual, self.complementarity, self.natural)
 
 
+@door
 def residuals(
     problem: cp.Problem,
     duals: Duals = "solver",

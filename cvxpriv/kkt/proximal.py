@@ -26,6 +26,7 @@ import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, installed, solver_spec
 
 __all__ = ["ACCURACY", "Proximal", "proximal_step"]
@@ -76,6 +77,7 @@ class Proximal:
         return self.step * self.steepness
 
 
+@door
 def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
     """Return the proximal step of a problem's variables from their current values, which are kept.
 

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cvxpriv.errors import DataError, PrivacyError, suggest
+from cvxpriv.errors import DataError, PrivacyError, shown, suggest
 from cvxpriv.learning.columns import Category, Column, Number, column_of, missing_cells
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.frames import require_columns
@@ -28,6 +29,7 @@ __all__ = ["Category", "Encoding", "Number", "complete_rows"]
 BEYOND = ("refuse", "move")
 
 
+@door
 @dataclass(frozen=True)
 class Encoding:
     """A map of the columns of a table to numbers between 0 and 1.
@@ -116,7 +118,10 @@ class Encoding:
         """Return the places of the encoded columns of some of the table's columns, in the order of `names`."""
         starts = np.cumsum([0, *(len(column.features) for column in self.columns)])
         places = {column.name: np.arange(starts[i], starts[i + 1]) for i, column in enumerate(self.columns)}
-        return np.concatenate([places[name] for name in names])
+        unknown = [name for name in names if not isinstance(name, str) or name not in places]
+        if unknown:
+            raise DataError(f"names has {shown(unknown[0])}, no column of the table: {suggest(unknown[0], places)}")
+        return np.concatenate([np.zeros(0, dtype=np.intp), *(places[name] for name in names)])
 
     def row_bound(self, names: Sequence[str] | None = None) -> float:
         """Return the public bound of a row's norm, or of its part in some of the table's columns."""
@@ -172,11 +177,16 @@ class Encoding:
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Encoding:
         """Return the encoding that `document` described."""
-        columns: list[Column] = [
-            Category(**{**one, "values": tuple(one["values"])}) if "values" in one else Number(**one)
-            for one in document["columns"]
-        ]
-        return cls(tuple(columns), document["scaled"])
+        try:
+            columns: list[Column] = [
+                Category(**{**one, "values": tuple(one["values"])}) if "values" in one else Number(**one)
+                for one in document["columns"]
+            ]
+            return cls(tuple(columns), document["scaled"])
+        except (KeyError, TypeError) as error:
+            raise DataError(
+                f"document describes no encoding ({error!r}): pass what `Encoding.document` gave"
+            ) from error
 
     @classmethod
     def load(cls, path: PathLike) -> Encoding:

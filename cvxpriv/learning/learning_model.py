@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 
 from cvxpriv.certify.cases import Case
 from cvxpriv.learning.fit import Fit
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.learning_run import LearningRun, PrivateLearningRun
 
 __all__ = ["LearningModel"]
 
 
+@door
 class LearningModel(ABC):
     """A model that learns from rows, with or without privacy.
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.learning.schema import RELATIONS
+from cvxpriv.numerics.doors import door
 from cvxpriv.privacy import (
     Accounting,
     Budget,
@@ -51,6 +52,7 @@ class PrivateScores:
     accounting: Accounting
 
 
+@door
 def private_scores(
     labels: ArrayLike,
     margin: ArrayLike,

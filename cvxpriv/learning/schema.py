@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from cvxpriv.errors import DataError, PrivacyError, suggest
+from cvxpriv.errors import DataError, PrivacyError, shown, suggest
 from cvxpriv.learning.schema_parts import (
     Range,
     categories_in,
@@ -30,6 +30,7 @@ from cvxpriv.learning.schema_parts import (
     text_in,
 )
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike, read_document
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.frames import symbol
@@ -43,6 +44,7 @@ FAR = 1e30
 OUTSIDE = "a row or a label lies outside of the schema: widen it, or give beyond='clip', which moves such a row into it"
 
 
+@door
 @dataclass(frozen=True)
 class PublicSchema:
     """The public knowledge of a table.
@@ -99,7 +101,9 @@ class PublicSchema:
             if getattr(self, name) not in known:
                 raise PrivacyError(f"{name}={getattr(self, name)!r}: {suggest(str(getattr(self, name)), known)}")
         if self.rows is not None and (isinstance(self.rows, bool) or not isinstance(self.rows, int) or self.rows < 2):
-            raise PrivacyError(f"rows={self.rows!r} is no number of rows: pass a whole number >= 2, or leave it out")
+            raise PrivacyError(
+                f"rows={shown(self.rows)} is no number of rows: pass a whole number >= 2, or leave it out"
+            )
         for name, read in (
             ("classes", classes_in),
             ("ranges", ranges_in),
@@ -247,6 +251,8 @@ class PublicSchema:
             return None
         else:
             several = [self.ranges] * (self.columns if isinstance(self.columns, int) else len(self.columns))
+        if places is not None and not all(0 <= place < len(several) for place in places):
+            raise PrivacyError(f"places={shown(places)}: expected places among {len(several)} columns, the first is 0")
         chosen = several if places is None else [several[place] for place in places]
         if None in chosen:
             return None

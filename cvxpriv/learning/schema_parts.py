@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import numbers
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from cvxpriv.errors import DataError, PrivacyError
+from cvxpriv.errors import DataError, PrivacyError, shown
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import is_missing
+from cvxpriv.numerics.reading import as_array, is_missing
 from cvxpriv.tables.frames import symbol
 
 __all__ = ["Range", "categories_in", "classes_in", "columns_in", "numbers_in", "range_in", "ranges_in", "text_in"]
@@ -32,19 +33,25 @@ def numbers_in(x: Any, dimensions: int) -> Array:
     if isinstance(x, (pd.DataFrame, pd.Series)):
         frame = x if isinstance(x, pd.DataFrame) else x.to_frame()
         columns = [pd.to_numeric(frame.iloc[:, place], errors="coerce") for place in range(frame.shape[1])]
-        numbers = [column.to_numpy(dtype=np.float64, na_value=np.nan) for column in columns]
-        found = np.column_stack(numbers) if numbers else np.zeros((len(frame), 0))
-        found = found if dimensions == 2 else found[:, 0]
+        found_in = [column.to_numpy(dtype=np.float64, na_value=np.nan) for column in columns]
+        found = np.column_stack(found_in) if found_in else np.zeros((len(frame), 0))
+        found = found if dimensions == 2 or found.shape[1] != 1 else found[:, 0]
     else:
-        given = np.asarray(x)
+        given = as_array(np.ma.filled(x.astype(object), None) if np.ma.isMaskedArray(x) else x, "the table")
         if given.dtype.kind in "biuf":
             found = given.astype(np.float64)
         else:
-            flat = pd.to_numeric(pd.Series(given.ravel().tolist(), dtype=object), errors="coerce")
+            cells = [None if _beyond(one) else one for one in given.ravel().tolist()]
+            flat = pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce")
             found = flat.to_numpy(dtype=np.float64, na_value=np.nan).reshape(given.shape)
     if found.ndim != dimensions:
         raise DataError("X is no table of rows and columns" if dimensions == 2 else "y is no list of numbers")
     return np.asarray(found, dtype=np.float64)
+
+
+def _beyond(cell: object) -> bool:
+    """Return whether a cell is a whole number beyond the doubles."""
+    return isinstance(cell, int) and cell.bit_length() > 1000
 
 
 def classes_in(given: Any) -> tuple[Any, ...] | None:
@@ -85,11 +92,13 @@ def categories_in(given: Any) -> dict[str, tuple[str, ...]]:
 
 def columns_in(given: Any) -> tuple[str, ...] | int | None:
     """Return names, or how many there are."""
-    if given is None or (isinstance(given, int) and not isinstance(given, bool) and given >= 1):
-        return given
-    if isinstance(given, (str, int)):
-        raise PrivacyError(f"columns={given!r}: pass the columns' names, or how many there are")
-    names = tuple(str(name) for name in given)
+    if given is None:
+        return None
+    if isinstance(given, (str, numbers.Number)) or not isinstance(given, Iterable):
+        if isinstance(given, numbers.Integral) and not isinstance(given, bool) and 1 <= int(given) < 2**31:
+            return int(given)
+        raise PrivacyError(f"columns={shown(given)}: pass the columns' names, or how many there are")
+    names = tuple(name if isinstance(name, str) else symbol(name) for name in given)
     if not names or len(set(names)) < len(names):
         raise PrivacyError(f"columns={given!r}: name each column once")
     return names

@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 
 __all__ = ["Scores", "accuracy", "area_under_curve", "log_loss", "scores_of"]
 
@@ -35,6 +36,7 @@ class Scores:
     rows: int
 
 
+@door
 def scores_of(labels: ArrayLike, margin: ArrayLike, *, log_odds: bool = True) -> Scores:
     """Return all scores of predictions.
 

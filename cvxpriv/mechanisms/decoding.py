@@ -21,6 +21,7 @@ from cvxpriv.mechanisms.codebook import statistics_of
 from cvxpriv.mechanisms.frequencies import estimates
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.sets import MANIFEST
 from cvxpriv.tables.alphabets import Alphabet
@@ -41,6 +42,7 @@ UNKNOWN = (
 SAMPLE = "Intervals are for the population that the rows come from."
 
 
+@door
 @dataclass(frozen=True, eq=False)
 class Decoded:
     """The statistics that released rows allow.
@@ -109,6 +111,7 @@ class Decoded:
         )
 
 
+@door
 def decode(bundle: PathLike, level: float = 0.95) -> Decoded:
     """Open a bundle for estimates of statistics of X.
 

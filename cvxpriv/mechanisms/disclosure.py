@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
@@ -66,6 +67,7 @@ UNSEEN_SHARE = 0.01
 """Estimated share of the population in unseen cells from which the notes warn."""
 
 
+@door
 @dataclass(frozen=True, eq=False)
 class Disclosure:
     """The measures that `disclosure` computes, with their intervals.
@@ -178,6 +180,7 @@ def measure(joint: Array, mechanism: Array) -> Array:
     )
 
 
+@door
 def disclosure(
     table: JointTable,
     mechanism: ArrayLike,

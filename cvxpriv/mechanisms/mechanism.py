@@ -26,6 +26,7 @@ from cvxpriv.mechanisms.file import Fields, dump, parse
 from cvxpriv.mechanisms.release import RELEASED, Unseen, release
 from cvxpriv.mechanisms.revealing import Reveals, reveals
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.reports.provenance import versions
 from cvxpriv.tables.alphabets import Alphabet
@@ -73,6 +74,7 @@ def provenance(**facts: Fact) -> dict[str, Fact]:
     return {**versions(["numpy", "cvxpy"]), **facts}
 
 
+@door
 @dataclass(frozen=True, eq=False, repr=False)
 class Mechanism:
     """A row-stochastic matrix P(Y|X) with named symbols.
@@ -124,7 +126,7 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         matrix = stochastic_matrix(self.matrix, "matrix")
-        outputs = self.outputs or tuple(f"y{j}" for j in range(matrix.shape[1]))
+        outputs = tuple(self.outputs) or tuple(f"y{j}" for j in range(matrix.shape[1]))
         if matrix.shape != (len(self.inputs), len(outputs)):
             raise DataError(
                 f"matrix has shape {matrix.shape}, expected {(len(self.inputs), len(outputs))}:"

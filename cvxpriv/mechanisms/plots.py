@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.errors import DataError, suggest
+from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.mechanisms.heatmaps import USED, given_outputs
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.pictures import COLOURS, GREY, MARKERS, blank, styled
 from cvxpriv.tables.alphabets import Alphabet
 
@@ -64,6 +65,7 @@ def axes_of(frame: pd.DataFrame) -> tuple[Axis, Axis]:
 
 
 @styled
+@door
 def plot_curve(
     curves: pd.DataFrame | Mapping[str, pd.DataFrame],
     *,
@@ -168,6 +170,7 @@ def _references(axes: Axes, entropy_x: float | None, information: float | None) 
 
 
 @styled
+@door
 def plot_mechanism(
     matrix: ArrayLike,
     inputs: Alphabet,
@@ -212,6 +215,8 @@ def plot_mechanism(
     shown = given_outputs(p)
     values, labels = p[:, shown], [labels[j] for j in shown]
     rows, columns = values.shape
+    if ax is not None and not hasattr(ax, "get_figure"):
+        raise ModelError(f"ax is a {type(ax).__name__} and no axes: pass those of matplotlib, or leave ax out")
     axes = blank(min(9.0, 3.4 + 0.42 * columns), min(9.0, 1.7 + 0.3 * rows)).add_subplot() if ax is None else ax
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -260,6 +265,7 @@ def _annotate(axes: Axes, values: np.ndarray[Any, np.dtype[np.float64]]) -> None
 
 
 @styled
+@door
 def plot_history(
     frame: pd.DataFrame, objective: str = "objective", residual: str = "kkt", best: int | None = None, title: str = ""
 ) -> Figure:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cvxpriv.errors import DataError, ModelError, PrivacyError, suggest
+from cvxpriv.errors import DataError, ModelError, PrivacyError, shown, suggest
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import require_columns, symbol
@@ -125,12 +125,12 @@ def uniforms(size: int, seed: int | None = None) -> Array:
         words = np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
         return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise DataError(f"seed={seed!r}: expected a whole number >= 0, or None for the system's secure randomness")
+        raise DataError(f"seed={shown(seed)}: expected a whole number >= 0, or None for the system's secure randomness")
     warnings.warn(
         "the noise of this release comes from a seed: its guarantee holds only while the seed is secret and"
         " too long to guess. Leave the seed out for the operating system's secure randomness",
         SeededNoiseWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     return np.random.default_rng(int(seed)).random(size)
 

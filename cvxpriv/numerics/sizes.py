@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from cvxpriv.errors import ModelError
 
-__all__ = ["MOST_POINTS", "Size", "of_learning", "of_mechanism", "of_resampling", "require_feasible"]
+__all__ = ["MOST_POINTS", "Size", "of_learning", "of_mechanism", "of_problem", "of_resampling", "require_feasible"]
 
 LONGEST = 86_400.0
 """The limit in seconds: a day."""
@@ -37,6 +37,8 @@ ENTRY = 3e-8
 """Seconds for an entry of the rows, a start and a pass."""
 COPIES = 4
 """Arrays of the rows' size that a fit holds."""
+SOLVED_ENTRY = 1e-4
+"""Seconds for an entry of a problem's variables, a start and a pass by a solver."""
 RESAMPLED = 2e-8
 """Seconds for a cell of a resampled table and, an eighth of it, a cell of what is released of it."""
 
@@ -165,6 +167,22 @@ def of_learning(
     remedy, logged = "take fewer columns, rows, starts or passes (max_iter)", RECORD * float(passes) * blocks * starts
     what = f"a fit of {rows:,} x {columns:,} rows, {_counted(starts, 'start')}, {_counted(passes, 'pass')}"
     return Size(what, each * passes * starts, 8.0 * (COPIES * entries + float(planned) * passes), remedy, logged)
+
+
+def of_problem(entries: int, *, starts: int, passes: int, blocks: int = 1) -> Size:
+    """Return the size of the search of a problem of cvxpy, each of whose blocks a solver solves in each pass.
+
+    Parameters
+    ----------
+    entries : int
+        Entries of all variables.
+    starts, passes, blocks : int
+    """
+    starts, passes = min(starts, MOST), min(passes, MOST)
+    seconds = float(passes) * starts * blocks * (SOLVE + SOLVED_ENTRY * entries)
+    what = f"a problem of {entries:,} entries, {_counted(starts, 'start')}, {_counted(passes, 'pass')}"
+    remedy = "take fewer starts or passes (max_iter), or a smaller problem"
+    return Size(what, seconds, 8.0 * COPIES * entries * starts, remedy, RECORD * float(passes) * starts * blocks)
 
 
 def _counted(count: int, noun: str) -> str:

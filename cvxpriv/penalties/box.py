@@ -9,11 +9,13 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Penalty, Separable
 
 __all__ = ["Box", "Within", "bounded"]
 
 
+@door
 @dataclass(frozen=True)
 class Box(Penalty):
     """The set low <= x <= high: 0 inside, inf outside.
@@ -52,6 +54,7 @@ class Box(Penalty):
         return 0.0, [*bounds, x <= self.high] if np.isfinite(self.high) else bounds
 
 
+@door
 @dataclass(frozen=True)
 class Within(Penalty):
     """A convex penalty of single coordinates within a box: P(x) where the bounds hold, inf elsewhere.

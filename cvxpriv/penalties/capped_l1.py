@@ -9,11 +9,13 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Pieces, Separable, require_weight
 
 __all__ = ["CappedL1"]
 
 
+@door
 @dataclass(frozen=True)
 class CappedL1(Separable):
     """The capped l1 penalty lam min(|t|, cap) (Zhang 2010): its kink at the cap is concave.

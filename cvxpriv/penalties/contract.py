@@ -15,6 +15,7 @@ import numpy as np
 
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 
 __all__ = ["Form", "Penalty", "Pieces", "Separable", "distance", "require_penalty", "require_weight"]
 
@@ -53,6 +54,7 @@ class Pieces:
         return near, np.maximum(size, self.far_start)
 
 
+@door
 class Penalty(ABC):
     """The contract of a penalty; a user's own need not inherit from it (`require_penalty`)."""
 
@@ -104,6 +106,7 @@ class Penalty(ABC):
         return None
 
 
+@door
 class Separable(Penalty):
     """A penalty that is a sum of p(|x_i|), with p' and p'' for Newton's method on the coordinates that are not 0."""
 
@@ -146,6 +149,7 @@ def distance(penalty: Penalty, x: Array, gradient: Array, weight: float = 1.0) -
     return weight * float(np.linalg.norm(penalty.residual(x, gradient / weight)))
 
 
+@door
 def require_penalty(penalty: object, parts: tuple[str, ...] = STEPS) -> None:
     """Refuse an object that lacks a part of the contract; the message names the missing parts.
 

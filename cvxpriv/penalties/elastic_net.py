@@ -9,11 +9,13 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Separable, require_weight
 
 __all__ = ["L1", "L2", "ElasticNet"]
 
 
+@door
 @dataclass(frozen=True)
 class ElasticNet(Separable):
     """lam (ratio |t| + (1 - ratio) t^2 / 2), convex.

@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Penalty, require_weight
 
 __all__ = ["GroupLasso"]
 
 
+@door
 @dataclass(frozen=True)
 class GroupLasso(Penalty):
     """lam times the sum over groups of sqrt(size) ||x_group|| (Yuan and Lin 2006), convex.

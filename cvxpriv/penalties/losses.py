@@ -16,6 +16,7 @@ from scipy.special import expit
 
 from cvxpriv.errors import ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.loss_steps import falling_sigmoid, falling_slope, logistic_root, monotone_root
 
 __all__ = ["LOSSES", "Loss", "loss_named"]
@@ -27,6 +28,7 @@ Proximal = Callable[[Array, Array], Array]
 Iterated = Callable[[Array, Array, Array], Array]
 
 
+@door
 @dataclass(frozen=True)
 class Loss:
     """A loss l(z, b) = phi(b z) or phi(z - b).

@@ -9,11 +9,13 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Pieces, Separable, require_weight
 
 __all__ = ["MCP"]
 
 
+@door
 @dataclass(frozen=True)
 class MCP(Separable):
     """The minimax concave penalty (Zhang 2010): p' falls from lam to 0 over alpha lam.

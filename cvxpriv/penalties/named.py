@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extension, extensions
 from cvxpriv.penalties.box import Box, Within
 from cvxpriv.penalties.capped_l1 import CappedL1
@@ -45,6 +46,7 @@ _CLASSES: dict[str, type[Penalty]] = {
 }
 
 
+@door
 def penalty_named(text: str) -> Penalty:
     """Return the penalty that a text like `mcp:0.05:3` names; numbers left out take their default.
 
@@ -82,6 +84,7 @@ def _described(kind: Callable[..., Penalty]) -> tuple[Callable[..., Penalty], tu
     return kind, tuple(one.name for one in parameters), required
 
 
+@door
 def convex_penalty(penalty: str | Penalty) -> Penalty:
     """Return the penalty of a text, or the object, for a method that needs it convex and in DCP form.
 

@@ -9,11 +9,13 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Pieces, Separable, require_weight
 
 __all__ = ["SCAD"]
 
 
+@door
 @dataclass(frozen=True)
 class SCAD(Separable):
     """The smoothly clipped absolute deviation (Fan and Li 2001): p' is lam up to lam, then falls to 0 at a lam.

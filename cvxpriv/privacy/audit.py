@@ -16,6 +16,7 @@ from scipy.stats import beta
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array, Flags
+from cvxpriv.numerics.doors import door
 
 __all__ = ["Audit", "audit"]
 
@@ -60,6 +61,7 @@ class Audit:
         )
 
 
+@door
 def audit(
     mechanism: Callable[[Any], Any],
     data: Any,

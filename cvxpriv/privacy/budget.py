@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import log_expit, ndtri_exp
 
 from cvxpriv.errors import PrivacyError
+from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.budget_file import locked, read_budget, write_budget
 from cvxpriv.privacy.composition import mu_beside, optimal_delta
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
@@ -57,6 +58,7 @@ class Plan:
             own.spend(self.releases, what=self.what, adjacency=self.adjacency)
 
 
+@door
 class Budget:
     """A privacy budget from which fits spend.
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from cvxpriv.errors import PrivacyError
+from cvxpriv.errors import PrivacyError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.sampling import balls, exact_coins, half_normals, rounded_balls, rounded_normals
 
@@ -91,11 +91,13 @@ def noise_source(noise_seed: int | None = None) -> Noise:
     if noise_seed is None:
         return Noise()
     if isinstance(noise_seed, bool) or not isinstance(noise_seed, (int, np.integer)) or noise_seed < 0:
-        raise PrivacyError(f"noise_seed={noise_seed!r} is not a seed: pass a whole number >= 0, or None for real data")
+        raise PrivacyError(
+            f"noise_seed={shown(noise_seed)} is not a seed: pass a whole number >= 0, or None for real data"
+        )
     warnings.warn(
         "noise_seed makes the privacy noise repeatable: the guarantee then holds only while the seed is secret, and "
         "too large to be guessed; leave it out for real data",
         PrivacyWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return Noise(np.random.default_rng(noise_seed))

@@ -24,6 +24,7 @@ from typing import Literal
 import numpy as np
 
 from cvxpriv.errors import DataError, PrivacyError, suggest
+from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.budget import Budget, Plan
 from cvxpriv.privacy.gaussian import gaussian_mu
 from cvxpriv.privacy.ledger import Release
@@ -44,6 +45,7 @@ EVEN = 0.5
 """Records added to each cell where a public symbol has kept none: a mechanism needs some of each."""
 
 
+@door
 def private_table(
     table: JointTable,
     epsilon: float,

@@ -19,7 +19,7 @@ from cvxpriv.errors import DataError, shown
 
 __all__ = ["PathLike", "parsed", "read_document", "read_text", "write_bytes", "write_text"]
 
-PathLike: TypeAlias = "str | os.PathLike[str]"
+PathLike: TypeAlias = str | os.PathLike[str]
 
 
 def write_bytes(path: PathLike, data: bytes, private: bool = False) -> Path:

@@ -12,7 +12,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.errors import DataError, ModelError, shown, suggest
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike, write_bytes
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def image(figure: Figure, kind: str = "svg", dpi: int = 150) -> bytes:
     return buffer.getvalue()
 
 
+@door
 def save_figure(figure: Figure, path: PathLike, dpi: int = 150) -> Path:
     """Write a figure to a PNG, SVG or PDF file, by its name, whole or not at all.
 
@@ -95,6 +97,8 @@ def save_figure(figure: Figure, path: PathLike, dpi: int = 150) -> Path:
     ModelError
         matplotlib is missing.
     """
+    if not hasattr(figure, "savefig"):
+        raise ModelError(f"figure={shown(figure)} is no figure: pass what a function such as `plot_curve` returned")
     return write_bytes(path, image(figure, Path(path).suffix.lower().lstrip("."), dpi))
 
 

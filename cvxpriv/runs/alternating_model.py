@@ -23,6 +23,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in, take
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
@@ -132,6 +133,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
         return cls.opened(read_run(path), path)
 
 
+@door
 class AlternatingModel(MechanismModel[AlternatingRun]):
     """A model whose mechanism is found by alternating convex blocks from random starts.
 

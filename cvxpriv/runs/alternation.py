@@ -19,6 +19,8 @@ from cvxpriv.blocks.parts import Part, named, parts_of_problem, proposed
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
+from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import figures, stationarity
@@ -75,6 +77,7 @@ class AlternationRun(ProblemRun):
         return {"groups": tuple(tuple(names[one] for one in group) for group in document["blocks"])}
 
 
+@door
 def alternate(
     problem: cp.Problem,
     blocks: Groups | None = None,
@@ -93,6 +96,7 @@ def alternate(
     callback: Watch | None = None,
     time_limit: float | None = None,
     isolate: float | None = None,
+    oversize: bool = False,
 ) -> AlternationRun:
     """Alternate over blocks in each of which a problem is convex while the others are fixed; return the best start.
 
@@ -126,7 +130,7 @@ def alternate(
         See `cvxpriv.solvers.chain.solve`.
     n_jobs : int
         Worker processes; -1 is one per core.
-    progress, callback, time_limit, isolate
+    progress, callback, time_limit, isolate, oversize
         As in the models' `solve`.
 
     Raises
@@ -151,6 +155,9 @@ def alternate(
     require_counts(starts=starts, max_iter=max_iter)
     groups = tuple(tuple([one] if isinstance(one, cp.Variable) else one) for one in blocks or proposed(problem))
     _require_updates(parts_of_problem(problem, groups), updates or {})
+    entries, several = sum(one.size for one in problem.variables()), starts if init is None else 1
+    size = of_problem(entries, starts=several, passes=max_iter, blocks=len(groups))
+    require_feasible(size.within(time_limit), oversize)
     given, origins = starting_points(problem, starts, seed, init)
     who = engine_named(engine, solver=solver, tolerance=tolerance, time_limit=time_limit, isolate=isolate)
     work = partial(_from_starts, problem.objective, tuple(problem.constraints), groups, dict(updates or {}))

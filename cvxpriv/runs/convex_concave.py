@@ -19,6 +19,8 @@ from cvxpriv.blocks.parts import named
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.convex_concave import KIND, Passes, Price, residual_of
@@ -67,6 +69,7 @@ class ConvexConcaveRun(ProblemRun):
         return {}
 
 
+@door
 def convex_concave(
     problem: cp.Problem | cp.Minimize | cp.Maximize,
     *,
@@ -85,6 +88,7 @@ def convex_concave(
     callback: Watch | None = None,
     time_limit: float | None = None,
     isolate: float | None = None,
+    oversize: bool = False,
 ) -> ConvexConcaveRun:
     """Find stationary points of a problem of differences of convex functions; return the best start.
 
@@ -115,7 +119,7 @@ def convex_concave(
         See `cvxpriv.solvers.chain.solve`.
     n_jobs : int
         Worker processes; -1 is one per core.
-    progress, callback, time_limit, isolate
+    progress, callback, time_limit, isolate, oversize
         As in the models' `solve`.
 
     Raises
@@ -141,6 +145,8 @@ def convex_concave(
     whole = problem if isinstance(problem, cp.Problem) else cp.Problem(problem)
     require_counts(starts=starts, max_iter=max_iter)
     _require_prices(price, growth, most, tol)
+    entries, several = sum(one.size for one in whole.variables()), starts if init is None else 1
+    require_feasible(of_problem(entries, starts=several, passes=max_iter).within(time_limit), oversize)
     Convexified(whole).declaration()  # what is no difference is said before anything is drawn
     given, origins = starting_points(whole, starts, seed, init)
     given = [moved_to_convex(whole, one) if kind == "random" else one for one, kind in zip(given, origins, strict=True)]

@@ -17,6 +17,7 @@ from cvxpriv.certify.cases import Case
 from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.arguments import numbers, require_counts
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import MOST_POINTS, Size, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.mechanism_run import MechanismRun, OnTable
@@ -58,6 +59,7 @@ CurvePoints = Annotated[
 ]
 
 
+@door
 class MechanismModel(ABC, Generic[Run]):
     """The base of models that design a mechanism from a joint table of private data and the mechanism's input.
 

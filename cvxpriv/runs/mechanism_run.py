@@ -22,6 +22,7 @@ from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism, stochastic_matrix
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
@@ -90,6 +91,7 @@ class Beside:
     mechanisms: Sequence[Array] = ()
 
 
+@door
 @dataclass(frozen=True, eq=False, repr=False)
 class MechanismRun(Run, Generic[Problem, Settings]):
     """The best of a solve's starts.

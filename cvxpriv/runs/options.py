@@ -29,6 +29,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from cvxpriv.errors import CvxprivError, ModelError, PrivacyError, shown, suggest
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.reading import finite_double
 from cvxpriv.runs.docstrings import with_parameters
 
@@ -221,6 +222,8 @@ def declared(function: Declared) -> Declared:
         return cast(Declared, function)
     parameters = {parameter.name: parameter for parameter in options_of(function)}
     signature = inspect.signature(function)
+    if set(signature.parameters) - set(parameters) - {"self", "cls"}:
+        function = door(function)
 
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:

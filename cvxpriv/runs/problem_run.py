@@ -21,6 +21,7 @@ from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.plots import plot_history
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.formatting import format_number
@@ -40,6 +41,7 @@ STATIONARY = (
 )
 
 
+@door
 @dataclass(frozen=True, eq=False, repr=False)
 class ProblemRun(ABC):
     """The best of the starts on a problem that is not convex.

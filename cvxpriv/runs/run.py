@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 
+@door
 class Run(ABC):
     """A run of a model; a subclass is a dataclass of its results."""
 

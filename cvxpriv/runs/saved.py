@@ -11,6 +11,7 @@ from typing import Any
 
 from cvxpriv import models
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike, read_document, write_text
 from cvxpriv.reports.provenance import versions
 
@@ -21,6 +22,7 @@ VERSION = 2
 """Version 2 has the hash of the file's content; an edited or damaged file is refused."""
 
 
+@door
 def load(path: PathLike) -> Any:
     """Read a run that some model's `save` wrote, as that model's own result.
 

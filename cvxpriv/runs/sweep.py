@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError, PrivacyError, shown
+from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.provenance import versions
@@ -27,6 +28,7 @@ from cvxpriv.runs.sweep_workers import each_fitted, workers
 __all__ = ["sweep"]
 
 
+@door
 def sweep(
     model: type[Any],
     data: Any,
@@ -193,7 +195,7 @@ def _resumed(
             f"checkpoint={str(held.path)!r}: {'; '.join(reasons)}: they stay in the file and are not used, and their "
             "tasks are done now",
             CheckpointWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return {key: row for key, row in found.items() if not (retry and row["status"] == "failed")}
 

@@ -15,6 +15,7 @@ from cvxpriv.divergences.parsing import line_of
 from cvxpriv.divergences.verification.checks import verify_divergence
 from cvxpriv.divergences.verification.findings import Verification
 from cvxpriv.errors import ModelError
+from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.checks import WithPenaltyMethods, verify_penalty
 from cvxpriv.penalties.contract import Penalty
 
@@ -36,6 +37,7 @@ class Options:
     seed: int
 
 
+@door
 def verify(
     target: object,
     interval: tuple[float, float] = (FLOOR, 1.0 / FLOOR),

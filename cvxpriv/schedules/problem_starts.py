@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.parts import named
 from cvxpriv.errors import ModelError, SolverFailure
+from cvxpriv.numerics.arguments import require_seed
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.chain import Solved, solve, try_solver
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
@@ -43,6 +44,7 @@ def starting_points(
     held = {name: one.value for name, one in names.items()}
     if all(value is not None for value in held.values()):
         found, origins = [{name: np.array(value, dtype=float) for name, value in held.items()}], ["values"]
+    require_seed(seed)
     generator = np.random.default_rng(seed)
     while len(found) < starts:
         found.append(drawn(problem, generator))

@@ -10,6 +10,7 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.errors import Disagreement, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values, put, starts_in, take
+from cvxpriv.numerics.doors import door
 from cvxpriv.schedules.steps import (
     AnyStep,
     Context,
@@ -26,6 +27,7 @@ from cvxpriv.schedules.steps import (
 __all__ = ["run"]
 
 
+@door
 def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
     """Run a step and return the whole next state; the given state stays as it was.
 

@@ -21,6 +21,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine, Until
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.ledger import Release
 from cvxpriv.privacy.noise import Noise
 from cvxpriv.schedules.history import History
@@ -33,6 +34,7 @@ Measure = Callable[[Values], Mapping[str, Array]]
 Accelerator = Callable[[Callable[[Values], dict[str, Array]], dict[str, Array], int], Values]
 
 
+@door
 @dataclass
 class Context:
     """The objects that one run shares among its steps.
@@ -82,6 +84,7 @@ class Context:
         self.overdue = self.overdue or (isinstance(self.engine, Until) and self.engine.over)
 
 
+@door
 @dataclass(frozen=True)
 class Update:
     """A step that is not an optimisation, such as a dual step or a growing penalty.
@@ -100,6 +103,7 @@ class Update:
     writes: frozenset[str]
 
 
+@door
 @dataclass(frozen=True)
 class Draw:
     """The only kind of step with randomness: each of its releases goes to the privacy ledger.
@@ -140,6 +144,7 @@ class Draw:
         return not callable(self.cost) and all(release.flaw for release in self.cost)
 
 
+@door
 @dataclass(frozen=True)
 class Public:
     """A step without privacy cost, because it reads only released entries.
@@ -182,6 +187,7 @@ class Public:
         return self.step.writes
 
 
+@door
 @dataclass(frozen=True)
 class Invariant:
     """A fact that must hold after every sweep; the `checked` engine asserts it.
@@ -215,6 +221,7 @@ class _Several:
         return frozenset().union(*(step.writes for step in self.steps))
 
 
+@door
 @dataclass(frozen=True)
 class Sweep(_Several):
     """Steps one after the other, each of which sees the entries that earlier ones wrote (Gauss-Seidel).
@@ -240,6 +247,7 @@ class Sweep(_Several):
             raise ModelError(f"sweep {self.name!r} draws noise and cannot be fused: the ledger would miss its releases")
 
 
+@door
 @dataclass(frozen=True)
 class Parallel(_Several):
     """Steps that all see one snapshot (Jacobi); no two may write the same entry."""
@@ -263,6 +271,7 @@ class LoopReport:
     converged: npt.NDArray[np.bool_]
 
 
+@door
 @dataclass(frozen=True)
 class Loop:
     """Repeat a body until each start's stopping rule holds.

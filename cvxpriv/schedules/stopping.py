@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.doors import door
 
 __all__ = ["AnyOf", "Below", "Moved", "Never", "Stop"]
 
@@ -24,6 +25,7 @@ class Stop(Protocol):
         ...
 
 
+@door
 @dataclass(frozen=True)
 class Below:
     """Stop a start when a measured figure is at most a bound: `Below("kkt", 1e-7)`."""

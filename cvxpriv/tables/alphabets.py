@@ -14,12 +14,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.doors import door
 from cvxpriv.tables.frames import encode_column, listed, require_columns, symbol, text_of
 
 MAX_SYMBOLS = 1_000_000
 """The largest product of columns that `Alphabet.from_frame` forms."""
 
 
+@door
 @dataclass(frozen=True)
 class Alphabet:
     """Symbols over one or several columns, in a fixed order.

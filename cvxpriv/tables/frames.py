@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cvxpriv.errors import DataError, suggest
+from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.numerics.reading import is_missing
 from cvxpriv.tables.encodings import decoded, separator_of
 from cvxpriv.tables.unpacking import COMPRESSIONS, file_bytes
@@ -145,9 +145,10 @@ def require_columns(frame: pd.DataFrame, columns: Sequence[str], argument: str) 
     for column in columns:
         if columns.count(column) > 1:
             raise DataError(f"{argument} names column {column!r} {columns.count(column)} times: name it once")
-        found = int((frame.columns == column).sum())
+        huge = isinstance(column, int) and not -(2**63) <= column < 2**63
+        found = 0 if huge else int((frame.columns == column).sum())
         if found == 0:
-            raise DataError(f"{argument}={column!r} is no column of the table: {suggest(column, frame.columns)}")
+            raise DataError(f"{argument}={shown(column)} is no column of the table: {suggest(column, frame.columns)}")
         if found > 1:
             raise DataError(f"{argument}={column!r}: the table has {found} columns of that name: rename or drop one")
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.doors import door
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import (
     SUM_TOLERANCE,
@@ -38,6 +39,7 @@ MAX_CELLS = 10_000_000
 """The largest table that `JointTable.from_frame` forms (80 MB)."""
 
 
+@door
 @dataclass(frozen=True, eq=False, repr=False)
 class JointTable:
     """A joint distribution of a private S and a public X, each with a named alphabet.

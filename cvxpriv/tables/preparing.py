@@ -11,6 +11,7 @@ import pandas as pd
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.arrays import Array, IntArray
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.reading import real_numbers
 from cvxpriv.tables.frames import count_column, listed, require_columns, require_present, symbol
 from cvxpriv.tables.recipe import MISSING, Prepared, Recipe, blank
@@ -22,6 +23,7 @@ __all__ = ["prepare"]
 Sizes: TypeAlias = "int | Mapping[str, int] | None"
 
 
+@door
 def prepare(
     frame: pd.DataFrame,
     bins: Mapping[str, Sequence[float] | str] | None = None,

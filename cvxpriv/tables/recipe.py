@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.doors import door
 from cvxpriv.tables.frames import in_order, require_columns, require_present, symbol
 from cvxpriv.tables.steps import Bins, Step, document_of_step, step_of
 
@@ -22,6 +23,7 @@ RULES = ("refuse", "drop", "symbol")
 """Treatments of missing values."""
 
 
+@door
 @dataclass(frozen=True)
 class Recipe:
     """Steps on columns, and the treatment of missing values.
@@ -86,7 +88,7 @@ class Recipe:
         DataError
             A column is not there, a value is missing or fits no step; the message names column, value and remedy.
         """
-        named = self.columns if columns is None else columns
+        named = self.columns if columns is None else tuple(columns)
         stepped = dict.fromkeys(step.column for step in self.steps if step.column in named or not named)
         chosen = list(dict.fromkeys([*(named or frame.columns), *stepped]))
         require_columns(frame, chosen, "columns")
@@ -165,6 +167,7 @@ class Recipe:
         return f"<Recipe: {'; '.join(self.description) or 'rows as they are'}>"
 
 
+@door
 @dataclass(frozen=True, repr=False)
 class Prepared:
     """Rows that were prepared, and the recipe that prepares others in the same way.

@@ -15,6 +15,7 @@ import pandas as pd
 from scipy import sparse
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 
@@ -52,6 +53,7 @@ class A9A:
     names: tuple[str, ...]
 
 
+@door
 def load_a9a(folder: PathLike | None = None) -> A9A:
     """Return a9a, derived from Adult's rows (`load_adult` describes their source).
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 
@@ -48,6 +49,7 @@ class AdultNodes:
     names: tuple[str, ...]
 
 
+@door
 def load_adult_nodes(nodes: int = 5, train: int = 40_000, seed: int = 0, folder: PathLike | None = None) -> AdultNodes:
     """Return the 45,222 complete rows of Adult: `train` of them dealt to nodes at random, the others for a test.
 

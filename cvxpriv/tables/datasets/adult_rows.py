@@ -8,6 +8,7 @@ import io
 import pandas as pd
 
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.fetching import RawFile, fetch
 
@@ -72,6 +73,7 @@ PARTS = ("all", "train", "test")
 ROWS_SHA256 = "259d92d96070ea0e490f3bcb94af74f79df6632f2bbb69dcc6d3b095e831e77a"
 
 
+@door
 def load_adult(folder: PathLike | None = None, part: str = "all") -> pd.DataFrame:
     """Return Adult's rows: 32,561 of adult.data (train), then 16,281 of adult.test (test).
 

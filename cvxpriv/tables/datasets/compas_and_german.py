@@ -6,6 +6,7 @@ import io
 
 import pandas as pd
 
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.fetching import RawFile, fetch
 
@@ -48,6 +49,7 @@ GERMAN_COLUMNS = (
 )
 
 
+@door
 def load_compas(folder: PathLike | None = None) -> pd.DataFrame:
     """Return the 7,214 defendants of ProPublica's two-year recidivism file (Larson et al. 2016), without their names.
 
@@ -65,6 +67,7 @@ def load_compas(folder: PathLike | None = None) -> pd.DataFrame:
     return rows.drop(columns=["name", "first", "last"])
 
 
+@door
 def load_german(folder: PathLike | None = None) -> pd.DataFrame:
     """Return the 1,000 applicants of German credit (UCI; Hofmann 1994, CC BY 4.0); `credit` is "good" or "bad".
 

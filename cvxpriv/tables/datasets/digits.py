@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.fetching import RawFile, fetch
 
@@ -60,6 +61,7 @@ class DigitPairs:
     probe: npt.NDArray[np.bool_]
 
 
+@door
 def load_gisette_like(folder: PathLike | None = None, seed: int = 0) -> DigitPairs:
     """Return a set like Gisette, built from MNIST's 4 and 9.
 

@@ -12,6 +12,7 @@ from importlib import resources
 import pandas as pd
 
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.doors import door
 from cvxpriv.tables.joint import JointTable
 
 PAPER_SMOOTHING = 1e-3
@@ -45,6 +46,7 @@ SOURCES = {
 """The embedded tables by name."""
 
 
+@door
 def load_table(name: str) -> pd.DataFrame:
     """Return an embedded table as a frame of counts: one row per cell, the number of people in the column ``count``.
 
@@ -68,6 +70,7 @@ def load_table(name: str) -> pd.DataFrame:
     return frame
 
 
+@door
 def joint_table(name: str, smoothing: float = PAPER_SMOOTHING, smoothing_on: str = "counts") -> JointTable:
     """Return an embedded table as PF, section IV-B, uses it: `heart_failure` or `adult` by name.
 
@@ -95,6 +98,7 @@ def joint_table(name: str, smoothing: float = PAPER_SMOOTHING, smoothing_on: str
     )
 
 
+@door
 def heart_failure(smoothing: float = PAPER_SMOOTHING, smoothing_on: str = "counts") -> JointTable:
     """Return 299 patients: S = sex, death; X = anaemia, high blood pressure, diabetes, smoking; 4 x 16.
 
@@ -114,6 +118,7 @@ def heart_failure(smoothing: float = PAPER_SMOOTHING, smoothing_on: str = "count
     return joint_table("heart-failure", smoothing, smoothing_on)
 
 
+@door
 def adult(smoothing: float = PAPER_SMOOTHING, smoothing_on: str = "counts") -> JointTable:
     """Return 32,561 people: S = age, income; X = age, sex, education_num; 10 x 160.
 

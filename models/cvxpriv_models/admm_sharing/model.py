@@ -21,6 +21,7 @@ from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.penalties import Penalty
 from cvxpriv.reports.progress import with_bar
@@ -50,6 +51,7 @@ __all__ = ["ADMMSharing"]
 MAX_ITER = 1000
 
 
+@door
 @declared
 class ADMMSharing(LearningModel):
     """Fit a linear model whose columns are split among parties; each shares one value per sample. SHARING (1).

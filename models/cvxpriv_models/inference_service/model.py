@@ -18,6 +18,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.plots import Axis, with_axes
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
@@ -60,6 +61,7 @@ PIECE = 5
 TIME_LIMIT = 30.0
 
 
+@door
 @declared
 class InferenceAsService(MechanismModel[InferenceRun]):
     """Design a message U to send in place of data Y: a server infers S from it and learns little of Y. IAS (1).

@@ -20,6 +20,7 @@ from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty
 from cvxpriv.penalties.proximal import proximal_block
@@ -55,6 +56,7 @@ class OwnOptions(shared.SolveOptions, total=False):
     line_search: options.LineSearch
 
 
+@door
 @declared
 class ISTDP(LearningModel):
     """Learn sparse coefficients: minimise (1/n) sum_i l(x_i theta, y_i) + P(theta), privately or not. ISTDP (2).

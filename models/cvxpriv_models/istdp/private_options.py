@@ -10,6 +10,9 @@ from .problem import Problem
 
 __all__ = ["column_bound", "public_step_limit", "require_bounds"]
 
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Bounds of a row whose products and quotients with counts and steps are doubles: a sensitivity must not round to 0."""
+
 
 def public_step_limit(problem: Problem, row_bound: float) -> float:
     """Return the greatest step, 1/L: up to it a step without noise lowers F, whatever the penalty.
@@ -54,6 +57,12 @@ def require_bounds(problem: Problem, clip: float | None, row_bound: float | None
         )
     most = slope * row_bound if clip is None and row_bound is not None else clip
     assert most is not None
+    if not SMALLEST <= most <= LARGEST:
+        name = "row_bound" if clip is None else "clip"
+        raise PrivacyError(
+            f"{name}={row_bound if clip is None else clip!r} gives a step of no size, or noise of none: scale the "
+            "columns of X, so that its rows have norms near 1"
+        )
     return float(most), float(most / slope if row_bound is None else row_bound)
 
 

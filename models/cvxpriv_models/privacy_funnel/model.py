@@ -18,6 +18,7 @@ from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
@@ -105,6 +106,7 @@ class SolveOptions(shared.SolveOptions, total=False):
     gap: Gap
 
 
+@door
 @declared
 class PrivacyFunnel(MechanismModel[FunnelRun]):
     """Design an output Y to release in place of X: it tells enough of X, and as little as possible of S. PF (1).

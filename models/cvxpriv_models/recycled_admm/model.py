@@ -21,6 +21,7 @@ from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
@@ -50,6 +51,7 @@ __all__ = ["RecycledADMM"]
 MAX_ITER = 1000
 
 
+@door
 @declared
 class RecycledADMM(LearningModel):
     """Fit one linear model to rows that stay with the nodes of a graph; neighbours exchange parameters. RADMM (1).
