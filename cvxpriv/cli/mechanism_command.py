@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import click
@@ -22,7 +23,7 @@ from cvxpriv.cli.declared import (
 )
 from cvxpriv.cli.finish import finish, write
 from cvxpriv.cli.interrupts import Interrupt, watched
-from cvxpriv.cli.options import crosscheck_option, endings, output_options, solvers_option
+from cvxpriv.cli.options import Read, crosscheck_option, endings, output_options, solvers_option
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.proving import certify_option, proved
 from cvxpriv.cli.table_noise import TableNoise, noise_options
@@ -78,6 +79,10 @@ class Asked:
         Number of replicates for intervals; 0 for none.
     certify : bool
         Whether the bound's certificate is derived again, and a mechanism without a proof is not what was asked for.
+    costs : tuple of float
+        Epsilons of noise in the table whose cost is computed.
+    again : callable, optional
+        Maps a table to the model with the same options; needed for `costs`.
     """
 
     solving: Mapping[str, Any]
@@ -86,6 +91,8 @@ class Asked:
     solvers: tuple[str, ...] = DEFAULT_CHAIN
     bootstrap: int = REPLICATES
     certify: bool = False
+    costs: tuple[float, ...] = ()
+    again: Callable[[JointTable], Model] | None = None
 
 
 def design_command(kind: Kind) -> click.Command:
@@ -111,8 +118,9 @@ def design_command(kind: Kind) -> click.Command:
         curve = given["points"] or None
         if curve is not None:
             model.along(curve)  # refuses a wrong point before the solve
-        beside = (given[name] for name in ("crosscheck", "solvers", "bootstrap", "certify"))
-        asked = Asked(taken(solved, given), curve, *beside)
+        beside = (given[name] for name in ("crosscheck", "solvers", "bootstrap", "certify", "noise_costs"))
+        again = partial(_posed, kind, options=taken(posed, given), constraints=given["constraint"])
+        asked = Asked(taken(solved, given), curve, *beside, again)
         finish(
             terminal, design(terminal, model, title_of(source), asked), folder, kind.command, page if report else None
         )
@@ -136,6 +144,13 @@ def design_command(kind: Kind) -> click.Command:
             help="Number of replicates for the intervals; 0 for none.",
         ),
         certify_option,
+        click.option(
+            "--noise-costs",
+            type=Read(_epsilons),
+            default=(),
+            metavar="EPSILON,EPSILON",
+            help="Design on noisy counts at each epsilon, again and again, and show what the noise costs.",
+        ),
         *endings(),
     ]
     about = _WRITES.format(
@@ -206,6 +221,7 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
     mechanisms: Sequence[Array] = ()
     check: CrossCheck | None = None
     found: Disclosure | None = None
+    costs: pd.DataFrame | None = None
     table = model.problem.table
     with watched() as interrupt:
         run = _solved(terminal, model, asked.solving, interrupt, once(lambda: _say_sizes(terminal, model, size)))
@@ -220,9 +236,11 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
                     replicates = asked.bootstrap if table.counts is not None else 0
                     seed, oversize = asked.solving["seed"], bool(asked.solving.get("oversize", False))
                     found = disclosure(table, run.mechanism, replicates, seed, oversize=oversize)
+            if asked.costs and not interrupt.pressed:
+                costs = _costs(terminal, model, asked)
         except KeyboardInterrupt:
             pass
-        facts = run.described(Beside(source, curve, check, found, interrupt.pressed, mechanisms))
+        facts = run.described(Beside(source, curve, check, found, interrupt.pressed, mechanisms, costs))
         return proved(terminal, run, facts) if asked.certify and not interrupt.pressed else facts
 
 
@@ -316,6 +334,30 @@ def _curve(
     with solvers_silent():
         curve, mechanisms = model.traced(asked.curve, **asked.solving, **watching)
     return (curve, mechanisms) if len(curve) else (None, ())
+
+
+def _costs(terminal: Terminal, model: Model, asked: Asked) -> pd.DataFrame:
+    """Return what noise in the table costs, by epsilon."""
+    from cvxpriv.runs.noise_costs import noise_costs
+
+    again = asked.again
+    assert again is not None, "costs come with the model's maker"
+
+    def designed(noisy: JointTable) -> Array:
+        return again(noisy).solve(**asked.solving).mechanism
+
+    with terminal.phase("designing on noisy counts"), solvers_silent():
+        return noise_costs(model.problem.table, designed, asked.costs, seed=int(asked.solving["seed"] or 0))
+
+
+def _epsilons(text: str) -> tuple[float, ...]:
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or not all(0.0 < one < float("inf") for one in found):
+        raise click.BadParameter(f"noise_costs={text!r}: expected numbers > 0, such as 0.5,1,4")
+    return found
 
 
 def _checked(terminal: Terminal, run: MechanismRun[Any, Any], solvers: tuple[str, ...]) -> CrossCheck:

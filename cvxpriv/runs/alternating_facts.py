@@ -11,8 +11,10 @@ from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.constraint_noise import noise_section
 from cvxpriv.runs.counts_shown import counts_section
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.noise_costs import costs_section
 from cvxpriv.runs.sides import Sides
 
 __all__ = ["alternating_facts"]
@@ -50,6 +52,8 @@ def alternating_facts(
             *common.disclosure_section(beside.disclosure, sides, "What a release discloses", ""),
             *common.columns_section(run, sides),
             *common.reveals_section(run, sides),
+            *costs_section(beside.costs, run.problem.table.protection is not None),
+            *noise_section(run),
             common.starts_section(run, {next(iter(figures)): True, "kkt": True}, run.log.frame(), "Figures in nats."),
         ],
         about=common.about_table(run.problem.table, sides, size[1]),

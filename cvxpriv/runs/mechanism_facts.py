@@ -275,6 +275,8 @@ def reveals_section(run: Run, sides: Sides) -> list[Section]:
 def tables_of(run: Run, beside: Beside, sides: Sides) -> dict[str, pd.DataFrame]:
     """Return the whole tables by name, for programs: curve, cross-check, disclosure, constraints."""
     found = {"columns": columns_of(run)}
+    if beside.costs is not None:
+        found["noise_costs"] = beside.costs
     if beside.curve is not None:
         found["curve"] = beside.curve
     found |= crosscheck_tables(beside.check)

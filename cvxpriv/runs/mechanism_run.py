@@ -81,6 +81,8 @@ class Beside:
         Whether a keyboard interrupt ended it.
     mechanisms : sequence of array
         The mechanism at each point of the curve, where they are known.
+    costs : DataFrame, optional
+        The cost of noise in the table: see `cvxpriv.runs.noise_costs`.
     """
 
     source: str = ""
@@ -89,6 +91,7 @@ class Beside:
     disclosure: Disclosure | None = None
     interrupted: bool = False
     mechanisms: Sequence[Array] = ()
+    costs: pd.DataFrame | None = None
 
 
 @door

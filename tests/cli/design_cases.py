@@ -28,7 +28,7 @@ def require_every_file(result: Result, folder: Path | str, *more: str) -> None:
     """A run with a curve wrote its files and nothing else, named them in its last line, and warned of nothing."""
     assert result.exit_code == 0, result.stderr
     names = {"report.html", "curve.png", "history.csv", "mechanism.json", *more}
-    names |= {f"{name}.csv" for name in ("curve", "crosscheck", "disclosure")}
+    names |= {f"{name}.csv" for name in ("columns", "curve", "crosscheck", "disclosure")}
     assert set(require_whole(folder)) == names
     assert names == set(re.findall(r"[a-z_]+\.[a-z]+", result.stdout.partition("Written to")[2]))
     assert Path(folder, "curve.png").read_bytes().startswith(b"\x89PNG")
@@ -64,7 +64,7 @@ def require_interrupted(result: Result) -> None:
     assert result.exit_code == 130
     assert "interrupted" in result.stderr
     assert "Traceback" not in result.stderr
-    assert set(require_whole("out")) == {"history.csv", "mechanism.json"}
+    assert set(require_whole("out")) == {"columns.csv", "history.csv", "mechanism.json"}
 
 
 @contextmanager

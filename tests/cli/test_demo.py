@@ -38,7 +38,7 @@ def test_the_demo_writes_curve_mechanism_history_and_report(shown: tuple[Result,
     result, folder = shown
     assert result.exit_code == 0, result.stderr
     names = {"report.html", "curve.png", "mechanism.json", "history.csv", "certificate.json", "check_certificate.py"}
-    names |= {f"{name}.csv" for name in ("curve", "crosscheck", "disclosure")}
+    names |= {f"{name}.csv" for name in ("columns", "curve", "crosscheck", "disclosure")}
     assert set(require_whole(folder)) == names
     assert Mechanism.load(folder / "mechanism.json").shape == (16, 17)
     assert list(pd.read_csv(folder / "curve.csv")["fraction"]) == pytest.approx([1 / 3, 2 / 3, 1.0])

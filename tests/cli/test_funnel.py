@@ -188,7 +188,9 @@ def test_an_interrupt_after_the_solve_keeps_the_mechanism(
     monkeypatch.setattr(PrivacyFunnel, "curve", press)
     result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *BARE, "--curve", "3")
     assert result.exit_code == 130
-    assert set(require_whole("out")) == {*("history.csv", "mechanism.json", "certificate.json", "check_certificate.py")}
+    assert set(require_whole("out")) == {
+        *("columns.csv", "history.csv", "mechanism.json", "certificate.json", "check_certificate.py")
+    }
 
 
 def test_an_interrupted_curve_keeps_the_rates_that_were_finished(

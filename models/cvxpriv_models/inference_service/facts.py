@@ -23,9 +23,11 @@ from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.constraint_noise import noise_section
 from cvxpriv.runs.counts_shown import counts_section
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.noise_costs import costs_section
 from cvxpriv.runs.sides import Side, Sides
 from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
@@ -112,6 +114,8 @@ def inference_facts(
             ),
             *common.columns_section(run, SIDES),
             *common.reveals_section(run, SIDES),
+            *costs_section(beside.costs, problem.table.protection is not None),
+            *noise_section(run),
             _starts(run),
         ],
         about=[

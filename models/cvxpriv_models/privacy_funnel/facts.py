@@ -21,9 +21,11 @@ from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.constraint_noise import noise_section
 from cvxpriv.runs.counts_shown import counts_section
 from cvxpriv.runs.mechanism_facts import interval, share
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.noise_costs import costs_section
 from cvxpriv.runs.sides import PRIVATE_AND_PUBLIC
 from cvxpriv.runs.sliding import guesses_along, shared_curve, slider_of
 
@@ -66,6 +68,8 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
             ),
             *common.columns_section(run, SIDES),
             *common.reveals_section(run, SIDES),
+            *costs_section(beside.costs, run.problem.table.protection is not None),
+            *noise_section(run),
             *population_section(run.problem, disclosure),
             common.starts_section(
                 run, {"leakage": True, "kkt": True}, run.log.frame(), "Leakage, utility and residual in nats."
