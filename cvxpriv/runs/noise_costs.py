@@ -1,4 +1,4 @@
-"""What noise in a table costs: the mechanism designed on noisy counts, measured on the counts as they are.
+"""Cost of noise in a table: the mechanism designed on noisy counts, measured on the counts as they are.
 
 At each epsilon the counts get noise again and again. The model designs a mechanism on each noisy table, and what it
 leaks and tells is measured on the table without that noise. Quantiles over these draws are the interval in which a
