@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 JOBS ?= 2
 COVERAGE ?=
+PYTHONS ?=
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export CVXPRIV_CACHE ?= $(CURDIR)/.cache/datasets
 
-.PHONY: help demo test lint format types check check-all mutate bench figures docs packages clean
+.PHONY: help demo test lint format types check check-all mutate bench papers docs packages clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -42,29 +43,16 @@ mutate: $(STAMPS)/dev      ## wrong changes of the code that tests must notice; 
 bench: $(STAMPS)/dev       ## the measurements of benchmarks/
 	$(BIN)/python -m benchmarks
 
-figures: $(STAMPS)/dev     ## the pictures of docs/ and of the examples
-	$(BIN)/python examples/papers/pf_fig1.py --out docs/pictures
-	$(BIN)/python examples/papers/pf_fig2.py --table heart-failure --out docs/pictures
-	$(BIN)/python examples/papers/pf_fig2.py --table adult --fast --out docs/pictures
-	$(BIN)/python examples/papers/ias_convergence.py --out docs/pictures
-	$(BIN)/python examples/papers/ias_tradeoff.py --out docs/pictures
-	$(BIN)/python examples/papers/ias_table1.py --out docs/pictures
-	$(BIN)/python examples/papers/sharing_fig1.py --out docs/pictures
-	$(BIN)/python examples/papers/sharing_fig3.py --out docs/pictures
-	$(BIN)/python examples/papers/istdp_convergence.py --out docs/pictures
-	$(BIN)/python examples/papers/istdp_path.py --out docs/pictures
-	$(BIN)/python examples/papers/istdp_floor.py --out docs/pictures
-	$(BIN)/python examples/papers/istdp_epsilon.py --out docs/pictures
-	$(BIN)/python examples/papers/radmm_convergence.py --out docs/pictures
-	$(BIN)/python examples/papers/radmm_private.py --out docs/pictures
+papers: $(STAMPS)/dev      ## every figure and table of the papers, with verdicts and times; hours on one core
+	$(BIN)/python examples/papers
 
 docs:            ## the site, in site/; warnings are errors
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-packages:        ## wheel and source package in dist/, each installed and tried in an environment of its own
+packages:        ## wheel and source package in dist/, installed and tried; PYTHONS="python3.12 python3.13" says where
 packages: $(STAMPS)/dev
-	$(BIN)/python -m tests.packages
+	$(BIN)/python -m tests.packages $(PYTHONS)
 
 clean:           ## results and environments
 	rm -rf $(VENV) .cache out site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -1,4 +1,4 @@
-"""`make packages`: build wheel and source package, and try each in a fresh environment: `python -m tests.packages`.
+"""`make packages`: build wheel and source package, and try both: `python -m tests.packages [PYTHON ...]`.
 
 The wheel must hold the product and nothing else; the source package also documentation, examples and tests.
 """
@@ -10,14 +10,22 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import venv
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 IN_SOURCE = (
     *("README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "Makefile"),
-    *("mkdocs.yml", "docs/index.md", "examples/formulations.py", "tests/test_house.py", "benchmarks/__main__.py"),
+    *(
+        "mkdocs.yml",
+        "paper.md",
+        "paper.bib",
+        "docs/index.md",
+        "docs/papers.json",
+        "examples/formulations.py",
+        "tests/test_house.py",
+        "benchmarks/__main__.py",
+    ),
     "cvxpriv/tables/datasets/data/SOURCES.md",
 )
 IN_WHEEL = (
@@ -51,19 +59,19 @@ def require(held: set[str], wanted: tuple[str, ...], package: Path) -> None:
         raise SystemExit(f"{package.name} lacks {', '.join(missing)}")
 
 
-def trial(package: Path, python: str) -> None:
-    """Install a package in a fresh environment, solve, and examine."""
+def trial(wheel: Path, source: Path, python: str) -> None:
+    """Install the wheel in a fresh environment, solve, and examine; then the source package in the wheel's place."""
     with tempfile.TemporaryDirectory() as folder:
         environment = Path(folder) / "environment"
-        if python == sys.executable:
-            venv.create(environment, with_pip=True)
-        else:
-            subprocess.run([python, "-m", "venv", str(environment)], check=True)
+        subprocess.run([python, "-m", "venv", str(environment)], check=True)
         inside = environment / ("Scripts" if sys.platform == "win32" else "bin")
-        subprocess.run([inside / "python", "-m", "pip", "install", "--quiet", str(package)], check=True, cwd=folder)
-        subprocess.run([inside / "python", "-c", TRIAL], check=True, cwd=folder)
-        subprocess.run([inside / "cvxpriv", "doctor"], check=True, cwd=folder, stdout=subprocess.DEVNULL)
-    print(f"{package.name}: installed and tried with {python}")
+        pip = [str(inside / "python"), "-m", "pip"]
+        for package, options in ((wheel, []), (source, ["--no-deps", "--force-reinstall"])):
+            command = [*pip, "install", "--quiet", "--no-compile", *options, str(package)]
+            subprocess.run(command, check=True, cwd=folder)
+            subprocess.run([inside / "python", "-c", TRIAL], check=True, cwd=folder)
+            subprocess.run([inside / "cvxpriv", "doctor"], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+            print(f"{package.name}: installed and tried with {python}", flush=True)
 
 
 def main() -> None:
@@ -79,8 +87,7 @@ def main() -> None:
     if strange:
         raise SystemExit(f"{wheel.name} holds {', '.join(strange)}, which is no part of the product")
     for python in sys.argv[1:] or [sys.executable]:
-        trial(wheel, python)
-        trial(source, python)
+        trial(wheel, source, python)
 
 
 if __name__ == "__main__":

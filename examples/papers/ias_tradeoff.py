@@ -12,6 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from drawn import save
 from ias_case import (
     BETAS,
     CERTIFIED,
@@ -24,8 +25,59 @@ from ias_case import (
     panels,
     uniform_starts,
 )
+from verdicts import Verdict
 
-from cvxpriv.reports.pictures import COLOURS, blank, save_figure, styled
+from cvxpriv.reports.pictures import COLOURS, blank, styled
+
+VERDICTS = (
+    Verdict(
+        "Fig. 6: leakage against beta",
+        "agrees in part",
+        shows="E[d] falls with beta for Algorithm 1, not for gradient ascent, which diverges for many beta.",
+        found=(
+            "E[d] falls for all that converge, to 0 from the critical beta on. Step 1e-4 is still near its start "
+            "after 3000 iterations, whose leakage is small for every beta. Step .5 does not settle for beta above "
+            "2."
+        ),
+        why=(
+            "A method that has not moved, or oscillates, shows no trade-off. It is not that gradient ascent "
+            "protects worse: its leakage is the lower one for small beta, and so is its F. Dashed: the leakage of "
+            "a certified optimum, and what no F exceeds."
+        ),
+        pictures=("ias_fig6.png",),
+    ),
+    Verdict(
+        "Fig. 7: two divergences at beta = 8",
+        "agrees",
+        shows="Jensen-Shannon and Le Cam converge alike.",
+        found=(
+            "At beta = 8 the two lines coincide: near the trivial mechanism both f are (t-1)^2/4, and both runs "
+            "go there. At .3 to 1 the divergences differ in value and in pace."
+        ),
+        why=(
+            "The paper looked where every smooth f with the same f''(1) is the same. Dashed, certified: at .3 "
+            "both runs end 2 to 4 % below the best possible; the floor costs Jensen-Shannon 1 % of it (.2549 was "
+            "found with it)."
+        ),
+        pictures=("ias_fig7.png",),
+    ),
+    Verdict(
+        "Fig. 8: the size of U",
+        "agrees in part",
+        shows="F rises with |U| up to about 7.",
+        found=(
+            "At beta = 2 it is 0 for every |U|. At 1, two symbols are enough, at .6 three, and at .3 F rises up "
+            "to 6. More symbols than needed cost a little, because each must get the floor."
+        ),
+        why=(
+            "On at most |Y| symbols an optimum exists, and few have weight. Single runs of Algorithm 1 scatter by "
+            "2 % at beta = .3, more than |U| matters from 4 on. Dashed, certified: what no mechanism exceeds, at "
+            "floor 0 and with any |U|."
+        ),
+        pictures=("ias_fig8.png",),
+    ),
+)
+
 
 PAPER_BETA = 8.0
 #: In nats; a panel that shows less would make rounding look like a finding.
@@ -70,7 +122,7 @@ def figure_6(out: Path, fast: bool) -> None:
         fontsize=9,
     )
     legend_below(figure, panels_["leakage"])
-    print(save_figure(figure, out / "ias_fig6.png"))
+    print(save(figure, out / "ias_fig6.png"))
 
 
 @styled
@@ -95,7 +147,7 @@ def figure_7(out: Path, fast: bool) -> None:
     for panel in axes[-2:]:
         panel.set_xlabel("outer iteration")
     legend_below(figure, axes[0], columns=2)
-    print(save_figure(figure, out / "ias_fig7.png"))
+    print(save(figure, out / "ias_fig7.png"))
 
 
 @styled
@@ -123,7 +175,7 @@ def figure_8(out: Path, fast: bool) -> None:
     for panel in axes[-2:]:
         panel.set_xlabel("|U|")
     legend_below(figure, axes[0])
-    print(save_figure(figure, out / "ias_fig8.png"))
+    print(save(figure, out / "ias_fig8.png"))
 
 
 def main() -> None:

@@ -13,12 +13,31 @@ from pathlib import Path
 
 import numpy as np
 from cvxpriv_models.istdp import gist
+from drawn import save
 from ias_case import arguments, draw, legend_below, panels
 from istdp_case import correlated
+from verdicts import Verdict
 
 from cvxpriv.models import ISTDP
 from cvxpriv.penalties import MCP
-from cvxpriv.reports.pictures import save_figure, styled
+from cvxpriv.reports.pictures import styled
+
+VERDICTS = (
+    Verdict(
+        "Steps of Barzilai and Borwein (no figure)",
+        "agrees",
+        shows="They are fast.",
+        found=(
+            "To a residual of 1e-10 at .3 lambda_max on 500 x 1000: BB1 17 passes, alternating 29, the length as "
+            "printed 107, BB2 122. At .1: 35, 39, 82, 123. With Newton steps on the support 1 and 5 passes do."
+        ),
+        why=(
+            "The printed length is the product of BB1 and BB2; columns of deviation 1 flatter it, as its unit is "
+            "that of a squared length."
+        ),
+        pictures=("istdp_convergence.png",),
+    ),
+)
 
 #: BB1 BB2 = dtheta'dtheta / dg'dg, what step 1.2 prints.
 RULES = {**gist.STEPS, "as printed": lambda first, second, passes: first * second}
@@ -49,7 +68,7 @@ def figure(out: Path, fast: bool) -> None:
         panel.set_xlabel("pass")
         panel.set_ylabel("KKT residual")
     legend_below(drawing, axes[0])
-    print(save_figure(drawing, out / "istdp_convergence.png"))
+    print(save(drawing, out / "istdp_convergence.png"))
 
 
 if __name__ == "__main__":

@@ -12,12 +12,28 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from drawn import save
 from ias_case import arguments, legend_below, panels
 from istdp_case import correlated
+from verdicts import Verdict
 
 from cvxpriv.models import ISTDP
 from cvxpriv.penalties import L1, MCP, Penalty
-from cvxpriv.reports.pictures import COLOURS, save_figure, styled
+from cvxpriv.reports.pictures import COLOURS, styled
+
+VERDICTS = (
+    Verdict(
+        "MCP is nearly unbiased (no figure)",
+        "agrees",
+        shows="MCP shrinks large coefficients hardly.",
+        found=(
+            "MCP finds exactly the ten true coefficients at 12 of 40 weights, and there they are unshrunk: 4 % "
+            "too large, which is the noise of y. l1 finds exactly the ten at no weight: what lets the last of "
+            "them in lets false ones in too, and they are shrunk by half there."
+        ),
+        pictures=("istdp_path.png",),
+    ),
+)
 
 PENALTIES: dict[str, Penalty] = {"MCP, alpha = 3": MCP(1.0, 3.0), "l1": L1(1.0)}
 
@@ -51,7 +67,7 @@ def figure(out: Path, fast: bool) -> None:
         panel.invert_xaxis()
         panel.set_xlabel("lambda / lambda_max")
     legend_below(drawing, axes[2])
-    print(save_figure(drawing, out / "istdp_path.png"))
+    print(save(drawing, out / "istdp_path.png"))
 
 
 if __name__ == "__main__":

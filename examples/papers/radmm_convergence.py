@@ -13,11 +13,55 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from drawn import save
 from radmm_case import Case, adult, arguments, legend_below, panels
+from verdicts import Verdict
 
 from cvxpriv.errors import NoGuaranteeWarning
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.reports.pictures import COLOURS, save_figure, styled
+from cvxpriv.reports.pictures import COLOURS, styled
+
+VERDICTS = (
+    Verdict(
+        "Fig. 1(a): gamma and size",
+        "agrees",
+        shows="A larger gamma damps the even iterations and slows down.",
+        found="The same, and 20 nodes are slower than five by far: 1e-2 nats are missing after 200 iterations.",
+        pictures=("radmm_fig1.png",),
+    ),
+    Verdict(
+        "Fig. 1(b): penalties of each node",
+        "the paper is wrong",
+        shows="MR-ADMM converges for every speed of growth.",
+        found=(
+            "Growth slows it down until it stands still. With the penalties as printed it stands still at another "
+            "point, higher for every speed: they weigh node i by 1/eta_i. With the smaller penalty on each edge "
+            "it is the optimum that is approached."
+        ),
+        why="On a plot of L itself, 1e-3 nats are not seen.",
+    ),
+    Verdict(
+        "Fig. 1(c): a common penalty",
+        "the paper is wrong",
+        shows="MR-ADMM converges for every speed of growth.",
+        found="eta = 1.04^k stops 4e-3 nats above the optimum, 1.1^k 1e-2: the steps are summable.",
+        why="cvxpriv caps eta at ten times its start unless told otherwise.",
+    ),
+    Verdict(
+        "Fig. 2: rho",
+        "not reproducible",
+        shows="The test error is least at rho = .22.",
+        found=(
+            "It rises with rho: 16.3 % at .01, 16.4 % at .22, 24.7 % from 200 on. At the optimum, which 50 "
+            "iterations do not reach below rho = 1, it falls on to 15.3 % at .01."
+        ),
+        why=(
+            "The paper gives neither its split nor its network; a valley of .1 % would be within the noise of "
+            "5,222 rows."
+        ),
+        pictures=("radmm_fig2.png",),
+    ),
+)
 
 #: Fig. 1(b): each node's eta, and how fast each grows; five curves take 1 to 5 times that.
 ETA = np.array([1.0, 1.03, 1.02, 0.8, 1.01])
@@ -62,7 +106,7 @@ def figure_1(out: Path, fast: bool) -> None:
         panel.set_xlabel("iteration (odd ones)")
         panel.legend(fontsize=8)
     axes[0].set_ylabel("|L - L of the optimum|, nats")
-    print(save_figure(figure, out / "radmm_fig1.png"))
+    print(save(figure, out / "radmm_fig1.png"))
 
 
 @styled
@@ -83,7 +127,7 @@ def figure_2(out: Path, fast: bool) -> None:
     panel.set_ylabel("test rows classified wrongly, %")
     legend_below(figure, panel)
     print(f"least error {errors[:, 0].min():.2f}% at rho = {weights[errors[:, 0].argmin()]:.3g}")
-    print(save_figure(figure, out / "radmm_fig2.png"))
+    print(save(figure, out / "radmm_fig2.png"))
 
 
 def main() -> None:

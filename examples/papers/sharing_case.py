@@ -14,12 +14,13 @@ import pandas as pd
 from cvxpriv_models.admm_sharing import algorithm, baselines
 from cvxpriv_models.admm_sharing.problem import Part
 from cvxpriv_models.admm_sharing.schemes import scheme_named
+from drawn import save
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.models import ADMMSharing
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import LOSSES
-from cvxpriv.reports.pictures import COLOURS, MARKERS, blank, save_figure, styled
+from cvxpriv.reports.pictures import COLOURS, MARKERS, blank, styled
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context
 from cvxpriv.tables.datasets import load_a9a, load_gisette_like
@@ -122,7 +123,7 @@ def draw_comparison(
         panel.minorticks_off()
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
-    return save_figure(figure, path)
+    return save(figure, path)
 
 
 def compare(
