@@ -36,23 +36,31 @@ from cvxpriv.privacy import gaussian_delta, gaussian_mu
 
 __all__ = ["direction_sensitivity", "majoriser", "minima_perturbation", "newton", "slopes_and_bends", "tilt_deviation"]
 
+Rows = Array | sparse.csr_array
+
 #: Part of mu^2 that the directions of Newton's method get.
 DIRECTIONS = 0.5
 #: Gradient of J, over the tilt's deviation, at which its minimisation stops: noise that hides the rest costs nothing.
 LEFT = 1e-6
 
 
-def tilt_deviation(epsilon: float, delta: float, weight: float, clip: float) -> float:
-    """Return the least s of the tilt b; inf where the weight alone costs more than epsilon."""
+def tilt_deviation(epsilon: float, delta: float, weight: float, clip: float, before: float = 0.0) -> float:
+    """Return the least s of the tilt b, or inf where the weight alone costs more than epsilon.
+
+    `before` is the mu of Gaussian releases before it: at each corner they add to the loss as to that of any Gaussian.
+    """
     rest = float(epsilon - np.log1p(0.25 / weight))
     if rest <= 0.0:
         return float("inf")
 
     def excess(mu: float) -> float:
-        return gaussian_delta(rest, mu) + 2.0 * gaussian_delta(rest, 0.5 * mu) - delta
+        corners = (float(np.hypot(before, part * mu)) for part in (1.0, 0.5, 0.5))
+        return sum(gaussian_delta(rest, corner) for corner in corners) + nothing - delta
 
-    most = gaussian_mu(rest, delta)
-    return 2.0 * clip / float(brentq(excess, 0.5 * most, 1.01 * most, rtol=1e-10))
+    most, nothing = gaussian_mu(rest, delta), gaussian_delta(rest, before) if before else 0.0
+    if excess(1e-3 * most) >= 0.0:
+        return float("inf")
+    return 2.0 * clip / float(brentq(excess, 1e-3 * most, 1.01 * most, rtol=1e-10))
 
 
 def slopes_and_bends(z: Array, norms: Array, clip: float) -> tuple[Array, Array]:
@@ -64,16 +72,17 @@ def slopes_and_bends(z: Array, norms: Array, clip: float) -> tuple[Array, Array]
 
 
 def minima_perturbation(
-    x: sparse.csr_array,
+    x: Rows,
     y: Array,
     epsilon: float,
     delta: float,
     weight: float,
     clip: float,
     random: np.random.Generator,
+    before: float = 0.0,
 ) -> Array:
     """Return theta, (d,); the weight is one for which `tilt_deviation` is finite."""
-    deviation = tilt_deviation(epsilon, delta, weight, clip)
+    deviation = tilt_deviation(epsilon, delta, weight, clip, before)
     tilt = deviation * random.normal(size=x.shape[1])
     signed, norms = _signed(x, y)
 
@@ -102,7 +111,7 @@ def direction_sensitivity(rows: int, lam: float) -> float:
     return 2.0 / (lam * (1.0 + 4.0 * rows * lam))
 
 
-def majoriser(signed: sparse.csr_array, theta: Array) -> Array:
+def majoriser(signed: Rows, theta: Array) -> Array:
     """Return H, (d, d)."""
     z = np.abs(signed @ theta)
     curvature = np.where(z < 1e-6, 0.25, np.tanh(z / 2.0) / np.maximum(2.0 * z, 1e-300))
@@ -110,7 +119,7 @@ def majoriser(signed: sparse.csr_array, theta: Array) -> Array:
 
 
 def newton(
-    x: sparse.csr_array,
+    x: Rows,
     y: Array,
     epsilon: float,
     delta: float,
@@ -133,12 +142,16 @@ def newton(
     return theta
 
 
-def _signed(x: sparse.csr_array, y: Array) -> tuple[sparse.csr_array, Array]:
+def _signed(x: Rows, y: Array) -> tuple[Rows, Array]:
+    if isinstance(x, np.ndarray):
+        return x * y[:, None], np.linalg.norm(x, axis=1)
     signed = sparse.csr_array(sparse.diags_array(y) @ x)
     return signed, np.sqrt(np.asarray(signed.multiply(signed).sum(axis=1)).ravel())
 
 
-def _gram(rows: sparse.csr_array, weights: Array) -> Array:
+def _gram(rows: Rows, weights: Array) -> Array:
+    if isinstance(rows, np.ndarray):
+        return np.asarray((rows * weights[:, None]).T @ rows)
     return np.asarray((rows.T @ (sparse.diags_array(weights) @ rows)).toarray())
 
 

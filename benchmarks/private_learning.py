@@ -4,8 +4,9 @@ python -m benchmarks private_learning
 python -m benchmarks.private_learning german compas "ISTDP, default"
 
 One row replaced, delta = 1e-6, rows of norm at most 1. a9a has its own test rows; of the others each seed draws 30 % of
-the rows, and the noise. ISTDP is as it comes, without an option. Every peer has an intercept's column within the norm,
-and is tuned for each table and epsilon on the *test* rows of one seed, which flatters it:
+the rows, and the noise. ISTDP is as it comes, without an option, and minima perturbation on rows that are centred has
+one rule for all tables. Every other peer has an intercept's column within the norm, and
+is tuned for each table and epsilon on the *test* rows of one seed, which flatters it:
 
 * gradient descent over clip, step and number of passes (27 settings),
 * objective perturbation (pure epsilon) over the weight of the square (4),
@@ -25,6 +26,7 @@ from typing import Any
 
 import numpy as np
 from cvxpriv_models.istdp import ISTDP
+from cvxpriv_models.istdp.centring import release_centre, resolves
 from scipy import sparse
 
 from benchmarks.learning_peers import minima_perturbation, newton, tilt_deviation
@@ -32,6 +34,7 @@ from cvxpriv.cli.rows import RowOptions
 from cvxpriv.errors import PrivacyError
 from cvxpriv.learning.scores import area_under_curve, log_loss
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy import gaussian_mu, noise_source
 from cvxpriv.tables.datasets import load_a9a
 
 EPSILONS, DELTA, SEEDS = (0.5, 1.0, 2.0), 1e-6, 10
@@ -57,6 +60,11 @@ class Split:
         column = np.full((rows.shape[0], 1), (self.k + 1.0) ** -0.5)
         return sparse.csr_array(np.hstack([rows * (self.k / (self.k + 1.0)) ** 0.5, column]))
 
+    def in_column(self, theta: Array) -> Array:
+        """Return the coefficients that belong to `with_column`, from those of rows and an intercept."""
+        root = (self.k + 1.0) ** 0.5
+        return np.append(theta[:-1] * root / self.k**0.5, theta[-1] * root)
+
     def scores(self, theta: Array) -> tuple[float, float]:
         """Return log loss and AUC on the test rows; theta belongs to `with_column`."""
         z = self.with_column(self.test_x) @ theta
@@ -76,8 +84,7 @@ def default(split: Split, epsilon: float, seed: int) -> Array:
     """ISTDP without an option."""
     model = ISTDP(split.x, split.y, intercept=True, allow_constant=True)
     run = model.solve_private(epsilon=epsilon, delta=DELTA, noise_seed=seed)
-    root = (split.k + 1.0) ** 0.5
-    return np.append(run.coefficients * root / split.k**0.5, run.intercept * root)
+    return split.in_column(np.append(run.coefficients, run.intercept))
 
 
 def of_model(split: Split, epsilon: float, seed: int, *, penalty: str, **options: Any) -> Array:
@@ -102,6 +109,32 @@ def of_minima(split: Split, epsilon: float, seed: int, *, weight: float, clip: f
     return minima_perturbation(split.with_column(split.x), split.y, epsilon, DELTA, weight, clip, random)
 
 
+def of_centred_minima(split: Split, epsilon: float, seed: int) -> Array:
+    """Minima perturbation on rows centred as ISTDP centres them, by one rule for all tables.
+
+    Rows are shortened to 1.2 released radii, gradients clipped at .7 of one; the weight, in units of a radius, is .3
+    clip sqrt(d)/mu, and costs at most a fifth of epsilon. Chosen on German credit, COMPAS, digits and synthetic tables.
+    """
+    problem = ISTDP(split.x, split.y, intercept=True, allow_constant=True).problem
+    mu, rows, before, centre = gaussian_mu(epsilon, DELTA), split.y.size, 0.0, None
+    if resolves(problem, rows, mu, "replace-one"):
+        centre = release_centre(problem, 1.0, rows, mu, "replace-one", noise_source(seed))
+        assert centre.release.mu is not None
+        before = centre.release.mu
+        x = centre.centred(problem).design / (1.2 * centre.radius)
+    else:
+        x = np.column_stack([split.x, np.full(rows, 0.25)]) / 1.2
+    x = np.asarray(x) / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1.0)
+    clip, random = 0.7 / 1.2, np.random.default_rng(seed)
+    weight = max(0.3 * 0.7 * x.shape[1] ** 0.5 / mu / 1.2**2, 0.25 / np.expm1(0.2 * epsilon))
+    theta = minima_perturbation(x, split.y, epsilon, DELTA, weight, clip, random, before) / 1.2
+    if centre is None:
+        theta[-1] *= 0.25
+    else:
+        theta = centre.original(theta / centre.radius)
+    return split.in_column(theta)
+
+
 def of_newton(split: Split, epsilon: float, seed: int, *, steps: int, part: float) -> Array:
     """Newton's method; its ridge is a part of the largest curvature that there is, 1/4."""
     random = np.random.default_rng(seed)
@@ -113,7 +146,7 @@ PEERS: dict[str, list[Fit]] = {
         partial(
             of_model, penalty="l2:0", method="gradient-descent", clip=clip, row_bound=bound, max_iter=passes
         )  # the step is 4/bound^2
-        for clip, bound, passes in product((0.25, 0.5, 1.0), (0.25, 0.5, 1.0), (50, 100, 200))
+        for clip, bound, passes in product((0.25, 0.5, 1.0), (0.25, 0.5, 1.0), (50, 200, 800))
     ],
     "minima perturbation, tuned": [
         partial(of_minima, weight=weight, clip=clip) for weight, clip in product((1.0, 5.0, 20.0, 80.0), (0.5, 1.0))
@@ -142,7 +175,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     print(__doc__)
     print("| rows | epsilon | learner | log loss | AUC |\n| --- | --- | --- | --- | --- |", flush=True)
     warnings.simplefilter("ignore")
-    learners: dict[str, list[Fit]] = {"ISTDP, default": [default], **PEERS}
+    alone: dict[str, list[Fit]] = {"ISTDP, default": [default], "minima perturbation, centred": [of_centred_minima]}
+    learners = {**alone, **PEERS}
     chosen = [one for one in learners if one in arguments] or list(learners)
     for name in [one for one in SETS if one in arguments] or SETS:
         splits = [split_of(name, seed) for seed in range(1 if name == "a9a" else SEEDS)]
