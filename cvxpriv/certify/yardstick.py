@@ -207,7 +207,11 @@ class Domain:
             if isinstance(condition, Inequality) and condition.expr.is_affine() and condition.expr.variables()
         ]
         flat = flatten(affine, written.flat.coordinates)
-        return cls(written, sp.csr_array(flat.M), flat.m)
+        # cvxpy calls a geometric mean of one entry affine, and it is still an atom: its rows say nothing of x alone.
+        alone = np.flatnonzero(np.diff(flat.M[:, flat.size :].indptr) == 0)
+        rows = np.concatenate([np.zeros(0, dtype=int), *(np.arange(place.start, place.stop) for place in flat.places)])
+        kept = np.intersect1d(alone, rows)
+        return cls(written, sp.csr_array(flat.M[kept][:, : flat.size]), flat.m[kept])
 
     def moved(self, x: Array, room: float = ROOM) -> tuple[Array, float]:
         """Return the point moved into the domain, if it is near, and the largest move of an entry."""

@@ -40,7 +40,9 @@ class Coordinates:
     """
 
     def __init__(self, variables: Sequence[cp.Variable]) -> None:
-        self.variables = tuple(variables)
+        # Two objects may be one variable to cvxpy: those of the same id.
+        self.variables = tuple({variable.id: variable for variable in variables}.values())
+        self.named = tuple(variables)
         self.entries: dict[int, np.ndarray] = {}
         self.slices: dict[int, slice] = {}
         self.size = 0
@@ -77,10 +79,12 @@ class Coordinates:
     def place(self, x: Array) -> None:
         """Set the variables to the values of a flat point."""
         entries = self.expansion @ x
-        first = 0
+        first, placed = 0, {}
         for variable in self.variables:
-            variable.save_value(entries[first : first + variable.size].reshape(variable.shape, order="F"))
+            placed[variable.id] = entries[first : first + variable.size].reshape(variable.shape, order="F")
             first += variable.size
+        for variable in self.named:
+            variable.save_value(placed[variable.id])
 
     def name(self, index: int) -> str:
         """Return the variable and position of a free number, such as ``x[0, 2]``."""

@@ -17,6 +17,7 @@ from cvxpy.atoms.matrix_frac import MatrixFrac
 from cvxpy.atoms.pnorm import Pnorm
 
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivative_rules import needs_nonnegative
 
 __all__ = ["of_atoms", "of_attributes"]
@@ -51,13 +52,18 @@ def _of_variable(variable: cp.Variable) -> Iterator[tuple[str, Any]]:
     if attributes.get("NSD"):
         yield f"{variable.name()} << 0", variable << 0
     if attributes.get("bounds") is not None:
-        low, high = (np.broadcast_to(np.asarray(side, dtype=float), variable.shape) for side in attributes["bounds"])
+        low, high = (np.broadcast_to(_number(side), variable.shape) for side in attributes["bounds"])
         flat = variable.flatten(order="F")
         for symbol, sign, bound in ((">=", 1.0, low), ("<=", -1.0, high)):
             finite = np.flatnonzero(np.isfinite(bound.ravel(order="F")))
             if finite.size:
                 side = bound.ravel(order="F")[finite]
                 yield f"{variable.name()} {symbol} bound", sign * flat[finite] >= sign * side
+
+
+def _number(side: Any) -> Any:
+    """Return a bound's value: cvxpy takes Parameters and expressions of them as well."""
+    return dense(side.value if isinstance(side, cp.Expression) else side)
 
 
 def of_atoms(problem: cp.Problem) -> Iterator[tuple[str, Any]]:

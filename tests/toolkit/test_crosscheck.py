@@ -574,3 +574,29 @@ def test_no_bound_is_certified_for_a_problem_that_has_none() -> None:
     x = cp.Variable(name="x")
     table = crosscheck(cp.Problem(cp.Maximize(cp.log(x))), ["CLARABEL", "ECOS", "SCS"]).table
     assert table["bound"].isna().all()  # a dual of 1e-34 once certified 77
+
+
+def test_bounds_of_variables_may_be_parameters() -> None:
+    least = cp.Parameter(2, value=[1.0, 2.0])
+    z = cp.Variable(2, name="z", bounds=[least, 5])
+    check = crosscheck(cp.Problem(cp.Minimize(cp.sum(z))), ["CLARABEL", "HIGHS"], answers={"low": {"z": [0.5, 2.0]}})
+    assert [one.verdict for one in check.verdicts.values()] == ["WRONG", "agrees", "agrees"]
+    assert check.table["objective"].iloc[1] == pytest.approx(3.0, abs=1e-6)
+
+
+def test_two_objects_of_one_number_are_one_variable() -> None:
+    bounded = cp.Variable(3, name="z", bounds=[1, 4])
+    bare = cp.Variable(3, name="z", var_id=bounded.id)
+    check = crosscheck(cp.Problem(cp.Minimize(cp.sum_squares(bare)), [cp.sum(bounded) >= 6]), ["CLARABEL"])
+    assert check.verdicts["CLARABEL"].verdict == "agrees"
+    assert check.table["objective"].iloc[0] == pytest.approx(12.0, rel=1e-6)
+
+
+def test_a_geometric_mean_of_one_entry_is_judged() -> None:
+    z = cp.Variable(2, name="z")
+    # 1/a + 1/(a b) over a + b = 2 is smallest where a solves -1/a^2 (1 + 1/b) + 1/(a b^2) = 0: b (b + 1) = a.
+    b = np.sqrt(3.0) - 1.0
+    problem = cp.Problem(cp.Minimize(cp.inv_prod(z[:1]) + cp.inv_prod(z)), [cp.sum(z) == 2])
+    check = crosscheck(problem, ["CLARABEL", "SCS"])
+    assert {one.verdict for one in check.verdicts.values()} <= {"agrees", "loose"}
+    assert check.table["objective"].iloc[0] == pytest.approx(1 / (2 - b) + 1 / ((2 - b) * b), rel=1e-6)
