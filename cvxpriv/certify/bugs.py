@@ -70,7 +70,7 @@ def bug_report(
     `options`: The solver's, all of them; None where the answer is a stored one. That is an answer to the whole problem
     alone, and nothing can be dropped.
     `seconds`: After so long the least problem so far is taken.
-    Raises ModelError: The verdict is not WRONG.
+    Raises ModelError: The verdict is not WRONG; or it is so only since cvxpy gave the solver another problem.
     """
     search = _Search(judge, time.perf_counter() + seconds)
     first = judge(problem)
@@ -81,19 +81,24 @@ def bug_report(
     search.found, search.kind = (problem, first), first.kind
     if options is not None:
         constraints = search.least(problem.constraints, lambda kept: cp.Problem(problem.objective, list(kept)))
-        _shrink_program(search, cp.Problem(problem.objective, list(constraints)), solver)
+        shown = _shrink_program(search, cp.Problem(problem.objective, list(constraints)), solver)
+        if not shown and search.kind in ("infeasible", "unbounded"):
+            raise ModelError(
+                f"solver={solver!r} is not wrong about the cone program that cvxpy gives it, which is another problem: "
+                f"report the problem to cvxpy ({first.reason})"
+            )
     least, trial = search.found
     return BugReport(solver, least, trial, script_of(least, solver, options, trial), search.count)
 
 
-def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> None:
-    """Go on with the cone program, if it shows the bug as well."""
+def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> bool:
+    """Go on with the cone program, if it shows the bug as well; return False if it was tried and does not."""
     try:
         program = ConeProgram.from_problem(problem, solver)
         if not search.holds(problem_of_program(program)):
-            return
+            return time.perf_counter() > search.deadline
     except CvxprivError:
-        return
+        return True
     names = search.least(program.layout.names, lambda kept: problem_of_program(with_blocks(program, kept)))
     fewer = with_blocks(program, names)
     columns = search.least(range(fewer.c.size), lambda kept: problem_of_program(with_columns(fewer, kept)))
@@ -102,7 +107,8 @@ def _shrink_program(search: _Search, problem: cp.Problem, solver: str) -> None:
     fewer = with_blocks(fewer, names)
     for digits in DIGITS:
         if search.holds(problem_of_program(rounded(fewer, digits))):
-            return
+            break
+    return True
 
 
 class _Search:

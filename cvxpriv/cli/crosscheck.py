@@ -18,6 +18,7 @@ from cvxpriv.solvers.silence import solvers_silent
 
 if TYPE_CHECKING:
     from cvxpriv.certify.cases import Case, Target
+    from cvxpriv.certify.check import CrossCheck
 
 __all__ = ["crosscheck"]
 
@@ -50,7 +51,18 @@ class Crosschecks(PluginGroup):
 def check_options(command: Command) -> Command:
     """Give a command the options of a cross-check of a user's own problem."""
     for option in (
-        click.option("--out", metavar="FOLDER", help="Folder for crosscheck.csv and crosscheck.html."),
+        click.option("--out", metavar="FOLDER", help="Folder for crosscheck.csv, crosscheck.html and bug reports."),
+        click.option(
+            "--bug",
+            metavar="SOLVER",
+            help="Write a script that shows this solver's WRONG answer, to --out: bug_SOLVER.py.",
+        ),
+        click.option("--rescale", is_flag=True, help="Where no answer agrees, solve again in other units."),
+        click.option(
+            "--proof",
+            type=click.Choice(["doubles", "interval"]),
+            help="Arithmetic of bounds; interval proves them for small problems.  [default: doubles]",
+        ),
         click.option("--time-limit", type=float, metavar="SECONDS", help="Seconds for each solve, with --isolate."),
         click.option(
             "--isolate", is_flag=True, help="Run each solve in a process of its own: a crash loses no other row."
@@ -139,17 +151,44 @@ def _check(
     isolate: bool,
     time_limit: float | None,
     out: str | None,
+    bug: str | None,
+    rescale: bool,
+    proof: str | None,
 ) -> None:
     """Cross-check, show, write, and raise where a verdict is WRONG or failed."""
     from cvxpriv.certify import crosscheck as cross_check
     from cvxpriv.certify.sections import crosscheck_facts, refused
     from cvxpriv.cli.finish import write
 
+    if bug is not None and out is None:
+        raise click.UsageError("--bug writes a script: give --out, the folder for it")
     folder = None if out is None else require_writable(out)
+    said = list(note)
+    asked: dict[str, Any] = {"tolerance": tolerance, "isolate": isolate, "time_limit": time_limit}
     with terminal.phase("cross-checking"), solvers_silent():
-        check = cross_check(target, solvers, tolerance=tolerance, isolate=isolate, time_limit=time_limit)
-    files = {"crosscheck.html": check.to_html}
-    facts = crosscheck_facts(check, f"Cross-check: {command.removeprefix('crosscheck ')}", messages=note, files=files)
+        check = cross_check(target, solvers, proof=proof or "doubles", **asked)
+        if rescale and check.all_off:
+            said.append(f"No answer to {', '.join(check.all_off)} agreed: solved again in other units")
+            check = check.rescaled()
+    files: dict[str, Callable[[Path], Path]] = {"crosscheck.html": check.to_html}
+    if bug is not None:
+        files |= _bug(terminal, check, bug, said)
+    facts = crosscheck_facts(check, f"Cross-check: {command.removeprefix('crosscheck ')}", messages=said, files=files)
     write(terminal, facts, folder, command)
     if bad := refused(check):
         raise Disagreement(f"{len(bad)} of {len(check.table)} answers are refused: {'; '.join(bad)}")
+
+
+def _bug(terminal: Terminal, check: CrossCheck, solver: str, said: list[str]) -> dict[str, Callable[[Path], Path]]:
+    """Return the file of a bug report; a note where the solver's answers give no reason for one."""
+    spelled = next((name for name in check.verdicts if name.upper() == solver.upper()), solver)
+    if spelled in check.verdicts and check.verdicts[spelled].verdict != "WRONG":
+        said.append(f"No bug report: no answer of {spelled} is WRONG")
+        return {}
+    try:
+        with terminal.phase("shrinking the problem"), solvers_silent():
+            report = check.bug(spelled)
+    except ModelError as error:
+        said.append(f"No bug report: {error}")
+        return {}
+    return {f"bug_{spelled}.py": report.write}

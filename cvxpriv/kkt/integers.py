@@ -162,7 +162,8 @@ def _entries(variable: cp.Variable, kind: str) -> np.ndarray:
     if variable.attributes[kind] is True:
         return np.sort(places.ravel())
     index = variable.boolean_idx if kind == "boolean" else variable.integer_idx
-    return np.sort(np.array([places[tuple(place)] for place in index], dtype=int))
+    # cvxpy reads the list as numpy does: all first coordinates, then all second ones.
+    return np.sort(np.ravel([places[tuple(np.asarray(one, dtype=int) for one in index)]]))
 
 
 def _of_set(constraint: cp.FiniteSet, walk: _Walk) -> Restriction:

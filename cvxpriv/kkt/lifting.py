@@ -1,8 +1,8 @@
-"""Inner problems written out: indicators of constraints, and functions that are optimal values.
+"""Inner problems and logic written out: indicators of constraints, optimal values, and boolean functions.
 
 ``indicator(C)`` is zero where the constraints C hold, so that they hold at every solution; a `partial_optimize` is the
-best value of an inner problem, whose variables are then variables of the whole. Written out, both are the same problem,
-and every function in it can be evaluated.
+best value of an inner problem, whose variables are then variables of the whole. ``And``, ``Or`` and ``Xor`` are boolean
+variables with linear constraints. Written out, each is the same problem, and every function in it can be evaluated.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import cvxpy as cp
+from cvxpy.atoms.elementwise import logic
 from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import PartialProblem
 
 __all__ = ["lifted"]
+
+LOGIC = (logic.And, logic.Or, logic.Xor, logic.Not)
 
 
 def lifted(problem: cp.Problem) -> cp.Problem:
@@ -67,5 +70,23 @@ class _Walk:
         if not node.args:
             return node
         args = [self.rebuilt(arg) for arg in node.args]
+        if isinstance(node, LOGIC):
+            self.found = True
+            return self._in_numbers(node, args)
         same = all(new is old for new, old in zip(args, node.args, strict=True))
         return node if same else node.copy(args)
+
+    def _in_numbers(self, node: Any, args: list[Any]) -> Any:
+        """Return a boolean function as a number, with constraints that make it 0 or 1 where its arguments are."""
+        if isinstance(node, logic.Not):
+            return 1 - args[0]
+        value = cp.Variable(node.shape, boolean=True)
+        total = sum(args[1:], args[0])
+        if isinstance(node, logic.And):
+            self.constraints += [*(value <= arg for arg in args), value >= total - (len(args) - 1)]
+        elif isinstance(node, logic.Or):
+            self.constraints += [*(value >= arg for arg in args), value <= total]
+        else:
+            pairs = cp.Variable(node.shape, integer=True)
+            self.constraints += [total == 2 * pairs + value, pairs >= 0, pairs <= len(args) // 2]
+        return value

@@ -15,10 +15,12 @@ import pytest
 from cvxpriv_models.privacy_funnel.run import FunnelRun
 
 from cvxpriv import models
+from cvxpriv.certify.bugs import BugReport
 from cvxpriv.certify.cases import case_of_problem
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.stored_answers import recalled
+from cvxpriv.certify.verdicts import Verdict
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.reports.sets import require_whole
 
@@ -141,6 +143,54 @@ def test_a_lying_solver_is_caught_and_the_exit_code_says_so(
     assert result.exit_code == 3
     assert "SCS on lie: WRONG, claims optimal to 1e-12, but its dual lies outside the dual cone" in result.stderr
     assert set(require_whole("o")) == {"crosscheck.csv", "crosscheck.html"}
+
+
+SCALES = """
+import cvxpy as cp
+import numpy as np
+
+
+def thin():
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Maximize(x[0]), [cp.quad_form(x, np.diag([1e-3, 1e8])) <= 1])
+
+
+def corner():
+    x = cp.Variable(2, name="x")
+    return cp.Problem(cp.Minimize(cp.sum(x)), [x >= 0.1, x[0] + x[1] >= 1])
+"""
+
+
+def test_other_units_are_one_option_away(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "scales.py"
+    file.write_text(SCALES)
+    without = run("crosscheck", f"{file}:thin", "--solvers", "CLARABEL")
+    assert without.exit_code == 3
+    assert "all are off: no answer to thin agrees" in " ".join(without.stdout.split())
+    again = run("crosscheck", f"{file}:thin", "--solvers", "CLARABEL", "--rescale")
+    assert again.exit_code == 0, again.stderr
+    assert "No answer to thin agreed: solved again in other units" in " ".join(again.stdout.split())
+
+
+def test_a_proof_and_a_bug_report_are_options(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "scales.py"
+    file.write_text(SCALES)
+    chosen = ("--solvers", "CLARABEL", "--proof", "interval", "--bug", "clarabel")
+    assert "give --out" in run("crosscheck", f"{file}:corner", *chosen).stderr
+    done = run("crosscheck", f"{file}:corner", *chosen, "--out", str(tmp_path / "o"), "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["tables"]["crosscheck"][0]["known_by"] == "proved"
+    assert set(require_whole(tmp_path / "o")) == {"crosscheck.csv", "crosscheck.html"}
+
+
+def test_a_bug_report_is_written_for_a_lying_solver(run: Run, problems: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(check: CrossCheck, solver: str) -> BugReport:
+        return BugReport(solver, None, None, f"# of {solver}", 1)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(CrossCheck, "bug", told)
+    monkeypatch.setattr(CrossCheck, "verdicts", {"SCS": Verdict("WRONG", "it is far off")})
+    run("crosscheck", f"{problems}:corner", "--solvers", "SCS", "--bug", "scs", "--out", "o")
+    assert Path("o/bug_SCS.py").read_text() == "# of SCS"
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from itertools import product
 import cvxpy as cp
 import numpy as np
 import pytest
+from cvxpy.atoms.elementwise import logic
 
 from cvxpriv.certify import Stored
 from cvxpriv.certify.branches import branched
@@ -139,3 +140,27 @@ def test_complex_parameters_enter_by_their_values() -> None:
     p.value = 1 + 2j
     check = crosscheck(problem, ["CLARABEL"], answers={"truth": {a: 2j}})
     assert {one.verdict for one in check.verdicts.values()} == {"agrees"}
+
+
+def test_lists_of_entries_are_read_as_cvxpy_reads_them() -> None:
+    # All first coordinates, then all second ones: the last row is integer, as cvxpy's own test expects.
+    v = cp.Variable((2, 2), boolean=[(0, 0), (0, 1)], integer=[(1, 1), (0, 1)], name="v")
+    problem = cp.Problem(cp.Minimize(cp.sum(v)), [v >= np.array([[0.5, -0.5], [2.3, 3.2]])])
+    check = crosscheck(problem, ["HIGHS"], answers={"half": {"v": [[1, 0], [2.3, 4]]}})
+    assert check.verdicts["HIGHS"].verdict == "agrees"
+    assert check.table.set_index("solver").loc["HIGHS", "objective"] == pytest.approx(8.0)
+    assert check.verdicts["half"].verdict == "WRONG"
+
+
+def test_boolean_functions_agree_with_a_list_of_all_cases() -> None:
+    a, b, c = (cp.Variable(boolean=True, name=name) for name in "abc")
+    score = logic.Xor(a, b, c) + 2 * logic.And(a, logic.Not(b)) - 3 * logic.Or(b, c) + 0.1 * c
+    best = max(
+        (one + two + three) % 2 + 2 * (one and not two) - 3 * (two or three) + 0.1 * three
+        for one, two, three in product((0, 1), repeat=3)
+        if one + two + three >= 1 and not (one and not two and not three)
+    )
+    problem = cp.Problem(cp.Maximize(score), [a + b + c >= 1, b + c >= a])
+    check = crosscheck(problem, ["HIGHS"])
+    assert check.verdicts["HIGHS"].verdict == "agrees"
+    assert check.table["objective"].iloc[0] == pytest.approx(best)

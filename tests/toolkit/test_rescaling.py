@@ -127,3 +127,17 @@ def test_mixed_integer_problems_have_no_other_units() -> None:
     check = crosscheck(cp.Problem(cp.Minimize(whole), [whole >= 0.5]), ["HIGHS"])
     with pytest.raises(ModelError, match="mixed-integer"):
         check.rescaled()
+
+
+def test_a_solver_is_not_reported_for_what_cvxpy_gave_it() -> None:
+    check = crosscheck(THIN, ["CLARABEL"])
+    with pytest.raises(ModelError, match="report the problem to cvxpy"):
+        check.bug("CLARABEL")
+
+
+def test_a_constraint_that_is_far_away_does_not_set_the_units() -> None:
+    problem = cp.Problem(THIN.objective, [*THIN.constraints, x[1] <= 5])
+    again = crosscheck(problem, ["CLARABEL", "SCS"]).rescaled()
+    # The point may be loose, as x[1] weighs 1e8; the value is proven.
+    assert {one.verdict for one in again.verdicts.values()} <= {"agrees", "loose"}
+    np.testing.assert_allclose(again.table["objective"], 1e3**0.5, rtol=1e-6)

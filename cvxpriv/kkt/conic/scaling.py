@@ -33,6 +33,9 @@ __all__ = ["Units", "solve_scaled", "units_of"]
 ROUNDS = 25
 LEAST, MOST = 1e-10, 1e10
 """Range of the units of columns and rows."""
+NEAR, ENOUGH = (0.0, 1.0, 0.5), 1e-9
+"""Which right-hand side has the size 1: the largest, the least, one between. They are tried until an answer is so good:
+a constraint that is far away should not set the units, and a far optimum should."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +59,15 @@ class Units:
         return self.cost / self.size * self.rows * z
 
 
-def units_of(program: ConeProgram, bounded: int = 0) -> Units:
+def units_of(program: ConeProgram, bounded: int = 0, near: float = 0.0) -> Units:
     """Return units in which a program's numbers are near one.
 
     Parameters
     ----------
     bounded : int
         Number of rows at the end that bound one variable each: they follow its unit.
+    near : float
+        0 makes the largest right-hand side 1, 1 the least one; between them the mean of their logarithms.
 
     Examples
     --------
@@ -80,7 +85,9 @@ def units_of(program: ConeProgram, bounded: int = 0) -> Units:
         terms = sp.vstack([sp.diags_array(E) @ A, sp.diags_array(D) @ P]) @ sp.diags_array(D)
         D = np.clip(D / np.sqrt(_largest(terms, axis=0)), LEAST, MOST)
     E = np.concatenate([E, 1.0 / D[abs(program.A[free:]).argmax(axis=1)]]) if bounded else E
-    size = float(np.abs(E * program.b).max(initial=0.0)) or 1.0
+    sides = np.abs(E * program.b)
+    sides = sides[sides > 0.0] if sides.any() else np.ones(1)
+    size = float(sides.max() ** (1.0 - near) * sides.min() ** near)
     quadratic = sp.diags_array(D) @ P @ sp.diags_array(D)
     cost = max(size**2 * float(quadratic.max() if P.nnz else 0.0), size * float(np.abs(D * program.c).max(initial=0.0)))
     return Units(D, E, size, cost or 1.0)
@@ -117,7 +124,30 @@ def solve_scaled(
     """
     compiled = extract(problem, solver, options, shared)
     program = ConeProgram(**compiled.fields)
-    units = units_of(program, compiled.bounded[0].size)
+    best: ConicSolution | None = None
+    for near in NEAR:
+        units = units_of(program, compiled.bounded[0].size, near)
+        found = _solved(problem, compiled, program, units, options)
+        best = found if best is None or _off(found) < _off(best) else best
+        if _off(best) <= ENOUGH:
+            break
+    assert best is not None  # there is one for each of NEAR
+    values = None if best.x is None else compiled.variables(best.x)
+    return (replace(best, direction=values) if best.status.startswith("unbounded") else best), values
+
+
+def _off(solution: ConicSolution) -> float:
+    """Return the largest residual of an answer in its own units; of a claim that there is none, that of its proof."""
+    if solution.status == cp.OPTIMAL and solution.residuals is not None:
+        return solution.residuals.largest
+    proof = solution.certificate
+    return float("inf") if proof is None or not proof.valid else proof.off
+
+
+def _solved(
+    problem: cp.Problem, compiled: ConeData, program: ConeProgram, units: Units, options: Mapping[str, object]
+) -> ConicSolution:
+    """Solve in some units, and take the answer back from there."""
     other = _in_units(compiled, program, units)
     begun = time.perf_counter()
     x = z = None
@@ -134,11 +164,8 @@ def solve_scaled(
     except BaseException as wrong:  # a solver may raise anything, and a panic of one written in Rust is no Exception
         error = f"{type(wrong).__name__}: {wrong}"
     x, z = None if x is None else units.point(x), None if z is None else units.dual(z)
-    values = None if x is None else compiled.variables(x)
-    seconds = time.perf_counter() - begun
-    ray = values if status.startswith("unbounded") else None
-    bounds = compiled.bounded_by_cvxpy
-    return ConicSolution(program, x, z, status, count, spent, seconds, error, None, ray, bounds), values
+    seconds, bounds = time.perf_counter() - begun, compiled.bounded_by_cvxpy
+    return ConicSolution(program, x, z, status, count, spent, seconds, error, bounded_by_cvxpy=bounds)
 
 
 def _in_units(compiled: ConeData, program: ConeProgram, units: Units) -> ConeData:
