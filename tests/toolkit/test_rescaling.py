@@ -129,12 +129,14 @@ def test_mixed_integer_problems_have_no_other_units() -> None:
         check.rescaled()
 
 
+@pytest.mark.slow
 def test_a_solver_is_not_reported_for_what_cvxpy_gave_it() -> None:
     check = crosscheck(THIN, ["CLARABEL"])
     with pytest.raises(ModelError, match="report the problem to cvxpy"):
         check.bug("CLARABEL")
 
 
+@pytest.mark.slow
 def test_a_constraint_that_is_far_away_does_not_set_the_units() -> None:
     problem = cp.Problem(THIN.objective, [*THIN.constraints, x[1] <= 5])
     again = crosscheck(problem, ["CLARABEL", "SCS"]).rescaled()
