@@ -35,7 +35,7 @@ LEAST, MOST = 1e-10, 1e10
 """Range of the units of columns and rows."""
 NEAR, ENOUGH = (0.0, 1.0, 0.5), 1e-9
 """Choices of the right-hand side that has the size 1 (the largest, the least, one between), tried in turn until an
-answer's largest residual is this small: a constraint that is far away should not set the units, and a far optimum should.
+answer's largest residual is this small: a constraint that is far away should not set the units; a far optimum should.
 """
 
 
