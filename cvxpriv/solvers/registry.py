@@ -126,13 +126,15 @@ def _highs(tolerance: float) -> dict[str, Any]:
     """Return options for feasibilities to the tolerance, but not below 1e-10, which HiGHS refuses.
 
     The quadratic solver adds a multiple of the identity to P, 1e-7 by default, and so solves another problem: its
-    multipliers were off by 1.3e-6 where 1e-9 was asked for. A tenth of the tolerance leaves 1e-9.
+    multipliers were off by 1.3e-6 where 1e-9 was asked for. A tenth of the tolerance leaves 1e-9. On underdetermined
+    least squares that fit exactly it goes round for ever, so that its time is limited.
     """
     bounded = max(tolerance, 1e-10)
     return {
         "primal_feasibility_tolerance": bounded,
         "dual_feasibility_tolerance": bounded,
         "qp_regularization_value": min(1e-7, 0.1 * tolerance),
+        "time_limit": 10.0,
     }
 
 

@@ -133,3 +133,14 @@ def test_each_solve_is_logged_with_options_and_status(caplog: pytest.LogCaptureF
     (line,) = [record.getMessage() for record in caplog.records if record.name == "cvxpriv.solvers.chain"]
     assert line.startswith("CLARABEL {'tol_gap_abs': 1e-09")
     assert ": optimal in " in line
+
+
+@pytest.mark.parametrize("solver", ["HIGHS", "OSQP"])
+def test_solvers_that_may_go_round_for_ever_have_a_time_limit(solver: str) -> None:
+    rows, target = np.random.default_rng(3).normal(size=(20, 40)), np.ones(20)
+    z = cp.Variable(40, name="z")
+    spec = solver_spec(solver)
+    assert spec.full_options(None, {})["time_limit"] == 10.0
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(rows @ z - target)))
+    found = try_solver(problem, solver, spec.full_options(None, {"time_limit": 1e-9}))
+    assert found.status != cp.OPTIMAL
