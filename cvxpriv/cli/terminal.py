@@ -102,12 +102,12 @@ class Terminal:
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=_console(), transient=True) as bar:
-            task = bar.add_task(description, total=limit)
+            task = bar.add_task(description, total=None)  # the first pass may be long in coming
 
             def moved(loop: str, iteration: int, measured: Mapping[str, Any]) -> None:
                 worst = float(np.max(measured[figure])) if figure in measured else math.nan
                 left = "" if math.isnan(worst) else f", {figure} {worst:.0e}"
-                bar.update(task, completed=iteration, description=f"{description}{left}")
+                bar.update(task, total=limit, completed=iteration, description=f"{description}{left}")
 
             yield moved
 

@@ -17,9 +17,10 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike, write_bytes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "GREY", "MARKERS", "blank", "image", "save_figure", "styled"]
+__all__ = ["COLOURS", "GREY", "MARKERS", "blank", "figure_axes", "image", "save_figure", "styled"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colours of Okabe and Ito, which colour-blind readers can tell apart."""
@@ -100,6 +101,12 @@ def save_figure(figure: Figure, path: PathLike, dpi: int = 150) -> Path:
     if not hasattr(figure, "savefig"):
         raise ModelError(f"figure={shown(figure)} is no figure: pass what a function such as `plot_curve` returned")
     return write_bytes(path, image(figure, Path(path).suffix.lower().lstrip("."), dpi))
+
+
+@styled
+def figure_axes(width: float = 6.4, height: float = 3.4) -> Axes:
+    """Return the axes of a new figure of a size in inches."""
+    return blank(width, height).add_subplot()
 
 
 def blank(width: float, height: float) -> Figure:

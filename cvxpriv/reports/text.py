@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import DIGITS, format_cell, is_number
 from cvxpriv.reports.layout import WIDTH, ascii_text, paragraph, table
 
-__all__ = ["facts_text", "section_text", "text_of"]
+__all__ = ["facts_html", "facts_text", "section_text", "text_of"]
 
 #: Least length of lines into which a last column is broken.
 NARROWEST = 24
@@ -44,6 +45,19 @@ def facts_text(facts: Sequence[Fact]) -> str:
     """Return facts as lines: label, value with its unit, remark; long remarks are broken into lines."""
     rows = [[fact.title, _value(fact), ascii_text(fact.remark)] for fact in facts]
     return table([], _broken(rows, "  "), "lrl")
+
+
+def facts_html(kind: str, of: str, facts: Sequence[Fact]) -> str:
+    """Return facts as a small HTML table for a notebook; all texts are escaped.
+
+    >>> facts_html("FunnelRun", "a < b", [Fact("leakage", 0.25, "nats")])
+    '<table><caption>FunnelRun of a &lt; b</caption><tr><th>leakage</th><td>0.2500 nats</td><td></td></tr></table>'
+    """
+    rows = "".join(
+        f"<tr><th>{escape(fact.title)}</th><td>{escape(_value(fact))}</td><td>{escape(fact.remark)}</td></tr>"
+        for fact in facts
+    )
+    return f"<table><caption>{escape(kind)} of {escape(of)}</caption>{rows}</table>"
 
 
 def section_text(section: Section) -> str:

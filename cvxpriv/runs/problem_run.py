@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import cvxpy as cp
 import numpy as np
@@ -25,9 +25,14 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.pictures import figure_axes
+from cvxpriv.reports.text import facts_html
 from cvxpriv.runs.saved import damage_told, read_run, write_run
 from cvxpriv.schedules.alternation import placed
 from cvxpriv.schedules.history import History
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["ProblemRun", "best_start"]
 
@@ -109,6 +114,33 @@ class ProblemRun(ABC):
         }
         state = "converged" if self.converged else "NOT converged"
         return "\n".join([f"{type(self).__name__}: {state}", *(f"  {name:9} {text}" for name, text in rows.items())])
+
+    def _repr_html_(self) -> str:
+        return facts_html(type(self).__name__, f"{len(self.values)} variables", self.facts.main)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the residual of the best start, pass by pass.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            The axes to draw on. By default a new figure.
+
+        Raises
+        ------
+        DataError
+            The run was read from a file: its history is not in it.
+        ModelError
+            matplotlib is missing.
+        """
+        if not self.log.records or "kkt" not in self.history or not self.history["kkt"].notna().any():
+            raise DataError("the history of a run is not in its file: solve again")
+        axes = figure_axes() if ax is None else ax
+        passes = self.history[self.history["kkt"].notna()]
+        axes.semilogy(passes["iteration"], passes["kkt"])
+        axes.set_xlabel("pass")
+        axes.set_ylabel("KKT residual")
+        return axes
 
     @property
     def objective(self) -> float:

@@ -14,7 +14,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
-from cvxpriv.reports.text import facts_text
+from cvxpriv.reports.text import facts_html, facts_text
 from cvxpriv.runs.saved import damage_told, read_run, write_run
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
@@ -33,6 +33,9 @@ class Run(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {self.model}\n{facts_text(self.facts.main)}"
+
+    def _repr_html_(self) -> str:
+        return facts_html(type(self).__name__, self.model, self.facts.main)
 
     @property
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from importlib.metadata import EntryPoint
 import click
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from cvxpriv import __version__
+from cvxpriv.cli import terminal as terminals
 from cvxpriv.cli.failures import BAD_INPUT, DONE, INTERRUPTED, NOT_SOLVED, UNEXPECTED, exit_code
 from cvxpriv.cli.main import Toolkit, main
 from cvxpriv.cli.options import output_options
@@ -213,3 +216,22 @@ def test_an_own_command_stands_before_one_that_a_package_brings(monkeypatch: pyt
     group = PluginGroup("root", plugins="some.group", commands=[click.Command("here", short_help="works")])
     assert group.list_commands(click.Context(group)) == ["here"]
     assert "works" in CliRunner().invoke(group, ["--help"]).stdout
+
+
+@pytest.mark.parametrize("command", sorted(main.list_commands(click.Context(main))))
+def test_with_json_every_command_answers_a_wrong_option_with_a_document_of_the_schema(run: Run, command: str) -> None:
+    result = run(command, "--json", "--no-such-option")
+    document = json.loads(result.stdout)
+    assert result.exit_code == BAD_INPUT
+    assert document["schema_version"] == 1
+    assert document["error"]["exit_code"] == BAD_INPUT
+    assert result.stderr == f"error: {document['error']['message']}\n"
+
+
+def test_a_bar_counts_no_pass_before_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(terminals, "_console", lambda: Console(file=shown, force_terminal=True, width=100))
+    with Terminal().iterations("solving", 500, "kkt") as moved:
+        assert "/500" not in shown.getvalue()
+        moved("loop", 3, {"kkt": [1e-3]})
+    assert "3/500" in shown.getvalue()

@@ -111,13 +111,14 @@ def _outline(run: Run) -> str:
 def _facts(run: Run, beside: Beside) -> list[Fact]:
     table, disclosure = run.problem.table, beside.disclosure
     leakage, utility = exact_zero(run.problem.leakage(run.mechanism)), run.problem.utility(run.mechanism)
+    known = table.records is None or bool(interval(disclosure, "leakage"))
     return [
         Fact(
             "leakage",
             leakage,
             "nats",
             "What one release tells of S, on average.",
-            "Leakage I(S;Y)",
+            "Leakage I(S;Y)" if known or leakage > 0.0 else "Leakage I(S;Y) in the table",
             share(leakage, table.information, "I(S;X)", ", the leakage of X"),
             main=True,
             **interval(disclosure, "leakage"),
