@@ -10,13 +10,16 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export CVXPRIV_CACHE ?= $(CURDIR)/.cache/datasets
 
-.PHONY: help demo test lint format types check check-all mutate bench papers docs packages clean
+.PHONY: help demo parties test lint format types check check-all mutate bench papers docs packages clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
 
 demo: $(STAMPS)/demo       ## the main job on a real table; results in out/
 	$(BIN)/cvxpriv demo --out out
+
+parties: $(STAMPS)/dev     ## five made-up hospitals as processes fit one model; results in out/hospitals
+	$(BIN)/python examples/hospitals/start.py --out out/hospitals
 
 test: $(STAMPS)/dev        ## tests and doctests
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" $(COVERAGE)

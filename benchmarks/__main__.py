@@ -7,7 +7,7 @@ import sys
 
 NAMES = (
     *("funnel", "inference", "fastpath", "sharing", "sparse", "consensus", "disclosure"),
-    *("bounds", "inference_bounds", "alternation", "private_learning", "private_parties"),
+    *("bounds", "inference_bounds", "alternation", "private_learning", "private_parties", "parties"),
 )
 
 

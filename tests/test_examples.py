@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -32,6 +33,17 @@ def test_a_divergence_of_your_own_is_verified_designed_for_and_certified(
     assert "0 fail" in told
     assert "WRONG" not in told
     assert "adaptive tangents" in told
+
+
+# What it starts has fast tests of its own: test_sharing_apart and test_parties.
+@pytest.mark.slow
+def test_five_hospitals_as_processes_fit_one_model(tmp_path: Path) -> None:
+    script = [sys.executable, str(EXAMPLES / "hospitals" / "start.py"), "--out", str(tmp_path)]
+    told = subprocess.run(script, capture_output=True, text=True, check=True).stdout
+    assert "converged" in told
+    assert len(list(tmp_path.glob("*/coefficients.csv"))) == 5
+    messages = (tmp_path / "registry" / "messages.csv").read_text().splitlines()
+    assert sum(",hello," in line for line in messages) == 5
 
 
 @pytest.mark.slow

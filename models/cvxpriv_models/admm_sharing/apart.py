@@ -54,6 +54,10 @@ from .schemes import USUAL, Scheme, scheme_named
 
 __all__ = ["MAX_ITER", "SharingApart"]
 
+ALIGNED = (
+    "Rows were aligned by keyed hashes of identifiers: the label holder knows which of its people each party has, and "
+    "no guarantee covers that."
+)
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 2000
 
@@ -118,6 +122,7 @@ class SharingApart:
         classes: np.ndarray[Any, Any] | None = None,
     ) -> None:
         self.carrier, self.penalty, self.intercept = carrier, penalty, intercept
+        self.hashed = digests is not None
         hellos = carrier.join()
         self.columns = tuple(int(hellos[name].number("columns")) for name in carrier.names)
         labels = np.asarray(y)[self._aligned(hellos, int(np.asarray(y).size), digests)]
@@ -336,7 +341,8 @@ class SharingApart:
             state = run_schedule(Sweep([centre, dual]), state, context)
             carrier.step_all(self.aims("last", scheme, state, settings.max_iter + 1))
         last = {**single(state, 0), LABELS: problem.y, "weights": problem.weights}
-        return finished(given, last, context, settings, self.columns, None)
+        run = finished(given, last, context, settings, self.columns, None)
+        return replace(run, warnings=(*run.warnings, ALIGNED)) if self.hashed else run
 
     def _drawn(self, scheme: Scheme, release: mechanism.ShareRelease) -> Draw:
         """Return the step in which every party releases its share."""
