@@ -73,6 +73,8 @@ def passes() -> None:
     near, far = [], []
     with processes(parts) as holder:
         apart = SharingApart(holder, data.y_train)
+        apart.solve(max_iter=2)  # the processes' first pass makes their systems
+        together.solve(accelerate="none", max_iter=2)
         for _ in range(ROUNDS):
             here = together.solve(accelerate="none", max_iter=PASSES, tol=1e-30)
             there = apart.solve(max_iter=PASSES, tol=1e-30)

@@ -24,6 +24,7 @@ from cvxpriv.errors import DataError, PartyError, PrivacyError
 from cvxpriv.models import ADMMSharing
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy import Noise, ledger_document
+from cvxpriv.tables.datasets import load_a9a
 
 EXACT = Allowance(exact=True)
 
@@ -91,6 +92,18 @@ def test_parties_apart_have_the_bits_of_parties_together(options: dict[str, Any]
     passes = [run.history[run.history["block"] == "pass"] for run in (apart, together)]
     figures = ["iteration", "objective", "primal", "stationarity", "kkt", "rho"]
     assert passes[0][figures].to_numpy().tolist() == passes[1][figures].to_numpy().tolist()
+
+
+@pytest.mark.slow
+def test_a9a_has_the_same_bits_over_flight(team: Mapping[str, Keys]) -> None:
+    data = load_a9a()
+    parts = {"a": data.x_train[:, :66], "b": data.x_train[:, 66:]}
+    far = parties(parts)
+    with Served(team, far, wait=120.0) as carrier:
+        there = SharingApart(carrier, data.y_train).solve(max_iter=30)
+    here = ADMMSharing(list(parts.values()), data.y_train).solve(accelerate="none", max_iter=30)
+    assert [role.coefficients.tobytes() for role in far.values()] == [x.tobytes() for x in here.coefficients]
+    assert (there.state["z"].tobytes(), there.kkt, there.gap) == (here.state["z"].tobytes(), here.kkt, here.gap)
 
 
 def test_flight_carries_the_same_bits(team: Mapping[str, Keys]) -> None:
@@ -235,6 +248,9 @@ def test_a_release_is_drawn_once_however_often_it_is_asked_for_and_a_party_comes
     assert again.coefficients.tobytes() == role.coefficients.tobytes()
     with pytest.raises(PartyError, match="this party is at 3"):
         again.answer(second)
+    for exact, vectors in (("finish", {"pass": last.vectors["pass"]}), ("step", last.vectors)):
+        with pytest.raises(PrivacyError, match="in a private run"):
+            again.answer(Message(exact, {"y": last.vectors["y"], **vectors}))
     fresh = SharingParty(parts["a"], allowed)
     fresh.answer(positions)
     fresh.answer(begin)

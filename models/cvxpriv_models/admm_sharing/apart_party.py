@@ -306,9 +306,9 @@ class SharingParty:
         return self.begun
 
     def _step(self, message: Message) -> Message:
-        begun = self._at(message)
-        if begun.release is not None:
+        if self.begun is not None and self.begun.release is not None:
             raise PrivacyError("an exact share was asked for in a private run")
+        begun = self._at(message)
         factor, penalty, x = begun.factor, begun.problem.penalties[0], self.state["x/0"][0]
         y = message.vectors["y"]
         pulled = factor.pull(y)
@@ -333,6 +333,8 @@ class SharingParty:
             raise PartyError(
                 f"pass {asked} was the last, and this party is at {self.passes}: its checkpoint is missing"
             )
+        if begun.release is not None:
+            raise PrivacyError("a part of the duality gap, which is exact, was asked for in a private run")
         if asked == self.passes - 1:
             self.state, self.passes = dict(self.before), asked
             self._save()
