@@ -146,7 +146,7 @@ def test_the_figures_of_the_inference_paper_are_drawn(
 ) -> None:
     pytest.importorskip("matplotlib")
     run_script(script, monkeypatch, "--fast", "--out", str(tmp_path))
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".json") == sorted(files)
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_the_experiments_that_istdp_lacks_are_drawn(
     # The script puts the printed rule there.
     monkeypatch.setattr("cvxpriv_models.istdp.gist.STEPS", gist.STEPS)
     run_script(f"papers/istdp_{figure}.py", monkeypatch, "--fast", "--out", str(tmp_path))
-    assert [path.name for path in tmp_path.iterdir()] == [f"istdp_{figure}.png"]
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".json"] == [f"istdp_{figure}.png"]
     if figure == "floor":
         found = re.findall(r"T = (\d+): excess ([\d.]+)", capsys.readouterr().out)
         assert min(found, key=lambda pair: float(pair[1]))[0] in {"11", "42"}  # the rule says 36

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,8 +16,13 @@ __all__ = ["DIVERGENCE", "NAMES", "Read", "crosscheck_option", "endings", "outpu
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # which takes no [Any] before click 8.4
 
-class Read(click.ParamType[Any]):
+
+class Read(ParamType):
     """A text that a declared option reads itself."""
 
     name = "text"
