@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ModelError as ModelError,
         NoGuaranteeWarning as NoGuaranteeWarning,
         NotConverged as NotConverged,
+        PartyError as PartyError,
         PrivacyError as PrivacyError,
         SolverFailure as SolverFailure,
     )
@@ -113,6 +114,7 @@ _HOMES = {
         "ModelError",
         "NoGuaranteeWarning",
         "NotConverged",
+        "PartyError",
         "PrivacyError",
         "SolverFailure",
     ),
