@@ -183,4 +183,5 @@ def _fit(
             write_text(folder / "messages.csv", csv_text(carrier.log.frame()))
     tables = {"messages": carrier.log.frame(), "history": run.history.drop(columns="seconds", errors="ignore")}
     files = {"model.json": run.save} if private else {}
-    return replace(run.facts, tables=tables, files=files)
+    facts: Facts = run.facts
+    return replace(facts, tables=tables, files=files)
