@@ -123,7 +123,7 @@ def _trusted(tree: Node, t: Array, side: int, derivatives: bool) -> tuple[Array,
     plain = jet(tree, t, DOUBLES, side=side, derivatives=derivatives)
     values = [np.array(np.broadcast_to(one, t.shape), dtype=float) for one in plain]
     doubtful = ~_sure(tree)[np.searchsorted(PLACES, t)]
-    for index in zip(*np.nonzero(doubtful), strict=True):
+    for index in map(tuple, np.argwhere(doubtful)):  # also of a single t, which has no dimension
         for held, precise in zip(values, _precise(tree, float(t[index]), side), strict=True):
             held[index] = precise
     return values[0], values[1], values[2]

@@ -58,7 +58,19 @@ FUNCTIONS = {
     "min": (2, 8),
 }
 #: Other spellings of functions that have another name here.
-OTHER_NAMES = {"ln": "log", "log1p": "log(1 + x)", "expm1": "exp(x) - 1", "maximum": "max", "relu": "pos", "Abs": "abs"}
+OTHER_NAMES = {
+    "ln": "log",
+    "log1p": "log(1 + x)",
+    "log2": "log(x)/log(2)",
+    "log10": "log(x)/log(10)",
+    "expm1": "exp(x) - 1",
+    "square": "x**2",
+    "power": "x**a",
+    "maximum": "max",
+    "minimum": "min",
+    "relu": "pos",
+    "Abs": "abs",
+}
 
 
 @dataclass(frozen=True)
@@ -95,7 +107,8 @@ def line_of(text: str) -> Line:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or type(error).__name__
         raise ModelError(
-            f"f={_short(text)} cannot be read ({reason}): write it as in Python, with ** for powers and * for products"
+            f"f={_short(text)} cannot be read ({reason}): write it as in Python, with ** for powers, "
+            "* for products and abs(t) for |t|"
         ) from None
     if sum(1 for _ in ast.walk(tree)) > 3 * NODES:  # an operator and a name's context are nodes of their own
         raise ModelError(f"f={_short(text)} has too many parts: at most about {NODES} are read")
@@ -182,6 +195,9 @@ class _Builder:
         return power(base, exponent)
 
     def call(self, node: ast.Call, depth: int) -> Node:
+        factor = isinstance(node.func, ast.Name) and node.func.id in CONSTANTS
+        if factor or isinstance(node.func, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call)):
+            raise self.refused(node, "two factors without a sign between them: write * for products")
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS or node.keywords:
             name = ast.unparse(node.func)
             other = f"write {OTHER_NAMES[name]}; " if name in OTHER_NAMES else ""

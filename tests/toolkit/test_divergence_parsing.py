@@ -206,6 +206,12 @@ def test_hostile_sizes_are_refused_before_they_cost_anything(text: str, message:
         ("log(t, 2)", "log takes 1 argument$"),
         ("max(t)", "max takes 2 to 8 arguments"),
         ("log(x=t)", "no such function"),
+        ("t*log2(t)", r"no such function; write log\(x\)/log\(2\)"),
+        ("2(t - 1)**2", r"two factors without a sign between them: write \* for products"),
+        ("np.log(t)", "no such function"),
+        ("t(t - 1)", r"write \* for products"),
+        ("(t - 1)(t - 1)", r"write \* for products"),
+        ("|t - 1|", r"abs\(t\) for \|t\|"),
         ("2t", r"cannot be read \(.*\): write it as in Python"),
         ("t - 1 = 0", "cannot be read"),
         ("1/0", "division by zero"),
@@ -242,3 +248,10 @@ def test_a_parsed_divergence_goes_to_workers() -> None:
     assert form_value(again, np.array([0.5, 0.5]), np.array([0.2, 0.8])) == pytest.approx(
         f.between(np.array([0.5, 0.5]), np.array([0.2, 0.8])), abs=1e-14
     )
+
+
+def test_one_number_is_taken_like_an_array_by_an_f_without_a_form() -> None:
+    f = FDivergence.parse("min(abs(t-1), 1)**2 + pos(abs(t-1) - 1)*(abs(t-1) + 1)")  # (t-1)^2, with breakpoints
+    assert f.expression is None
+    assert float(f.f(3.0)) == pytest.approx(4.0, abs=1e-14)
+    assert float(f.second_derivative(2.0)) == pytest.approx(2.0, abs=1e-14)  # where two pieces meet
