@@ -64,7 +64,8 @@ def table(folder: Path) -> Path:
 
 
 def test_a_model_of_two_blocks_takes_at_most_75_lines() -> None:
-    assert len((PACKAGE / "rate_distortion.py").read_text(encoding="utf-8").splitlines()) <= 75
+    for name in ("rate_distortion", "factorisation"):
+        assert len((PACKAGE / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= 75
 
 
 @pytest.mark.slow
@@ -91,6 +92,37 @@ def test_the_model_of_another_package_has_command_page_and_cross_check(fresh: Pa
     checked = command(fresh, "crosscheck", "rate-distortion", "--table", str(table(tmp_path)), *data)
     assert "WRONG" not in checked
     assert "agrees" in checked
+
+
+@pytest.mark.slow
+def test_a_model_without_private_data_has_command_page_starts_and_a_run_that_loads(fresh: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "matrix.csv", tmp_path / "factors"
+    data = np.array([[7.0, 2.0, 7.0, 4.0], [4.0, 4.0, 9.0, 3.0], [5.0, 6.0, 13.0, 4.0]])
+    np.savetxt(path, data, delimiter=",")
+    assert "factorise" in command(fresh, "--help")
+    said = command(fresh, "factorise", str(path), "--rank", "1", "--starts", "2", "--out", str(out))
+    assert "2  of 2" in said
+    assert "WRONG" not in said
+    assert "Write a matrix as a product" in (out / "report.html").read_text(encoding="utf-8")
+    assert len((out / "starts.csv").read_text(encoding="utf-8").splitlines()) == 3
+    # The nearest matrix of rank one of a positive one is positive (Perron and Frobenius; Eckart and Young).
+    least = float((np.linalg.svd(data, compute_uv=False)[1:] ** 2).sum())
+    ran(str(fresh), "-c", WITHOUT_PRIVATE_DATA, str(out / "run.json"), str(least))
+
+
+WITHOUT_PRIVATE_DATA = """
+import sys
+import cvxpriv as cpv
+from cvxpriv.models import Factorisation
+
+run = cpv.load(sys.argv[1])
+assert type(run.model) is Factorisation and run.model.options == {"rank": 1}
+assert run.converged and abs(run.objective - float(sys.argv[2])) < 1e-6 and len(run.starts) == 2
+again = type(run).load(sys.argv[1])
+assert again.values["W"].tolist() == run.values["W"].tolist()
+assert not set(run.certify().table["verdict"]) & {"WRONG", "failed"}
+assert [case.name for case in Factorisation.example_cases()] == ["W", "H"]
+"""
 
 
 IN_PYTHON = """

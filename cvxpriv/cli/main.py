@@ -117,6 +117,7 @@ OWN = {
 MADE = {
     "mechanism": "cvxpriv.cli.mechanism_command:design_command",
     "learning": "cvxpriv.cli.learning_command:learning_command",
+    "problem": "cvxpriv.cli.problem_command:problem_command",
 }
 """The function that makes a model's command, by the model's task."""
 

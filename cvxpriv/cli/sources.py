@@ -30,7 +30,7 @@ class Card:
     command : str
         Name of its command; empty where it has none.
     task : str
-        "mechanism" or "learning"; empty for a model that learns, but not from a file of rows.
+        "mechanism", "learning" or "problem"; empty for a model that learns, but not from a file of rows.
     purpose : str
         The first line of its docstring.
     """

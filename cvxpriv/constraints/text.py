@@ -23,7 +23,7 @@ from cvxpriv.constraints.utility import expected_distortion, output_marginal
 from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extensions
-from cvxpriv.reports.files import read_text
+from cvxpriv.tables.matrix_files import read_matrix
 
 __all__ = ["FORMS", "parse"]
 
@@ -91,31 +91,13 @@ def _whole(value: str) -> int:
     return int(value)
 
 
-def _matrix(path: str) -> list[list[float]]:
-    """Return a matrix from a file: one row a line, numbers separated by commas, semicolons, tabs or blanks."""
-    lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), start=1) if line.strip()]
-    matrix: list[list[float]] = []
-    for number, line in lines:
-        try:
-            row = [float(entry) for entry in re.split(r"\s*[,;]\s*|\s+", line.strip())]
-        except ValueError:
-            raise DataError(
-                f"path={path!r}, line {number}: {line.strip()!r} is no row of numbers; write one row of the "
-                "matrix a line, without headings"
-            ) from None
-        if matrix and len(row) != len(matrix[0]):
-            raise DataError(f"path={path!r}, line {number}: {len(row)} numbers, {len(matrix[0])} in the first row")
-        matrix.append(row)
-    return matrix
-
-
 def _floor(value: str) -> ReadyConstraint:
     try:
         least: float | list[list[float]] = float(value)
     except ValueError:
         if not value:
             raise _Malformed from None
-        least = _matrix(value)
+        least = read_matrix(value)
     return floor(least)
 
 
@@ -124,7 +106,7 @@ def _distortion(value: str) -> ReadyConstraint:
     if not path:
         raise _Malformed
     limit = _number(bound)
-    return expected_distortion(_matrix(path), limit)
+    return expected_distortion(read_matrix(path), limit)
 
 
 def _parts(value: str, count: int) -> list[list[str]]:
@@ -187,7 +169,7 @@ def _vulnerability(value: str) -> ReadyConstraint:
     parts, of = _with_of(value)
     if len(parts) == 1:
         return bayes_vulnerability(_number(parts[0]), of=of)
-    return bayes_vulnerability(_number(parts[-1]), _matrix(":".join(parts[:-1])), of=of)
+    return bayes_vulnerability(_number(parts[-1]), read_matrix(":".join(parts[:-1])), of=of)
 
 
 def _information(value: str) -> ReadyConstraint:
@@ -201,7 +183,7 @@ def _metric(value: str) -> ReadyConstraint:
     path, _, epsilon = value.rpartition(":")
     if not path:
         raise _Malformed
-    return metric_differential_privacy(_number(epsilon), _matrix(path))
+    return metric_differential_privacy(_number(epsilon), read_matrix(path))
 
 
 def _fairness(value: str) -> ReadyConstraint:

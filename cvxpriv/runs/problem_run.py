@@ -233,18 +233,18 @@ class ProblemRun(ABC):
 
     def save(self, path: PathLike) -> Path:
         """Write values, starts and settings to a JSON file; the problem itself is not in it."""
-        return write_run(
-            path,
-            self.kind,
-            {
-                "values": {name: np.asarray(value).tolist() for name, value in self.values.items()},
-                "starts": self.starts.to_dict(orient="list"),
-                "start": self.start,
-                "tol": self.tol,
-                "seconds": self.seconds,
-                **self.saved(),
-            },
-        )
+        return write_run(path, self.kind, self.document())
+
+    def document(self) -> dict[str, Any]:
+        """Return what `save` writes."""
+        return {
+            "values": {name: np.asarray(value).tolist() for name, value in self.values.items()},
+            "starts": self.starts.to_dict(orient="list"),
+            "start": self.start,
+            "tol": self.tol,
+            "seconds": self.seconds,
+            **self.saved(),
+        }
 
     @classmethod
     def load(cls, path: PathLike, problem: cp.Problem) -> Self:
@@ -255,7 +255,12 @@ class ProblemRun(ABC):
         DataError
             No such file, not a saved run of this kind, or of another problem.
         """
-        document, names = read_run(path, cls.kind), named(problem)
+        return cls.opened(read_run(path, cls.kind), path, problem)
+
+    @classmethod
+    def opened(cls, document: Mapping[str, Any], path: PathLike, problem: cp.Problem, **more: Any) -> Self:
+        """Return the run that a file holds; `more` are a subclass's own fields. See `load`."""
+        names = named(problem)
         with damage_told(path):
             values = {name: np.array(value, dtype=float) for name, value in document["values"].items()}
             wrong = [name for name in names if name not in values or values[name].shape != names[name].shape]
@@ -263,7 +268,7 @@ class ProblemRun(ABC):
                 raise DataError(f"path={str(path)!r} is of another problem: it does not hold the variables of this one")
             starts = pd.DataFrame(document["starts"]).rename_axis("start")
             given = {name: document[name] for name in ("start", "tol", "seconds")}
-            found = cls(problem, values, starts, **given, **cls.restored(document, problem))
+            found = cls(problem, values, starts, **given, **cls.restored(document, problem), **more)
             residual = found.measured()
         if not np.isclose(residual, found.residual, rtol=1e-3, atol=1e-9):
             raise DataError(

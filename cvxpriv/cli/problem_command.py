@@ -1,0 +1,84 @@
+"""Commands of the models that are one problem on numbers, made from their signatures: ``cvxpriv NAME MATRIX``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
+from cvxpriv.cli.declared import introduction_of, made, on_the_command_line, purpose_of, taken, with_options
+from cvxpriv.cli.finish import finish
+from cvxpriv.cli.interrupts import watched
+from cvxpriv.cli.options import crosscheck_option, output_options, solvers_option
+from cvxpriv.cli.outputs import require_report_packages, require_writable
+from cvxpriv.cli.terminal import Terminal
+from cvxpriv.reports.facts import Facts
+from cvxpriv.reports.readers import INTERNAL
+from cvxpriv.runs.problem_model import ProblemModel, ProblemModelRun
+from cvxpriv.solvers.registry import solver_spec
+from cvxpriv.solvers.silence import solvers_silent
+from cvxpriv.tables.matrix_files import read_matrix
+
+__all__ = ["problem_command"]
+
+_ABOUT = (
+    "MATRIX is a file with one row of the matrix a line, numbers apart by commas, semicolons, tabs or blanks, without "
+    "headings.\n\n"
+    "Writes run.json, which `cvxpriv.load` reads, report.html, and the starts and the history as CSV into the folder. "
+    "A run that did not converge writes them too, says so, and exits with 3."
+)
+_RESOLVED = "Every block was solved again at the answer by every solver, and the answers were judged."
+
+
+def problem_command(kind: type[ProblemModel]) -> click.Command:
+    """Return ``cvxpriv NAME MATRIX``: it solves the model and writes its facts."""
+    posed, solved = on_the_command_line(kind.__init__), on_the_command_line(kind.solve)
+
+    def command(terminal: Terminal, source: str, report: bool, out: str, crosscheck: bool | None, **given: Any) -> None:
+        if report:
+            require_report_packages("give --no-report")
+        folder = require_writable(out)
+        names = tuple(solver_spec(name).name for name in given["solvers"])
+        model = kind(read_matrix(source), **taken(posed, given))
+        facts = _facts(terminal, model, taken(solved, given), () if crosscheck is False else names)
+        finish(terminal, facts, folder, kind.command, INTERNAL if report else None)
+
+    options = [
+        click.argument("source", metavar="MATRIX"),
+        lambda wrapped: with_options(wrapped, [*posed, *solved]),
+        crosscheck_option("yes"),
+        solvers_option,
+        click.option("--report/--no-report", default=True, show_default=True, help="Write report.html and pictures."),
+        click.option("--out", default="out", show_default=True, metavar="FOLDER", help="Folder for the files."),
+        output_options,
+        click.pass_obj,
+    ]
+    return made(kind.command, command, options, purpose_of(kind), f"{introduction_of(kind)}\n\n{_ABOUT}")
+
+
+def _facts(terminal: Terminal, model: ProblemModel, solving: Mapping[str, Any], solvers: tuple[str, ...]) -> Facts:
+    """Solve the model, and solve its blocks again. A keyboard interrupt ends the work and keeps the best so far."""
+    with watched() as interrupt, solvers_silent():
+        run = _solved(terminal, model, solving, lambda: interrupt.pressed)
+        facts = run.facts
+        if solvers and not interrupt.pressed:
+            with terminal.phase(f"cross-checking by {', '.join(solvers)}"):
+                check = run.certify(solvers)
+            sections = [*facts.sections, *crosscheck_section(check, _RESOLVED)]
+            facts = replace(facts, sections=sections, tables={**facts.tables, **crosscheck_tables(check)})
+    return replace(facts, interrupted=facts.interrupted or interrupt.pressed)
+
+
+def _solved(terminal: Terminal, model: ProblemModel, solving: Mapping[str, Any], pressed: Any) -> ProblemModelRun:
+    if solving["n_jobs"] != 1:
+        return model.solve(**solving, progress=terminal.progress)
+    with terminal.iterations("solving", solving["max_iter"], "kkt") as moved:
+
+        def watch(loop: str, iteration: int, measured: Mapping[str, Any]) -> bool:
+            moved(loop, iteration, measured)
+            return bool(pressed())
+
+        return model.solve(**solving, callback=watch)
