@@ -180,3 +180,12 @@ def test_processes_change_nothing() -> None:
     one, two = (cpv.convex_concave(corner()[0], starts=3, seed=2, n_jobs=n) for n in (1, 2))
     assert two.starts["objective"].to_numpy() == pytest.approx(one.starts["objective"].to_numpy(), abs=1e-12)
     assert two.history["kkt"].size == one.history["kkt"].size
+
+
+def test_a_linear_objective_on_the_sphere_takes_few_passes_from_the_default_price() -> None:
+    c = np.random.default_rng(1).normal(size=6)
+    x = cp.Variable(6, name="x")
+    run = cpv.convex_concave(cp.Problem(cp.Minimize(c @ x), [cp.sum_squares(x) == 1]), starts=2, seed=0)
+    assert run.starts["converged"].all()
+    assert run.objective == pytest.approx(-np.linalg.norm(c), abs=1e-5)  # to the requested residual
+    assert run.starts["iterations"].max() <= 30  # 9 here; hundreds at a price far above the multiplier
