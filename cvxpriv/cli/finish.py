@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 
+from cvxpriv.cli.drawn_rows import Drawn
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import NotConverged
 from cvxpriv.reports.document import document_of
@@ -20,8 +23,12 @@ from cvxpriv.reports.text import text_of
 
 __all__ = ["finish", "write"]
 
+Release: TypeAlias = Callable[[], Drawn]
 
-def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, page: str | None) -> None:
+
+def finish(
+    terminal: Terminal, facts: Facts, folder: Path, command: str, page: str | None, release: Release | None = None
+) -> None:
     """Write the files of facts, show them, and end as their work ended.
 
     Parameters
@@ -33,6 +40,8 @@ def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, page: s
         The command that made them.
     page : str, optional
         Readers of the page that is written, with its pictures; None for no page.
+    release : callable, optional
+        Releases rows, once the files are written; it is not called where the work is not done.
 
     Raises
     ------
@@ -41,7 +50,10 @@ def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, page: s
     click.Abort
         The work was interrupted; the files hold its results so far.
     """
-    write(terminal, facts, folder, command, page)
+    undone = facts.interrupted or bool(facts.unmet)
+    write(terminal, facts, folder, command, page, None if undone else release)
+    if undone and release is not None:
+        terminal.warn("no row was released, for the mechanism is not finished")
     if facts.interrupted:
         terminal.warn(f"interrupted: {folder}/ holds what was ready")
         raise click.Abort
@@ -49,20 +61,31 @@ def finish(terminal: Terminal, facts: Facts, folder: Path, command: str, page: s
         raise NotConverged(facts.unmet)
 
 
-def write(terminal: Terminal, facts: Facts, folder: Path | None, command: str, page: str | None = None) -> None:
+def write(
+    terminal: Terminal,
+    facts: Facts,
+    folder: Path | None,
+    command: str,
+    page: str | None = None,
+    release: Release | None = None,
+) -> None:
     """Write the files of facts into a folder, if there is one, and show the facts.
 
     All contents are prepared before the first file is written.
     """
     files = [] if folder is None else write_set(folder, _contents(facts, page))
+    drawn = None if release is None else release()
     if terminal.json:
-        terminal.result(document_of(facts, command, files))
+        more = {} if drawn is None else {"release": drawn.document}
+        terminal.result(document_of(facts, command, files) | more)
     terminal.say(text_of(facts))
     if files:
         names = f"Written to {folder}/: {', '.join(file.name for file in files)}"
         terminal.say("\n" + paragraph(names, indent="", hanging="  "))
         if page == SHAREABLE and facts.published is False:
             terminal.say(paragraph("Hand on report.html alone: the other files tell of the private data.", indent=""))
+    if drawn is not None:
+        terminal.say("\n" + drawn.text)
 
 
 def _contents(facts: Facts, page: str | None) -> dict[str, Content]:

@@ -21,6 +21,7 @@ from cvxpriv.cli.declared import (
     taken,
     with_options,
 )
+from cvxpriv.cli.drawn_rows import Drawing, Drawn
 from cvxpriv.cli.finish import finish, write
 from cvxpriv.cli.interrupts import Interrupt, watched
 from cvxpriv.cli.options import Read, crosscheck_option, endings, output_options, solvers_option
@@ -32,11 +33,13 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.constraints import FORMS, parse
 from cvxpriv.errors import Disagreement, NotConverged
 from cvxpriv.mechanisms.disclosure import Disclosure, disclosure
+from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.sizes import Size, of_resampling, require_feasible
 from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
+from cvxpriv.runs.noise_costs import DRAWS
 from cvxpriv.runs.options import Parameter, options_of
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
 from cvxpriv.solvers.silence import solvers_silent
@@ -109,11 +112,14 @@ def design_command(kind: Kind) -> click.Command:
         report: bool,
         page: str,
         out: str,
+        release: str | None,
         **given: Any,
     ) -> None:
         if report:
             require_report_packages("give --no-report")
         folder = require_writable(out)
+        if release is not None:
+            columns.require_records(source, release, folder)
         model = _posed(kind, noise.load(source, columns), taken(posed, given), given["constraint"])
         curve = given["points"] or None
         if curve is not None:
@@ -121,9 +127,14 @@ def design_command(kind: Kind) -> click.Command:
         beside = (given[name] for name in ("crosscheck", "solvers", "bootstrap", "certify", "noise_costs"))
         again = partial(_posed, kind, options=taken(posed, given), constraints=given["constraint"])
         asked = Asked(taken(solved, given), curve, *beside, again)
-        finish(
-            terminal, design(terminal, model, title_of(source), asked), folder, kind.command, page if report else None
-        )
+
+        def released() -> Drawn:
+            drawing = Drawing(str(release), unseen="drop")
+            return drawing.of(Mechanism.load(folder / "mechanism.json"), columns.rows(source))
+
+        facts = design(terminal, model, title_of(source), asked)
+        readers = page if report else None
+        finish(terminal, facts, folder, kind.command, readers, None if release is None else released)
 
     options = [
         click.argument("source", metavar="TABLE"),
@@ -149,7 +160,14 @@ def design_command(kind: Kind) -> click.Command:
             type=Read(_epsilons),
             default=(),
             metavar="EPSILON,EPSILON",
-            help="Design on noisy counts at each epsilon, again and again, and show what the noise costs.",
+            help=f"Design on noisy counts at each epsilon, and show what the noise costs. It takes as long as "
+            f"{DRAWS} solves for each epsilon.",
+        ),
+        click.option(
+            "--release",
+            metavar="FILE",
+            help="Also draw an output for each record of TABLE, as cvxpriv release does: .zip or a folder for a "
+            "bundle, or a table.",
         ),
         *endings(),
     ]
@@ -223,8 +241,9 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
     found: Disclosure | None = None
     costs: pd.DataFrame | None = None
     table = model.problem.table
+    _say_sizes(terminal, model, size)
     with watched() as interrupt:
-        run = _solved(terminal, model, asked.solving, interrupt, once(lambda: _say_sizes(terminal, model, size)))
+        run = _solved(terminal, model, asked.solving, interrupt)
         several = run.mechanism.size <= CROSSCHECKED if asked.crosscheck is None else asked.crosscheck
         try:
             if asked.curve is not None and not interrupt.pressed:
@@ -242,17 +261,6 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
             pass
         facts = run.described(Beside(source, curve, check, found, interrupt.pressed, mechanisms, costs))
         return proved(terminal, run, facts) if asked.certify and not interrupt.pressed else facts
-
-
-def once(act: Callable[[], None]) -> Callable[[], None]:
-    """Return a function that acts when it is first called, and then no more."""
-    left = [act]
-
-    def called() -> None:
-        if left:
-            left.pop()()
-
-    return called
 
 
 def _say_sizes(terminal: Terminal, model: Model, size: Size) -> None:
@@ -299,28 +307,19 @@ def _posed(kind: Kind, table: JointTable, options: Mapping[str, Any], constraint
 
 
 def _solved(
-    terminal: Terminal,
-    model: Model,
-    solving: Mapping[str, Any],
-    interrupt: Interrupt,
-    begun: Callable[[], None] = lambda: None,
+    terminal: Terminal, model: Model, solving: Mapping[str, Any], interrupt: Interrupt
 ) -> MechanismRun[Any, Any]:
-    """Return the model's run, with a bar; ``begun`` is called once its options are accepted and work has begun."""
+    """Return the model's run, with a bar."""
     with solvers_silent():
         if solving["n_jobs"] != 1:
-            run = model.solve(**solving, progress=terminal.progress)
-            begun()
-            return run
+            return model.solve(**solving, progress=terminal.progress)
         with terminal.iterations("solving", solving["max_iter"], "kkt") as moved:
 
             def watch(loop: str, iteration: int, measured: Mapping[str, Any]) -> bool:
-                begun()
                 moved(loop, iteration, measured)
                 return interrupt.pressed
 
-            run = model.solve(**solving, callback=watch)
-        begun()
-        return run
+            return model.solve(**solving, callback=watch)
 
 
 def _curve(

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import pandas as pd
 
+from cvxpriv.cli.drawn_rows import require_target
 from cvxpriv.cli.options import NAMES
 from cvxpriv.cli.preparation import SPOKEN, preparation_options, prepared, read_rows, reading_options
 from cvxpriv.errors import DataError
@@ -62,11 +64,37 @@ class TableOptions:
         except DataError as error:
             raise DataError(self._as_typed(str(error))) from error
 
+    def rows(self, source: str) -> pd.DataFrame:
+        """Return the rows of a file, as they are.
+
+        Raises
+        ------
+        DataError
+        """
+        return read_rows(source, self.separator, self.missing_text, self.encoding)
+
+    def require_records(self, source: str, release: str, folder: Path) -> None:
+        """Check, before any work, that the records of a file can be released to a file.
+
+        Raises
+        ------
+        DataError
+            An embedded table or one of counts, which has no records; a file that cannot be written.
+        """
+        if self.count or is_embedded(source):
+            raise DataError(
+                f"--release={release!r}: {source} holds counts and no records: apply mechanism.json to the records by "
+                "cvxpriv release"
+            )
+        if Path(release).absolute() == folder.absolute():
+            raise DataError(f"--release={release!r} is the folder of --out, which stays at home: choose another name")
+        require_target(release, source, option="--release")
+
     def _read(self, source: str) -> JointTable:
         for flag, columns in ((self.sides.private.flag, self.private), (self.sides.public.flag, self.public)):
             if not columns:
                 raise DataError(f"{flag} names no column of {source}: name at least one, such as {flag} age,sex")
-        frame = read_rows(source, self.separator, self.missing_text, self.encoding)
+        frame = self.rows(source)
         require_roles(frame, list(self.private), list(self.public), self.count, self.allow_overlap)
         rows = prepared(frame, self.public, self.private, self.count, vars(self))
         return JointTable.from_frame(

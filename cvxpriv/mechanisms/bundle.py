@@ -181,7 +181,8 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
     )
     kept = f"Columns kept as they are: {', '.join(document['kept'])}." if document["kept"] else ""
     words = [
-        f"  {output}  {label}  ({int(count):,} rows)\n" + paragraph(meaning, indent="      ", hanging="      ")
+        f"  {output}  {label}  ({int(count):,} {'row' if count == 1 else 'rows'})\n"
+        + paragraph(meaning, indent="      ", hanging="      ")
         for output, label, count, meaning in zip(book.outputs, book.labels, book.counts, book.meanings, strict=True)
         if count
     ]

@@ -57,6 +57,11 @@ class Decoded:
     bundle: Bundle
     level: float = 0.95
 
+    def __repr__(self) -> str:
+        rows, matrix = int(self.bundle.counts.sum()), "without" if self.bundle.matrix is None else "with"
+        columns = ", ".join(self.bundle.inputs.columns)
+        return f"Decoded: {rows:,} rows in place of {columns}, {matrix} P(Y|X); frequencies(), notes"
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Cautions that a reader needs to read the estimates right."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
+import cvxpriv as cpv
+from cvxpriv.cli import main
+from cvxpriv.models import PrivacyFunnel
 from cvxpriv.tables.frames import read_table
 
 from .conftest import Run, one_error_line
@@ -140,7 +145,7 @@ def test_from_a_raw_file_to_a_release_in_one_command_each(run: Run, tmp_path: Pa
     (tmp_path / raw.name).write_bytes(raw.made(np.random.default_rng(11)))
     if raw.refusal:
         assert raw.refusal in one_error_line(run("funnel", raw.name, *raw.options, *QUICK))
-    made = run("funnel", raw.name, *raw.options, *raw.needed, *QUICK)
+    made = run("funnel", raw.name, *raw.options, *raw.needed, *QUICK, "--release", "bundle.zip", "--json")
     assert made.exit_code == 0, made.stderr
     assert raw.warning in made.stderr
     assert "leakage is not estimable" not in made.stderr
@@ -148,13 +153,46 @@ def test_from_a_raw_file_to_a_release_in_one_command_each(run: Run, tmp_path: Pa
     for column, labels in raw.labels.items():
         place = document["columns"].index(column)
         assert {symbol[place] for symbol in document["symbols"]} == labels
-    released = run("release", "out/mechanism.json", raw.name, "--json")
-    assert released.exit_code == 0, released.stderr
-    told = json.loads(released.stdout)
-    assert told["dropped"] == raw.dropped
-    drawn = read_table("released.csv")["released"]
-    assert len(drawn) == told["released"] == told["rows"] - raw.dropped
-    assert set(drawn) <= set(document["outputs"])
+    told = json.loads(made.stdout)["release"]
+    assert (told["dropped"], told["files"]) == (raw.dropped, ["bundle.zip"])
+    shutil.rmtree("out")
+    Path(raw.name).unlink()
+    decoded = cpv.decode("bundle.zip")  # a recipient has nothing else
+    assert decoded.bundle.counts.sum() == told["released"] == told["rows"] - raw.dropped
+    for column, labels in raw.labels.items():
+        found = decoded.frequencies(column)["estimate"]
+        assert set(found.index) == labels
+        assert found.sum() == pytest.approx(1)
+
+
+def test_release_is_refused_where_nothing_can_be_released(run: Run, counts: str, people: str) -> None:
+    columns = ("--private", "income", "--public", "age", "--release")
+    assert "no records" in one_error_line(run("funnel", counts, "--count", "count", *columns, "b.zip"))
+    assert "no records" in one_error_line(run("funnel", "heart-failure", "--release", "b.zip"))
+    assert "is the file" in one_error_line(run("funnel", people, *columns, people))
+    assert "stays at home" in one_error_line(run("funnel", people, *columns, "out"))
+    assert not Path("out").exists()
+
+
+def test_the_sizes_come_before_the_search(
+    people: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # The real descriptor: what is printed while solvers are silent would be lost.
+    def searching(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PrivacyFunnel, "solve", searching)
+    with pytest.raises((KeyboardInterrupt, SystemExit, click.Abort)):
+        main(["funnel", people, "--private", "income", "--public", "age", "--rate", "0.5", *QUICK])
+    assert capfd.readouterr().out.startswith("60 records for 2 x 3 cells, 10.00 a cell; the work takes at most about")
+
+
+def test_nothing_is_released_by_a_mechanism_that_is_not_finished(run: Run, people: str) -> None:
+    columns = ("--private", "income", "--public", "age", "--rate", "0.5", "--method", "aem", "--max-iter", "1")
+    made = run("funnel", people, *columns, *QUICK, "--release", "b.zip")
+    assert made.exit_code == 3, made.stdout
+    assert "no row was released" in made.stderr
+    assert not Path("b.zip").exists()
 
 
 def test_a_spreadsheet_goes_in_and_comes_out(run: Run, mechanism: str, people: str) -> None:

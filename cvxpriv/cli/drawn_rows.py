@@ -1,0 +1,173 @@
+"""Rows drawn by a mechanism, written as one table or as a bundle, and what is said of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from cvxpriv.cli.outputs import require_writable
+from cvxpriv.cli.preparation import in_options
+from cvxpriv.errors import DataError, PrivacyError
+from cvxpriv.mechanisms.bundle import contents_of, is_bundle, may_show, write_bundle
+from cvxpriv.mechanisms.kept_columns import MOST_GAINED, guesses
+from cvxpriv.mechanisms.mechanism import Mechanism
+from cvxpriv.mechanisms.release import RELEASED, Unseen
+from cvxpriv.reports.formatting import exact_zero
+from cvxpriv.reports.layout import number, paragraph, table
+from cvxpriv.reports.spreadsheets import require_table_file, write_table
+
+__all__ = ["Drawing", "Drawn", "require_target"]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The document of a release for programs, and its text for people."""
+
+    document: dict[str, Any]
+    text: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The wishes of a release.
+
+    Attributes
+    ----------
+    out : str
+        The table, or the bundle.
+    matrix : bool, optional
+        Whether P(Y|X) goes into a bundle. None: where it may be published.
+    seed, keep, unseen, name
+        As for `cvxpriv.mechanisms.release.release`.
+    confirmed : bool
+        Whether kept columns may help to guess private ones.
+    """
+
+    out: str
+    matrix: bool | None = None
+    seed: int | None = None
+    keep: Sequence[str] = ()
+    unseen: Unseen = "error"
+    name: str = RELEASED
+    confirmed: bool = False
+
+    def of(self, mechanism: Mechanism, frame: pd.DataFrame) -> Drawn:
+        """Draw an output for each row, and write what is released.
+
+        Raises
+        ------
+        DataError, PrivacyError
+            As for `Mechanism.release`; kept columns help to guess private ones.
+        """
+        try:
+            released = mechanism.release(frame, seed=self.seed, keep=self.keep, unseen=self.unseen, name=self.name)
+        except DataError as error:
+            raise DataError(in_options(str(error))) from error
+        found = self._guessed(mechanism, frame)
+        files = self._written(mechanism, released)
+        shown = may_show(mechanism) if self.matrix is None else self.matrix
+        document = {
+            "rows": len(frame),
+            "released": len(released),
+            "dropped": len(frame) - len(released),
+            "columns": list(released.columns),
+            "outputs": released[self.name].value_counts().to_dict(),
+            "seeded": self.seed is not None,
+            "files": files,
+            "guesses": [] if found is None else found.to_dict(orient="records"),
+            **({"matrix": shown} if is_bundle(self.out) else {}),
+        }
+        lines = [f"Released {len(released):,} of {len(frame):,} rows to {self.out}"]
+        if is_bundle(self.out):
+            lines.append(paragraph(f"{', '.join(file.name for file in files)}. {_reason(mechanism, shown)}"))
+        if dropped := len(frame) - len(released):
+            where = ", ".join(mechanism.inputs.columns)
+            lines.append(
+                paragraph(f"{dropped:,} rows were dropped: {where} is missing there, or the mechanism does not know it")
+            )
+        lines.append(_figures(mechanism))
+        if found is not None:
+            pairs = zip(found["seen"], found["accuracy"], strict=True)
+            shown_rows = [[f"from {seen}", f"{right:.1%} right"] for seen, right in pairs]
+            lines.append(
+                f"  Best guess of {', '.join(mechanism.private_columns)}, on these rows\n" + table([], shown_rows)
+            )
+        return Drawn(document, "\n".join([*lines, self._left(mechanism)]))
+
+    def _guessed(self, mechanism: Mechanism, frame: pd.DataFrame) -> pd.DataFrame | None:
+        """Return how well private columns are guessed with kept ones, and refuse a large gain that is not confirmed."""
+        if not self.keep or mechanism.recipe is not None:
+            return None
+        found = guesses(mechanism, frame, self.keep)
+        if found is None:
+            return None
+        worst = found.iloc[int(found["gained"].to_numpy().argmax())]
+        if worst["gained"] >= MOST_GAINED and not self.confirmed:
+            raise PrivacyError(
+                f"--keep={','.join(self.keep)}: {worst['seen']} a guess of {', '.join(mechanism.private_columns)} is "
+                f"right for {worst['accuracy']:.1%} of these rows, from Y alone for {found['accuracy'].iloc[1]:.1%}; "
+                "nothing was written: leave the column out, or confirm with --yes"
+            )
+        return found
+
+    def _written(self, mechanism: Mechanism, released: pd.DataFrame) -> list[Path]:
+        if is_bundle(self.out):
+            return write_bundle(self.out, contents_of(mechanism, released, self.matrix, self.name))
+        return [write_table(self.out, released)]
+
+    def _left(self, mechanism: Mechanism) -> str:
+        """Return what stayed behind, and what the figures do not cover."""
+        left = [*mechanism.inputs.columns, *(["the private columns"] if mechanism.private_columns else [])]
+        behind = f"{', '.join(left[:-1])} and {left[-1]}" if len(left) > 1 else left[0]
+        return paragraph(
+            f"{behind} stayed behind. The figures speak of one draw a row: a second release of the same rows tells "
+            "more." + (f" Nor do they speak of {', '.join(self.keep)} beside it." if self.keep else "")
+        )
+
+
+def require_target(out: str, *inputs: str, option: str = "--out") -> None:
+    """Check, before any work, that a release can be written: a known kind of file, none that is read.
+
+    Raises
+    ------
+    DataError
+    """
+    for given in inputs:
+        if os.path.exists(out) and os.path.exists(given) and os.path.samefile(out, given):
+            raise DataError(f"{option}={out!r} is the file {given!r} that is read: choose another name")
+    if not is_bundle(out):
+        require_table_file(out)
+    require_writable(Path(out).absolute().parent, option)
+
+
+def _reason(mechanism: Mechanism, shown: bool) -> str:
+    """Return whether P(Y|X) is in the bundle, and why."""
+    if not shown:
+        return (
+            "P(Y|X) stays at home: it tells of the private table. `cvxpriv release --with-matrix` gives it away all "
+            "the same; a mechanism designed with --table-epsilon brings it along by itself."
+        )
+    if may_show(mechanism):
+        return "P(Y|X) is in it: the mechanism may be published."
+    return "P(Y|X) is in it, and tells of the private table: hand it on only where that table may be known."
+
+
+def _figures(mechanism: Mechanism) -> str:
+    """Return the mechanism's figures; a leakage that is a divergence has a name in place of a unit."""
+    divergence = mechanism.origin.get("divergence")
+    known = {
+        "leakage": ("leakage  I(S;Y)", "nats") if divergence is None else ("leakage  E[d]", f"{divergence}"),
+        "utility": ("utility  I(X;Y)", "nats"),
+        "accuracy": ("accuracy I(S;U)", "nats"),
+    }
+    rows = [
+        [text, number(exact_zero(mechanism.figures[figure])), unit]
+        for figure, (text, unit) in known.items()
+        if figure in mechanism.figures
+    ]
+    return table([], rows)
