@@ -89,7 +89,7 @@ class Part:
 
         return Block(
             name=self.name,
-            reads=frozenset(self.others),
+            reads=frozenset(self.others or kept),  # one block of all variables still has a number of starts
             writes=frozenset(kept),
             declare=lambda _: self.declaration(),
             parameters=self.values,
@@ -131,10 +131,13 @@ def named(problem: cp.Problem) -> dict[str, cp.Variable]:
     Raises
     ------
     ModelError
-        Two have the same name, or one takes whole or complex numbers.
+        There are none, two have the same name, or one takes whole or complex numbers.
     """
     names: dict[str, cp.Variable] = {}
-    for variable in sorted(problem.variables(), key=lambda one: one.id):
+    variables = sorted(problem.variables(), key=lambda one: one.id)
+    if not variables:
+        raise ModelError("the problem has no variables: there is nothing to solve for")
+    for variable in variables:
         if variable.name() in names:
             raise ModelError(f"two variables are called {variable.name()!r}: give each a name, cp.Variable(name=...)")
         if variable.attributes["integer"] or variable.attributes["boolean"] or variable.is_complex():

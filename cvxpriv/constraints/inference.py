@@ -217,7 +217,7 @@ def _information_form(
 def _information_excess(f: FDivergence, bound: float, of: str, mechanism: Array, known: Known | None) -> float:
     given, weights = _given_array(of, mechanism, known, "f_information")
     each = weights[:, None] * given
-    return float(f.between(each, weights[:, None] * each.sum(axis=0))) - bound
+    return float(f.terms(each, weights[:, None] * each.sum(axis=0)).sum()) - bound
 
 
 @door

@@ -17,9 +17,10 @@ import numpy as np
 from cvxpriv.divergences.analysis import analysed
 from cvxpriv.divergences.curves import AtomCurve
 from cvxpriv.divergences.limits import limit_of
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.reading import real_numbers
 
 __all__ = ["DCPForm", "FDivergence", "Side"]
 
@@ -173,7 +174,8 @@ class FDivergence:
         return not self.kinks
 
     def derivative(self, t: Array) -> Array:
-        """Return f'(t), from the right at a kink."""
+        """Return f'(t), from the right at a kink; raises DataError where t is no number >= 0."""
+        t = _ratios(t)
         if self.fprime is not None:
             return np.asarray(self.fprime(t), dtype=float)
         if self.partials is not None:
@@ -181,7 +183,8 @@ class FDivergence:
         return _difference(self.f, t)
 
     def second_derivative(self, t: Array) -> Array:
-        """Return f''(t)."""
+        """Return f''(t); raises DataError where t is no number >= 0."""
+        t = _ratios(t)
         if self.fsecond is not None:
             return np.asarray(self.fsecond(t), dtype=float)
         if self.fprime is not None or self.partials is not None:
@@ -241,8 +244,14 @@ class FDivergence:
         return value, constraints
 
     def terms(self, p: Array, q: Array) -> Array:
-        """Return p f(q/p) element by element, exact where p or q is 0; 0 where both are."""
-        p, q = np.broadcast_arrays(np.asarray(p, dtype=float), np.asarray(q, dtype=float))
+        """Return p f(q/p) element by element, exact where p or q is 0; 0 where both are.
+
+        Raises
+        ------
+        DataError
+            They are no numbers, or their shapes do not fit each other.
+        """
+        p, q = _together(p, q)
         value = np.zeros(p.shape)
         both = (p > 0.0) & (q > 0.0)
         with np.errstate(over="ignore"):  # a ratio may be beyond what its power can be: the term is then infinite
@@ -255,8 +264,18 @@ class FDivergence:
         return value
 
     def between(self, p: Array, q: Array, axis: int | tuple[int, ...] | None = None) -> float | Array:
-        """Return D_f(p, q) = sum p f(q/p) over `axis`, or over everything when it is None."""
-        total = self.terms(p, q).sum(axis=axis)
+        """Return D_f(p, q) = sum p f(q/p) over `axis`, or over everything when it is None.
+
+        Raises
+        ------
+        DataError
+            An entry is no number >= 0, the shapes do not fit each other, or there is no such axis.
+        """
+        terms = self.terms(_masses(p, "p"), _masses(q, "q"))
+        try:
+            total = terms.sum(axis=axis)
+        except (np.exceptions.AxisError, TypeError, ValueError) as error:  # numpy's word on an axis that is not there
+            raise DataError(f"axis={shown(axis)} is none of shape {terms.shape} ({error}): pass another") from error
         return float(total) if axis is None else np.asarray(total)
 
     def gradients(self, p: Array, q: Array) -> tuple[Array, Array]:
@@ -265,13 +284,13 @@ class FDivergence:
         p, q > 0 unless `partials`, or `in_p` and `in_q`, are given. They depend on q/p alone. At a kink they belong to
         the derivative of f from the right.
         """
+        p, q = _together(p, q)
         if self.partials is not None:
-            return self.partials(np.asarray(p, dtype=float), np.asarray(q, dtype=float))
+            return self.partials(p, q)
         if self.in_p is not None and self.in_q is not None:
-            p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
             with np.errstate(all="ignore"):
                 return self.in_p(p, q)[0], self.in_q(p, q)[0]
-        t = np.asarray(q, dtype=float) / p
+        t = q / p
         slope = self.derivative(t)
         return np.asarray(self.f(t) - t * slope), slope
 
@@ -284,6 +303,33 @@ class FDivergence:
                 f"slowly, or is no number there; pass {argument}="
             )
         return found
+
+
+def _together(p: Array, q: Array) -> tuple[Array, Array]:
+    """Return two arrays of one shape.
+
+    Raises DataError: They are no numbers, or their shapes do not fit each other.
+    """
+    p, q = real_numbers(p, "p", copy=False), real_numbers(q, "q", copy=False)
+    try:
+        p, q = np.broadcast_arrays(p, q)
+    except ValueError as error:
+        raise DataError(f"p, q have shapes {p.shape} and {q.shape}: pass arrays of one shape") from error
+    return p, q
+
+
+def _ratios(t: Array) -> Array:
+    found = real_numbers(t, "t", copy=False)
+    if (found < 0.0).any():
+        raise DataError(f"t={shown(t)} holds a ratio below 0: f is a function of q/p >= 0")
+    return found
+
+
+def _masses(values: Array, argument: str) -> Array:
+    found = real_numbers(values, argument, copy=False)
+    if not (found >= 0.0).all() or not np.isfinite(found).all():
+        raise DataError(f"{argument}={shown(values)} holds an entry that is no finite number >= 0: pass masses")
+    return found
 
 
 def _difference(of: Function, t: Array) -> Array:

@@ -85,7 +85,8 @@ def random_scale(squares: float, rows: int) -> float:
         Sum of the squares of all entries of the rows.
     rows : int
     """
-    return SPREAD / float(np.sqrt(squares / rows)) if squares > 0.0 else 1.0
+    spread = float(np.sqrt(squares / rows))  # 0 too where the quotient is below the doubles
+    return SPREAD / spread if spread > 0.0 else 1.0
 
 
 def best_start(

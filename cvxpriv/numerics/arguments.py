@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
 import numpy as np
 
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_numbers
 
-__all__ = ["numbers", "require_counts", "require_positive", "require_seed"]
+__all__ = ["few", "numbers", "require_at_most", "require_counts", "require_positive", "require_seed"]
 
 
 def numbers(name: str, values: object) -> Array:
@@ -41,6 +45,32 @@ def require_counts(**counts: object) -> None:
         whole = int(count) if isinstance(count, (int, np.integer)) and not isinstance(count, bool) else 0
         if count is not None and whole < 1:
             raise ModelError(f"{name}={shown(count)} is not a whole number >= 1")
+
+
+def require_at_most(most: int, **counts: int) -> None:
+    """Refuse a count above a limit.
+
+    Raises ModelError: The message says the limit.
+
+    >>> require_at_most(10_000, points=20)
+    """
+    for name, count in counts.items():
+        if count > most:
+            raise ModelError(f"{name}={shown(count)} is above {most:,}, the most there may be: take fewer")
+
+
+def few(name: str, values: Iterable[Any], most: int) -> list[Any]:
+    """Return the items of what may be endless.
+
+    Raises ModelError: There are more than a limit.
+
+    >>> few("points", iter([0.5, 1.0]), most=10_000)
+    [0.5, 1.0]
+    """
+    found = list(islice(values, most + 1))
+    if len(found) > most:
+        raise ModelError(f"{name} holds more than {most:,} values: take fewer")
+    return found
 
 
 def require_positive(**values: object) -> None:

@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 
 from cvxpriv.errors import ModelError
 
-__all__ = ["MOST_POINTS", "Size", "of_learning", "of_mechanism", "of_problem", "of_resampling", "require_feasible"]
+__all__ = [
+    "MOST",
+    "MOST_POINTS",
+    "Size",
+    "of_learning",
+    "of_mechanism",
+    "of_problem",
+    "of_resampling",
+    "require_feasible",
+]
 
 LONGEST = 86_400.0
 """The limit in seconds: a day."""

@@ -7,6 +7,7 @@ audit can refute a claim; it never proves one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +15,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from cvxpriv.errors import PrivacyError
+from cvxpriv.errors import PrivacyError, shown
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.sizes import MOST, Size, require_feasible
 
 __all__ = ["Audit", "audit"]
 
 
 #: Number of cut points that are tried on the first half of the runs.
 CUTS = 200
+#: Bytes of a release beside its numbers.
+OBJECT = 32
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,8 @@ def audit(
     ------
     PrivacyError
         Too few runs, a confidence outside (0, 1), or delta outside [0, 1).
+    ModelError
+        The runs would take more than a day or 4 GiB, by what three take.
 
     Examples
     --------
@@ -103,12 +109,13 @@ def audit(
     True
     """
     if isinstance(runs, bool) or not isinstance(runs, (int, np.integer)) or runs < 20:
-        raise PrivacyError(f"runs={runs!r} are too few for an audit: pass a whole number >= 20, better 1000")
+        raise PrivacyError(f"runs={shown(runs)} are too few for an audit: pass a whole number >= 20, better 1000")
     if not 0.0 < confidence < 1.0:
         raise PrivacyError(f"confidence={confidence!r} is not in (0, 1): pass, for example, 0.95")
     if not 0.0 <= delta < 1.0:
         raise PrivacyError(f"delta={delta!r} is not in [0, 1): pass the delta of the claim")
-    ours = [mechanism(data) for _ in range(runs)]
+    ours = _first_runs(mechanism, data, int(runs))
+    ours += [mechanism(data) for _ in range(runs - len(ours))]
     theirs = [mechanism(neighbour) for _ in range(runs)]
     if event is not None:
         flags = [np.array([bool(event(one)) for one in side]) for side in (ours, theirs)]
@@ -120,6 +127,18 @@ def audit(
     cut = _best_cut(scores[0][:half], scores[1][:half], delta)
     judged = [side[half:] > cut for side in scores]
     return _judge(judged[0], judged[1], delta, confidence, "a half-space chosen on the first half of the runs")
+
+
+def _first_runs(mechanism: Callable[[Any], Any], data: Any, runs: int) -> list[Any]:
+    """Return three runs, by the quickest of which all may be refused: they take too long, or too much memory."""
+    releases, seconds, times = [], [], 2 * min(runs, MOST)
+    for _ in range(3):
+        begun = time.perf_counter()
+        releases.append(mechanism(data))
+        seconds.append(time.perf_counter() - begun)
+    held = 2.0 * times * (OBJECT + getattr(releases[0], "nbytes", 0))
+    require_feasible(Size(f"{shown(runs)} runs on each data set", min(seconds) * times, held, "take fewer runs"))
+    return releases
 
 
 def _direction(first: Array, second: Array) -> Array:

@@ -14,8 +14,8 @@ import pandas as pd
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.certify.cases import Case
-from cvxpriv.errors import DataError, ModelError, shown, suggest
-from cvxpriv.numerics.arguments import numbers, require_counts
+from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.numerics.arguments import few, numbers, require_at_most, require_counts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import MOST_POINTS, Size, require_feasible
@@ -203,7 +203,7 @@ def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[floa
     Raises
     ------
     ModelError
-        There are none.
+        There are none, or more than 10,000.
 
     Examples
     --------
@@ -212,11 +212,11 @@ def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[floa
     """
     if isinstance(points, (int, np.integer)):
         require_counts(points=points)
-        if points > MOST_POINTS:
-            raise ModelError(f"points={shown(points)} is above {MOST_POINTS:,}, the most of a curve: take fewer")
+        require_at_most(MOST_POINTS, points=points)
         return [whole * point / points for point in range(1, int(points) + 1)]
     listed = isinstance(points, Iterable) and not isinstance(points, (str, bytes, np.ndarray))
-    found = numbers("points", list(points) if listed else points).ravel().tolist()
+    found = numbers("points", few("points", points, MOST_POINTS) if listed else points).ravel().tolist()
+    require_at_most(MOST_POINTS, points=len(found))
     if not found:
         raise ModelError(f"points={points!r} holds no number: pass numbers, or how many")
     return [float(point) for point in found]

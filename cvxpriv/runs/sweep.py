@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError, PrivacyError, shown
+from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.reports.files import PathLike
@@ -22,7 +23,7 @@ from cvxpriv.runs.sweep_checkpoint import FORMAT, Checkpoint, CheckpointWarning,
 from cvxpriv.runs.sweep_contents import digest
 from cvxpriv.runs.sweep_fit import Fitted, Order, fit
 from cvxpriv.runs.sweep_progress import Pace, shown_pace
-from cvxpriv.runs.sweep_tasks import Task, choices_of, positional_data, tasks_of
+from cvxpriv.runs.sweep_tasks import MOST_TASKS, Task, choices_of, positional_data, tasks_of
 from cvxpriv.runs.sweep_workers import each_fitted, workers
 
 __all__ = ["sweep"]
@@ -92,7 +93,8 @@ def sweep(
     Raises
     ------
     ModelError
-        An option is not known or out of range, before any work; or the backend cannot be had.
+        An option is not known or out of range, or the grid has more than 100,000 tasks, before any work; or the backend
+        cannot be had.
     DataError
         The checkpoint cannot be used, or another sweep writes to it.
     PrivacyError
@@ -164,7 +166,7 @@ def _require_private(
 
 
 def _seeds(seed: int | Sequence[int]) -> list[int]:
-    listed = [seed] if isinstance(seed, (int, np.integer)) else list(seed)
+    listed = [seed] if isinstance(seed, (int, np.integer)) else few("seed", seed, MOST_TASKS)
     if not listed or any(isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 0 for one in listed):
         raise ModelError(f"seed={shown(seed)} is no seed: pass a whole number >= 0, or several")
     return [int(one) for one in listed]

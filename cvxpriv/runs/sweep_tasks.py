@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -13,14 +14,17 @@ import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import ModelError, PrivacyError, shown, suggest
+from cvxpriv.numerics.arguments import few
 from cvxpriv.reports.document import plain_data
 from cvxpriv.runs.options import Parameter, options_of
 from cvxpriv.runs.sweep_contents import digest
 
-__all__ = ["OWN", "Choice", "Task", "choices_of", "needed_data", "positional_data", "tasks_of"]
+__all__ = ["MOST_TASKS", "OWN", "Choice", "Task", "choices_of", "needed_data", "positional_data", "tasks_of"]
 
 OWN = ("seed", "n_jobs", "progress", "callback", "budget")
 """Options of a solve that the sweep sets itself."""
+MOST_TASKS = 100_000
+"""The most tasks of a sweep, whose rows stay in memory and in the checkpoint."""
 SEEDS = 2**48
 """Number of different seeds; every one of them is exact as a double."""
 
@@ -88,11 +92,17 @@ def choices_of(model: type[Any], grid: Mapping[str, Any], *, private: bool) -> l
     return found
 
 
-def tasks_of(model: type[Any], tables: Iterable[str], choices: Sequence[Choice], seeds: Sequence[int]) -> list[Task]:
+def tasks_of(model: type[Any], tables: Collection[str], choices: Sequence[Choice], seeds: Sequence[int]) -> list[Task]:
     """Return the tasks in the order of tables, then of the grid's options, the last of which changes fastest.
 
-    Raises ModelError: A value of the grid has no content that can be compared, or stands there twice.
+    Raises ModelError: There are more than `MOST_TASKS`; a value of the grid has no content that can be compared, or
+    stands there twice.
     """
+    counts = [len(choice.values) for choice in choices]
+    if (several := len(tables) * len(seeds) * math.prod(counts)) > MOST_TASKS:
+        raise ModelError(
+            f"the grid has {several:,} tasks, more than {MOST_TASKS:,}: take fewer values, tables or seeds"
+        )
     named = f"{model.__module__}.{model.__qualname__}"
     tasks: dict[str, Task] = {}
     for table, seed, values in product(tables, seeds, product(*(choice.values for choice in choices))):
@@ -145,7 +155,7 @@ def _refuse(model: type[Any], name: str, known: list[str], private: bool) -> Non
 
 def _listed(name: str, given: Any) -> list[Any]:
     several = isinstance(given, (list, tuple, range, np.ndarray, pd.Series, pd.Index))
-    values = list(given) if several else [given]
+    values = few(name, given, MOST_TASKS) if several else [given]
     if not values:
         raise ModelError(f"{name}={shown(given)} has no value: give at least one, or leave it out")
     return [value.item() if isinstance(value, np.generic) else value for value in values]

@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cvxpriv.errors import DataError
+from cvxpriv.errors import DataError, shown
+from cvxpriv.numerics.arguments import require_at_most, require_counts
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.reading import as_array
 from cvxpriv.tables.frames import encode_column, listed, require_columns, symbol, text_of
 
 MAX_SYMBOLS = 1_000_000
@@ -65,11 +67,18 @@ class Alphabet:
     def numbered(cls, column: str, size: int) -> Alphabet:
         """Return the symbols ``0`` to ``size - 1`` of one column.
 
+        Raises
+        ------
+        ModelError
+            The size is no whole number from 1 to `MAX_SYMBOLS`.
+
         Examples
         --------
         >>> Alphabet.numbered("X", 3).labels
         ('0', '1', '2')
         """
+        require_counts(size=size)
+        require_at_most(MAX_SYMBOLS, size=size)
         return cls((column,), tuple((str(i),) for i in range(size)))
 
     @classmethod
@@ -101,8 +110,12 @@ class Alphabet:
         Raises
         ------
         DataError
-            Unknown or doubled column, missing values, no rows, or a product of more than `MAX_SYMBOLS`.
+            Unknown or doubled column, missing values, no rows, a product of more than `MAX_SYMBOLS`, or `occurs` is not
+            one truth value for each row.
         """
+        columns = listed(columns, "columns")
+        require_columns(frame, columns, "columns")
+        seen = _seen_rows(occurs, len(frame))
         encoded = [encode_column(frame, column) for column in columns]
         sizes = [len(levels) for _, levels in encoded]
         if keep_unseen:
@@ -114,7 +127,6 @@ class Alphabet:
             symbols = tuple(itertools.product(*(levels for _, levels in encoded)))
             codes = np.ravel_multi_index(tuple(code for code, _ in encoded), tuple(sizes))
             return cls(tuple(columns), symbols), codes.astype(np.int64)
-        seen = np.ones(len(frame), dtype=bool) if occurs is None else occurs
         cells, inverse = _distinct_rows([code[seen] for code, _ in encoded])
         symbols = tuple(tuple(encoded[j][1][level] for j, level in enumerate(cell)) for cell in cells)
         codes = np.full(len(frame), -1, dtype=np.int64)
@@ -169,14 +181,39 @@ class Alphabet:
         return places[inverse]
 
     def take(self, indices: Sequence[int] | NDArray[np.int64]) -> Alphabet:
-        """Return the alphabet of some of the symbols, in the order given."""
-        return Alphabet(self.columns, tuple(self.symbols[int(i)] for i in indices))
+        """Return the alphabet of some of the symbols, in the order given.
+
+        Raises
+        ------
+        DataError
+            An index is no whole number from 0 to one below the number of symbols.
+        """
+        places = as_array(indices, "indices")
+        whole = places.dtype.kind in "iu" and places.ndim == 1 and places.size > 0
+        if not whole or int(places.min()) < 0 or int(places.max()) >= len(self) or np.ma.is_masked(indices):
+            raise DataError(
+                f"indices={shown(indices)} are not places of symbols: pass numbers from 0 to {len(self) - 1}"
+            )
+        return Alphabet(self.columns, tuple(self.symbols[int(i)] for i in places))
 
     def to_pandas(self) -> pd.Index:
         """Return the symbols as a pandas index, with one level per column where there are several."""
         if len(self.columns) == 1:
             return pd.Index([row[0] for row in self.symbols], name=self.columns[0])
         return pd.MultiIndex.from_tuples(self.symbols, names=self.columns)
+
+
+def _seen_rows(occurs: object, rows: int) -> NDArray[np.bool_]:
+    """Return which rows count as seen.
+
+    Raises DataError: Anything else than one truth value for each row.
+    """
+    if occurs is None:
+        return np.ones(rows, dtype=bool)
+    seen = as_array(occurs, "occurs")
+    if seen.dtype != np.bool_ or seen.shape != (rows,) or np.ma.is_masked(occurs):
+        raise DataError(f"occurs={shown(occurs)} is not {rows:,} truth values: pass one for each row of the table")
+    return seen
 
 
 def _distinct_rows(columns: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

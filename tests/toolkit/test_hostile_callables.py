@@ -193,10 +193,13 @@ def shards() -> list[Any]:
 
 def methods() -> dict[str, tuple[Callable[[], Any], Usual]]:
     """Return the public methods of what users hold; of an argument without a default one that is often wrong."""
+    two = [0.5, 0.5]
     schema = cpv.PublicSchema(classes=("no", "yes"), ranges=(0.0, 1.0), columns=2, rows=24)
     encoding = cpv.Encoding.of(FRAME, ["z", "x"], ranges={"z": (0, 1)}, categories={"x": list("uvw")})
     held: dict[str, tuple[Callable[[], Any], dict[str, Usual]]] = {
         "table": (table, {"from_frame": ((FRAME, ["s"], ["x"]), {}), "from_csv": (("t.csv", ["s"], ["x"]), {})}),
+        "alphabet": (lambda: table().private, {"from_frame": ((FRAME, ["s", "x"]), {}), "index": ((["a"],), {})}),
+        "divergence": (lambda: cpv.divergence("le-cam"), {"between": ((two, two), {}), "terms": ((two, two), {})}),
         "mechanism": (mechanism, {"release": ((FRAME,), {}), "bundle": ((FRAME, "bundle"), {})}),
         "recipe": (lambda: cpv.prepare(FRAME, rare={"x": 2}).recipe, {"apply": ((FRAME,), {})}),
         "schema": (lambda: schema, {"labels": ((["no", "yes"], 2), {"margin": True})}),

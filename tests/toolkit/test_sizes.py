@@ -86,7 +86,7 @@ def test_private_fits_have_the_same_limits_and_spend_nothing_where_they_are_refu
 def test_outputs_points_and_replicates_have_limits() -> None:
     with pytest.raises(ModelError, match="lower size_y"):
         PrivacyFunnel(SMALL, size_y=10**9).solve()
-    with pytest.raises(ModelError, match="the most of a curve"):
+    with pytest.raises(ModelError, match="the most there may be"):
         PrivacyFunnel(SMALL).curve(10**9)
     with pytest.raises(ModelError, match="fewer replicates"):
         disclosure(SMALL, np.eye(3), bootstrap=10**12)

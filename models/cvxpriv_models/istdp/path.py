@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arguments import numbers, require_counts
+from cvxpriv.numerics.arguments import few, numbers, require_at_most, require_counts
+from cvxpriv.numerics.sizes import MOST_POINTS
 from cvxpriv.penalties import Penalty
 
 from .problem import Problem
@@ -33,7 +34,7 @@ def path_table(
     Raises
     ------
     ModelError
-        A weight is not valid, or the penalty has no weight `lam`.
+        A weight is not valid, there are more than 10,000, or the penalty has no weight `lam`.
     """
     weights = _weights(lams, problem)
     columns = _columns(problem)
@@ -56,10 +57,12 @@ def path_table(
 
 def _weights(lams: Iterable[float] | int, problem: Problem) -> list[float]:
     """Return the weights, the largest first."""
-    if isinstance(lams, int):
+    if isinstance(lams, (int, np.integer)):
         require_counts(lams=lams)
-        return [float(problem.lambda_max * share) for share in np.geomspace(1.0, LEAST, lams)]
-    weights = numbers("lams", list(lams)).ravel()
+        require_at_most(MOST_POINTS, lams=lams)
+        return [float(problem.lambda_max * share) for share in np.geomspace(1.0, LEAST, int(lams))]
+    weights = numbers("lams", few("lams", lams, MOST_POINTS)).ravel()
+    require_at_most(MOST_POINTS, lams=weights.size)
     if not weights.size or not (weights >= 0.0).all():
         raise ModelError(f"lams={weights.tolist()!r} holds no weights: pass numbers >= 0, or how many")
     return [float(weight) for weight in np.sort(weights)[::-1]]

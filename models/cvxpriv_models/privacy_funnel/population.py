@@ -22,6 +22,7 @@ from scipy.special import entr
 from cvxpriv.bounds.columns import Generation
 from cvxpriv.bounds.pricing import Clock, Verified
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.numerics.arguments import require_seed
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
 from cvxpriv.tables.information import entropy, mutual_information
@@ -107,6 +108,7 @@ def population_interval(
         raise ModelError(f"replicates={replicates!r}: expected a whole number >= 20; 100 serve")
     if not 0.0 < level < 1.0 or not rate >= 0.0:
         raise ModelError(f"level={level!r}, rate={rate!r}: expected a level between 0 and 1, and a rate >= 0 in nats")
+    require_seed(seed)
     private, inputs = table.counts.shape
     require_feasible(of_resampling(private, inputs, inputs, REFITTED * replicates))
     counts = table.counts
