@@ -118,6 +118,13 @@ from cvxpriv.models import Factorisation
 run = cpv.load(sys.argv[1])
 assert type(run.model) is Factorisation and run.model.options == {"rank": 1}
 assert run.converged and abs(run.objective - float(sys.argv[2])) < 1e-6 and len(run.starts) == 2
+for wrong in ([1.0, 2.0], [[1.0, float("nan")]]):
+    try:
+        Factorisation(wrong)
+    except cpv.errors.DataError as error:
+        assert str(error).startswith("data"), error
+    else:
+        raise AssertionError(wrong)
 again = type(run).load(sys.argv[1])
 assert again.values["W"].tolist() == run.values["W"].tolist()
 assert not set(run.certify().table["verdict"]) & {"WRONG", "failed"}

@@ -136,6 +136,8 @@ def _model(name: Any) -> type[Any]:
     if not isinstance(name, str) or name not in known:
         raise ModelError(f"model={name!r} is not known: {suggest(str(name), known)}")
     found: type[Any] = known[name].load()
+    if getattr(found, "task", "") == "problem":
+        raise ModelError(f"model={name!r} has no table to sweep over: run `cvxpriv {found.command}` at each point")
     return found
 
 

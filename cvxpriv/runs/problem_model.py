@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Self
 
 import cvxpy as cp
+import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.certify.cases import Case, case_of_block
@@ -101,6 +102,9 @@ class ProblemModel(ABC):
         self.data: Array = real_numbers(data, "data")
         if self.data.ndim != 2 or not self.data.size:
             raise DataError(f"data has shape {self.data.shape}: expected a matrix with at least one row and column")
+        if not np.isfinite(self.data).all():
+            row, column = (int(one) for one in np.argwhere(~np.isfinite(self.data))[0])
+            raise DataError(f"data[{row}, {column}]={self.data[row, column]}: expected finite numbers; fill or drop it")
         self.options = options
 
     @abstractmethod
