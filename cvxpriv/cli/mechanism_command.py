@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any, TypeAlias
 import click
 import pandas as pd
 
+from cvxpriv.blocks.engines import engine_named
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.certify.sections import crosscheck_facts, refused
 from cvxpriv.cli.declared import (
@@ -41,6 +43,7 @@ from cvxpriv.runs.mechanism_model import MechanismModel
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.noise_costs import DRAWS
 from cvxpriv.runs.options import Parameter, options_of
+from cvxpriv.schedules.independent_runs import require_workers
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
 from cvxpriv.solvers.silence import solvers_silent
 from cvxpriv.tables.estimability import judged
@@ -130,7 +133,10 @@ def design_command(kind: Kind) -> click.Command:
 
         def released() -> Drawn:
             drawing = Drawing(str(release), unseen="drop")
-            return drawing.of(Mechanism.load(folder / "mechanism.json"), columns.rows(source))
+            with warnings.catch_warnings():  # what there is to say of the file was said at first
+                warnings.simplefilter("ignore")
+                rows = columns.rows(source)
+            return drawing.of(Mechanism.load(folder / "mechanism.json"), rows)
 
         facts = design(terminal, model, title_of(source), asked)
         readers = page if report else None
@@ -241,6 +247,7 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
     found: Disclosure | None = None
     costs: pd.DataFrame | None = None
     table = model.problem.table
+    _check_options(model, asked.solving)
     _say_sizes(terminal, model, size)
     with watched() as interrupt:
         run = _solved(terminal, model, asked.solving, interrupt)
@@ -261,6 +268,17 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
             pass
         facts = run.described(Beside(source, curve, check, found, interrupt.pressed, mechanisms, costs))
         return proved(terminal, run, facts) if asked.certify and not interrupt.pressed else facts
+
+
+def _check_options(model: Model, solving: Mapping[str, Any]) -> None:
+    """Check the options of a solve by their declarations, before anything is said."""
+    parameters = {parameter.name: parameter for parameter in options_of(type(model).solve)}
+    for name, value in solving.items():
+        if name in parameters:
+            parameters[name].check(value)
+    named = {name: solving[name] for name in ("solver", "time_limit", "isolate") if name in solving}
+    engine_named(solving.get("engine", "closed_form"), **named)
+    require_workers(solving.get("n_jobs", 1))
 
 
 def _say_sizes(terminal: Terminal, model: Model, size: Size) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.reports.progress import track
 
-__all__ = ["pieces", "run_each", "run_pieces"]
+__all__ = ["pieces", "require_workers", "run_each", "run_pieces"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -51,7 +51,7 @@ def run_each(
     >>> run_each(abs, [-1, 2])
     [1, 2]
     """
-    _require_workers(n_jobs)
+    require_workers(n_jobs)
     if n_jobs == 1 or len(items) < 2:
         done = (work(item) for item in items)
     else:
@@ -87,12 +87,19 @@ def pieces(count: int, n_jobs: int) -> list[range]:
     """
     from joblib import effective_n_jobs
 
-    _require_workers(n_jobs)
+    require_workers(n_jobs)
     parts = max(1, min(count, effective_n_jobs(n_jobs)))
     edges = [count * part // parts for part in range(parts + 1)]
     return [range(low, high) for low, high in pairwise(edges)]
 
 
-def _require_workers(n_jobs: int) -> None:
+def require_workers(n_jobs: int) -> None:
+    """Check a number of worker processes.
+
+    Raises
+    ------
+    ModelError
+        It is neither -1 nor a whole number >= 1.
+    """
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
         raise ModelError(f"n_jobs={shown(n_jobs)} is no number of workers: pass 1, 2, ... or -1 for one per core")

@@ -6,10 +6,13 @@ import codecs
 import csv
 import re
 import warnings
+from typing import Any
+
+import pandas as pd
 
 from cvxpriv.errors import DataError, shown
 
-__all__ = ["FALLBACK", "SEPARATORS", "DetectedWarning", "decoded", "separator_of"]
+__all__ = ["FALLBACK", "SEPARATORS", "DetectedWarning", "decoded", "separator_of", "with_points"]
 
 SEPARATORS = (",", ";", "\t", "|")
 """The separators that are looked for."""
@@ -100,6 +103,25 @@ def separator_of(text: str, usual: str) -> str:
         return usual
     widest = max(found, key=lambda between: found[between])
     return widest if found[widest] > 1 else usual
+
+
+def with_points(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column whose decimals have points: as it is, unless all its cells are numbers with a decimal comma.
+
+    A column in which each comma stands before three digits stays, for the commas may part thousands.
+
+    Examples
+    --------
+    >>> with_points(pd.Series(["172,5", "-3"])).tolist(), with_points(pd.Series(["1,500", "2"])).tolist()
+    (['172.5', '-3'], ['1,500', '2'])
+    """
+    told = cells.dropna().astype(str).str.strip()
+    commas = told.str.contains(",", regex=False)
+    if not commas.any() or not told.str.fullmatch(r"[+-]?[0-9]+(?:,[0-9]+)?").all():
+        return cells
+    if told[commas].str.fullmatch(r"[+-]?[0-9]{1,3},[0-9]{3}").all():
+        return cells
+    return cells.where(cells.isna(), cells.astype(str).str.replace(",", ".", regex=False))
 
 
 def _width(lines: list[str], between: str, cut: bool) -> int:

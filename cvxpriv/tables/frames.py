@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.numerics.reading import is_missing
-from cvxpriv.tables.encodings import decoded, separator_of
+from cvxpriv.tables.encodings import decoded, separator_of, with_points
 from cvxpriv.tables.unpacking import COMPRESSIONS, file_bytes
 from cvxpriv.tables.workbooks import BINARY, read_binary
 
@@ -255,7 +255,7 @@ def read_table(
 ) -> pd.DataFrame:
     """Read a table's file with a header line: CSV, TSV, a spreadsheet or Parquet.
 
-    Every cell of a text stays text, so nothing is guessed from other rows.
+    Every cell of a text stays text. Where semicolons part the cells, numbers with decimal commas get points.
 
     `path`: The file; a text may be compressed (``people.csv.gz``). ``.xlsx`` needs openpyxl, ``.parquet`` pyarrow.
     `separator`: Separator of cells. By default ``,`` for ``.csv`` and a tab for ``.tsv`` and ``.tab``, or another usual
@@ -290,6 +290,8 @@ def read_table(
     except MemoryError as error:
         raise DataError(f"path={str(path)!r} does not fit in memory: keep the columns that are needed") from error
     frame = cells.iloc[1:].reset_index(drop=True)
+    if between == ";" and len(frame):
+        frame = frame.apply(with_points)
     frame.columns = pd.Index([str(name).strip() for name in cells.iloc[0]])
     return frame
 

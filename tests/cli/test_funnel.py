@@ -122,7 +122,7 @@ def test_json_is_the_only_text_on_standard_output(run: Run, counts: str) -> None
     assert len(first["tables"]["curve"]) == 2
     assert {row["solver"] for row in first["tables"]["crosscheck"]} == {"closed form", "CLARABEL", "ECOS", "SCS"}
     assert {row["name"] for row in first["tables"]["disclosure"]} >= {"leakage", "accuracy_y"}
-    names = ("curve.csv", "crosscheck.csv", "disclosure.csv", "history.csv", "mechanism.json")
+    names = ("columns.csv", "curve.csv", "crosscheck.csv", "disclosure.csv", "history.csv", "mechanism.json")
     names += ("certificate.json", "check_certificate.py")
     assert first["files"] == [f"out/{name}" for name in names]
 
@@ -181,11 +181,11 @@ def test_an_interrupted_solve_writes_the_best_so_far_and_exits_with_130(
 def test_an_interrupt_after_the_solve_keeps_the_mechanism(
     run: Run, counts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @wraps(PrivacyFunnel.curve)
+    @wraps(PrivacyFunnel.traced)
     def press(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(PrivacyFunnel, "curve", press)
+    monkeypatch.setattr(PrivacyFunnel, "traced", press)
     result = run("funnel", counts, *COLUMNS, "--count", "count", "--rate", "0.6", *BARE, "--curve", "3")
     assert result.exit_code == 130
     assert set(require_whole("out")) == {

@@ -196,7 +196,7 @@ def test_json_is_the_only_text_on_standard_output(run: Run, counts: str) -> None
     measures = {row["name"]: row["measure"] for row in first["tables"]["disclosure"]}
     assert measures["leakage"] == "I(S;U)"
     assert measures["information"] == "I(S;Y)"
-    names = ("curve.csv", "crosscheck.csv", "disclosure.csv", "history.csv", "mechanism.json")
+    names = ("columns.csv", "curve.csv", "crosscheck.csv", "disclosure.csv", "history.csv", "mechanism.json")
     assert first["files"] == [f"out/{name}" for name in names]
 
 
@@ -307,11 +307,6 @@ def test_a_folder_or_a_weight_that_is_wrong_is_found_before_the_solve(
         (["--constraint", "ldp=much"], "write ldp=EPSILON"),
         (["--constraint", "ldp=-1"], "epsilon=-1"),
         (["--constraint", "floor=0.5"], "constraint 'floor=0.5': floor: row 0"),
-        (
-            ["--constraint", "fixed=0:0:0.9", "--constraint", "mean-tv=0", "--constraint", "fixed=1:0:0.1"],
-            "cannot hold",
-        ),
-        (["--constraint", "ldp=1", "--method", "admm"], "couple rows (ldp=1)"),
         (["--constraint", "forbidden=0:9"], "forbidden"),
         (["--constraint", "distortion=none.csv:1"], "none.csv"),
         (["--size-u", "0"], "size_u=0"),
@@ -335,6 +330,26 @@ def test_bad_options_are_one_line_and_leave_nothing_behind(
     run: Run, counts: str, options: list[str], message: str
 ) -> None:
     assert message in one_error_line(run("inference", counts, *COLUMNS, "--count", "count", *options))
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--constraint", "fixed=0:0:0.9", "--constraint", "mean-tv=0", "--constraint", "fixed=1:0:0.1"],
+            "cannot hold",
+        ),
+        (["--constraint", "ldp=1", "--method", "admm"], "couple rows (ldp=1)"),
+    ],
+)
+def test_constraints_that_the_search_refuses_leave_nothing_behind(
+    run: Run, counts: str, options: list[str], message: str
+) -> None:
+    result = run("inference", counts, *COLUMNS, "--count", "count", *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout.count("\n") == 1  # the sizes, said before the search
     assert not Path("out").exists()
 
 

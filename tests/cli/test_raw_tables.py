@@ -75,11 +75,12 @@ def cars(draw: np.random.Generator) -> bytes:
 
 def survey(draw: np.random.Generator) -> bytes:
     rows: list[list[object]] = []
-    for _ in range(260):
+    for _ in range(800):
         school = int(draw.integers(4, 17))
         job = ("Bäcker", "Schreiner", "Ärztin")[min(2, max(0, (school - 4 + int(draw.integers(-3, 4))) // 5))]
-        rows.append([school, job, ("ja", "nein")[int(draw.random() < 0.3 + 0.03 * school)]])
-    return _lines("Schuljahre;Beruf;wählt", rows, ";").encode("latin-1")
+        tall = f"{draw.normal(172, 9):.1f}".replace(".", ",")
+        rows.append([school, tall, job, ("ja", "nein")[int(draw.random() < 0.3 + 0.03 * school)]])
+    return _lines("Schuljahre;Größe;Beruf;wählt", rows, ";").encode("latin-1")
 
 
 def hospital(draw: np.random.Generator) -> bytes:
@@ -124,8 +125,12 @@ TABLES = [
     Raw(
         "survey.csv",
         survey,
-        ("--private", "wählt", "--public", "Schuljahre,Beruf", *MERGES),
-        {"Schuljahre": {"viel", "wenig"}, "Beruf": {"Bäcker", "Schreiner", "Ärztin"}},
+        ("--private", "wählt", "--public", "Schuljahre,Beruf,Größe", *MERGES, "--bins", "Größe=170"),
+        {
+            "Schuljahre": {"viel", "wenig"},
+            "Beruf": {"Bäcker", "Schreiner", "Ärztin"},
+            "Größe": {"below 170", "170 and above"},
+        },
         warning="no UTF-8 and was read as cp1252",
     ),
     Raw(
@@ -147,7 +152,7 @@ def test_from_a_raw_file_to_a_release_in_one_command_each(run: Run, tmp_path: Pa
         assert raw.refusal in one_error_line(run("funnel", raw.name, *raw.options, *QUICK))
     made = run("funnel", raw.name, *raw.options, *raw.needed, *QUICK, "--release", "bundle.zip", "--json")
     assert made.exit_code == 0, made.stderr
-    assert raw.warning in made.stderr
+    assert made.stderr.count(raw.warning) == 1 or not raw.warning
     assert "leakage is not estimable" not in made.stderr
     document = json.loads(Path("out/mechanism.json").read_text(encoding="utf-8"))
     for column, labels in raw.labels.items():

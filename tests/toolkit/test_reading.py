@@ -44,7 +44,7 @@ def test_a_usual_separator_stays_and_one_column_is_a_table(tmp_path: Path) -> No
     file.write_text('name;x,"y;z"\na;1,2\n')
     assert list(read_table(file)) == ["name;x", "y;z"]
     file.write_text("name;height\na;170,5\n")
-    assert read_table(file).to_dict("list") == {"name": ["a"], "height": ["170,5"]}
+    assert read_table(file).to_dict("list") == {"name": ["a"], "height": ["170.5"]}  # a decimal comma
     file.write_text("age\n1\n2\n")
     assert read_table(file)["age"].to_list() == ["1", "2"]
 
