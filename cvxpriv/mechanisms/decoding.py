@@ -226,13 +226,15 @@ def _wrong(path: PathLike, reason: str) -> NoReturn:
 
 
 def _folder(path: Path) -> dict[str, bytes]:
-    return {name: _bounded(path / name, (path / name).stat().st_size) for name in (MANIFEST, DOCUMENT, ROWS)}
+    return {name: _bounded(path / name) for name in (MANIFEST, DOCUMENT, ROWS)}
 
 
-def _bounded(path: Path, size: int) -> bytes:
-    if size > MOST_BYTES:
+def _bounded(path: Path) -> bytes:
+    with path.open("rb") as file:  # a link to a device has no size and no end
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
         raise DataError(f"{path.name} is larger than {MOST_BYTES / 2**30:g} GiB")
-    return path.read_bytes()
+    return data
 
 
 def _zipped(path: Path) -> dict[str, bytes]:

@@ -140,6 +140,8 @@ def _double(value: Any, name: str, error: type[CvxprivError]) -> float:
         exact = not isinstance(value, numbers.Integral) or abs(int(value)) <= EXACT or int(number) == value
     except (OverflowError, ValueError) as cause:
         raise error(f"{name} is beyond the doubles ({cause}): expected a number below 1.8e308") from cause
+    if number == 0.0 and value != 0:
+        raise error(f"{name} is too near to 0 for a double: expected 0 or a number of at least 5e-324")
     if not exact:
         raise error(f"{name} is a whole number above 2^53 that no double holds: expected a smaller one; count in units")
     return number

@@ -20,6 +20,8 @@ from cvxpriv.errors import DataError, shown
 __all__ = ["PathLike", "parsed", "read_document", "read_text", "write_bytes", "write_text"]
 
 PathLike: TypeAlias = str | os.PathLike[str]
+MOST_BYTES = 2**28
+"""Largest number of bytes of a document that is read (256 MiB)."""
 
 
 def write_bytes(path: PathLike, data: bytes, private: bool = False) -> Path:
@@ -71,10 +73,12 @@ def write_text(path: PathLike, text: str, private: bool = False) -> Path:
 def read_text(path: PathLike) -> str:
     """Read a UTF-8 text file.
 
-    Raises DataError: The file cannot be read, or is not UTF-8 text.
+    Raises DataError: The file cannot be read, is larger than `MOST_BYTES`, or is not UTF-8 text.
     """
     try:
-        return Path(path).read_bytes().decode("utf-8")
+        with Path(path).open("rb") as file:  # a device has no size and no end
+            data = file.read(MOST_BYTES + 1)
+        text = data.decode("utf-8") if len(data) <= MOST_BYTES else ""
     except (TypeError, ValueError) as error:  # ValueError: a null character in the name
         if isinstance(error, UnicodeDecodeError):
             raise DataError(
@@ -83,6 +87,9 @@ def read_text(path: PathLike) -> str:
         raise DataError(f"path={shown(path)} is no path ({error}): pass a text or a pathlib.Path") from error
     except OSError as error:
         raise DataError(f"path={str(path)!r} cannot be read ({error.strerror or error}): check the path") from error
+    if len(data) > MOST_BYTES:
+        raise DataError(f"path={str(path)!r} holds more than {MOST_BYTES / 2**20:g} MiB: check that it is a document")
+    return text
 
 
 def read_document(path: PathLike, expected: str) -> dict[str, Any]:

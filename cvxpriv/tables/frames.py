@@ -77,8 +77,11 @@ def _number(value: float) -> str:
 def text_of(value: object, argument: str) -> str:
     """Return ``str(value)``.
 
-    Raises DataError: The value has no text: a whole number of too many digits, an object that cannot be shown.
+    Raises DataError: The value has no text: a whole number of too many digits, an object that cannot be shown, or only
+    by its address in memory, which is another one in each run.
     """
+    if type(value).__str__ is object.__str__ and type(value).__repr__ is object.__repr__:
+        raise DataError(f"{argument} of type {type(value).__name__} has no text of its own: pass a text")
     try:
         return str(value)
     except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
@@ -51,6 +52,9 @@ BEYOND: dict[str, Callable[[], Any]] = {
     "runs of many digits": lambda: cpv.audit(noisy, 0.0, 1.0, delta=0.0, runs=10**5000),
     "large releases": lambda: cpv.audit(lambda _: np.zeros(10**6), 0.0, 1.0, delta=0.0, runs=3000),
     "replicates": lambda: FUNNEL.population(10**9),
+    "a run's file without end": lambda: cpv.load("/dev/zero"),
+    "a mechanism's file without end": lambda: cpv.Mechanism.load("/dev/zero"),
+    "a table's file without end": lambda: cpv.JointTable.from_csv("/dev/zero", ["s"], ["x"], separator=","),
     "replicates of many digits": lambda: FUNNEL.population(10**5000),
 }
 #: Of another shape or kind.
@@ -75,6 +79,8 @@ WRONG: dict[str, Callable[[], Any]] = {
     "a symbol beyond the last": lambda: cpv.Alphabet.numbered("x", 3).take([3]),
     "a symbol before the first": lambda: cpv.Alphabet.numbered("x", 3).take([-1]),
     "symbols without numbers": lambda: cpv.Alphabet.numbered("x", 3).take([0.5]),  # type: ignore[list-item]
+    "a count too near to 0": lambda: cpv.JointTable.from_counts([[Decimal("1e-400"), 1], [1, 1]]),  # type: ignore[list-item]
+    "cells without a text": lambda: cpv.Alphabet.from_frame(FRAME.assign(s=[object() for _ in range(4)]), ["s"]),
     "nothing seen": lambda: seen(np.zeros(4, dtype=bool)),
     "one text for columns": lambda: cpv.Alphabet.from_frame(FRAME, "s"),
     "an unknown column": lambda: cpv.Alphabet.from_frame(FRAME, ["q"]),
