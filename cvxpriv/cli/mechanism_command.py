@@ -127,9 +127,9 @@ def design_command(kind: Kind) -> click.Command:
         curve = given["points"] or None
         if curve is not None:
             model.along(curve)  # refuses a wrong point before the solve
-        beside = (given[name] for name in ("crosscheck", "solvers", "bootstrap", "certify", "noise_costs"))
         again = partial(_posed, kind, options=taken(posed, given), constraints=given["constraint"])
-        asked = Asked(taken(solved, given), curve, *beside, again)
+        named = {name: given[name] for name in ("crosscheck", "solvers", "bootstrap", "certify")}
+        asked = Asked(taken(solved, given), curve, **named, costs=given["noise_costs"], again=again)
 
         def released() -> Drawn:
             drawing = Drawing(str(release), unseen="drop")

@@ -43,7 +43,7 @@ def party() -> None:
 @click.option("--out", default="party", show_default=True, metavar="FOLDER", help="Folder for the party's own files.")
 @output_options
 @click.pass_obj
-def serve_command(terminal: Terminal, source: str, join: str, folder: str, out: str, **given: Any) -> None:
+def serve_command(terminal: Terminal, /, source: str, join: str, folder: str, out: str, **given: Any) -> None:
     """Hold the columns of a table, and dial the label holder, whose run it then takes part in.
 
     This end opens no port. It answers a fixed vocabulary of messages, and only what its options allow: --exact, or

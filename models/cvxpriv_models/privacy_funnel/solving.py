@@ -117,10 +117,10 @@ def best_run(
     near = near[residual[near].argsort(kind="stable")]
     if not constraints:
         lower = None if bound is None else bound.lower
-        for start in near:  # a free output of one may pay where another has none
-            mechanism = optimum.rows_of(state["log_u"][start])
-            residual[start] = max(residual[start], optimum.free_symbol(problem, mechanism, lower))
-            if residual[start] <= settings.tol:
+        for one in near:  # a free output of one may pay where another has none
+            mechanism = optimum.rows_of(state["log_u"][one])
+            residual[one] = max(residual[one], optimum.free_symbol(problem, mechanism, lower))
+            if residual[one] <= settings.tol:
                 break
         near = near[residual[near].argsort(kind="stable")]
     start = int(near[0])
