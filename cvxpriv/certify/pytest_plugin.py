@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cvxpriv.numerics.doors import door
-
 if TYPE_CHECKING:
     from cvxpriv.certify.check import CrossCheck
 
@@ -32,7 +30,6 @@ MARKER = "cvxpriv_solvers"
 OPTION = "--cvxpriv-solvers"
 
 
-@door
 def assert_solvers_agree(
     problem: Any, solvers: Sequence[str] | None = None, *, tol: float = 1e-6, **options: Any
 ) -> CrossCheck:

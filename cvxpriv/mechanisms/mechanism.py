@@ -126,14 +126,14 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         matrix = stochastic_matrix(self.matrix, "matrix")
-        outputs = tuple(self.outputs) or tuple(f"y{j}" for j in range(matrix.shape[1]))
+        outputs = _names(self.outputs, "outputs") or tuple(f"y{j}" for j in range(matrix.shape[1]))
         if matrix.shape != (len(self.inputs), len(outputs)):
             raise DataError(
                 f"matrix has shape {matrix.shape}, expected {(len(self.inputs), len(outputs))}:"
                 f" one row per symbol of {', '.join(self.inputs.columns)}, one column per output label"
             )
         object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "outputs", _names(outputs, "outputs"))
+        object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "private_columns", _names(self.private_columns, "private_columns"))
         object.__setattr__(self, "figures", MappingProxyType(_figures(self.figures)))
         object.__setattr__(self, "origin", MappingProxyType(dict(self.origin)))
