@@ -165,9 +165,10 @@ def _figures(mechanism: Mechanism) -> str:
         "utility": ("utility  I(X;Y)", "nats"),
         "accuracy": ("accuracy I(S;U)", "nats"),
     }
+    found = {name: exact_zero(mechanism.figures[name]) for name in known if name in mechanism.figures}
     rows = [
-        [text, number(exact_zero(mechanism.figures[figure])), unit]
-        for figure, (text, unit) in known.items()
-        if figure in mechanism.figures
+        [known[name][0] + ("" if value else " in the table"), number(value), known[name][1]]
+        for name, value in found.items()
     ]
-    return table([], rows)
+    few = "0 in the table is no 0 in the population: the interval stands in the design's disclosure.csv."
+    return "\n".join([table([], rows), *([] if all(found.values()) else [paragraph(few)])])

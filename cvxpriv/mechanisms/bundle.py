@@ -191,7 +191,7 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
         "A release of rows",
         *(
             paragraph(text, indent="", hanging="")
-            for text in (sizes, kept, f"Figures of the mechanism: {figures}.")
+            for text in (sizes, kept, f"Figures of the mechanism, in the table that it was designed on: {figures}.")
             if text
         ),
         "What is promised, and what is not\n" + paragraph(document["promise"]),

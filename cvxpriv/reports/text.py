@@ -13,7 +13,7 @@ from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import DIGITS, format_cell, is_number
 from cvxpriv.reports.layout import WIDTH, ascii_text, paragraph, table
 
-__all__ = ["facts_html", "facts_text", "section_text", "text_of"]
+__all__ = ["facts_html", "facts_lines", "facts_text", "section_text", "text_of"]
 
 #: Least length of lines into which a last column is broken.
 NARROWEST = 24
@@ -45,6 +45,18 @@ def facts_text(facts: Sequence[Fact]) -> str:
     """Return facts as lines: label, value with its unit, remark; long remarks are broken into lines."""
     rows = [[fact.title, _value(fact), ascii_text(fact.remark)] for fact in facts]
     return table([], _broken(rows, "  "), "lrl")
+
+
+def facts_lines(facts: Sequence[Fact]) -> str:
+    """Return each fact as one line; a remark that does not fit ends early.
+
+    >>> print(facts_lines([Fact("leakage", 0.25, "nats", detail="word " * 40)]))
+      leakage  0.2500 nats  word word word word word word word word word word word word word ...
+    """
+    rows = [[fact.title, _value(fact), ascii_text(fact.remark)] for fact in facts]
+    before = sum(max((len(row[column]) for row in rows), default=0) + 2 for column in (0, 1)) + 2
+    width = max(WIDTH - before, NARROWEST)
+    return table([], [[*row[:2], textwrap.shorten(row[2], width, placeholder=" ...")] for row in rows], "lrl")
 
 
 def facts_html(kind: str, of: str, facts: Sequence[Fact]) -> str:

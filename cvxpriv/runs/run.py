@@ -14,7 +14,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
-from cvxpriv.reports.text import facts_html, facts_text
+from cvxpriv.reports.text import facts_html, facts_lines
 from cvxpriv.runs.saved import damage_told, read_run, write_run
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Run"]
+
+SHOWN = 4
+"""Number of facts in the text of a run, one line each."""
 
 
 @door
@@ -32,7 +35,7 @@ class Run(ABC):
     model: ClassVar[str]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__} of {self.model}\n{facts_text(self.facts.main)}"
+        return f"{type(self).__name__} of {self.model}\n{facts_lines(self.facts.main[:SHOWN])}"
 
     def _repr_html_(self) -> str:
         return facts_html(type(self).__name__, self.model, self.facts.main)

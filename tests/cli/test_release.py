@@ -164,3 +164,12 @@ def test_a_kept_column_that_gives_private_ones_away_wants_a_confirmation(run: Ru
     assert [row["seen"] for row in document["guesses"]] == ["nothing", "Y", "Y with id"]
     # By hand: 30 of 60 from nothing. y0, y1, y2 hold (low, high) of 19:8.5, 6.5:8.75 and 4.5:12.75 rows.
     assert [row["accuracy"] for row in document["guesses"]] == pytest.approx([0.5, (19 + 8.75 + 12.75) / 60, 1.0])
+
+
+def test_a_leakage_of_0_is_said_to_be_that_of_the_table(run: Run, mechanism: str, people: str) -> None:
+    document = json.loads(Path(mechanism).read_text())
+    document["figures"]["leakage"] = 0.0
+    Path(mechanism).write_text(json.dumps(document))
+    said = run("release", mechanism, people).stdout
+    assert "leakage  I(S;Y) in the table" in said
+    assert "0 in the table is no 0 in the population" in said

@@ -1,0 +1,35 @@
+"""What a mechanism's run shows of itself: five lines, a table, and axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.figure
+import pytest
+
+import cvxpriv as cpv
+from cvxpriv.models import InferenceAsService, PrivacyFunnel
+
+TABLE = cpv.JointTable.from_counts([[14, 10, 6], [4, 9, 17]])
+
+
+@pytest.mark.parametrize(
+    "run",
+    [PrivacyFunnel(TABLE, rate=0.5).solve(seed=0), InferenceAsService(TABLE, divergence="kl", beta=1.0).solve(seed=0)],
+    ids=["funnel", "inference"],
+)
+def test_a_run_shows_itself_in_five_lines_a_table_and_axes(run: Any) -> None:
+    lines = repr(run).splitlines()
+    assert 2 <= len(lines) <= 5
+    assert max(map(len, lines)) <= 100
+    assert run._repr_html_().startswith("<table>")
+    axes = matplotlib.figure.Figure().subplots()
+    assert run.plot(axes) is axes
+    assert run.plot() is not axes
+
+
+def test_leakage_0_is_that_of_the_table() -> None:
+    silent = InferenceAsService(TABLE, divergence="kl", beta=1e3).solve(seed=0)
+    assert silent.leakage == pytest.approx(0.0, abs=1e-9)
+    told = silent.facts["leakage"]
+    assert told.title.endswith("in the table") == (told.value == 0.0)
