@@ -8,11 +8,9 @@ are told to go back.
 
 from __future__ import annotations
 
-import io
 import secrets
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -22,13 +20,14 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.distributed.alignment import common_rows
 from cvxpriv.distributed.carriers import HOLDER, Carrier
+from cvxpriv.distributed.last_state import saved_if_lost
 from cvxpriv.distributed.messages import Message, Vocabulary
-from cvxpriv.errors import DataError, ModelError, PartyError
+from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import require_public_classes, signed_labels
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.penalties import convex_penalty, loss_named
 from cvxpriv.privacy import Budget, Noise, noise_source
-from cvxpriv.reports.files import PathLike, write_bytes
+from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
@@ -362,19 +361,9 @@ class SharingApart:
         writes = frozenset(f"{name}/{m}" for name in ("v", "noise", "sensitivity", "kept") for m in parties)
         return Draw("v", released, reads, writes, [release.entry(m) for m in parties])
 
-    @contextmanager
-    def _saving(self, save: PathLike | None) -> Iterator[None]:
-        """Write the last state where a party ends the run."""
-        try:
-            yield
-        except PartyError as error:
-            if save is None or not self.latest:
-                raise
-            file = io.BytesIO()
-            done = self.passes - 1  # the pass that failed is not in it
-            np.savez(file, **{**self.latest, "passes": np.array([float(done)])})  # type: ignore[arg-type]
-            path = write_bytes(save, file.getvalue(), private=True)
-            raise type(error)(f"{error}; the state after {done} passes is in {path}") from error
+    def _saving(self, save: PathLike | None) -> AbstractContextManager[None]:
+        """Write the last state where a party ends the run; the pass that failed is not in it."""
+        return saved_if_lost(save, lambda: (self.passes - 1, self.latest))
 
 
 class _Together:

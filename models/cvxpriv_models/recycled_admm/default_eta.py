@@ -22,7 +22,7 @@ from cvxpriv.numerics.arrays import Array
 from .graph import Network
 from .problem import Problem
 
-__all__ = ["curvatures", "default_eta", "predicted_rate"]
+__all__ = ["curvatures", "default_eta", "fastest_eta", "predicted_rate"]
 
 #: The curvature of a loss at its optimum as a part of that at f = 0, where a logistic loss is steepest: about.
 SETTLED = 0.5
@@ -39,10 +39,16 @@ def default_eta(problem: Problem, gamma: float | None) -> float:
 
     `gamma`: The gamma of the even step; None: without one.
     """
-    least, largest = curvatures(problem)
-    h = np.geomspace(least, largest, CURVATURES)
-    neighbours = float(problem.network.degrees.mean())
-    eigenvalues = graph_eigenvalues(problem.network)
+    return fastest_eta(problem.network, *curvatures(problem), gamma)
+
+
+def fastest_eta(network: Network, least: float, largest: float, gamma: float | None) -> float:
+    """Return one eta for all edges, from the least and the largest curvature of the O_i; see `default_eta`."""
+    if not largest > 0.0:
+        least = largest = 1.0
+    h = np.geomspace(max(least, NARROW * largest), largest, CURVATURES)
+    neighbours = float(network.degrees.mean())
+    eigenvalues = graph_eigenvalues(network)
     etas = largest / (2.0 * neighbours) * np.geomspace(1.0 / SPAN, SPAN, ETAS)
     rates = [predicted_rate(eta, h, eigenvalues, neighbours, gamma) for eta in etas]
     return float(etas[int(np.argmin(rates))])
@@ -52,14 +58,10 @@ def curvatures(problem: Problem) -> tuple[float, float]:
     """Return the least and the largest curvature of the O_i, as they are about at the optimum."""
     flat = np.zeros(problem.y.size)
     weights = problem.row_weights * np.maximum(problem.loss.curvature(flat, problem.y), 0.0)
-    if not weights.any():  # a loss with straight pieces
-        weights = problem.row_weights * problem.loss.smoothness
-    ridge = problem.ridge or 0.0
-    values = SETTLED * np.linalg.eigvalsh(problem.rows.grams(weights)) + ridge
-    largest = float(values.max())
-    if not largest > 0.0:
-        return 1.0, 1.0
-    return max(float(values.min()), NARROW * largest), largest
+    straight = np.repeat(problem.node_sums(weights) == 0.0, problem.rows.counts)  # a loss with straight pieces
+    weights = np.where(straight, problem.row_weights * problem.loss.smoothness, weights)
+    values = SETTLED * np.linalg.eigvalsh(problem.rows.grams(weights)) + (problem.ridge or 0.0)
+    return float(values.min()), float(values.max())
 
 
 def graph_eigenvalues(network: Network) -> Array:

@@ -15,7 +15,7 @@ from cvxpriv.penalties.contract import distance
 
 from .problem import Problem
 
-__all__ = ["ConsensusResiduals", "optimality_gap", "residuals"]
+__all__ = ["ConsensusResiduals", "gap_of_parts", "optimality_gap", "residuals", "residuals_of_parts", "stationarity_of"]
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,15 @@ def residuals(problem: Problem, f: Array, dual: Array, gradient: Array | None = 
     gradient : ndarray, (N, d), optional
         Gradients of the O_i at f, without R where R is not a square. None: from the data.
     """
+    return residuals_of_parts(problem, f, dual, stationarity_of(problem, f, dual, gradient))
+
+
+def residuals_of_parts(problem: Problem, f: Array, dual: Array, stationarity: tuple[float, ...]) -> ConsensusResiduals:
+    """Return the residuals at f and lambda, (N, d), from every node's own: no row is read."""
     sizes = np.linalg.norm(dual, axis=1)
     apart = problem.network.degrees[:, None] * f - problem.network.adjacency @ f
     return ConsensusResiduals(
-        stationarity=_stationarity(problem, f, dual, gradient),
+        stationarity=stationarity,
         consensus=float(np.linalg.norm(apart)),
         dual_sum=float(np.linalg.norm(dual.sum(axis=0))),
         scales=(2.0 * float(sizes.max()), float(np.linalg.norm(f)), float(sizes.sum())),
@@ -80,10 +85,33 @@ def optimality_gap(problem: Problem, f: Array) -> float:
     return float(gradient @ gradient) / (2.0 * modulus)
 
 
-def _stationarity(problem: Problem, f: Array, dual: Array, gradient: Array | None) -> tuple[float, ...]:
+def stationarity_of(problem: Problem, f: Array, dual: Array, gradient: Array | None = None) -> tuple[float, ...]:
+    """Return every node's distance from stationarity; see `residuals`."""
     if problem.ridge is not None:
         slopes = problem.gradients(f) if gradient is None else gradient
         return tuple(np.linalg.norm(slopes + 2.0 * dual, axis=1).tolist())
     slopes = (problem.loss_gradients(f) if gradient is None else gradient) + 2.0 * dual
     weight = problem.reg / problem.nodes
     return tuple(distance(problem.penalty, own, slope, weight) for own, slope in zip(f, slopes, strict=True))
+
+
+def gap_of_parts(problem: Problem, f: Array, found: ConsensusResiduals, smoothness: Array) -> float:
+    """Return an upper bound on objective(mean) - optimum of RADMM (1), from one number a node; inf where none is known.
+
+    The gradient of sum_i O_i at the mean is at most sum_i (||grad O_i(f_i) + 2 lambda_i|| + M_i ||mean - f_i||) +
+    2 ||sum_i lambda_i||.
+
+    Parameters
+    ----------
+    f : ndarray, (N, d)
+    found : ConsensusResiduals
+        At f.
+    smoothness : ndarray, (N,)
+        M_i of `Problem.smoothness`.
+    """
+    modulus = problem.nodes * (problem.ridge or 0.0)
+    if not modulus > 0.0:
+        return float("inf")
+    away = np.linalg.norm(f - f.mean(axis=0), axis=1)
+    slope = sum(found.stationarity) + float(smoothness @ away) + 2.0 * found.dual_sum
+    return slope * slope / (2.0 * modulus)

@@ -145,8 +145,9 @@ class _Pooled:
     def back(self, values: Array) -> Array:
         return np.asarray(self.rows.back(values).sum(axis=0, keepdims=True))
 
-    def grams(self, weights: Array) -> Array:
-        return np.asarray(self.rows.grams(weights).sum(axis=0, keepdims=True))
+    def grams(self, weights: Array, which: npt.NDArray[np.bool_]) -> Array:
+        every = np.ones(len(self.rows.parts), dtype=bool)
+        return np.asarray(self.rows.grams(weights, every).sum(axis=0, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,10 +191,10 @@ class _Groups:
         ]
         return np.asarray(np.max(terms, axis=0))
 
-    def inverses(self, z: Array) -> Array:
-        """The inverse Hessians, (m, d, d)."""
-        hessians = self.rows.grams(self.weights * self.loss.curvature(z, self.y))
-        hessians += self.bend[:, None, None] * np.eye(self.slope.shape[1])
+    def inverses(self, z: Array, which: npt.NDArray[np.bool_]) -> Array:
+        """The inverse Hessians of some groups, (number of them, d, d)."""
+        hessians = self.rows.grams(self.weights * self.loss.curvature(z, self.y), which)
+        hessians += self.bend[which, None, None] * np.eye(self.slope.shape[1])
         try:
             return np.asarray(np.linalg.inv(hessians))
         except np.linalg.LinAlgError:
@@ -216,11 +217,14 @@ class _Groups:
 
 
 def _newton(groups: _Groups, start: Array | None) -> _Least:
-    """Newton's method on every group, with matrices kept while they serve."""
+    """Newton's method on every group, with matrices kept while they serve.
+
+    No group's numbers depend on another one: a node by itself finds the same bits.
+    """
     rows, y, loss = groups.rows, groups.y, groups.loss
     f = np.zeros_like(groups.slope) if start is None else start.copy()
     z = rows.predictions(f)
-    inverses: Array | None = None
+    inverses, stale = np.zeros((*f.shape, f.shape[1])), np.ones(len(f), dtype=bool)
     before = np.full(len(f), np.inf)
     for iteration in range(LIMIT):
         slopes = groups.weights * loss.gradient(z, y)
@@ -232,8 +236,10 @@ def _newton(groups: _Groups, start: Array | None) -> _Least:
         done |= (residual <= GOOD * scale) & (residual >= 0.5 * before)
         if done.all():
             return _Least(f, loss.value(z, y), of_rows, residual, iteration)
-        if inverses is None or (~done & (residual > CONTRACTION * before)).any():
-            inverses = groups.inverses(z)
+        if iteration:
+            stale = ~done & (residual > CONTRACTION * before)
+        if stale.any():
+            inverses[stale] = groups.inverses(z, stale)
         step = -np.matmul(inverses, gradient[:, :, None])[:, :, 0]
         step[done] = 0.0
         along = rows.predictions(step)

@@ -108,6 +108,32 @@ class Problem:
         strength = REG * weight * network.nodes if reg is None else _at_least_0("reg", reg)
         return cls(network, rows, y, chosen, convex_penalty(penalty), strength, weight, classes, reg is None, schema)
 
+    @classmethod
+    def unseen(
+        cls,
+        network: Network,
+        counts: Sequence[int],
+        features: int,
+        *,
+        loss: str = "logistic",
+        penalty: str = "l2",
+        reg: float | None = None,
+        C: float | None = None,
+        classes: np.ndarray | None = None,
+    ) -> Problem:
+        """Return the problem of nodes that are apart: their numbers of rows are known, and rows of 0 stand in for them.
+
+        Raises
+        ------
+        ModelError
+            See `of`.
+        """
+        zero = np.zeros(())
+        rows = Rows(tuple(np.broadcast_to(zero, (count, features)) for count in counts))
+        y, weight = np.broadcast_to(zero, sum(counts)), _C(C, rows)
+        strength = REG * weight * network.nodes if reg is None else _at_least_0("reg", reg)
+        return cls(network, rows, y, _smooth(loss), convex_penalty(penalty), strength, weight, classes, reg is None)
+
     def with_rows(self, rows: Rows) -> Problem:
         """Return the problem with other rows of the same shapes."""
         return replace(self, rows=rows)

@@ -73,10 +73,10 @@ class Rows:
             return np.asarray(np.matmul(values.reshape(nodes, 1, size), self._stacked))[:, 0]
         return np.stack([part.T @ self.of_node(values, node) for node, part in enumerate(self.parts)])
 
-    def grams(self, weights: Array) -> Array:
-        """Return X_i' diag(w_i) X_i, (N, d, d), from weights a row >= 0, (n,)."""
-        roots = np.sqrt(weights)
-        return np.stack([_gram(part, self.of_node(roots, node)) for node, part in enumerate(self.parts)])
+    def grams(self, weights: Array, which: npt.NDArray[np.bool_] | None = None) -> Array:
+        """Return X_i' diag(w_i) X_i, (N, d, d), from weights a row >= 0, (n,); of some nodes, where `which` says so."""
+        roots, nodes = np.sqrt(weights), range(len(self.parts)) if which is None else np.flatnonzero(which).tolist()
+        return np.stack([_gram(self.parts[node], self.of_node(roots, node)) for node in nodes])
 
     @cached_property
     def norms(self) -> Array:

@@ -169,7 +169,7 @@ class ConsensusRun(LearningRun, Fitted):
         R is no square or reg = 0.
     seconds : float
     problem : Problem, optional
-        None in a run read from a file: the data are not in it.
+        None in a run read from a file, or of nodes that are apart: the data are not in it.
     log : History
     interrupted : bool
         Whether the keyboard or a callback ended the solve.
@@ -265,5 +265,7 @@ class ConsensusRun(LearningRun, Fitted):
 
     def _problem(self) -> Problem:
         if self.problem is None:
-            raise ModelError("this run was read from a file, and the nodes' rows are not in it: solve again")
+            raise ModelError(
+                "the nodes' rows are not in this run, which was read from a file or has its nodes apart: solve again"
+            )
         return self.problem

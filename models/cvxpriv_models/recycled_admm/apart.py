@@ -1,0 +1,310 @@
+"""A consensus over nodes that are apart: the coordinator's side, `ConsensusApart`.
+
+The schedule and its steps are those of `algorithm`; the odd and the even step are one message to each node and one
+answer, wherever a carrier brings it. What a node published goes to its neighbours alone. The coordinator, which brings
+it there, follows the multipliers, which are a function of what was published, to know when to stop.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.distributed.carriers import Carrier
+from cvxpriv.distributed.last_state import saved_if_lost
+from cvxpriv.distributed.messages import Message, Vocabulary
+from cvxpriv.errors import DataError, ModelError, PrivacyError
+from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.reports.files import PathLike
+from cvxpriv.reports.progress import with_bar
+from cvxpriv.runs.shared_options import Watch
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run as run_schedule
+from cvxpriv.schedules.steps import Context, Loop, Sweep, Update
+from cvxpriv.schedules.stopping import Below
+
+from . import algorithm, kkt
+from .algorithm import LOOP
+from .apart_messages import SPOKEN
+from .apart_node import Allowance, ConsensusNode
+from .blocks import dual_update, penalty_step
+from .default_eta import fastest_eta
+from .eta import checked_gamma
+from .graph import Network
+from .methods import METHODS, RECYCLING, penalty_table, usual_method
+from .problem import Problem
+from .run import ConsensusRun, Settings
+from .updates import EDGE, VARIANTS
+
+__all__ = ["MAX_ITER", "ConsensusApart"]
+
+#: Largest number of passes, unless told otherwise.
+MAX_ITER = 1000
+
+
+class ConsensusApart:
+    """A consensus whose rows are with nodes in processes of their own.
+
+    Parameters
+    ----------
+    carrier : Carrier
+        The way to the nodes, whose names are the graph's.
+    graph : networkx.Graph, or adjacency matrix in the order of the carrier's names
+    loss, penalty, reg, C
+        See `RecycledADMM`.
+    classes : array, (2,), optional
+        The labels that stand for -1 and for 1 at every node.
+
+    Raises
+    ------
+    DataError
+        The nodes and the graph differ, or the nodes' columns do.
+    ModelError
+        See `RecycledADMM`.
+    PartyError
+        A node does not come.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from cvxpriv.distributed.carriers import InProcess
+    >>> rows = np.random.default_rng(0).normal(size=(60, 2))
+    >>> labels = np.where(rows @ [1.0, -0.5] > 0.0, 1, -1)
+    >>> shards = {name: (rows[i::3], labels[i::3]) for i, name in enumerate("abc")}
+    >>> nodes = {name: ConsensusNode(*shard, Allowance(exact=True)) for name, shard in shards.items()}
+    >>> run = ConsensusApart(InProcess(nodes, SPOKEN), nx.path_graph(["a", "b", "c"]), reg=1.0).solve()
+    >>> run.converged, run.parameters.shape
+    (True, (3, 2))
+    """
+
+    #: The nodes' side of it, the limits that a node sets, and the messages.
+    party: ClassVar[type[ConsensusNode]] = ConsensusNode
+    allowance: ClassVar[type[Allowance]] = Allowance
+    spoken: ClassVar[Vocabulary] = SPOKEN
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        graph: Any,
+        *,
+        loss: str = "logistic",
+        penalty: str = "l2",
+        reg: float | None = None,
+        C: float | None = None,
+        classes: np.ndarray[Any, Any] | None = None,
+    ) -> None:
+        self.carrier, self.loss, self.penalty = carrier, loss, penalty
+        network = _named(Network.of(graph), carrier.names)
+        hellos = carrier.join()
+        widths = {name: int(hellos[name].number("columns")) for name in carrier.names}
+        if len(set(widths.values())) > 1:
+            told = ", ".join(f"{name} has {width}" for name, width in widths.items())
+            raise DataError(f"the nodes' columns differ ({told}): every node must hold the same features")
+        counts = [int(hellos[name].number("rows")) for name in carrier.names]
+        self.problem = Problem.unseen(
+            network, counts, widths[carrier.names[0]], loss=loss, penalty=penalty, reg=reg, C=C, classes=classes
+        )
+        self.carrier.sizes["features"] = self.problem.features
+        self.neighbours = [np.flatnonzero(line) for line in network.adjacency]
+        self.passes = 0
+        self.latest: Values = {}
+
+    def solve(
+        self,
+        *,
+        method: str | None = None,
+        tol: float = 1e-7,
+        max_iter: int | None = None,
+        eta: ArrayLike | None = None,
+        growth: ArrayLike = 1.0,
+        eta_cap: ArrayLike | None = None,
+        gamma: float = 0.5,
+        variant: str = EDGE,
+        progress: bool = False,
+        callback: Watch | None = None,
+        save: PathLike | None = None,
+    ) -> ConsensusRun:
+        """Fit without privacy: `RecycledADMM.solve` with accelerate='none', to the last bit.
+
+        The `gap` is another one: it follows from numbers, one a node, and no node gets a vector that is not a
+        neighbour's.
+
+        Parameters
+        ----------
+        method, tol, max_iter, eta, growth, eta_cap, gamma, variant, progress, callback
+            See `RecycledADMM.solve`.
+        save : path, optional
+            The file of the last state, written if a node ends the run.
+
+        Raises
+        ------
+        DataError
+            The nodes' columns or classes differ in their names.
+        ModelError
+            An option is out of range.
+        PartyError
+            A node is lost, late, or refuses.
+        """
+        begun = time.perf_counter()
+        chosen = method or usual_method(eta, growth)
+        if chosen not in METHODS or variant not in VARIANTS:
+            raise ModelError(f"method={chosen!r} must be one of {METHODS}, and variant={variant!r} one of {VARIANTS}")
+        problem, gamma = self.problem, checked_gamma(gamma)
+        self.passes, self.latest = 0, {}
+        with saved_if_lost(save, lambda: (self.passes - 1, self.latest)):
+            ready = self._begin(chosen, variant, gamma)
+            first = self._usual_eta(ready, gamma if chosen in RECYCLING else None) if eta is None else eta
+            table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
+            planned = tuple(table[-1].tolist())
+            settings = Settings(chosen, variant, "closed_form", gamma, len(table), tol, planned, False)
+            context = Context(ClosedForm(), History(), with_bar(callback, len(table), "passes", progress))
+            loop = Loop(
+                Sweep([penalty_step(table), self._odd(), dual_update(problem, variant), self._even()]),
+                Below("kkt", tol),
+                len(table),
+                self._measure,
+                name=LOOP,
+            )
+            state = {**algorithm.initial_state(problem), "stationarity": np.zeros((1, problem.nodes))}
+            del state["gradient"], state["noise"]  # with the nodes
+            return self._finished(single(run_schedule(loop, state, context), 0), context, settings, begun)
+
+    def solve_private(self, **options: Any) -> ConsensusRun:
+        """Refuse: nodes that are apart run without privacy only.
+
+        Raises
+        ------
+        PrivacyError
+            Always: the noise, its scale and its ledger would have to be the nodes' own, and are not built.
+        """
+        raise PrivacyError(
+            "nodes that are apart have no private run: fit with privacy in one process, by RecycledADMM.solve_private"
+        )
+
+    def _begin(self, method: str, variant: str, gamma: float) -> dict[str, Message]:
+        """Begin a run at every node; return what they answered."""
+        problem, carrier = self.problem, self.carrier
+        numbers = {"nodes": float(problem.nodes), "C": problem.C, "reg": problem.reg, "gamma": gamma}
+        vectors = {name: np.array([value]) for name, value in numbers.items()}
+        texts = {"run": secrets.token_hex(8), "method": method, "variant": variant}
+        texts |= {"loss": self.loss, "penalty": self.penalty}
+        messages = {}
+        for node, name in enumerate(carrier.names):
+            own = {"place": np.array([float(node)]), "neighbours": self.neighbours[node].astype("<u8")}
+            messages[name] = Message("begin", {**vectors, **own}, texts)
+        ready = carrier.step_all(messages, opening=True)
+        layouts = {name: int(ready[name].vectors["layout"][0]) for name in carrier.names}
+        if stray := [name for name in carrier.names if layouts[name] != layouts[carrier.names[0]]]:
+            raise DataError(
+                f"{stray[0]} and {carrier.names[0]} have other columns or classes: give every node the same --columns, "
+                "--range, --category and --positive"
+            )
+        return ready
+
+    def _usual_eta(self, ready: dict[str, Message], gamma: float | None) -> float:
+        least, largest = ([one.number(name) for one in ready.values()] for name in ("least", "largest"))
+        return fastest_eta(self.problem.network, min(least), max(largest), gamma)
+
+    def _odd(self) -> Update:
+        """Return the step in which every node publishes f(2k-1)."""
+
+        def step(state: Values) -> Values:
+            self.passes, self.latest = int(state["pass"][0]), dict(state)
+            answers = self._along_edges("odd", "f", single(state, 0), with_eta=True)
+            return {"odd": _stacked(answers, "odd")}
+
+        return Update("odd", step, frozenset({"f", "eta", "pass"}), frozenset({"odd"}))
+
+    def _even(self) -> Update:
+        """Return the step in which every node takes its own dual step, and publishes f(2k)."""
+
+        def step(state: Values) -> Values:
+            answers = self._along_edges("even", "odd", single(state, 0), with_eta=False)
+            figures = {name: _stacked(answers, name)[..., 0] for name in ("loss", "stationarity")}
+            return {"f": _stacked(answers, "f"), **figures}
+
+        return Update("even", step, frozenset({"odd", "pass"}), frozenset({"f", "loss", "stationarity"}))
+
+    def _along_edges(self, kind: str, name: str, view: Values, with_eta: bool) -> dict[str, Message]:
+        """Bring every node its neighbours' vectors, and return the answers; the log has each edge."""
+        names, messages = self.carrier.names, {}
+        for node, receiver in enumerate(names):
+            near = self.neighbours[node]
+            for sender in near:
+                edge = Message(f"{kind} along an edge", {name: view[name][sender]})
+                self.carrier.log.note(names[sender], receiver, edge)
+            vectors = {"pass": np.atleast_1d(view["pass"]), name: view[name][near].ravel()}
+            if with_eta:
+                vectors["eta"] = view["eta"][[node, *near]]
+            messages[receiver] = Message(kind, vectors)
+        return self.carrier.step_all(messages)
+
+    def _measure(self, state: Values) -> dict[str, Array]:
+        """Return the figures of `algorithm.figures_of`, but the distance to an optimum that nobody knows."""
+        problem, view = self.problem, single(state, 0)
+        found = kkt.residuals_of_parts(problem, view["odd"], view["dual"], tuple(view["stationarity"].tolist()))
+        figures = {
+            "objective": problem.C * float(view["loss"].sum())
+            + problem.reg / problem.nodes * sum(self._penalties(view)),
+            "loss": float(view["loss"].mean()),
+            "stationarity": max(found.stationarity),
+            "consensus": found.consensus,
+            "dual_sum": found.dual_sum,
+            "kkt": found.largest,
+            "eta_least": float(view["eta"].min()),
+            "eta_largest": float(view["eta"].max()),
+        }
+        return {name: np.array([value]) for name, value in figures.items()}
+
+    def _penalties(self, view: Values) -> list[float]:
+        """Return R(f_i(2k-1)) of every node."""
+        return [self.problem.penalty.value(own) for own in view["odd"]]
+
+    def _finished(self, state: Values, context: Context, settings: Settings, begun: float) -> ConsensusRun:
+        problem, passes = self.problem, int(context.reports[LOOP].iterations[0])
+        answers = self.carrier.step_all(
+            dict.fromkeys(self.carrier.names, Message("finish", {"pass": np.array([float(passes)])}))
+        )
+        told = {name: _stacked(answers, name)[0, :, 0] for name in ("loss", "stationarity", "smoothness")}
+        found = kkt.residuals_of_parts(problem, state["odd"], state["dual"], tuple(told["stationarity"].tolist()))
+        objectives = problem.C * told["loss"] + problem.reg / problem.nodes * np.array(self._penalties(state))
+        return ConsensusRun(
+            state["odd"],
+            problem.loss.name,
+            problem.classes,
+            problem.network.labels,
+            state=state,
+            settings=settings,
+            converged=found.largest <= settings.tol,
+            iterations=passes,
+            objective=float(objectives.sum()),
+            kkt=found,
+            gap=kkt.gap_of_parts(problem, state["odd"], found, told["smoothness"]),
+            seconds=time.perf_counter() - begun,
+            log=context.history,
+            interrupted=context.interrupted,
+        )
+
+
+def _stacked(answers: dict[str, Message], name: str) -> Array:
+    """Return a vector of every node, (1, N, size)."""
+    return np.stack([answer.vectors[name] for answer in answers.values()])[None]
+
+
+def _named(network: Network, names: tuple[str, ...]) -> Network:
+    """Return the network in the order of the carrier's names."""
+    labels = tuple(map(str, network.labels))
+    if labels == tuple(map(str, range(len(names)))):  # a matrix, or numbered nodes
+        return Network(names, network.adjacency)
+    if set(labels) != set(names) or len(labels) != len(names):
+        stray = [one for one in (*labels, *names) if (one in labels) != (one in names)]
+        raise DataError(
+            f"the nodes and the graph differ in {', '.join(stray[:5]) or 'their number'}: name the same ones"
+        )
+    order = [labels.index(name) for name in names]
+    return Network(names, network.adjacency[np.ix_(order, order)])

@@ -1,0 +1,81 @@
+"""The messages of a consensus between a coordinator and nodes that are processes of their own.
+
+The coordinator keeps the clock. It brings a node's vectors to the node's neighbours, and to nobody else. The vocabulary
+is the statement of what crosses: `docs/tutorials/parties.md` prints it.
+"""
+
+from __future__ import annotations
+
+from cvxpriv.distributed.messages import Kind, Text, Vector, Vocabulary
+
+from .methods import METHODS
+from .updates import VARIANTS
+
+__all__ = ["SPOKEN"]
+
+_PASS = Vector(1, "the number of the pass", low=1.0, high=2.0**52)
+_FIGURES = {
+    "pass": _PASS,
+    "loss": Vector(1, "the mean loss of the node's rows at its f(2k-1), exact"),
+    "stationarity": Vector(1, "the distance of f(2k-1) from the optimality of the node's objective", low=0.0),
+}
+
+SPOKEN = Vocabulary(
+    [
+        Kind(
+            "begin",
+            "holder",
+            {
+                "nodes": Vector(1, "how many nodes there are", low=2.0, high=2.0**31),
+                "place": Vector(1, "which of them this one is", low=0.0, high=2.0**31),
+                "neighbours": Vector("", "which of them are its neighbours", type="word"),
+                "C": Vector(1, "the weight of a node's mean loss, an option", low=0.0),
+                "reg": Vector(1, "the weight of R, an option", low=0.0),
+                "gamma": Vector(1, "gamma of the even step, an option", low=0.0),
+            },
+            {
+                "run": Text("the name of the run"),
+                "method": Text("the method, an option", METHODS),
+                "variant": Text("the penalties on the edges, an option", VARIANTS),
+                "loss": Text("the loss, an option"),
+                "penalty": Text("R, an option"),
+            },
+            answer="ready",
+        ),
+        Kind(
+            "ready",
+            "party",
+            {
+                "least": Vector(1, "the least curvature of the node's objective, for the default eta"),
+                "largest": Vector(1, "the largest curvature of the node's objective, for the default eta"),
+                "layout": Vector(1, "a hash of the names of its columns and classes", type="word"),
+            },
+        ),
+        Kind(
+            "odd",
+            "holder",
+            {
+                "pass": _PASS,
+                "eta": Vector("closed", "the penalties of the node and its neighbours", low=0.0),
+                "f": Vector("edges", "the neighbours' f(2k-2)"),
+            },
+            answer="published",
+        ),
+        Kind("published", "party", {"pass": _PASS, "odd": Vector("features", "f(2k-1), exact: for its neighbours")}),
+        Kind("even", "holder", {"pass": _PASS, "odd": Vector("edges", "the neighbours' f(2k-1)")}, answer="recycled"),
+        Kind(
+            "recycled",
+            "party",
+            {
+                **_FIGURES,
+                "f": Vector("features", "f(2k), from what it and its neighbours published: for its neighbours"),
+            },
+        ),
+        Kind("finish", "holder", {"pass": _PASS}, answer="finished"),
+        Kind(
+            "finished",
+            "party",
+            {**_FIGURES, "smoothness": Vector(1, "the largest curvature that its objective has anywhere", low=0.0)},
+        ),
+    ]
+)

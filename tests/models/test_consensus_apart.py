@@ -1,0 +1,240 @@
+"""A consensus over nodes that are apart: the same bits as in one process, what crosses along which edges, faults."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from cvxpriv_models.recycled_admm.apart import ConsensusApart
+from cvxpriv_models.recycled_admm.apart_messages import SPOKEN
+from cvxpriv_models.recycled_admm.apart_node import Allowance, ConsensusNode
+
+from cvxpriv.distributed.carriers import HOLDER, InProcess
+from cvxpriv.distributed.flight_holder import FlightHolder
+from cvxpriv.distributed.flight_party import serve
+from cvxpriv.distributed.keys import Keys, add_member, create_team, keys_in
+from cvxpriv.distributed.messages import Message
+from cvxpriv.errors import DataError, PartyError, PrivacyError
+from cvxpriv.models import RecycledADMM
+from cvxpriv.numerics.arrays import Array
+
+EXACT = Allowance(exact=True)
+ENTRIES = ("f", "odd", "dual", "loss", "eta")
+Shards = dict[str, tuple[Array, Array]]
+
+
+def shards_of(nodes: int, rows: int = 30, features: int = 4, uneven: int = 0) -> Shards:
+    rng = np.random.default_rng(nodes)
+    truth, found = rng.normal(size=features), {}
+    for node in range(nodes):
+        x = rng.normal(size=(rows + uneven * node, features))
+        found[f"n{node}"] = (x, np.where(x @ truth + 0.5 * rng.normal(size=len(x)) > 0.0, 1.0, -1.0))
+    return found
+
+
+def graph_of(nodes: int) -> nx.Graph:
+    return nx.relabel_nodes(nx.path_graph(nodes), lambda node: f"n{node}")
+
+
+def roles_of(shards: Shards, **more: Any) -> dict[str, ConsensusNode]:
+    return {name: ConsensusNode(x, y, EXACT, **more) for name, (x, y) in shards.items()}
+
+
+class Listening(InProcess):
+    """A carrier that keeps the messages."""
+
+    def __init__(self, roles: Mapping[str, ConsensusNode]) -> None:
+        super().__init__(roles, SPOKEN)
+        self.seen: list[tuple[str, Message, Message]] = []
+
+    def step_all(self, messages: Mapping[str, Message], *, opening: bool = False) -> dict[str, Message]:
+        answers = super().step_all(messages, opening=opening)
+        self.seen += [(name, messages[name], answers[name]) for name in messages]
+        return answers
+
+
+@pytest.mark.parametrize(
+    ("nodes", "options", "solving"),
+    [
+        (3, {}, {"max_iter": 30}),
+        (5, {"loss": "huber"}, {"method": "mr-admm", "eta": 1.0, "growth": 1.05, "max_iter": 25}),
+        (4, {"penalty": "l1", "reg": 0.5}, {"method": "admm", "max_iter": 15}),
+        (6, {"loss": "squared", "C": 7.0}, {"gamma": 0.0, "max_iter": 25}),
+        (4, {"reg": 3.0}, {"method": "m-admm", "eta": [1.0, 2.0, 3.0, 4.0], "max_iter": 30}),
+    ],
+)
+@pytest.mark.parametrize("uneven", [0, 3])
+def test_nodes_apart_have_the_bits_of_nodes_together(
+    nodes: int, options: dict[str, Any], solving: dict[str, Any], uneven: int
+) -> None:
+    shards, graph = shards_of(nodes, uneven=uneven), graph_of(nodes)
+    roles = roles_of(shards)
+    apart = ConsensusApart(InProcess(roles, SPOKEN), graph, **options).solve(**solving)
+    together = RecycledADMM(graph, shards, **options).solve(accelerate="none", **solving)
+    assert all(apart.state[name].tobytes() == together.state[name].tobytes() for name in ENTRIES)
+    assert [role.coefficients.tobytes() for role in roles.values()] == [f.tobytes() for f in together.parameters]
+    assert (apart.iterations, apart.kkt, apart.objective) == (together.iterations, together.kkt, together.objective)
+    figures = ["iteration", "objective", "loss", "stationarity", "consensus", "dual_sum", "kkt"]
+    passes = [run.history[run.history["block"] == "pass"][figures].to_numpy().tolist() for run in (apart, together)]
+    assert passes[0] == passes[1]
+
+
+def test_the_gap_bounds_the_excess() -> None:
+    shards, graph = shards_of(4), graph_of(4)
+    model = RecycledADMM(graph, shards, reg=2.0)
+    least = model.problem.objective(model.optimum)
+    for passes in (3, 20):
+        run = ConsensusApart(InProcess(roles_of(shards), SPOKEN), graph, reg=2.0).solve(max_iter=passes)
+        excess = model.problem.objective(run.mean) - least
+        assert 0.0 < excess <= run.gap
+
+
+def test_a_node_learns_its_neighbours_vectors_alone() -> None:
+    """n0 - n1 - n2 - n3: what comes to a node is what its neighbours sent, nothing else, and the log says so."""
+    shards, graph = shards_of(4), graph_of(4)
+    carrier = Listening(roles_of(shards))
+    ConsensusApart(carrier, graph).solve(max_iter=12)
+    stated = {(kind, name) for side in ("party", "holder") for kind, name, _ in SPOKEN.statement(side)}
+    sent = {(one.kind, name) for _, *pair in carrier.seen for one in pair for name in (*one.vectors, *one.texts)}
+    assert sent <= stated
+    assert {kind for kind, _ in sent} == {
+        "begin",
+        "ready",
+        "odd",
+        "published",
+        "even",
+        "recycled",
+        "finish",
+        "finished",
+    }
+    answered = {
+        (name, answer.kind, answer.number("pass")): answer
+        for name, _, answer in carrier.seen
+        if "pass" in answer.vectors
+    }
+    for name, message, _ in carrier.seen:
+        near = sorted(graph[name])
+        if message.kind == "even":
+            told = [answered[one, "published", message.number("pass")].vectors["odd"] for one in near]
+            assert message.vectors["odd"].tobytes() == np.concatenate(told).tobytes()
+        elif message.kind == "odd" and message.number("pass") > 1.0:
+            told = [answered[one, "recycled", message.number("pass") - 1.0].vectors["f"] for one in near]
+            assert message.vectors["f"].tobytes() == np.concatenate(told).tobytes()
+    log = carrier.log.frame()
+    edges = log[(log["sender"] != HOLDER) & (log["receiver"] != HOLDER)]
+    assert set(zip(edges["sender"], edges["receiver"], strict=True)) == set(graph.to_directed().edges)
+    assert len(edges) == 12 * 2 * 2 * graph.number_of_edges()  # two vectors a pass, both ways
+    crossed = b"".join(v.tobytes() for _, *pair in carrier.seen for one in pair for v in one.vectors.values())
+    secrets = [row for x, _ in shards.values() for row in (*x, *x.T)] + [y for _, y in shards.values()]
+    assert not any(secret.tobytes() in crossed for secret in secrets)
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Keys]:
+    folder = create_team(tmp_path_factory.mktemp("keys") / "team")
+    return {name: keys_in(add_member(folder, name)) for name in ("coordinator", "n0", "n1", "n2")}
+
+
+class Killed(Exception):
+    """The end of a node's process, as a test plays it."""
+
+
+def dying(role: ConsensusNode, kind: str, at: float, after: bool) -> ConsensusNode:
+    """A node that dies at a step, before it has taken it or after it has written its checkpoint."""
+    answer = role.answer
+
+    def listening(message: Message) -> Message:
+        doomed = message.kind == kind and message.number("pass") == at
+        if doomed and not after:
+            raise Killed
+        found = answer(message)
+        if doomed:
+            raise Killed
+        return found
+
+    role.answer = listening  # type: ignore[method-assign]
+    return role
+
+
+def test_flight_carries_the_same_bits_and_a_node_that_dies_comes_back(team: Mapping[str, Keys], tmp_path: Path) -> None:
+    shards, graph = shards_of(3), graph_of(3)
+    carrier = FlightHolder("127.0.0.1:0", team["coordinator"], list(shards), SPOKEN, wait=20.0)
+    last: dict[str, ConsensusNode] = {}
+    deaths = [("odd", 3.0, False), ("odd", 5.0, True), ("even", 7.0, True), ("even", 9.0, False)]
+
+    def live(name: str) -> None:
+        for life in range(len(deaths) + 1):
+            last[name] = ConsensusNode(*shards[name], EXACT, folder=tmp_path / name)
+            if name == "n1" and life < len(deaths):
+                dying(last[name], *deaths[life])
+            try:
+                serve(last[name], carrier.address, team[name], holder="coordinator", wait=10.0)
+                return
+            except Killed:
+                continue
+
+    threads = [threading.Thread(target=live, args=(name,)) for name in shards]
+    for thread in threads:
+        thread.start()
+    try:
+        there = ConsensusApart(carrier, graph).solve(max_iter=15)
+    finally:
+        carrier.close()
+    for thread in threads:
+        thread.join()
+    here = RecycledADMM(graph, shards).solve(accelerate="none", max_iter=15)
+    assert all(there.state[name].tobytes() == here.state[name].tobytes() for name in ENTRIES)
+    assert [last[name].coefficients.tobytes() for name in shards] == [f.tobytes() for f in here.parameters]
+    assert sum(entry.kind == "hello" for entry in carrier.log.entries) == 3 + len(deaths)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    shards, graph = shards_of(3), graph_of(3)
+    closed = {name: ConsensusNode(x, y, Allowance()) for name, (x, y) in shards.items()}
+    with pytest.raises(PrivacyError, match="give this node --exact"):
+        ConsensusApart(InProcess(closed, SPOKEN), graph).solve()
+    with pytest.raises(PrivacyError, match="have no private run"):
+        ConsensusApart(InProcess(roles_of(shards), SPOKEN), graph).solve_private(epsilon=1.0)
+    stray = nx.relabel_nodes(graph, {"n2": "nowhere"})
+    with pytest.raises(DataError, match="differ in nowhere"):
+        ConsensusApart(InProcess(roles_of(shards), SPOKEN), stray)
+    narrow = {**shards, "n1": (shards["n1"][0][:, :2], shards["n1"][1])}
+    with pytest.raises(DataError, match="n1 has 2"):
+        ConsensusApart(InProcess(roles_of(narrow), SPOKEN), graph)
+    other = {**roles_of(shards), "n2": ConsensusNode(*shards["n2"], EXACT, layout=7)}
+    with pytest.raises(DataError, match="n2 and n0 have other columns"):
+        ConsensusApart(InProcess(other, SPOKEN), graph).solve()
+    with pytest.raises(DataError, match="labels of -1 and 1"):
+        ConsensusApart(InProcess(roles_of({n: (x, y + 3.0) for n, (x, y) in shards.items()}), SPOKEN), graph).solve()
+    with pytest.raises(DataError, match="none of classes"):
+        ConsensusNode(*shards["n0"], EXACT, classes=("no", "yes"))
+    role = roles_of(shards)["n0"]
+    with pytest.raises(PartyError, match="step 1 was asked for"):
+        role.answer(Message("odd", {"pass": np.ones(1), "f": np.zeros(4), "eta": np.ones(2)}))
+
+
+@pytest.mark.slow
+def test_twenty_nodes_over_flight_have_the_bits_of_one_process(tmp_path: Path) -> None:
+    folder = create_team(tmp_path / "team")
+    shards = shards_of(20, rows=200, features=12)
+    graph = nx.relabel_nodes(nx.circulant_graph(20, [1, 2]), lambda node: f"n{node}")
+    keys = {name: keys_in(add_member(folder, name)) for name in ("coordinator", *shards)}
+    roles = roles_of(shards)
+    carrier = FlightHolder("127.0.0.1:0", keys["coordinator"], list(shards), SPOKEN, wait=60.0)
+    options = {"holder": "coordinator", "wait": 20.0}
+    threads = [threading.Thread(target=serve, args=(roles[n], carrier.address, keys[n]), kwargs=options) for n in roles]
+    for thread in threads:
+        thread.start()
+    try:
+        there = ConsensusApart(carrier, graph).solve(max_iter=40)
+    finally:
+        carrier.close()
+    for thread in threads:
+        thread.join()
+    here = RecycledADMM(graph, shards).solve(accelerate="none", max_iter=40)
+    assert all(there.state[name].tobytes() == here.state[name].tobytes() for name in ENTRIES)
