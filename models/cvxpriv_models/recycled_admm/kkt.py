@@ -105,7 +105,7 @@ def gap_of_parts(problem: Problem, f: Array, found: ConsensusResiduals, smoothne
     ----------
     f : ndarray, (N, d)
     found : ConsensusResiduals
-        At f.
+        The residuals at f.
     smoothness : ndarray, (N,)
         M_i of `Problem.smoothness`.
     """
