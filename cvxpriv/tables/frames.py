@@ -83,9 +83,11 @@ def text_of(value: object, argument: str) -> str:
     if type(value).__str__ is object.__str__ and type(value).__repr__ is object.__repr__:
         raise DataError(f"{argument} of type {type(value).__name__} has no text of its own: pass a text")
     try:
-        return str(value)
+        text = str(value)
+        text.encode()  # half a surrogate pair stands in no file
     except Exception as error:
         raise DataError(f"{argument} of type {type(value).__name__} has no text ({error}): pass a text") from error
+    return text
 
 
 def listed(values: Any, argument: str) -> list[Any]:

@@ -81,6 +81,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "symbols without numbers": lambda: cpv.Alphabet.numbered("x", 3).take([0.5]),  # type: ignore[list-item]
     "a count too near to 0": lambda: cpv.JointTable.from_counts([[Decimal("1e-400"), 1], [1, 1]]),  # type: ignore[list-item]
     "cells without a text": lambda: cpv.Alphabet.from_frame(FRAME.assign(s=[object() for _ in range(4)]), ["s"]),
+    "half a surrogate pair": lambda: cpv.Alphabet(("s",), (("\ud800",), ("a",))),
     "nothing seen": lambda: seen(np.zeros(4, dtype=bool)),
     "one text for columns": lambda: cpv.Alphabet.from_frame(FRAME, "s"),
     "an unknown column": lambda: cpv.Alphabet.from_frame(FRAME, ["q"]),
