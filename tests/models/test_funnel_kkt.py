@@ -9,7 +9,6 @@ from cvxpriv_models.privacy_funnel import (
     closed_form,
     interior,
     kkt,
-    light_columns,
     line_search,
     measures,
     starts,
@@ -242,7 +241,7 @@ def test_a_useful_column_without_mass_comes_back(posterior):
 def test_one_look_at_the_prices_gives_a_useful_column_its_mass():
     state, target = narrow_and_new_column([1.0, 1e-8, 1e-8])
     at, near = interior.point(np.exp(state["log_u"]), P_S_X), np.array([True])
-    cells = light_columns.settle_light_columns(at, state["lam"], near, UNIFORM, P_S_X, target)
+    cells = accelerated.settle_light_columns(at, state["lam"], near, UNIFORM, P_S_X, target)
     assert cells[0, :, 3].sum() > 1e-3
     assert measures.leakage(np.log(cells), P_S_X)[0] < measures.leakage(state["log_u"], P_S_X)[0] - 1e-6
     assert measures.utility(np.log(cells))[0] >= 0.9 * entropy(UNIFORM) - EXACT
@@ -265,7 +264,7 @@ def test_a_column_that_follows_a_live_one_costs_no_utility():
     posterior = np.where(w[:, shared] == w[:, shared].max(), 1.001, 1.0) * w[:, shared]
     cells = interior.mechanism_of(np.concatenate([cells, 1e-7 * posterior[None, :, None]], axis=2), UNIFORM)
     at = interior.point(cells, P_S_X)
-    after = light_columns.settle_light_columns(at, state["lam"], np.array([True]), UNIFORM, P_S_X, target)
+    after = accelerated.settle_light_columns(at, state["lam"], np.array([True]), UNIFORM, P_S_X, target)
     moved = after[0] / after[0].sum(axis=0) - at.u[0] / at.mass[0]
     assert np.abs(moved[:, 3]).max() > 1e-4
     # The loss is its mass times the divergence of the posteriors, 1e-7 times 1e-7; a mere change of posterior with the
@@ -296,7 +295,7 @@ def test_an_idle_column_takes_the_posterior_of_a_live_one():
     cells = np.exp(state["log_u"])
     cells[0, :, 3] = 1e-17 * np.array([0.3, 0.3, 0.4])
     at = interior.point(interior.mechanism_of(cells, UNIFORM), P_S_X)
-    cells = light_columns.settle_light_columns(at, state["lam"], np.array([True]), UNIFORM, P_S_X, target)
+    cells = accelerated.settle_light_columns(at, state["lam"], np.array([True]), UNIFORM, P_S_X, target)
     w = cells[0] / cells[0].sum(axis=0)
     assert np.min(np.abs(w[:, :3] - w[:, 3:]).max(axis=0)) <= EXACT
     assert kkt.residuals(np.log(cells), UNIFORM, P_S_X, target).largest[0] <= 2 * REACHED

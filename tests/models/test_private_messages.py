@@ -144,7 +144,8 @@ def test_labels_of_other_than_two_classes_are_not_quoted_by_a_private_estimator(
     y = np.full(60, 798221) if kind == "one class" else 798221 + np.arange(60)
     for estimator in estimators(None):
         told = said(lambda rows, own=estimator: own.fit(rows, y), ROWS, {})
-        assert told[-1].startswith("DataError: ")
+        learns_many = kind == "many classes" and type(estimator).__name__ == "PrivateSparseLogisticRegression"
+        assert told[-1].startswith("no error" if learns_many else "DataError: ")
         assert not any("7982" in line for line in told), told
 
 
