@@ -33,7 +33,8 @@ ROUNDED = (
     "P(Y|X) is not in the bundle, so there are neither intervals nor unbiased estimates: ask its owner for a bundle "
     "with P(Y|X) (`cvxpriv release --with-matrix`). These estimates average the codebook over the rows. The codebook's "
     "prior is the most likely distribution of X, so they are the most likely estimates, off by at most {most:.3g} for "
-    "each symbol of X because the codebook is rounded. A codebook of other rows would pull them towards those rows."
+    "each symbol of X because the codebook is rounded. A codebook of other rows would pull them towards those rows. "
+    "Other distributions may fit the rows as well: whether a frequency is determined cannot be told without P(Y|X)."
 )
 UNKNOWN = (
     "Rows with identifiable=False are not determined by any number of outputs: their interval holds every value that "
