@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import click
@@ -98,26 +99,31 @@ def learning_command(kind: Kind) -> click.Command:
     )
     if not hasattr(kind, "apart"):
         return made(kind.command, command, options, purpose_of(kind), f"{introduction_of(kind)}\n\n{about}")
-    about += f"\n\nColumns that are with other processes: `cvxpriv {kind.command} --parties FILE.toml --help`."
+    flag = kind.apart_flag  # type: ignore[attr-defined]
+    about += f"\n\nData that are with other processes: `cvxpriv {kind.command} {flag} FILE.toml --help`."
     text = f"{introduction_of(kind)}\n\n{about}"
-    return made(kind.command, command, options, purpose_of(kind), text, _with_parties(kind))
+    return made(kind.command, command, options, purpose_of(kind), text, _or_apart(kind, flag))
 
 
-def _with_parties(kind: Kind) -> type[click.Command]:
-    """Return the class of a command that is another one where ``--parties`` is given."""
+def _or_apart(kind: Kind, flag: str) -> type[click.Command]:
+    """Return the class of a command that is another one where its parties' file is given."""
 
-    class WithParties(click.Command):
+    class OrApart(click.Command):
         def make_context(
             self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
         ) -> click.Context:
             """See `click.Command`."""
-            if not any(one == "--parties" or one.startswith("--parties=") for one in args):
+            after = [following for one, following in pairwise([*args, ""]) if one == flag]
+            named = [*after, *(one.partition("=")[2] for one in args if one.startswith(f"{flag}="))]
+            if not named or (flag == "--nodes" and not named[-1].endswith(".toml")):  # a number of nodes
                 return super().make_context(info_name, args, parent, **extra)
+            from cvxpriv.cli.consensus_nodes import nodes_command
             from cvxpriv.cli.sharing_parties import parties_command
 
-            return parties_command(kind).make_context(info_name, args, parent, **extra)
+            apart = nodes_command if flag == "--nodes" else parties_command
+            return apart(kind).make_context(info_name, args, parent, **extra)
 
-    return WithParties
+    return OrApart
 
 
 def _by_name(function: Any) -> Options:

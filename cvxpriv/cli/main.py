@@ -108,7 +108,7 @@ OWN = {
     "doctor": "Examine the installation.",
     "formulations": "Compare equivalent ways of writing a divergence.",
     "keys": "Make the keys by which parties that are apart know each other.",
-    "party": "Hold columns in a process of its own, and take part in a fit across parties.",
+    "party": "Hold columns or rows in a process of its own, and take part in a fit across parties.",
     "release": "Apply a mechanism to rows; private columns stay behind.",
     "sweep": "Solve a model at every point of a grid, and lose no result.",
     "verify": "Check a divergence: convexity, derivatives, limits, DCP form.",

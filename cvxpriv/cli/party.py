@@ -20,14 +20,17 @@ _DELTA = "The delta at which that holds."
 
 @click.group(no_args_is_help=True)
 def party() -> None:
-    """Take part in a run whose columns are with several parties."""
+    """Take part in a run whose columns or rows are with several parties."""
 
 
 @party.command("serve")
-@click.argument("source", metavar="COLUMNS.csv")
-@click.option("--join", required=True, metavar="HOST:PORT", help="Address of the label holder.")
+@click.argument("source", metavar="TABLE.csv")
+@click.option("--join", required=True, metavar="HOST:PORT", help="Address of the label holder or coordinator.")
 @click.option("--keys", "folder", required=True, metavar="FOLDER", help=_KEYS)
 @click.option("--identifier", metavar="COLUMN", help="Column by which rows are aligned; a keyed hash of it is sent.")
+@click.option("--label", metavar="COLUMN", help="The column to predict, of a party that holds rows.")
+@click.option("--positive", metavar="VALUE", help="Its value that is class 1, the same at every node.")
+@click.option("--intercept/--no-intercept", default=True, help="Rows: whether a column of ones is added.")
 @click.option("--columns", type=NAMES, metavar="A,B,...", help="Columns to learn from.  [default: all others]")
 @click.option("--range", "ranges", multiple=True, metavar="COLUMN:LOW:HIGH", help="A public range; repeat.")
 @click.option("--category", "categories", multiple=True, metavar="COLUMN[:A,B,...]", help="Public values; repeat.")
@@ -37,14 +40,17 @@ def party() -> None:
 @click.option("--delta", type=float, default=1e-6, show_default=True, help=_DELTA)
 @click.option("--budget", metavar="FILE", help="File of a budget that several private runs spend from.")
 @click.option("--bounds-from-data", is_flag=True, help="Private: let other ranges and values be read off the rows.")
-@click.option("--holder", default="label-holder", show_default=True, help="Name in the label holder's certificate.")
+@click.option("--holder", default="label-holder", show_default=True, help="Name in its certificate.")
 @click.option("--wait", type=float, default=60.0, show_default=True, help="Seconds to look for the label holder.")
 @click.option("--model", "model_name", default="ADMMSharing", show_default=True, help="The model.")
 @click.option("--out", default="party", show_default=True, metavar="FOLDER", help="Folder for the party's own files.")
 @output_options
 @click.pass_obj
 def serve_command(terminal: Terminal, /, source: str, join: str, folder: str, out: str, **given: Any) -> None:
-    """Hold the columns of a table, and dial the label holder, whose run it then takes part in.
+    """Hold a table, and dial the label holder or coordinator, whose run it then takes part in.
+
+    Parties of ADMMSharing hold columns. Nodes of RecycledADMM hold rows and labels: give --model RecycledADMM, --label,
+    --positive, and a range or values for every column, the same at every node; they run with --exact only.
 
     This end opens no port. It answers a fixed vocabulary of messages, and only what its options allow: --exact, or
     private runs within --epsilon. Its checkpoint, coefficients, ledger and message log are in the folder --out, for
@@ -57,7 +63,7 @@ def serve_command(terminal: Terminal, /, source: str, join: str, folder: str, ou
     from cvxpriv.errors import PartyError
 
     keys, log, home = keys_in(folder), MessageLog(), Path(out)
-    with terminal.phase("reading the columns"):
+    with terminal.phase("reading the table"):
         role, features = party_of(source, home, keys.alignment, **given)
     terminal.say(f"{keys.name} has {len(features)} encoded columns, and dials {join}.")
     try:

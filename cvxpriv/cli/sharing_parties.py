@@ -27,7 +27,7 @@ from cvxpriv.reports.files import read_document, write_text
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.tables.frames import require_columns
 
-__all__ = ["parties_command"]
+__all__ = ["entries_of", "parties_command"]
 
 _ABOUT = """Fit a model whose columns are with parties in processes of their own; this process has the labels.
 
@@ -77,18 +77,8 @@ class Plan:
         ------
         DataError
         """
-        said = read_document(path, "a parties file in TOML")
-        kinds: dict[str, Any] = dict.fromkeys(("table", "keys", "listen", "identifier"), str)
-        kinds |= {"parties": list, "wait": (int, float)}
-        if stray := sorted(set(said) - set(kinds)):
-            raise DataError(f"{path}: {stray[0]!r} is no entry of a parties file, which has {', '.join(kinds)}")
-        for name, kind in kinds.items():
-            missing = name not in said and name not in ("identifier", "wait")
-            if missing or (name in said and not isinstance(said[name], kind)):
-                raise DataError(f"{path}: {name} is missing or malformed: `cvxpriv sharing --parties x --help` has one")
+        said = entries_of(path, "parties", ("table", "keys", "listen", "identifier"), "cvxpriv sharing --parties x")
         names = said["parties"]
-        if not names or len(set(map(str, names))) < len(names) or not all(isinstance(name, str) for name in names):
-            raise DataError(f"{path}: parties must list distinct names, as `cvxpriv keys add` made them")
         home = Path(path).parent
         return cls(
             home / said["table"],
@@ -98,6 +88,27 @@ class Plan:
             said.get("identifier"),
             float(said.get("wait", 60.0)),
         )
+
+
+def entries_of(path: str, members: str, texts: tuple[str, ...], command: str) -> dict[str, Any]:
+    """Return the entries of a TOML file that lists the members of a run: texts, the members, and `wait`.
+
+    Raises
+    ------
+    DataError
+    """
+    said = read_document(path, f"a {members} file in TOML")
+    kinds: dict[str, Any] = {**dict.fromkeys(texts, str), members: list, "wait": (int, float)}
+    if stray := sorted(set(said) - set(kinds)):
+        raise DataError(f"{path}: {stray[0]!r} is no entry of a {members} file, which has {', '.join(kinds)}")
+    for name, kind in kinds.items():
+        missing = name not in said and name not in ("identifier", "wait")
+        if missing or (name in said and not isinstance(said[name], kind)):
+            raise DataError(f"{path}: {name} is missing or malformed: `{command} --help` has one")
+    names = said[members]
+    if not names or len(set(map(str, names))) < len(names) or not all(isinstance(name, str) for name in names):
+        raise DataError(f"{path}: {members} must list distinct names, as `cvxpriv keys add` made them")
+    return dict(said)
 
 
 def parties_command(kind: Any) -> click.Command:

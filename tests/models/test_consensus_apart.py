@@ -42,7 +42,8 @@ def graph_of(nodes: int) -> nx.Graph:
 
 
 def roles_of(shards: Shards, **more: Any) -> dict[str, ConsensusNode]:
-    return {name: ConsensusNode(x, y, EXACT, **more) for name, (x, y) in shards.items()}
+    """Nodes; the order of their rows in memory, which is another one than in one process, changes no bit."""
+    return {name: ConsensusNode(np.asfortranarray(x), y, EXACT, **more) for name, (x, y) in shards.items()}
 
 
 class Listening(InProcess):

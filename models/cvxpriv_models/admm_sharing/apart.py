@@ -107,6 +107,8 @@ class SharingApart:
     party: ClassVar[type[SharingParty]] = SharingParty
     allowance: ClassVar[type[Allowance]] = Allowance
     spoken: ClassVar[Vocabulary] = SPOKEN
+    #: Whether the parties have labels: they hold rows, not columns.
+    labelled: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -92,6 +92,7 @@ class ADMMSharing(LearningModel):
     on_rows: ClassVar[type[Fit]] = SharingOnRows
     runs: ClassVar[Any] = (SharingRun, PrivateSharingRun)
     apart: ClassVar[str] = "cvxpriv_models.admm_sharing.apart:SharingApart"
+    apart_flag: ClassVar[str] = "--parties"
 
     @declared
     def __init__(

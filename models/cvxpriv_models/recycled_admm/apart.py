@@ -37,6 +37,7 @@ from .default_eta import fastest_eta
 from .eta import checked_gamma
 from .graph import Network
 from .methods import METHODS, RECYCLING, penalty_table, usual_method
+from .node_rows import Spelling, graph_named
 from .problem import Problem
 from .run import ConsensusRun, Settings
 from .updates import EDGE, VARIANTS
@@ -54,7 +55,9 @@ class ConsensusApart:
     ----------
     carrier : Carrier
         The way to the nodes, whose names are the graph's.
-    graph : networkx.Graph, or adjacency matrix in the order of the carrier's names
+    graph : networkx.Graph, adjacency matrix, or text
+        Its nodes are the carrier's names, or numbers or a matrix in their order. A text is a spelling (`ring`, `path`,
+        `star`, `complete`), or the name of a file of edges.
     loss, penalty, reg, C
         See `RecycledADMM`.
     classes : array, (2,), optional
@@ -86,6 +89,8 @@ class ConsensusApart:
     party: ClassVar[type[ConsensusNode]] = ConsensusNode
     allowance: ClassVar[type[Allowance]] = Allowance
     spoken: ClassVar[Vocabulary] = SPOKEN
+    #: Whether the parties have labels: they hold rows, not columns.
+    labelled: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -99,7 +104,7 @@ class ConsensusApart:
         classes: np.ndarray[Any, Any] | None = None,
     ) -> None:
         self.carrier, self.loss, self.penalty = carrier, loss, penalty
-        network = _named(Network.of(graph), carrier.names)
+        network = _named(graph, carrier.names)
         hellos = carrier.join()
         widths = {name: int(hellos[name].number("columns")) for name in carrier.names}
         if len(set(widths.values())) > 1:
@@ -174,7 +179,8 @@ class ConsensusApart:
             del state["gradient"], state["noise"]  # with the nodes
             return self._finished(single(run_schedule(loop, state, context), 0), context, settings, begun)
 
-    def solve_private(self, **options: Any) -> ConsensusRun:
+    @staticmethod
+    def solve_private(**options: Any) -> ConsensusRun:
         """Refuse: nodes that are apart run without privacy only.
 
         Raises
@@ -296,8 +302,14 @@ def _stacked(answers: dict[str, Message], name: str) -> Array:
     return np.stack([answer.vectors[name] for answer in answers.values()])[None]
 
 
-def _named(network: Network, names: tuple[str, ...]) -> Network:
+def _named(graph: Any, names: tuple[str, ...]) -> Network:
     """Return the network in the order of the carrier's names."""
+    known = graph_named(graph) if isinstance(graph, str) else graph
+    if isinstance(known, Spelling):
+        if known.nodes not in (None, len(names)):
+            raise ModelError(f"graph={graph!r} has {known.nodes} nodes, and {len(names)} are named")
+        known = known.graph(len(names))
+    network = Network.of(known)
     labels = tuple(map(str, network.labels))
     if labels == tuple(map(str, range(len(names)))):  # a matrix, or numbered nodes
         return Network(names, network.adjacency)

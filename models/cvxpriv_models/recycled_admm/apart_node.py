@@ -21,6 +21,7 @@ from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, PartyError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import Loss, convex_penalty, loss_named
+from cvxpriv.privacy import Release
 from cvxpriv.reports.files import PathLike
 from cvxpriv.schedules.running import run as run_schedule
 from cvxpriv.schedules.steps import AnyStep, Context, Sweep
@@ -102,7 +103,8 @@ class ConsensusNode:
         layout: int = 0,
         folder: PathLike | None = None,
     ) -> None:
-        self.rows, self.allowance, self.layout = checked_rows("rows", rows), allowance, layout
+        self.rows = Rows.of([checked_rows("rows", rows)]).parts[0]  # in one piece of memory, as in one process
+        self.allowance, self.layout = allowance, layout
         self.y = _labels(np.asarray(y), self.rows.shape[0], classes)
         self.file = None if folder is None else Path(folder) / "checkpoint.bin"
         self.sizes: Mapping[str, int] = {"rows": int(self.rows.shape[0]), "features": int(self.rows.shape[1])}
@@ -110,11 +112,17 @@ class ConsensusNode:
         self.run, self.turn = "", 0
         self.state: dict[str, Array] = {}
         self.before: dict[str, Array] = {}
+        self.ledger: list[Release] = []  # nothing private leaves it
 
     @property
     def coefficients(self) -> Array:
         """The node's f(2k-1), (d,)."""
         return np.asarray(self.state["odd"][0])
+
+    @property
+    def height(self) -> float:
+        """Value of a further column that the run itself gives the node, for an intercept: it gives none."""
+        return 0.0
 
     @property
     def fitted(self) -> bool:

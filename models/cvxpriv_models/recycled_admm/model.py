@@ -87,6 +87,9 @@ class RecycledADMM(LearningModel):
 
     command: ClassVar[str] = "consensus"
     on_rows: ClassVar[type[Fit]] = ConsensusOnRows
+    #: The same fit of nodes in processes of their own, and the option of the command that names their file.
+    apart: ClassVar[str] = "cvxpriv_models.recycled_admm.apart:ConsensusApart"
+    apart_flag: ClassVar[str] = "--nodes"
     runs: ClassVar[Any] = (ConsensusRun, PrivateConsensusRun)
 
     @declared

@@ -121,6 +121,16 @@ def spelled(text: str) -> Spelling:
     return Spelling(kind, int(rest[0]) if rest else None, chance)
 
 
+def graph_named(graph: str) -> nx.Graph | Spelling:
+    """Return a graph: of a file of edges, or as it is spelled.
+
+    Raises DataError, ModelError: It is neither.
+    """
+    if Path(graph).is_file() or Path(graph).suffix in (".csv", ".tsv"):
+        return graph_of_file(graph)
+    return spelled(graph)
+
+
 def graph_of_file(path: str) -> nx.Graph:
     """Return the graph of a CSV or TSV file with one edge a line, below a header line of two names.
 

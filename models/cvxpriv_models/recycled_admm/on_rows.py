@@ -23,7 +23,7 @@ from cvxpriv.runs.options import Option
 
 from .graph import Network
 from .methods import RECYCLING
-from .node_rows import Placement, Spelling, graph_of_file, place, spelled
+from .node_rows import Placement, Spelling, graph_named, place
 from .pictures import plot_graph, plot_spread
 from .private import planned
 from .run import Optimality
@@ -85,7 +85,7 @@ class ConsensusOnRows(Fit):
             raise PrivacyError("--epsilon and --alpha are two budgets: give the total, or the rate of the noise")
         if given["delta"] is not None and given["epsilon"] is None:
             raise PrivacyError(f"--delta={given['delta']:g} goes with --epsilon: give both, or neither")
-        network = _network(given["graph"])
+        network = graph_named(given["graph"])
         if isinstance(network, nx.Graph):
             Network.of(network)
         return {"columns": given["columns"], "beside": given["node_column"]}
@@ -98,7 +98,7 @@ class ConsensusOnRows(Fit):
     def pose(self, kind: Any, options: Mapping[str, Any]) -> None:
         """See `Fit`."""
         rows = self.rows
-        self.placement = place(_network(self.graph), rows.y.size, self.nodes, self._owners(), rows.seed)
+        self.placement = place(graph_named(self.graph), rows.y.size, self.nodes, self._owners(), rows.seed)
         shards = self.placement.shards(rows.x, rows.y, self.intercept)
         try:
             self.model = kind(self.placement.graph, shards, **options, schema=rows.known)
@@ -233,7 +233,7 @@ class ConsensusOnRows(Fit):
 
     @property
     def _drawn(self) -> str:
-        graph, network = self.placement.graph, _network(self.graph)
+        graph, network = self.placement.graph, graph_named(self.graph)
         kind = str(network) if isinstance(network, Spelling) else Path(self.graph).name
         return f"{graph.number_of_nodes()} nodes, {graph.number_of_edges()} edges ({kind})"
 
@@ -255,13 +255,3 @@ class ConsensusOnRows(Fit):
                 "drop these rows from the file"
             )
         return self.rows.beside
-
-
-def _network(graph: str) -> nx.Graph | Spelling:
-    """Return a graph: of a file of edges, or as it is spelled.
-
-    Raises DataError, ModelError: It is neither.
-    """
-    if Path(graph).is_file() or Path(graph).suffix in (".csv", ".tsv"):
-        return graph_of_file(graph)
-    return spelled(graph)
