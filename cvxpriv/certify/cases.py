@@ -21,6 +21,7 @@ from cvxpriv.kkt.complex_numbers import RealForm, is_complex, real_form
 from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.integers import MixedInteger, mixed_integer
 from cvxpriv.kkt.lifting import lifted
+from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.isolation import HERE, Place
@@ -78,6 +79,8 @@ class Case:
         return {name: value for name, value in vars(self).items() if name not in ("yardstick", "compilations")}
 
 
+MOST_CASES = 100_000
+"""Problems of one cross-check."""
 _One: TypeAlias = "cp.Problem | Case | Callable[[], cp.Problem]"
 Target: TypeAlias = "_One | Block | Mapping[str, _One] | Sequence[Case | Block]"
 
@@ -93,7 +96,7 @@ def cases_of(target: Target, at: Values | None = None, place: Place = HERE) -> l
     if isinstance(target, Mapping):
         cases = [replace(_case(one, str(name), at, place), name=str(name)) for name, one in target.items()]
     elif isinstance(target, Iterable) and not isinstance(target, cp.Problem):
-        cases = [_case(one, f"problem[{k}]", at, place) for k, one in enumerate(target)]
+        cases = [_case(one, f"problem[{k}]", at, place) for k, one in enumerate(few("target", target, MOST_CASES))]
     else:
         cases = [_case(target, "problem", at, place)]
     if not cases:

@@ -62,7 +62,9 @@ def assert_solvers_agree(
     from cvxpriv.certify.check import crosscheck
     from cvxpriv.certify.verdicts import Tolerances
     from cvxpriv.errors import Disagreement
+    from cvxpriv.numerics.arguments import require_positive
 
+    require_positive(tol=tol)
     judging = options.pop("tolerances", None) or Tolerances(agree=tol, minimiser=tol**0.5)
     check = crosscheck(problem, solvers, tolerances=judging, **options)
     refused = int((check.table["verdict"] != "agrees").sum())

@@ -23,12 +23,13 @@ Contradictions between answers are settled in `cvxpriv.certify.contradictions`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.answers import Answer, Context
+from cvxpriv.numerics.arguments import require_positive
 from cvxpriv.numerics.doors import door
 
 __all__ = [
@@ -93,6 +94,9 @@ class Tolerances:
     overclaim: float = 100.0
     drift: float = 30.0
     wrong_objective: float = 1e-4
+
+    def __post_init__(self) -> None:
+        require_positive(**asdict(self))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.reading import real_numbers
 
 __all__ = ["Scores", "accuracy", "area_under_curve", "log_loss", "scores_of"]
 
@@ -96,7 +97,7 @@ def area_under_curve(labels: Array, margin: Array) -> float:
 
 
 def _checked(labels: ArrayLike, margin: ArrayLike) -> tuple[Array, Array]:
-    b, z = np.asarray(labels, dtype=float), np.asarray(margin, dtype=float)
+    b, z = real_numbers(labels, "labels"), real_numbers(margin, "margin")
     if b.ndim != 1 or b.shape != z.shape or b.size == 0:
         raise DataError(f"labels has shape {b.shape} and margin {z.shape}: pass one of each for at least one row")
     if not np.isin(b, (-1.0, 1.0)).all():

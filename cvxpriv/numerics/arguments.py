@@ -62,12 +62,15 @@ def require_at_most(most: int, **counts: int) -> None:
 def few(name: str, values: Iterable[Any], most: int) -> list[Any]:
     """Return the items of what may be endless.
 
-    Raises ModelError: There are more than a limit.
+    Raises ModelError: There are more than a limit, or the values cannot be gone through.
 
     >>> few("points", iter([0.5, 1.0]), most=10_000)
     [0.5, 1.0]
     """
-    found = list(islice(values, most + 1))
+    try:
+        found = list(islice(values, most + 1))
+    except TypeError as error:  # an array of no dimension says that it can be, and cannot
+        raise ModelError(f"{name}={shown(values)} holds no values: pass a list") from error
     if len(found) > most:
         raise ModelError(f"{name} holds more than {most:,} values: take fewer")
     return found

@@ -29,6 +29,8 @@ TIME_LIMIT = 300.0
 """Default time limit in seconds. The start of a process takes about two seconds, which do not count."""
 START = 60.0
 """Time limit in seconds for the start of the process."""
+GRACE = 5.0
+"""Seconds that a process has to end by itself once it has said its last."""
 KEPT = 32
 """Number of functions that a child keeps with their compiled problems."""
 _PROGRAM = "from cvxpriv.solvers.isolation import serve; serve()"
@@ -118,7 +120,11 @@ class Worker:
         request = _packed(function, arguments)
         if self._child is None:
             self._child = _Child()
-        ending = self._child.answer_to(request, limit)
+        try:
+            ending = self._child.answer_to(request, limit)
+        except BaseException:  # an interrupt: the late answer is not to be taken for that of the next call
+            self.close()
+            raise
         if ending.status in ("crashed", "timed out"):
             self.close()
         return ending
@@ -159,9 +165,17 @@ class _Child:
         except queue.Empty:
             return Ending("timed out", error=f"no answer within {wait:g} s", seconds=wait)
         seconds = time.perf_counter() - clock
-        code = self._process.wait()
+        code = self._code()
         self._errors.seek(0)
         return Ending("crashed", error=_epitaph(code, self._errors.read()), seconds=seconds)
+
+    def _code(self) -> int:
+        """Return the exit code of a process that said what it should not, or nothing: it ends now, or is ended."""
+        try:
+            return self._process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
 
 
 def serve() -> None:

@@ -13,14 +13,18 @@ import pandas as pd
 import pytest
 
 import cvxpriv as cpv
+from cvxpriv.certify.pytest_plugin import assert_solvers_agree
+from cvxpriv.certify.verdicts import Tolerances
 from cvxpriv.errors import CvxprivError
-from cvxpriv.models import ISTDP, InferenceAsService, PrivacyFunnel
+from cvxpriv.learning.scores import scores_of
+from cvxpriv.models import ISTDP, InferenceAsService, PrivacyFunnel, RecycledADMM
 from tests.toolkit.hostile_values import within
 
 TABLE = [[0.4, 0.1], [0.1, 0.4]]
 FRAME = pd.DataFrame({"s": list("aabb"), "x": list("uvwu")})
 FUNNEL, SERVICE = PrivacyFunnel(cpv.JointTable.from_counts([[30, 10], [5, 15]]), 0.5), InferenceAsService(TABLE, 0.1)
 SPARSE = ISTDP(np.random.default_rng(0).uniform(-0.5, 0.5, size=(20, 2)), np.tile([-1.0, 1.0], 10))
+GRAPH = RecycledADMM(1 - np.eye(2), [(np.eye(2) / 2, np.array([-1.0, 1.0]))] * 2)
 KL = cpv.divergence("kl")
 TWO = [0.5, 0.5]
 MANY = np.linspace(0.1, 0.9, 2000)
@@ -85,6 +89,12 @@ WRONG: dict[str, Callable[[], Any]] = {
     "nothing seen": lambda: seen(np.zeros(4, dtype=bool)),
     "one text for columns": lambda: cpv.Alphabet.from_frame(FRAME, "s"),
     "an unknown column": lambda: cpv.Alphabet.from_frame(FRAME, ["q"]),
+    "a masked cell for problems": lambda: cpv.crosscheck(np.ma.masked),
+    "a tolerance below 0": lambda: assert_solvers_agree(cp.Problem(cp.Minimize(cp.Variable() ** 2)), tol=-1),
+    "limits below 0": lambda: Tolerances(agree=-1.0),
+    "labels of many digits": lambda: scores_of(10**5000, [0.5]),  # type: ignore[arg-type]
+    "a text for predictions": lambda: scores_of([1.0], "\ud800"),
+    "one number for several": lambda: GRAPH.convergence_sweep(np.array(3.0)),  # type: ignore[arg-type]
     "no variables": lambda: cpv.alternate(cp.Problem(cp.Minimize(cp.Constant(1.0)))),
     "no variables to convexify": lambda: cpv.convex_concave(cp.Problem(cp.Minimize(cp.Constant(1.0)))),
 }

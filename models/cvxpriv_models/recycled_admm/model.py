@@ -20,9 +20,10 @@ from cvxpriv.learning.fit import Fit
 from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
+from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.doors import door
-from cvxpriv.numerics.sizes import of_learning, require_feasible
+from cvxpriv.numerics.sizes import MOST_POINTS, of_learning, require_feasible
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
@@ -335,7 +336,7 @@ class RecycledADMM(LearningModel):
         solvers: Sequence[str] = ("CLARABEL", "SCS"),
     ) -> pd.DataFrame:
         """Return `convergence_conditions` and `linear_rate` for several gammas, one row each."""
-        several = [checked_gamma(one) for one in gammas]
+        several = [checked_gamma(one) for one in few("gammas", gammas, MOST_POINTS)]
         return sweep(self.problem, self._constant(eta, 0.5, variant), several, variant, solvers)
 
     @declared
