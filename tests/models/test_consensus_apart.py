@@ -19,9 +19,10 @@ from cvxpriv.distributed.flight_holder import FlightHolder
 from cvxpriv.distributed.flight_party import serve
 from cvxpriv.distributed.keys import Keys, add_member, create_team, keys_in
 from cvxpriv.distributed.messages import Message
-from cvxpriv.errors import DataError, PartyError, PrivacyError
+from cvxpriv.errors import DataError, ModelError, PartyError, PrivacyError
 from cvxpriv.models import RecycledADMM
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.penalties import loss_named
 
 EXACT = Allowance(exact=True)
 ENTRIES = ("f", "odd", "dual", "loss", "eta")
@@ -204,6 +205,12 @@ def test_what_does_not_fit_is_refused() -> None:
     stray = nx.relabel_nodes(graph, {"n2": "nowhere"})
     with pytest.raises(DataError, match="differ in nowhere"):
         ConsensusApart(InProcess(roles_of(shards), SPOKEN), stray)
+    fit = ConsensusApart(InProcess(roles_of(shards), SPOKEN), graph)
+    for wrong in ({"tol": 0.0}, {"max_iter": 0}, {"method": "dvp"}, {"gamma": -1.0}, {"eta": 0.0}):
+        with pytest.raises(ModelError, match=next(iter(wrong))):
+            fit.solve(**wrong)
+    with pytest.raises(ModelError, match="told names"):
+        ConsensusApart(InProcess(roles_of(shards), SPOKEN), graph, loss=loss_named("logistic"))  # type: ignore[arg-type]
     narrow = {**shards, "n1": (shards["n1"][0][:, :2], shards["n1"][1])}
     with pytest.raises(DataError, match="n1 has 2"):
         ConsensusApart(InProcess(roles_of(narrow), SPOKEN), graph)

@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.distributed.carriers import Carrier
 from cvxpriv.distributed.last_state import saved_if_lost
 from cvxpriv.distributed.messages import Message, Vocabulary
-from cvxpriv.errors import DataError, ModelError, PrivacyError
+from cvxpriv.errors import DataError, ModelError, PrivacyError, shown
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
-from cvxpriv.runs.shared_options import Watch
+from cvxpriv.runs import shared_options as shared
+from cvxpriv.runs.options import Option, declared
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run as run_schedule
 from cvxpriv.schedules.steps import Context, Loop, Sweep, Update
 from cvxpriv.schedules.stopping import Below
 
-from . import algorithm, kkt
+from . import algorithm, kkt, options
 from .algorithm import LOOP
 from .apart_messages import SPOKEN
 from .apart_node import Allowance, ConsensusNode
@@ -40,7 +40,7 @@ from .methods import METHODS, RECYCLING, penalty_table, usual_method
 from .node_rows import Spelling, graph_named
 from .problem import Problem
 from .run import ConsensusRun, Settings
-from .updates import EDGE, VARIANTS
+from .updates import EDGE
 
 __all__ = ["MAX_ITER", "ConsensusApart"]
 
@@ -103,6 +103,8 @@ class ConsensusApart:
         C: float | None = None,
         classes: np.ndarray[Any, Any] | None = None,
     ) -> None:
+        if named := [one for one in (loss, penalty) if not isinstance(one, str)]:
+            raise ModelError(f"{shown(named[0])} is no name of a loss or penalty: nodes that are apart are told names")
         self.carrier, self.loss, self.penalty = carrier, loss, penalty
         network = _named(graph, carrier.names)
         hellos = carrier.join()
@@ -119,19 +121,22 @@ class ConsensusApart:
         self.passes = 0
         self.latest: Values = {}
 
+    @declared
     def solve(
         self,
         *,
-        method: str | None = None,
-        tol: float = 1e-7,
-        max_iter: int | None = None,
-        eta: ArrayLike | None = None,
-        growth: ArrayLike = 1.0,
-        eta_cap: ArrayLike | None = None,
-        gamma: float = 0.5,
-        variant: str = EDGE,
-        progress: bool = False,
-        callback: Watch | None = None,
+        method: Annotated[
+            shared.Method, Option(choices=METHODS, usual="r-admm, and mr-admm for penalties that differ")
+        ] = None,
+        tol: Annotated[shared.Tol, Option("Relative KKT residual at which the fit has converged.")] = 1e-7,
+        max_iter: Annotated[shared.MaxIter, Option("Most passes.", usual=str(MAX_ITER))] = None,
+        eta: options.Eta = None,
+        growth: options.Growth = 1.0,
+        eta_cap: options.EtaCap = None,
+        gamma: options.Gamma = 0.5,
+        variant: options.Variant = EDGE,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
         save: PathLike | None = None,
     ) -> ConsensusRun:
         """Fit without privacy: `RecycledADMM.solve` with accelerate='none', to the last bit.
@@ -141,8 +146,6 @@ class ConsensusApart:
 
         Parameters
         ----------
-        method, tol, max_iter, eta, growth, eta_cap, gamma, variant, progress, callback
-            See `RecycledADMM.solve`.
         save : path, optional
             The file of the last state, written if a node ends the run.
 
@@ -157,8 +160,6 @@ class ConsensusApart:
         """
         begun = time.perf_counter()
         chosen = method or usual_method(eta, growth)
-        if chosen not in METHODS or variant not in VARIANTS:
-            raise ModelError(f"method={chosen!r} must be one of {METHODS}, and variant={variant!r} one of {VARIANTS}")
         problem, gamma = self.problem, checked_gamma(gamma)
         self.passes, self.latest = 0, {}
         with saved_if_lost(save, lambda: (self.passes - 1, self.latest)):
