@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def plan(folder: Path, **changes: Any) -> int:
     return port
 
 
-def expected(folder: Path) -> Any:
+def expected(folder: Path, tol: float = 1e-4) -> Any:
     """The same fit in one process."""
     shards = {}
     for name in NODES:
@@ -65,7 +66,7 @@ def expected(folder: Path) -> Any:
         rows = np.column_stack([table["age"] / 100.0, table["dose"]]) / np.sqrt(2.0)
         shards[name] = (np.hstack([rows, np.ones((40, 1))]), np.where(table["ill"] == "yes", 1.0, -1.0))
     graph = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-    return RecycledADMM(graph, list(shards.values()), reg=1.0).solve(accelerate="none", tol=1e-4)
+    return RecycledADMM(graph, list(shards.values()), reg=1.0).solve(accelerate="none", tol=tol)
 
 
 def test_nodes_and_coordinator_fit_together(folder: Path, run: Run) -> None:
@@ -142,13 +143,13 @@ def test_real_processes_fit_and_one_that_is_killed_comes_back(folder: Path) -> N
         return subprocess.Popen([*command, "party", "serve", *own, *joining], cwd=folder, env=environment)
 
     nodes = {name: start(name) for name in NODES}
-    options = ["--nodes", "nodes.toml", "--graph", "path", "--reg", "1", "--tol", "1e-4", "--no-report", "--json"]
+    options = ["--nodes", "nodes.toml", "--graph", "path", "--reg", "1", "--tol", "1e-7", "--no-report", "--json"]
     with subprocess.Popen(
         [*command, "consensus", *options], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
     ) as coordinator:
         checkpoint = folder / "node-b" / "checkpoint.bin"
         while not checkpoint.exists() and coordinator.poll() is None:
-            pass
+            time.sleep(0.001)
         nodes["b"].kill()
         nodes["b"].wait()
         nodes["b"] = start("b")
@@ -158,4 +159,4 @@ def test_real_processes_fit_and_one_that_is_killed_comes_back(folder: Path) -> N
     assert json.loads(found)["converged"] is True
     log = pd.read_csv(folder / "out" / "messages.csv")
     assert (log["kind"] == "hello").sum() == 4
-    assert cpv.load(folder / "out" / "model.json").parameters.tobytes() == expected(folder).parameters.tobytes()
+    assert cpv.load(folder / "out" / "model.json").parameters.tobytes() == expected(folder, 1e-7).parameters.tobytes()

@@ -195,6 +195,25 @@ def test_flight_carries_the_same_bits_and_a_node_that_dies_comes_back(team: Mapp
     assert sum(entry.kind == "hello" for entry in carrier.log.entries) == 3 + len(deaths)
 
 
+@pytest.mark.parametrize("kind", ["odd", "even"])
+def test_a_node_that_is_lost_ends_the_run_with_the_last_state_saved(kind: str, tmp_path: Path) -> None:
+    shards, graph = shards_of(3), graph_of(3)
+    roles = roles_of(shards)
+    answer = roles["n1"].answer
+
+    def lost(message: Message) -> Message:
+        if message.kind == kind and message.number("pass") == 4.0:
+            raise PartyError("n1 did not answer")
+        return answer(message)
+
+    roles["n1"].answer = lost  # type: ignore[method-assign]
+    with pytest.raises(PartyError, match="the state after 3 passes"):
+        ConsensusApart(InProcess(roles, SPOKEN), graph, reg=1.0).solve(save=tmp_path / "state.npz", eta=1.0)
+    saved = np.load(tmp_path / "state.npz")
+    shorter = RecycledADMM(graph, shards, reg=1.0).solve(accelerate="none", max_iter=3, eta=1.0)
+    assert all(saved[name][0].tobytes() == shorter.state[name].tobytes() for name in ("f", "odd", "dual"))
+
+
 def test_what_does_not_fit_is_refused() -> None:
     shards, graph = shards_of(3), graph_of(3)
     closed = {name: ConsensusNode(x, y, Allowance()) for name, (x, y) in shards.items()}

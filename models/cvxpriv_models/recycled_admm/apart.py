@@ -162,7 +162,7 @@ class ConsensusApart:
         chosen = method or usual_method(eta, growth)
         problem, gamma = self.problem, checked_gamma(gamma)
         self.passes, self.latest = 0, {}
-        with saved_if_lost(save, lambda: (self.passes - 1, self.latest)):
+        with saved_if_lost(save, lambda: (self.passes, self.latest)):
             ready = self._begin(chosen, variant, gamma)
             first = self._usual_eta(ready, gamma if chosen in RECYCLING else None) if eta is None else eta
             table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
@@ -221,7 +221,6 @@ class ConsensusApart:
         """Return the step in which every node publishes f(2k-1)."""
 
         def step(state: Values) -> Values:
-            self.passes, self.latest = int(state["pass"][0]), dict(state)
             answers = self._along_edges("odd", "f", single(state, 0), with_eta=True)
             return {"odd": _stacked(answers, "odd")}
 
@@ -253,6 +252,7 @@ class ConsensusApart:
 
     def _measure(self, state: Values) -> dict[str, Array]:
         """Return the figures of `algorithm.figures_of`, but the distance to an optimum that nobody knows."""
+        self.passes, self.latest = int(state["pass"][0]), dict(state)
         problem, view = self.problem, single(state, 0)
         found = kkt.residuals_of_parts(problem, view["odd"], view["dual"], tuple(view["stationarity"].tolist()))
         figures = {
