@@ -253,6 +253,7 @@ def test_the_help_says_the_defaults_of_both_kinds_of_fit(run: Run) -> None:
     assert "--seed INTEGER Seed of that split, and of random starts. [default: 0]" in text
 
 
+@pytest.mark.slow
 def test_starts_and_workers_are_those_of_solve(run: Run, rows: str) -> None:
     one = fitted(run, rows, "--starts", "2", "--seed", "1")
     two = fitted(run, rows, "--starts", "2", "--seed", "1", "--jobs", "2")

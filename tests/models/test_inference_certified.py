@@ -70,7 +70,14 @@ def test_a_constraint_that_is_no_matter_of_columns_leaves_a_bound_that_holds() -
     assert "without least" in str(run.facts["gap"].detail)
 
 
-@pytest.mark.parametrize("given", [{"divergence": "total-variation"}, {"floor": 1e-3, "size_u": 3}, {"size_u": 2}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"divergence": "total-variation"},
+        pytest.param({"floor": 1e-3, "size_u": 3}, marks=pytest.mark.slow),
+        {"size_u": 2},
+    ],
+)
 def test_kinks_a_floor_and_few_outputs_have_a_gap_too(given: dict[str, Any]) -> None:
     run = service(**given).solve()
     assert run.gap is not None

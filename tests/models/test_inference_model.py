@@ -109,6 +109,7 @@ def test_no_joint_step_lowers_the_objective(accelerate: str) -> None:
         assert (objective.diff().dropna() >= -1e-11).all()  # the certified gap of a joint step
 
 
+@pytest.mark.slow
 def test_looking_ahead_converges_where_plain_joint_steps_crawl() -> None:
     inference = InferenceAsService(g10("jensen-shannon").table, 0.6)
     init = random_mechanisms(inference.problem, 1, seed=1)
@@ -280,6 +281,7 @@ class TestConstraints:
         with pytest.raises(ModelError, match=r"does not see constraints \(cap\): pass method='joint'"):
             small().constrain("cap", lambda mechanism: mechanism <= 0.6).solve(method=method)
 
+    @pytest.mark.slow
     def test_a_constraint_on_single_rows_runs_with_admm_too(self) -> None:
         capped = small().constrain("cap", lambda mechanism: mechanism <= 0.6)
         by_rows = capped.solve(method="admm", starts=1, max_iter=3, inner=10)

@@ -761,7 +761,7 @@ def traced() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("solver", "solves"),
     [
-        ("CLARABEL", 600),
+        ("CLARABEL", 300),
         *(pytest.param(name, 2_000, marks=pytest.mark.slow) for name in ("CLARABEL", "ECOS", "SCS")),
     ],
 )

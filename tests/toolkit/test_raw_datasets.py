@@ -251,6 +251,7 @@ def test_without_any_source_the_error_says_what_to_do(tmp_path: Path, monkeypatc
         load_adult()
 
 
+@pytest.mark.slow
 def test_openml_is_the_last_source_and_must_hold_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = load_adult()
     monkeypatch.setattr("cvxpriv.tables.datasets.adult_rows.fetch", _unreachable)
