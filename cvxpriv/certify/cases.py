@@ -16,7 +16,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.certify.problem_checks import label, require_checkable, require_finite, require_sound
 from cvxpriv.certify.yardstick import Yardstick
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, shown
 from cvxpriv.kkt.complex_numbers import RealForm, is_complex, real_form
 from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.integers import MixedInteger, mixed_integer
@@ -100,7 +100,7 @@ def cases_of(target: Target, at: Values | None = None, place: Place = HERE) -> l
     else:
         cases = [_case(target, "problem", at, place)]
     if not cases:
-        raise ModelError(f"target={target!r} holds nothing to check: give a problem, a block, or some of them")
+        raise ModelError(f"target={shown(target)} holds nothing to check: give a problem, a block, or some of them")
     names = [case.name for case in cases]
     if len(set(names)) < len(names):
         raise ModelError(f"two cases have the same name among {', '.join(names)}: give each its own")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint, finite_matrix, number, require_shape
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
@@ -131,7 +131,7 @@ def fixed(values: Mapping[Cell, float] | Iterable[tuple[int | str, int, float]])
             triples = [(row, column, value) for row, column, value in values]
         except (TypeError, ValueError):
             raise DataError(
-                f"values={values!r}: expected a mapping of cells to probabilities, such as {{(0, 1): 0.5}}"
+                f"values={shown(values)}: expected a mapping of cells to probabilities, such as {{(0, 1): 0.5}}"
             ) from None
         _cells("fixed", [(row, column) for row, column, _ in triples])
         values = {(row, column): value for row, column, value in triples}
@@ -203,13 +203,13 @@ def _cells(kind: str, cells: Iterable[Cell]) -> list[Cell]:
     try:
         pairs = [tuple(cell) for cell in cells]
     except TypeError:
-        raise DataError(f"{kind}: cells={cells!r} are no pairs: expected (input, output), such as [(0, 1)]") from None
+        raise DataError(f"{kind}: cells={shown(cells)} are no pairs (input, output), such as [(0, 1)]") from None
     found: list[Cell] = []
     for pair in pairs:
         named = len(pair) == 2 and isinstance(pair[0], str) and pair[0] != ""
         if not (len(pair) == 2 and (named or _whole(pair[0])) and _whole(pair[1])):
             raise DataError(
-                f"{kind}: cell {pair!r}: expected (input, output), two whole numbers >= 0, or an input's label and one"
+                f"{kind}: cell {shown(pair)}: expected (input, output), whole numbers >= 0, or an input's label and one"
             )
         found.append((pair[0] if isinstance(pair[0], str) else int(pair[0]), int(pair[1])))
     if not found or len(set(found)) < len(found):

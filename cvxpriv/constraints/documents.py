@@ -11,7 +11,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from cvxpriv.constraints.ready import ReadyConstraint
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extension, extensions
 
@@ -68,12 +68,12 @@ def from_document(document: Mapping[str, Any]) -> ReadyConstraint | None:
     fixed({(0, 1): 0.5})
     """
     if not isinstance(document, Mapping) or not {"constraint", "parameters"} <= set(document):
-        raise DataError(f"document={document!r} is no constraint: expected 'constraint' and 'parameters'")
+        raise DataError(f"document={shown(document)} is no constraint: expected 'constraint' and 'parameters'")
     kind, parameters = document["constraint"], document["parameters"]
     if kind is None:
         return None
     if not isinstance(kind, str) or not isinstance(parameters, Mapping):
-        raise DataError(f"document={document!r} is no constraint: expected a name, and parameters by name")
+        raise DataError(f"document={shown(document)} is no constraint: expected a name, and parameters by name")
     make = maker(kind)
     try:
         inspect.signature(make).bind(**parameters)

@@ -16,7 +16,7 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint, channel_of, finite_matrix, number, option
 from cvxpriv.divergences import FDivergence, divergence
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
@@ -141,8 +141,8 @@ def bayes_vulnerability(bound: float, gain: ArrayLike | None = None, of: Of = "p
     """
     limit = number("bound", bound, -np.inf, np.inf, "what an adversary may gain on average, for example 0.7")
     matrix = None if gain is None else finite_matrix("gain", gain, "gains, one row an action")
-    shown = "" if matrix is None else f", {matrix.shape[0]} actions"
-    name = f"bayes_vulnerability(bound={limit:g}{shown}, of={option('of', of, OF)!r})"
+    actions = "" if matrix is None else f", {matrix.shape[0]} actions"
+    name = f"bayes_vulnerability(bound={limit:g}{actions}, of={option('of', of, OF)!r})"
     return ReadyConstraint(name, partial(_gain_form, limit, matrix, of), partial(_gain_excess, limit, matrix, of))
 
 
@@ -249,9 +249,9 @@ def group_fairness(bound: float, groups: ArrayLike | None = None) -> ReadyConstr
     limit = number("bound", bound, 0.0, 1.0, "a difference of probabilities, for example 0.05")
     members = None if groups is None else np.asarray(groups)
     if members is not None and (members.ndim != 1 or members.dtype.kind not in "iu" or (members < 0).any()):
-        raise DataError(f"groups={groups!r}: expected the number of the group of each input, from 0")
-    shown = "private groups" if members is None else f"{np.unique(members).size} groups"
-    name = f"group_fairness(bound={limit:g}, {shown})"
+        raise DataError(f"groups={shown(groups)}: expected the number of the group of each input, from 0")
+    of_whom = "private groups" if members is None else f"{np.unique(members).size} groups"
+    name = f"group_fairness(bound={limit:g}, {of_whom})"
     return ReadyConstraint(name, partial(_fair_form, limit, members), partial(_fair_excess, limit, members))
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints.documents import kept
 from cvxpriv.constraints.ready import ReadyConstraint
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
@@ -60,7 +60,7 @@ def _permutation(argument: str, values: Sequence[int]) -> Permutation:
         or numbers.dtype.kind not in "iu"
         or not np.array_equal(np.sort(numbers), np.arange(numbers.size))
     ):
-        raise DataError(f"{argument}={values!r}: expected a permutation of 0, 1, ..., such as [1, 0, 2]")
+        raise DataError(f"{argument}={shown(values)}: expected a permutation of 0, 1, ..., such as [1, 0, 2]")
     return numbers.astype(np.intp)
 
 
@@ -101,7 +101,7 @@ def monotone(increasing: bool = True) -> ReadyConstraint:
     (monotone(increasing=True), 0.25)
     """
     if not isinstance(increasing, bool):
-        raise ModelError(f"increasing={increasing!r}: expected True or False")
+        raise ModelError(f"increasing={shown(increasing)}: expected True or False")
     return ReadyConstraint(
         f"monotone(increasing={increasing})", partial(_order_form, increasing), partial(_order_excess, increasing)
     )

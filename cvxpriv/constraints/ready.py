@@ -194,7 +194,7 @@ def option(argument: str, value: object, choices: tuple[str, ...]) -> str:
         It is none of them.
     """
     if not isinstance(value, str) or value not in choices:
-        raise ModelError(f"{argument}={value!r}: expected one of {', '.join(map(repr, choices))}")
+        raise ModelError(f"{argument}={shown(value)}: expected one of {', '.join(map(repr, choices))}")
     return value
 
 

@@ -20,7 +20,7 @@ from cvxpriv.constraints.pairwise import metric_differential_privacy, renyi_diff
 from cvxpriv.constraints.privacy import local_differential_privacy, maximal_leakage, total_variation_to_prior
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.constraints.utility import expected_distortion, output_marginal
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extensions
 from cvxpriv.tables.matrix_files import read_matrix
@@ -47,7 +47,7 @@ def parse(text: str) -> ReadyConstraint:
     (forbidden([(0, 1), (2, 0)]), forbidden([('smoker|old', 2)]))
     """
     if not isinstance(text, str):
-        raise ModelError(f"constraint={text!r} is no text: write, for example, 'ldp=1.0'")
+        raise ModelError(f"constraint={shown(text)} is no text: write, for example, 'ldp=1.0'")
     name, _, value = (part.strip() for part in text.partition("="))
     key = name.lower().replace("_", "-")
     outside = {one.replace("_", "-"): one for one in extensions(GROUP)}

@@ -98,7 +98,7 @@ def private_scores(
     mu = gaussian_mu(epsilon, delta)
     entry = Release(mu=mu, step="scores")
     Plan((entry,), "scores", adjacency).spend(budget)
-    b, z = np.asarray(labels, dtype=object), np.asarray(margin, dtype=float)
+    b, z = np.asarray(labels, dtype=object), _margin(margin)
     if b.ndim != 1 or b.shape != z.shape:
         raise DataError("labels and margin have different shapes: pass one of each for each row")
     counted = adjacency == "add-remove"
@@ -111,6 +111,13 @@ def private_scores(
     accounting = account_ledger((entry,), delta, neighbours=NEIGHBOURS[adjacency], secure=noise.secure)
     accuracy, loss = np.clip(released[:2] / rows, 0.0, 1.0)
     return PrivateScores(float(accuracy), LONGEST * float(loss), gaussian.scale / rows, accounting)
+
+
+def _margin(margin: ArrayLike) -> np.ndarray:
+    try:
+        return np.asarray(margin, dtype=float)
+    except (TypeError, ValueError, OverflowError):  # the private entry is not quoted
+        raise DataError("margin does not hold numbers: pass the model's prediction for each row") from None
 
 
 def _sums(second: np.ndarray, margin: np.ndarray, counted: bool) -> np.ndarray:

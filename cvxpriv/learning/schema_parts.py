@@ -62,7 +62,7 @@ def classes_in(given: Any) -> tuple[Any, ...] | None:
     texts = {text_in(one) for one in several}
     if len(several) < 2 or len(texts) != len(several) or None in texts:
         raise PrivacyError(
-            f"classes={given!r} are not two labels, or more: pass (negative, positive), such as ('no', 'yes')"
+            f"classes={shown(given)} are not two labels, or more: pass (negative, positive), such as ('no', 'yes')"
         )
     return several
 
@@ -81,7 +81,7 @@ def range_in(given: Any) -> Range:
     except (TypeError, ValueError):
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise PrivacyError(f"range {given!r}: give two finite numbers, the lower one first")
+        raise PrivacyError(f"range {shown(given)}: give two finite numbers, the lower one first")
     return low, high
 
 
@@ -100,5 +100,5 @@ def columns_in(given: Any) -> tuple[str, ...] | int | None:
         raise PrivacyError(f"columns={shown(given)}: pass the columns' names, or how many there are")
     names = tuple(name if isinstance(name, str) else symbol(name) for name in given)
     if not names or len(set(names)) < len(names):
-        raise PrivacyError(f"columns={given!r}: name each column once")
+        raise PrivacyError(f"columns={shown(given)}: name each column once")
     return names

@@ -14,10 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.mechanisms.heatmaps import USED, given_outputs
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.reading import finite_double
 from cvxpriv.reports.pictures import COLOURS, GREY, MARKERS, blank, styled
 from cvxpriv.tables.alphabets import Alphabet
 
@@ -111,6 +113,13 @@ def plot_curve(
     named = dict(curves) if isinstance(curves, Mapping) else {"": curves}
     if not named:
         raise DataError("curves={} holds no curve: give a data frame, or a mapping of names to data frames")
+    for name, number in (("entropy_x", entropy_x), ("information", information)):
+        if number is not None and np.isnan(finite_double(number)):
+            raise DataError(f"{name}={shown(number)} is not a finite number: leave it out where it is not known")
+    if chosen is not None:
+        place = numbers("chosen", chosen)
+        if place.shape != (2,) or not np.isfinite(place).all():
+            raise DataError(f"chosen={shown(chosen)} is no point: give utility and leakage")
     across, up = _shared_axes(named)
     utility, leakage = across.column, up.column
     figure = blank(7.2, 4.6)
@@ -209,7 +218,7 @@ def plot_mechanism(
     """
     p = stochastic_matrix(matrix, "matrix")
     given, output = symbols
-    labels = list(outputs) or [f"{output.lower()}{j}" for j in range(p.shape[1])]
+    labels = [str(one) for one in outputs] or [f"{output.lower()}{j}" for j in range(p.shape[1])]
     if p.shape != (len(inputs), len(labels)):
         raise DataError(f"matrix has shape {p.shape}, its alphabets {(len(inputs), len(labels))}: give one label each")
     shown = given_outputs(p)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import real_numbers
+from cvxpriv.numerics.reading import finite_double, real_numbers
 
 __all__ = ["few", "numbers", "require_at_most", "require_counts", "require_positive", "require_seed"]
 
@@ -82,6 +82,5 @@ def require_positive(**values: object) -> None:
     Raises ModelError: Not a number, not finite, or not positive.
     """
     for name, value in values.items():
-        number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else np.nan
-        if not 0.0 < number < np.inf:
+        if not finite_double(value) > 0.0:
             raise ModelError(f"{name}={shown(value)} is not a finite number > 0")

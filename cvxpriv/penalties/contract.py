@@ -164,11 +164,11 @@ def require_penalty(penalty: object, parts: tuple[str, ...] = STEPS) -> None:
     ModelError
         It lacks one of the parts.
     """
-    missing = [part for part in parts if not hasattr(penalty, part)]
+    missing = [part for part in parts if not hasattr(penalty, str(part))]
     if missing:
         raise ModelError(
-            f"penalty={shown(penalty)} lacks {', '.join(missing)}: pass a text such as 'l1:0.1', or an object with "
-            f"{', '.join(parts)} (cvxpriv.penalties.Penalty says what each is)"
+            f"penalty={shown(penalty)} lacks {', '.join(map(str, missing))}: pass a text such as 'l1:0.1', or an "
+            f"object with {', '.join(map(str, parts))} (cvxpriv.penalties.Penalty says what each is)"
         )
 
 

@@ -8,7 +8,7 @@ audit can refute a claim; it never proves one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,13 +120,24 @@ def audit(
     if event is not None:
         flags = [np.array([bool(event(one)) for one in side]) for side in (ours, theirs)]
         return _judge(flags[0], flags[1], delta, confidence, "the event given")
-    first, second = (np.array([np.ravel(one) for one in side], dtype=float) for side in (ours, theirs))
+    first, second = _numbers(ours), _numbers(theirs)
     half = runs // 2
     direction = _direction(first[:half], second[:half])
     scores = first @ direction, second @ direction
     cut = _best_cut(scores[0][:half], scores[1][:half], delta)
     judged = [side[half:] > cut for side in scores]
     return _judge(judged[0], judged[1], delta, confidence, "a half-space chosen on the first half of the runs")
+
+
+def _numbers(releases: Sequence[Any]) -> Array:
+    """Return releases as rows of numbers."""
+    try:
+        return np.array([np.ravel(one) for one in releases], dtype=float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PrivacyError(
+            f"mechanism returned {shown(releases[0])}: return a number or an array of numbers of one shape, "
+            "or pass the adversary's event"
+        ) from error
 
 
 def _first_runs(mechanism: Callable[[Any], Any], data: Any, runs: int) -> list[Any]:

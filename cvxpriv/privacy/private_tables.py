@@ -23,7 +23,7 @@ from typing import Literal
 
 import numpy as np
 
-from cvxpriv.errors import DataError, PrivacyError, suggest
+from cvxpriv.errors import DataError, PrivacyError, shown, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.budget import Budget, Plan
 from cvxpriv.privacy.gaussian import gaussian_mu
@@ -41,6 +41,8 @@ __all__ = ["Domain", "private_table", "release_of"]
 
 Domain = Mapping[str, Sequence[object]] | Literal["table"]
 """The values of each column; "table" takes those that occur, and says by that that they are public."""
+LEAST = 1e-9
+"""Least epsilon of a table: below it counts are noise alone, of more digits than doubles have."""
 EVEN = 0.5
 """Records added to each cell where a public symbol has kept none: a mechanism needs some of each."""
 
@@ -127,7 +129,9 @@ def _sensitivity(adjacency: str, gaussian: bool) -> float:
 
 def _planned(epsilon: float, delta: float, adjacency: str, noise_seed: int | None) -> tuple[Release, Protection]:
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float, np.number)) or not 0.0 < epsilon < math.inf:
-        raise PrivacyError(f"epsilon={epsilon!r} is no budget: pass a finite number > 0, for example 1.0")
+        raise PrivacyError(f"epsilon={shown(epsilon)} is no budget: pass a finite number > 0, for example 1.0")
+    if epsilon < LEAST:
+        raise PrivacyError(f"epsilon={epsilon:g} leaves noise alone: pass at least {LEAST:g}, for example 1.0")
     if isinstance(delta, bool) or not isinstance(delta, (int, float, np.number)) or not 0.0 <= delta < 1.0:
         raise PrivacyError(f"delta={delta!r} is not in [0, 1): pass a number far below 1/n, for example 1e-6, or 0")
     sensitivity = _sensitivity(adjacency, bool(delta))

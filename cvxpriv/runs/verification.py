@@ -14,7 +14,7 @@ from cvxpriv.divergences.curves import TreeCurve
 from cvxpriv.divergences.parsing import line_of
 from cvxpriv.divergences.verification.checks import verify_divergence
 from cvxpriv.divergences.verification.findings import Verification
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.checks import WithPenaltyMethods, verify_penalty
 from cvxpriv.penalties.contract import Penalty
@@ -92,7 +92,7 @@ def verification_of(target: object, options: Options) -> Verification:
     Raises ModelError: No function is registered for the type.
     """
     raise ModelError(
-        f"target={target!r} cannot be verified: pass an FDivergence, its name, its formula in t, a penalty, or an "
+        f"target={shown(target)} cannot be verified: pass an FDivergence, its name, its formula in t, a penalty, or an "
         "object of a type that a package registers"
     )
 

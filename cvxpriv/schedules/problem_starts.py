@@ -39,6 +39,8 @@ def starting_points(
     names = named(problem)
     if init is not None:
         several = [init] if isinstance(init, Mapping) else list(init)
+        if not several:
+            raise ModelError("init=[] holds no start: give a value for each variable, or leave it out")
         return [_given(names, one, place) for place, one in enumerate(several)], ["init"] * len(several)
     found, origins = [], []
     held = {name: one.value for name, one in names.items()}

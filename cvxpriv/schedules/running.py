@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from cvxpriv.blocks.block import Block
-from cvxpriv.errors import Disagreement, PrivacyError
+from cvxpriv.errors import Disagreement, ModelError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values, put, starts_in, take
 from cvxpriv.numerics.doors import door
 from cvxpriv.schedules.steps import (
@@ -40,7 +40,7 @@ def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
         case Block():
             return _run_block(step, state, context)
         case Update():
-            return {**state, **step.fn({name: state[name] for name in step.reads})}
+            return {**state, **step.fn(_read(step.reads, state))}
         case Draw():
             return {**state, **_run_draw(step, state, context)}
         case Public():
@@ -57,6 +57,13 @@ def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:
             return _run_loop(step, state, context)
 
 
+def _read(names: Iterable[str], state: Values) -> dict[str, Array]:
+    try:
+        return {name: state[name] for name in names}
+    except KeyError as error:
+        raise ModelError(f"state lacks {error.args[0]!r}, which a step reads: give it at the start") from error
+
+
 class _Released(dict[str, Array]):
     """The view of a public step, or of a loop around a draw: it refuses access to anything unreleased."""
 
@@ -69,7 +76,7 @@ class _Released(dict[str, Array]):
 
 
 def _run_draw(draw: Draw, state: Values, context: Context) -> Values:
-    view = {name: state[name] for name in draw.reads}
+    view = _read(draw.reads, state)
     costs = draw.cost(view) if callable(draw.cost) else draw.cost
     written = draw.fn(view, context.noise)
     # Each start's output is a release of its own.
@@ -82,7 +89,7 @@ def _run_public(public: Public, state: Values, context: Context) -> Values:
     refusal = (
         f"step {public.name!r} reads {{name}}, which it does not declare: a public step sees only what was released"
     )
-    known = _Released({name: state[name] for name in public.reads}, refusal)
+    known = _Released(_read(public.reads, state), refusal)
     if isinstance(public.step, Update):
         return public.step.fn(known)
     done = _run_block(public.step, known, context)
@@ -90,7 +97,7 @@ def _run_public(public: Public, state: Values, context: Context) -> Values:
 
 
 def _run_block(block: Block, state: Values, context: Context) -> dict[str, Array]:
-    outcome = context.engine.solve(block, {name: state[name] for name in block.reads})
+    outcome = context.engine.solve(block, _read(block.reads, state))
     context.history.block(context.iteration, block.name, context.starts, outcome)
     return {**state, **outcome.values}
 
