@@ -24,6 +24,7 @@ from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.penalties import Penalty
+from cvxpriv.penalties.contract import HEAVIEST
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
@@ -320,6 +321,8 @@ class ADMMSharing(LearningModel):
         """Return the paper's Assumptions 1 and 2 with measured numbers, each with the right condition for a method."""
         chosen = scheme_named(method or "printed")
         weight = default_rho(self.problem.loss, chosen, self.problem.parties) if rho is None else float(rho)
+        if weight > HEAVIEST:
+            raise ModelError(f"rho={weight:g} is above {HEAVIEST:g}, whose square no double holds: take a smaller one")
         return check(self.problem, chosen, self.factors, weight)
 
     @staticmethod

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import finite_double
 
 __all__ = ["CAP", "checked_gamma", "eta_table"]
 
@@ -56,9 +57,9 @@ def checked_gamma(gamma: Any) -> float:
 
     Raises ModelError: No finite number >= 0.
     """
-    number = float(gamma) if isinstance(gamma, (int, float, np.number)) and not isinstance(gamma, bool) else np.nan
-    if not 0.0 <= number < np.inf:
-        raise ModelError(f"gamma={gamma!r} is no finite number >= 0")
+    number = finite_double(gamma)
+    if not number >= 0.0:
+        raise ModelError(f"gamma={shown(gamma)} is no finite number >= 0")
     return number
 
 
