@@ -119,7 +119,7 @@ def conditions(
         raise ModelError(f"penalty={problem.penalty.name!r} is not smooth: Assumption 3 does not hold")
     now = Operators.of(eta, problem.network.adjacency, gamma, variant)
     matrices = _Matrices(now, problem.smoothness**2)
-    if not solvers:
+    if len(solvers) == 0:  # also of an array or a series
         raise ModelError("solvers=() names none: pass CLARABEL, SCS or both")
     answers = [_answer(matrices, solver) for solver in solvers]
     table = pd.DataFrame([row for row, _, _ in answers])
