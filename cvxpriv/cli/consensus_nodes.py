@@ -13,14 +13,11 @@ import numpy as np
 
 from cvxpriv.cli.declared import made, on_the_command_line, with_options
 from cvxpriv.cli.finish import finish
-from cvxpriv.cli.interrupts import watched
+from cvxpriv.cli.members import entries_of, fitted
 from cvxpriv.cli.options import endings
 from cvxpriv.cli.outputs import require_report_packages, require_writable
-from cvxpriv.cli.sharing_parties import entries_of
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.facts import Facts
-from cvxpriv.reports.files import write_text
-from cvxpriv.reports.spreadsheets import csv_text
 
 __all__ = ["nodes_command"]
 
@@ -97,17 +94,9 @@ def _fit(
     classes = np.array([-1.0, 1.0]) if positive is None else np.array([f"not {positive}", positive])
     wait = float(said.get("wait", 60.0))
     carrier = FlightHolder(said["listen"], keys_in(home / said["keys"]), names, apart.spoken, wait)
-    how = "failed"
-    try:
-        with watched() as interrupt, terminal.phase(f"waiting at {carrier.address} for {', '.join(names)}"):
-            terminal.say(f"Listening at {carrier.address} for {', '.join(names)}.")
-            fit = apart(carrier, graph, classes=classes, **posed)
-            run = fit.solve(**solving, save=folder / "state.npz", callback=lambda *_: interrupt.pressed)
-        how = "done"
-    finally:
-        carrier.close(how)
-        if how == "failed":
-            write_text(folder / "messages.csv", csv_text(carrier.log.frame()))
-    tables = {"messages": carrier.log.frame(), "history": run.history.drop(columns="seconds", errors="ignore")}
-    facts: Facts = run.facts
-    return replace(facts, tables=tables, files={"model.json": run.save})
+
+    def fit(**watching: Any) -> Any:
+        return apart(carrier, graph, classes=classes, **posed).solve(**solving, **watching)
+
+    run, facts = fitted(terminal, carrier, folder, fit)
+    return replace(facts, files={"model.json": run.save})

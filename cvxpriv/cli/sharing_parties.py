@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 
 from cvxpriv.cli.declared import made, on_the_command_line, with_options
 from cvxpriv.cli.finish import finish
-from cvxpriv.cli.interrupts import watched
+from cvxpriv.cli.members import entries_of, fitted
 from cvxpriv.cli.options import endings
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.party_table import hashed
@@ -23,11 +22,9 @@ from cvxpriv.cli.row_labels import blind_labels, labels_found
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.facts import Facts
-from cvxpriv.reports.files import read_document, write_text
-from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.tables.frames import require_columns
 
-__all__ = ["entries_of", "parties_command"]
+__all__ = ["parties_command"]
 
 _ABOUT = """Fit a model whose columns are with parties in processes of their own; this process has the labels.
 
@@ -88,27 +85,6 @@ class Plan:
             said.get("identifier"),
             float(said.get("wait", 60.0)),
         )
-
-
-def entries_of(path: str, members: str, texts: tuple[str, ...], command: str) -> dict[str, Any]:
-    """Return the entries of a TOML file that lists the members of a run: texts, the members, and `wait`.
-
-    Raises
-    ------
-    DataError
-    """
-    said = read_document(path, f"a {members} file in TOML")
-    kinds: dict[str, Any] = {**dict.fromkeys(texts, str), members: list, "wait": (int, float)}
-    if stray := sorted(set(said) - set(kinds)):
-        raise DataError(f"{path}: {stray[0]!r} is no entry of a {members} file, which has {', '.join(kinds)}")
-    for name, kind in kinds.items():
-        missing = name not in said and name not in ("identifier", "wait")
-        if missing or (name in said and not isinstance(said[name], kind)):
-            raise DataError(f"{path}: {name} is missing or malformed: `{command} --help` has one")
-    names = said[members]
-    if not names or len(set(map(str, names))) < len(names) or not all(isinstance(name, str) for name in names):
-        raise DataError(f"{path}: {members} must list distinct names, as `cvxpriv keys add` made them")
-    return dict(said)
 
 
 def parties_command(kind: Any) -> click.Command:
@@ -174,25 +150,18 @@ def _fit(
     posed = {"lam": PRIVATE_LAM if private else 1.0, **posed}
     solving = {name: value for name, value in asked.items() if name not in posed}
     carrier = FlightHolder(plan.listen, keys, plan.parties, apart.spoken, plan.wait)
-    how = "failed"
-    try:
-        with watched() as interrupt, terminal.phase(f"waiting at {carrier.address} for {', '.join(plan.parties)}"):
-            terminal.say(f"Listening at {carrier.address} for {', '.join(plan.parties)}.")
-            fit = apart(
-                carrier,
-                found[0],
-                digests=hashed(frame, plan.identifier, keys.alignment),
-                classes=np.array(found[1]),
-                **posed,
-            )
-            solve = partial(fit.solve_private, **{**PRIVATE, **solving}) if private else partial(fit.solve, **solving)
-            run = solve(save=folder / "state.npz", callback=lambda *_: interrupt.pressed)
-        how = "done"
-    finally:
-        carrier.close(how)
-        if how == "failed":
-            write_text(folder / "messages.csv", csv_text(carrier.log.frame()))
-    tables = {"messages": carrier.log.frame(), "history": run.history.drop(columns="seconds", errors="ignore")}
-    files = {"model.json": run.save} if private else {}
-    facts: Facts = run.facts
-    return replace(facts, tables=tables, files=files)
+
+    def fit(**watching: Any) -> Any:
+        posed_fit = apart(
+            carrier,
+            found[0],
+            digests=hashed(frame, plan.identifier, keys.alignment),
+            classes=np.array(found[1]),
+            **posed,
+        )
+        if private:
+            return posed_fit.solve_private(**{**PRIVATE, **solving}, **watching)
+        return posed_fit.solve(**solving, **watching)
+
+    run, facts = fitted(terminal, carrier, folder, fit)
+    return replace(facts, files={"model.json": run.save} if private else {})
