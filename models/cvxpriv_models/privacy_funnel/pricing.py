@@ -196,7 +196,8 @@ class FunnelPricing:
         found = self._edges(lam, nu)[0] if self.joint.shape[0] <= 2 else self._local(lam, nu, active)
         order = np.argsort(found.values)
         order = order[found.values[order] < level]
-        _, distinct = np.unique(np.round(found.columns[:, order] / APART), axis=1, return_index=True)
+        places = np.ascontiguousarray(np.rint(found.columns[:, order].T / APART).astype(np.uint8))
+        _, distinct = np.unique(places.view(np.dtype((np.void, len(nu)))), return_index=True)
         order = order[np.sort(distinct)[:MOST_ADDED]]
         columns = found.columns[:, order]
         return Priced(columns, self.value(columns, duals))

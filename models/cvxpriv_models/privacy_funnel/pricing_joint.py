@@ -105,12 +105,14 @@ def _merged(active: Array, p_x: Array, told: float) -> Array | None:
     if not (weights > LIGHT).all() or np.abs(active @ weights - p_x).max() > ALIKE:
         return None
     kept: list[Array] = []
+    alike: dict[bytes, list[Array]] = {}  # by support
     for column in (active * weights).T:
-        for other in kept:
-            near = np.array_equal(other > 0.0, column > 0.0)
-            if near and np.abs(other / other.sum() - column / column.sum()).max() < ALIKE:
+        near = alike.setdefault((column > 0.0).tobytes(), [])
+        for other in near:
+            if np.abs(other / other.sum() - column / column.sum()).max() < ALIKE:
                 other += column
                 break
         else:
-            kept.append(column.copy())
+            near.append(column.copy())
+            kept.append(near[-1])
     return np.array(kept).T
