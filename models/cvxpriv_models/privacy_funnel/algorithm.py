@@ -134,9 +134,9 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
     return figures
 
 
-def residuals_of(problem: Problem, log_u: Array) -> kkt.FunnelResiduals:
-    """Return the residuals of mechanisms, (starts, |X|, |Y|), each with the multiplier that makes them least."""
-    return kkt.residuals(log_u, problem.p_x, problem.p_s_given_x, problem.target)
+def residuals_of(problem: Problem, log_u: Array, lam: Array | None = None) -> kkt.FunnelResiduals:
+    """Return the residuals of mechanisms, (starts, |X|, |Y|), at the multipliers that make them least if not given."""
+    return kkt.residuals(log_u, problem.p_x, problem.p_s_given_x, problem.target, lam)
 
 
 def _problem_residual(problem: Problem, state: Values) -> Array:

@@ -41,7 +41,10 @@ def _merged_pairs(p_x: Array, a: Array) -> Array:
     size = len(p_x)
     i, j = np.triu_indices(size, 1)
     if len(i) > FIRST_PAIRS * size:  # those with the most alike P(S|x)
-        near = np.argsort(np.abs(a[:, i] - a[:, j]).sum(axis=0))[: FIRST_PAIRS * size]
+        far = np.zeros(len(i))
+        for row in a:
+            far += np.abs(row[i] - row[j])
+        near = np.argsort(far)[: FIRST_PAIRS * size]
         i, j = i[near], j[near]
     weights = np.stack([p_x[i], p_x[j]], axis=1)
     return on_all_symbols(size, np.stack([i, j], axis=1), weights / weights.sum(axis=1, keepdims=True))

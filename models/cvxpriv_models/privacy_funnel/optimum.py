@@ -60,9 +60,11 @@ def _start_of(problem: Problem, found: FunnelBound) -> Array | None:
     return log_u
 
 
-def _already_stationary(problem: Problem, log_u: Array, tol: float, engine: Engine) -> End | None:
-    """Return one start as the end of a run without a pass, if its residual is at most `tol`."""
-    residuals = algorithm.residuals_of(problem, log_u)
+def _already_stationary(problem: Problem, log_u: Array, tol: float, engine: Engine, lam: float) -> End | None:
+    """Return one start as the end of a run without a pass, if its residual is at most `tol`, at `lam` or the best."""
+    residuals = algorithm.residuals_of(problem, log_u, np.array([lam]))
+    if residuals.largest[0] > tol:
+        residuals = algorithm.residuals_of(problem, log_u)
     if residuals.largest[0] > tol:
         return None
     return settled(problem, engine, log_u, residuals.lam)
@@ -91,7 +93,8 @@ def polished(
 
     while log_u is not None:
         large = log_u.size > MOST_CELLS
-        ends.append(_already_stationary(problem, log_u, np.inf if large else tol, engine) or polish(log_u))
+        wanted = np.inf if large else tol
+        ends.append(_already_stationary(problem, log_u, wanted, engine, found.certificate.lam) or polish(log_u))
         state, context = ends[-1]
         if large or len(ends) == MOST_RUNS or context.ended or out_of_time():
             break
