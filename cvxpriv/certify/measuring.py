@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cvxpriv.certify.cases import Case, case_of_problem
-from cvxpriv.certify.yardstick import Measures
+from cvxpriv.certify.yardstick import NEAR, Measures
 from cvxpriv.kkt.conic.solving import ConicSolution
 from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Values
@@ -32,6 +33,10 @@ def measured(
     yardstick = case.yardstick
     x = yardstick.point(raw)
     measures = yardstick.measures(x, multipliers)
+    unknown = ""
+    if np.isinf(measures.missed[0]) and solution is not None and _rows_hold(solution):
+        unknown = f"constraint {measures.missed[1]!r} has no value at its point: the rows of its cone program hold"
+        measures = replace(measures, missed=measures.defined)
     if case.repair is not None:
         values = {name: np.asarray(value, dtype=float) for name, value in case.repair(raw).items()}
         moved = max((float(np.abs(values[name] - raw[name]).max(initial=0.0)) for name in values), default=0.0)
@@ -40,11 +45,17 @@ def measured(
     inside, moved = yardstick.domain.moved(x)
     objective, error = yardstick.value(inside)
     found: dict[str, Any] = {"values": yardstick.values(inside), "objective": objective, "moved": moved}
-    if error and solution is not None and solution.x is not None:
+    if unknown:  # a support function is infinite 1e-12 beside its domain, which nobody can say
+        found["error"] = unknown
+    if error and not np.isfinite(objective) and solution is not None and solution.x is not None:
         # Atoms of cvxpy raise what they like: perspective an AssertionError where its scale is near zero.
         found["objective"] = solution.program.user_value(solution.program.value(solution.x))
         found["error"] = f"its objective cannot be evaluated at its point ({error}): the value is the cone program's"
     return {**found, "measures": measures}
+
+
+def _rows_hold(solution: ConicSolution) -> bool:
+    return solution.residuals is not None and solution.residuals.relative["cone"] <= NEAR
 
 
 def _of_integers(case: Case, mixed: MixedInteger, values: Values) -> dict[str, Any]:

@@ -44,7 +44,9 @@ class Measures:
     primal : float
         Worst violation of a condition, absolute; NaN where a function has no value.
     missed : tuple of (float, str)
-        The worst violation, relative to the terms of its row, and the condition.
+        The worst violation, relative to the terms of its row, and the condition; infinite where it has no value.
+    defined : tuple of (float, str)
+        The same among the conditions that have a value.
     natural, stationarity : float
         Distance of a variable to its own optimum, and the largest entry of the Lagrangian's gradient. At a tie or kink,
         where derivatives mislead, those of the proximal point. NaN where neither is known.
@@ -58,6 +60,7 @@ class Measures:
 
     primal: float = NAN
     missed: tuple[float, str] = (0.0, "")
+    defined: tuple[float, str] = (0.0, "")
     natural: float = NAN
     stationarity: float = NAN
     displacement: float = NAN
@@ -81,7 +84,7 @@ class Yardstick:
 
     @cached_property
     def domain(self) -> Domain:
-        """The objective's domain."""
+        """The domain of the objective and of the constraints' sides."""
         return Domain.of(self.declaration.problem, self.written)
 
     def point(self, values: Mapping[str, Any]) -> Array:
@@ -113,8 +116,12 @@ class Yardstick:
     def _measures(self, x: Array, multipliers: Mapping[str, Any] | None) -> Measures:
         written = self.written
         state = written.state(x)
-        found = self._best(state, multipliers)
         violation = written.violation(written.values(state))
+        if not np.isfinite(violation).all():  # x^3.3 has no value at -1e-12: measure beside it
+            x, _ = self.domain.moved(x)
+            state = written.state(x)
+            violation = written.violation(written.values(state))
+        found = self._best(state, multipliers)
         relative: Mapping[str, float]
         if found is None:
             unknown = np.ones(written.flat.M.shape[1] - x.size)
@@ -122,6 +129,7 @@ class Yardstick:
         else:
             relative, terms = found.relative, found.terms
         worst = max(relative, key=lambda name: relative[name], default="")
+        defined = max((name for name in relative if np.isfinite(relative[name])), key=relative.__getitem__, default="")
         proximal = None
         if found is None or not found.exact or found.natural > NEAR:
             written.flat.coordinates.place(x)
@@ -131,6 +139,7 @@ class Yardstick:
         return Measures(
             primal=primal if np.isfinite(primal) else NAN,
             missed=(relative.get(worst, 0.0), worst),
+            defined=(relative.get(defined, 0.0), defined),
             natural=natural,
             stationarity=stationarity,
             displacement=displacement,
@@ -189,7 +198,7 @@ ROUNDING = 8.0 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The affine conditions ``J x + c <= 0`` of an objective's domain, and the bounds in variables' attributes."""
+    """The affine conditions ``J x + c <= 0`` of a problem's atoms, and the bounds in variables' attributes."""
 
     written: Written
     J: sp.csr_array
@@ -197,8 +206,9 @@ class Domain:
 
     @classmethod
     def of(cls, problem: cp.Problem, written: Written) -> Domain:
-        """Return the domain of a problem's objective."""
-        conditions = list(problem.objective.args[0].domain)
+        """Return the domain of a problem's objective and constraints."""
+        sides = [problem.objective.args[0], *(side for constraint in problem.constraints for side in constraint.args)]
+        conditions = [condition for side in sides for condition in side.domain]
         for variable in problem.variables():
             conditions += variable.domain
         affine = [

@@ -1,7 +1,8 @@
 """Problems with complex numbers, in real and imaginary parts, as cvxpy itself writes them.
 
 A complex variable ``x`` becomes ``Re x`` and ``Im x``; the imaginary part of a Hermitian matrix is its strict upper
-triangle. All measurements are of that problem.
+triangle. Rows of an equality that hold nothing but rounding, such as the imaginary part of ``trace(A X)`` for Hermitian
+``A`` and ``X``, are left out. All measurements are of that problem.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from cvxpy.constraints import Equality, Zero
 from cvxpy.reductions.complex2real.complex2real import Complex2Real
 from cvxpy.reductions.eval_params import EvalParams
 
 from cvxpriv.errors import DataError
-from cvxpriv.kkt.coordinates import dense
+from cvxpriv.kkt.coordinates import Coordinates, dense
+from cvxpriv.kkt.flat import flatten
+
+ROUNDING = 64.0 * float(np.finfo(float).eps)
+"""Size of a row's coefficients, relative to the equality's largest, up to which it is rounding."""
 
 __all__ = ["RealForm", "is_complex", "real_form"]
 
@@ -87,7 +93,8 @@ def real_form(problem: cp.Problem) -> RealForm:
     """
     plain = EvalParams().apply(problem)[0] if problem.parameters() else problem
     reduction = Complex2Real()
-    real = reduction.apply(plain)[0]
+    real, inverse = reduction.apply(plain)
+    real = _without_rounding(real, inverse.real2imag)
     parts = {}
     for variable, (whole, imaginary) in reduction.canon_methods._variables.items():
         for part, prefix in ((whole, "Re"), (imaginary, "Im")):
@@ -95,3 +102,19 @@ def real_form(problem: cp.Problem) -> RealForm:
                 part._name = f"{prefix} {variable.name()}"
         parts[variable.name()] = (variable, whole, imaginary)
     return RealForm(real, parts)
+
+
+def _without_rounding(real: cp.Problem, imaginary: Mapping[int, int]) -> cp.Problem:
+    """Return a problem without the rows of split equalities that are rounding of the whole equality's coefficients."""
+    by_id = {constraint.id: constraint for constraint in real.constraints}
+    for whole, part in imaginary.items():
+        pair = [by_id[key] for key in (whole, part) if isinstance(by_id.get(key), Equality | Zero)]
+        if len(pair) < 2:
+            continue
+        flat = flatten([one.expr for one in pair], Coordinates(real.variables()))
+        sizes = abs(flat.M).max(axis=1).toarray().ravel()
+        for one, place in zip(pair, flat.places, strict=True):
+            kept = np.flatnonzero(sizes[place] > ROUNDING * sizes.max(initial=0.0))
+            if kept.size < one.size:
+                by_id[one.id] = one.expr.flatten(order="F")[kept] == 0 if kept.size else None
+    return cp.Problem(real.objective, [one for one in by_id.values() if one is not None])

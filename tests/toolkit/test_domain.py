@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from cvxpriv.certify import Stored, crosscheck
 from cvxpriv.certify.yardstick import ROOM, Domain
 from cvxpriv.kkt.written import Written
 
@@ -67,3 +68,31 @@ def test_where_nothing_helps_the_point_stays() -> None:
 
 def test_an_objective_without_a_domain_needs_no_move() -> None:
     assert moved(cp.sum_squares(x), x=[1.0, -1.0]) == (0.0, 2.0)
+
+
+@pytest.mark.parametrize(("low", "verdict"), [(-1e-9, "agrees"), (-1e-2, "WRONG")])
+def test_a_constraint_without_a_value_beside_its_domain_is_measured_inside(low: float, verdict: str) -> None:
+    z = cp.Variable(2, name="z")
+    problem = cp.Problem(cp.Minimize(z[0] - z[1]), [cp.power(z, 3.3) <= 1])
+    answer = Stored({"z": [low, 1.0]}, asked=1e-8, solver="a solver", version="1", machine="any")
+    rows = crosscheck(problem, ["CLARABEL"], answers={"beside": answer}).table.set_index("solver")
+    assert rows.loc["beside", "verdict"] == verdict
+
+
+def test_a_support_function_beside_its_domain_is_loose_where_its_rows_hold() -> None:
+    z, s = cp.Variable(3, name="z"), cp.Variable(3)
+    # The largest of z's over all s is 0 at z = a, infinite elsewhere.
+    a = np.array([0.3, 0.7, 1.1])
+    problem = cp.Problem(cp.Minimize(cp.sum(z)), [cp.suppfunc(s, [])(z - a) <= 0])
+    row = crosscheck(problem, ["CLARABEL"]).table.iloc[0]
+    assert row["verdict"] == "loose"
+    assert row["objective"] == pytest.approx(a.sum())
+    assert "has no value at its point" in row["reason"]
+
+
+def test_multipliers_of_a_constant_objective_cannot_make_a_feasible_point_wrong() -> None:
+    z = cp.Variable(2, name="z")
+    lie = Stored({"z": [2.0, 3.0]}, cone=([2.0, 3.0], [1.0, 1.0]), asked=1e-8, solver="ECOS", version="1", machine="m")
+    rows = crosscheck(cp.Problem(cp.Minimize(4), [z >= 1]), ["ECOS"], answers={"lie": lie}).table.set_index("solver")
+    assert rows.loc["lie", "verdict"] == "loose"
+    assert rows.loc["lie", "known_by"] == "certified"

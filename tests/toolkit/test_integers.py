@@ -14,6 +14,7 @@ from cvxpriv.certify import Stored
 from cvxpriv.certify.branches import branched
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.errors import DataError, ModelError
+from cvxpriv.kkt.complex_numbers import real_form
 from cvxpriv.kkt.integers import mixed_integer
 
 VALUES, WEIGHTS = np.array([7.0, 9.0, 5.0, 12.0]), np.array([3.0, 4.0, 2.0, 6.0])
@@ -130,6 +131,16 @@ def test_complex_variables_are_judged_in_real_and_imaginary_parts() -> None:
     assert rows.loc["conjugate", "verdict"] == "WRONG"  # not above the matrix
     with pytest.raises(DataError, match="shape"):
         crosscheck(problem, ["CLARABEL"], answers={"truth": {a: 1j, H: least}})
+
+
+def test_an_imaginary_part_that_is_rounding_is_no_constraint() -> None:
+    A = np.array([[2.0 + 1e-16j, 1 - 3j], [1 + 3j, 4.0 - 2e-16j]])  # Hermitian but for the last digit
+    H = cp.Variable((2, 2), hermitian=True, name="H")
+    problem = cp.Problem(cp.Minimize(cp.real(cp.trace(H))), [H >> 0, cp.trace(A @ H) == 3, H[0, 1] == 0.1 + 0.2j])
+    form = real_form(problem)
+    # The trace keeps its real part, the entry both.
+    assert sorted(one.size for one in form.problem.constraints if isinstance(one, cp.constraints.Equality)) == [1, 1, 1]
+    assert crosscheck(problem, ["CLARABEL"]).verdicts["CLARABEL"].verdict == "agrees"
 
 
 def test_complex_parameters_enter_by_their_values() -> None:

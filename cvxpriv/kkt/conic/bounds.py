@@ -68,6 +68,8 @@ def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, A
         if fixed.any():
             again = _bound(program, x, z, flat, limits, fixed)
             found = found if again.value is None else again
+    if found.value is None and not (program.P.nnz or program.c.any()):
+        return LowerBound(float(program.d), "the objective is constant")
     return found
 
 
