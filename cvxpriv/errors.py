@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
+import warnings
 from collections.abc import Iterable
 from itertools import islice
 
@@ -79,6 +81,14 @@ class MessageRefused(PartyError):
 
 class NoGuaranteeWarning(UserWarning):
     """An algorithm runs outside the conditions of its convergence proof."""
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn of something at the line that called cvxpriv or a model, however many calls lie between."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ("cvxpriv", "cvxpriv_models"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(printable(text), category, stacklevel=level)
 
 
 def inert(text: str) -> str:

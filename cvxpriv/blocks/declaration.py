@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.errors import CvxprivError, ModelError, shown
+from cvxpriv.errors import CvxprivError, ModelError, shown, warn
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.chain import FARTHEST, Unusable
@@ -256,11 +255,10 @@ def require_dcp(block: str, declaration: Declaration) -> None:
             f"cvxpy says: {why_not_dcp(declaration.problem)}"
         )
     if not all(part.is_dcp(dpp=True) for part in parts.values()):
-        warnings.warn(
+        warn(
             f"block {block!r} is not DPP and is compiled again at every solve: move nonlinear functions of Parameters "
             "into the Parameters' values",
             NotDPPWarning,
-            stacklevel=4,
         )
 
 

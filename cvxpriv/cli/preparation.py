@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -10,7 +9,7 @@ import click
 import pandas as pd
 
 from cvxpriv.cli.options import Read
-from cvxpriv.errors import DataError
+from cvxpriv.errors import DataError, warn
 from cvxpriv.tables.frames import read_table
 from cvxpriv.tables.name_lists import names_in
 from cvxpriv.tables.preparing import prepare
@@ -141,7 +140,7 @@ def prepared(
     )
     if made.dropped:
         text = f"{made.dropped:,} of {len(frame):,} rows lack a value and were dropped: the figures do not cover them"
-        warnings.warn(text, DroppedWarning, stacklevel=2)
+        warn(text, DroppedWarning)
     return made
 
 

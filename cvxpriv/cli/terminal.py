@@ -68,7 +68,8 @@ class Terminal:
 
             self.answered = True
             whole = {"schema_version": SCHEMA_VERSION, **document}
-            click.echo(json.dumps(plain_data(whole), ensure_ascii=False, allow_nan=False))
+            text = json.dumps(plain_data(whole), ensure_ascii=False, allow_nan=False)
+            click.echo(text.encode("utf-8", "backslashreplace").decode())  # of half a surrogate pair, JSON's own escape
 
     def warn(self, text: str) -> None:
         """Write one line of warning to standard error."""

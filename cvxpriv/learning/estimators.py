@@ -5,7 +5,6 @@ It needs scikit-learn, which comes with ``pip install "cvxpriv[learn]"``; nothin
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_expit, logsumexp
 
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, warn
 from cvxpriv.learning.labels import predicted
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.schema import PublicSchema, schema_named
@@ -73,7 +72,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     def _as_they_are(self, X: Any, y: Any, warning: str, **checks: Any) -> tuple[Any, Any]:
         """Return rows and labels without a schema; a private fit warns."""
         if self._private:
-            warnings.warn(warning, PrivacyWarning, stacklevel=4)
+            warn(warning, PrivacyWarning)
         try:
             rows, labels = validate_data(
                 self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2, **checks

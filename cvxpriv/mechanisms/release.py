@@ -8,7 +8,6 @@ are possible, in a mechanism with little noise X itself. A seed must then be kep
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
 
@@ -16,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cvxpriv.errors import DataError, ModelError, PrivacyError, shown, suggest
+from cvxpriv.errors import DataError, ModelError, PrivacyError, shown, suggest, warn
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import require_columns, symbol
@@ -126,11 +125,10 @@ def uniforms(size: int, seed: int | None = None) -> Array:
         return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise DataError(f"seed={shown(seed)}: expected a whole number >= 0, or None for the system's secure randomness")
-    warnings.warn(
+    warn(
         "the noise of this release comes from a seed: its guarantee holds only while the seed is secret and"
         " too long to guess. Leave the seed out for the operating system's secure randomness",
         SeededNoiseWarning,
-        stacklevel=5,
     )
     return np.random.default_rng(int(seed)).random(size)
 

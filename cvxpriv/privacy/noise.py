@@ -12,13 +12,12 @@ and mechanisms as papers print them.
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from cvxpriv.errors import PrivacyError, shown
+from cvxpriv.errors import PrivacyError, shown, warn
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.sampling import balls, exact_coins, half_normals, rounded_balls, rounded_normals
 
@@ -94,10 +93,9 @@ def noise_source(noise_seed: int | None = None) -> Noise:
         raise PrivacyError(
             f"noise_seed={shown(noise_seed)} is not a seed: pass a whole number >= 0, or None for real data"
         )
-    warnings.warn(
+    warn(
         "noise_seed makes the privacy noise repeatable: the guarantee then holds only while the seed is secret, and "
         "too large to be guessed; leave it out for real data",
         PrivacyWarning,
-        stacklevel=4,
     )
     return Noise(np.random.default_rng(noise_seed))

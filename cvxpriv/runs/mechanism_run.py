@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.constraints.documents import from_document, to_document
 from cvxpriv.constraints.gate import missed
-from cvxpriv.errors import NoGuaranteeWarning
+from cvxpriv.errors import NoGuaranteeWarning, warn
 from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism, stochastic_matrix
 from cvxpriv.numerics.arrays import Array, Values
@@ -290,11 +289,10 @@ def restored(document: Mapping[str, Any]) -> dict[str, Any]:
     missing = sorted({one["name"] for one in document["constraints"]} - {name for name, _ in constraints})
     if missing:
         starts["converged"] = False
-        warnings.warn(
+        warn(
             f"constraint {', '.join(missing)} was a function of the user's own, of which the file holds the name alone:"
             " residual and gap speak of the problem without it, and the run does not count as converged",
             NoGuaranteeWarning,
-            stacklevel=3,
         )
     return {
         "state": decoded(Values, document["state"]),

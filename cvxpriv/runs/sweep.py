@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cvxpriv.errors import ModelError, PrivacyError, shown
+from cvxpriv.errors import ModelError, PrivacyError, shown, warn
 from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.doors import door
 from cvxpriv.privacy.budget import Budget
@@ -193,11 +192,10 @@ def _resumed(
     reasons = [f"{other_data} rows are of other data"] if other_data else []
     reasons += [f"rows are of {said}" for said in sorted(other_version)]
     if reasons:
-        warnings.warn(
+        warn(
             f"checkpoint={str(held.path)!r}: {'; '.join(reasons)}: they stay in the file and are not used, and their "
             "tasks are done now",
             CheckpointWarning,
-            stacklevel=4,
         )
     return {key: row for key, row in found.items() if not (retry and row["status"] == "failed")}
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-import warnings
 from typing import Any
 
 import pandas as pd
 
-from cvxpriv.errors import DataError, shown
+from cvxpriv.errors import DataError, shown, warn
 
 __all__ = ["FALLBACK", "SEPARATORS", "DetectedWarning", "decoded", "separator_of", "with_points"]
 
@@ -76,11 +75,10 @@ def _text(data: bytes, encoding: str, path: object, asked: bool) -> str:
         raise DataError(
             f"path={str(path)!r} is neither UTF-8 nor {FALLBACK} ({reason}): give its encoding=, such as latin-2"
         )
-    warnings.warn(
+    warn(
         f"{path} is no UTF-8 and was read as {FALLBACK} (Windows, western Europe): if letters are wrong, give its"
         " encoding",
         DetectedWarning,
-        stacklevel=4,
     )
     return text
 

@@ -89,7 +89,7 @@ def invocation(rng: np.random.Generator, files: list[str]) -> list[str]:
             given.append(str(rng.choice([*parameter.opts, *parameter.secondary_opts])))
             if not getattr(parameter, "is_flag", False):
                 given.append(pick(rng))
-    return [*given, "--no-such-option"] if wrong and rng.random() < 0.9 else given
+    return [*given, "--no-such-option"] if wrong else given
 
 
 def pick(rng: np.random.Generator) -> str:

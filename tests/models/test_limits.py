@@ -81,13 +81,18 @@ ENDINGS = {
 
 
 def broken(ending: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let CLARABEL end so in the processes that are started from here; it stays whole here."""
+    """Let CLARABEL end so at its first call in a process that is started from here; it stays whole after and here."""
+    first = folder / "first"
+    first.touch()
     (folder / "sitecustomize.py").write_text(
-        "import clarabel\n"
+        "import os, clarabel\n"
         "class Ending:\n"
         "    def __init__(self, *_): pass\n"
-        f"    def solve(self): {ENDINGS[ending][0]}\n"
-        "clarabel.DefaultSolver = Ending\n"
+        "    def solve(self):\n"
+        f"        __import__('os').remove({str(first)!r})\n"
+        f"        {ENDINGS[ending][0]}\n"
+        f"if os.path.exists({str(first)!r}):\n"
+        "    clarabel.DefaultSolver = Ending\n"
     )
     monkeypatch.syspath_prepend(folder)
 
@@ -144,6 +149,7 @@ def test_every_model_goes_on_where_a_solver_hangs_or_dies(
     broken(ending, tmp_path, monkeypatch)
     run = MODELS[model](engine="dcp", starts=1, max_iter=1, isolate=8.0)
     assert run.history["status"].astype(str).str.contains("after CLARABEL: solver_error").any()
+    broken(ending, tmp_path, monkeypatch)
     with pytest.raises(SolverFailure, match=f"CLARABEL: solver_error .*{ENDINGS[ending][1]}"):
         MODELS[model](engine="dcp", starts=1, max_iter=1, isolate=8.0, solver=("CLARABEL",))
 

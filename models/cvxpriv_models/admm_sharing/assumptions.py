@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from cvxpriv.errors import ModelError, NoGuaranteeWarning
+from cvxpriv.errors import ModelError, NoGuaranteeWarning, warn
 from cvxpriv.penalties.box import bounded
 
 from .factor import Factor
@@ -88,11 +87,10 @@ def require_guarantee(problem: Problem, scheme: Scheme, rho: float) -> None:
     if scheme.name == "printed" and not r >= 1.5 * problem.parties * bend:
         bound = 1.5 * problem.parties * bend
         need = f"rho >= 1.5 M L = {bound:.4g}" if bend < float("inf") else "a smooth loss"
-        warnings.warn(
+        warn(
             f"method='printed' with rho={rho:g} may diverge: it needs {need}; method='averaged' converges for "
             "every rho",
             NoGuaranteeWarning,
-            stacklevel=4,
         )
 
 

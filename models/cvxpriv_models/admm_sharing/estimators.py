@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, warn
 from cvxpriv.learning.estimators import BinaryLogisticClassifier, ConvergenceWarning
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.schema import PublicSchema, relation_of
@@ -166,11 +165,10 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
     def _solved(self, model: ADMMSharing) -> list[Array]:
         run = model.solve(method=self.method, rho=self.rho, max_iter=self.max_iter, tol=self.tol)
         if not run.converged:
-            warnings.warn(
+            warn(
                 f"the KKT residual is {run.kkt.largest:.1e} after {run.iterations} passes, above tol={self.tol:g}: "
                 "raise max_iter, scale the columns, or choose another rho",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         self.n_iter_, self.converged_ = run.iterations, run.converged
         self.accounting_: Accounting | None = None

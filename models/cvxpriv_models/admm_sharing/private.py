@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
 from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.errors import warn
 from cvxpriv.learning.labels import require_public_classes
 from cvxpriv.numerics.arrays import Values, single
 from cvxpriv.privacy import Budget, PrivacyWarning, gaussian_mu, mu_beside, noise_source
@@ -55,7 +55,7 @@ def solve_private(
     kept = tuple(old if part is old.part else Factor(part) for part, old in zip(parts, factors, strict=True))
     source = noise_source(noise_seed)
     if settings.noise == "printed":
-        warnings.warn(DEGENERATE, PrivacyWarning, stacklevel=4)
+        warn(DEGENERATE, PrivacyWarning)
     context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress), noise=source)
     state = _passes(problem, kept, constraints, settings, context)
     coefficients = [state[f"mean/{m}"] for m in range(given.parties)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Annotated
 
 from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints import couples_rows
 from cvxpriv.divergences import FDivergence
 from cvxpriv.divergences.places import divergence_or_text
-from cvxpriv.errors import ModelError, NoGuaranteeWarning
+from cvxpriv.errors import ModelError, NoGuaranteeWarning, warn
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option
 
@@ -136,17 +135,15 @@ def require_solvable(problem: Problem, constraints: Constraints, method: str) ->
 def warn_without_guarantee(problem: Problem, method: str, options: Options) -> None:
     """Warn of "printed", and of "bregman" with c <= l_g."""
     if method == "printed":
-        warnings.warn(
+        warn(
             "method='printed' takes the multiplier's sign of (19) as printed: it diverges; method='admm' has the "
             "right one",
             NoGuaranteeWarning,
-            stacklevel=4,
         )
     constants = moduli(problem, options.c, options.rho)
     if method == "bregman" and not constants.printed_assumption:
-        warnings.warn(
+        warn(
             f"method='bregman' with c={options.c:g}: its convergence proof needs c > l_g={constants.l_g:.3g} "
             "(2 beta l_f / floor^2), with which steps are tiny; method='joint' solves the same problem exactly",
             NoGuaranteeWarning,
-            stacklevel=4,
         )

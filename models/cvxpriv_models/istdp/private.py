@@ -10,12 +10,11 @@ iterate of least F would have to be selected privately: every comparison of F ta
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
-from cvxpriv.errors import ModelError, PrivacyError
+from cvxpriv.errors import ModelError, PrivacyError, warn
 from cvxpriv.learning.labels import require_public_classes
 from cvxpriv.learning.schema import relation_of
 from cvxpriv.numerics.arrays import Array
@@ -121,7 +120,7 @@ def solve_private(
         return (solve_output_perturbation(problem, divisor, delta, row_bound, relation, noise),)
     if method == PRINTED:
         assert epsilon is not None
-        warnings.warn(printed.LEAK, PrivacyWarning, stacklevel=4)
+        warn(printed.LEAK, PrivacyWarning)
         average = ClippedGradient(problem, bound, divisor.number)
         sensitivity = average.sensitivity(relation)
         chosen = max_iter or public_iterations(bound, sensitivity, divisor.left, problem.size)
@@ -129,7 +128,7 @@ def solve_private(
     several = tuple(labels) or (problem.y,)
     each = divisor.left / float(np.sqrt(len(several)))
     if told := drowned(divisor.number, problem.size, each, ADJACENCIES[relation]):
-        warnings.warn(told, PrivacyWarning, stacklevel=4)
+        warn(told, PrivacyWarning)
     asked = Descent(method, relation, step, output, centre, bound, row_bound, columns, max_iter, support, weights)
     return solve_descents(problem, several, divisor, delta, asked, noise, callback, progress)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from cvxpriv.errors import DataError, PrivacyError
+from cvxpriv.errors import DataError, PrivacyError, warn
 from cvxpriv.learning.estimators import BinaryLogisticClassifier, ConvergenceWarning
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.schema import PublicSchema
@@ -196,11 +195,10 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
     def _solved(self, model: RecycledADMM) -> Array:
         run = model.solve(**self._steps(), tol=self.tol)
         if not run.converged:
-            warnings.warn(
+            warn(
                 f"the KKT residual is {run.kkt.largest:.1e} after {run.iterations} passes, above tol={self.tol:g}: "
                 "raise max_iter, scale the columns, or choose another eta",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         self.n_iter_, self.converged_ = run.iterations, run.converged
         self.accounting_: Accounting | None = None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cvxpriv.errors import ModelError, NoGuaranteeWarning
+from cvxpriv.errors import ModelError, NoGuaranteeWarning, warn
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array
 
@@ -62,10 +60,9 @@ def penalty_table(
             f"method={method!r} has one eta for all nodes and passes: pass method={other!r} for several, or growth=1"
         )
     if variant == PRINTED and np.ptp(table, axis=1).max() > 0.0:
-        warnings.warn(
+        warn(
             "variant='printed' with penalties that differ between nodes converges to the optimum of sum_i O_i/eta_i, "
             "not of sum_i O_i: variant='edge' converges to the latter",
             NoGuaranteeWarning,
-            stacklevel=4,
         )
     return table
