@@ -11,7 +11,8 @@ is tuned for each table and epsilon on the *test* rows of one seed, which flatte
 * gradient descent over clip, step and number of passes (27 settings),
 * objective perturbation (pure epsilon) over the weight of the square (4),
 * approximate minima perturbation over weight and clip (8),
-* Newton's method over its number of steps and its ridge (6).
+* Newton's method over its number of steps and its ridge (6),
+* diffprivlib (pure epsilon) over C (4), with `--diffprivlib-python PATH` of an environment that has it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from cvxpriv_models.istdp import ISTDP
 from cvxpriv_models.istdp.centring import release_centre, resolves
 from scipy import sparse
 
+from benchmarks.diffprivlib_peer import fits
 from benchmarks.learning_peers import minima_perturbation, newton, tilt_deviation
 from cvxpriv.cli.rows import RowOptions
 from cvxpriv.errors import PrivacyError
@@ -41,6 +44,7 @@ EPSILONS, DELTA, SEEDS = (0.5, 1.0, 2.0), 1e-6, 10
 SETS = ("german", "compas", "adult", "a9a")
 #: A row of a9a has at most 14 ones.
 LARGEST = 14.0
+PYTHON = "--diffprivlib-python"
 
 Fit = Callable[["Split", float, int], Array]
 
@@ -141,6 +145,12 @@ def of_newton(split: Split, epsilon: float, seed: int, *, steps: int, part: floa
     return newton(split.with_column(split.x), split.y, epsilon, DELTA, steps, 0.25 * part, 0.5, random)
 
 
+def of_diffprivlib(split: Split, epsilon: float, seed: int, *, python: Path, weight: float) -> Array:
+    """diffprivlib's logistic regression; its noise takes no seed."""
+    rows = split.with_column(split.x).toarray()
+    return fits(python, rows, split.y, epsilon, [weight], 1)[weight][0]
+
+
 PEERS: dict[str, list[Fit]] = {
     "gradient descent, tuned": [
         partial(
@@ -177,6 +187,11 @@ def main(arguments: Sequence[str] = ()) -> None:
     warnings.simplefilter("ignore")
     alone: dict[str, list[Fit]] = {"ISTDP, default": [default], "minima perturbation, centred": [of_centred_minima]}
     learners = {**alone, **PEERS}
+    if PYTHON in arguments:
+        python = Path(arguments[list(arguments).index(PYTHON) + 1])
+        learners["diffprivlib, tuned"] = [
+            partial(of_diffprivlib, python=python, weight=weight) for weight in (1e-3, 1e-2, 1e-1, 1.0)
+        ]
     chosen = [one for one in learners if one in arguments] or list(learners)
     for name in [one for one in SETS if one in arguments] or SETS:
         splits = [split_of(name, seed) for seed in range(1 if name == "a9a" else SEEDS)]

@@ -236,7 +236,7 @@ class Fit(ABC):
         found = private_scores(
             labels,
             margin,
-            epsilon=gaussian_epsilon(delta, mu) * (1.0 - 1e-9),
+            epsilon=gaussian_epsilon(delta=delta, mu=mu) * (1.0 - 1e-9),
             delta=delta,
             adjacency=relation,
             noise_seed=None if seed is None else seed + 1,

@@ -123,7 +123,7 @@ def composition_claims(mus: Array, epsilons: Array, delta: float | None) -> tupl
     _require_delta(delta)
     together = composed(mus)
     # A pure epsilon is epsilon^2 / 2 of zCDP (Bun and Steinke 2016).
-    concentrated = zcdp_epsilon((together**2 + float(np.sum(epsilons**2))) / 2.0, delta)
+    concentrated = zcdp_epsilon(rho=(together**2 + float(np.sum(epsilons**2))) / 2.0, delta=delta)
     if mus.size == 0:
         return (
             added,
@@ -133,7 +133,7 @@ def composition_claims(mus: Array, epsilons: Array, delta: float | None) -> tupl
         )
     alone, shared = (_each_alone(mus, delta / (parts * mus.size)) for parts in (2.0, 1.0))
     pure = epsilons.size > 0
-    exact = optimal_epsilon(delta, epsilons, together) if pure else gaussian_epsilon(delta, together)
+    exact = optimal_epsilon(delta, epsilons, together) if pure else gaussian_epsilon(delta=delta, mu=together)
     return (
         Claim(TOGETHER if pure else EXACT, exact, delta),
         Claim(CONCENTRATED, concentrated, delta),
@@ -145,7 +145,7 @@ def composition_claims(mus: Array, epsilons: Array, delta: float | None) -> tupl
 def _each_alone(mus: Array, delta: float) -> Array:
     """Return the epsilon of every Gaussian release by itself; equal ones are computed once."""
     distinct, places = np.unique(mus, return_inverse=True)
-    return np.array([gaussian_epsilon(delta, mu) for mu in distinct])[places]
+    return np.array([gaussian_epsilon(delta=delta, mu=mu) for mu in distinct])[places]
 
 
 def _require_delta(delta: float) -> None:

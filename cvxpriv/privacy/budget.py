@@ -154,7 +154,7 @@ class Budget:
         if not self._holds(self.ledger):
             return 0.0
         most = mu_beside(self.epsilon, self.delta, epsilons)
-        return gaussian_epsilon(self.delta, math.sqrt(max(most**2 - composed(mus) ** 2, 0.0)))
+        return gaussian_epsilon(delta=self.delta, mu=math.sqrt(max(most**2 - composed(mus) ** 2, 0.0)))
 
     def require(self, releases: Sequence[Release], *, what: str = "", adjacency: str | None = None) -> None:
         """Refuse releases that the budget does not hold, and spend nothing: see `spend`."""

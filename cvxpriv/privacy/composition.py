@@ -79,7 +79,7 @@ def optimal_epsilon(delta: float, epsilons: ArrayLike, mu: float = 0.0) -> float
     wanted = delta * (1.0 - MARGIN)
     if _delta(0.0, losses, chances, mu) <= wanted:
         return 0.0
-    most = float(losses[-1]) + gaussian_epsilon(wanted, mu)
+    most = float(losses[-1]) + gaussian_epsilon(delta=wanted, mu=mu)
     if _delta(most, losses, chances, mu) >= wanted:  # nothing but the sum serves
         return most
     root = brentq(lambda epsilon: _delta(epsilon, losses, chances, mu) - wanted, 0.0, most, xtol=1e-300, rtol=1e-14)
@@ -112,7 +112,7 @@ def mu_beside(epsilon: float, delta: float, epsilons: ArrayLike) -> float:
     return float(brentq(excess, least, most, xtol=1e-300, rtol=1e-14)) if excess(most) > 0.0 else most
 
 
-def zcdp_epsilon(rho: float, delta: float) -> float:
+def zcdp_epsilon(*, rho: float, delta: float) -> float:
     """Return the epsilon of rho-zCDP at `delta`, by the best order of the Renyi bound (Canonne et al. 2020)."""
     if rho == 0.0:
         return 0.0

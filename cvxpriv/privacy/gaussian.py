@@ -87,10 +87,10 @@ def gaussian_deltas(epsilons: Array, mu: float) -> Array:
         return np.asarray(np.exp(_log_deltas(epsilons / mu, mu)))
 
 
-def gaussian_epsilon(delta: float, mu: float) -> float:
+def gaussian_epsilon(*, delta: float, mu: float) -> float:
     """Return the least epsilon >= 0 for which a Gaussian release of `mu` is (epsilon, delta)-private.
 
-    >>> round(gaussian_epsilon(1e-5, 0.5), 5)
+    >>> round(gaussian_epsilon(delta=1e-5, mu=0.5), 5)
     1.99309
     """
     return _root_epsilon(float(delta), float(mu))

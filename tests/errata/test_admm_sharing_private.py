@@ -177,7 +177,7 @@ def test_corollary_1_is_looser_than_basic_composition_at_its_own_setting() -> No
     total = np.sqrt(2.0 * 20 * np.log(1e5)) + 20 * np.expm1(1.0)
     assert total == pytest.approx(55.8, abs=0.05)
     mu = 1.0 / noise_scale(1.0, 1.0, 1e-5)
-    exact = gaussian_epsilon(1e-5, mu * np.sqrt(20.0))
+    exact = gaussian_epsilon(delta=1e-5, mu=mu * np.sqrt(20.0))
     assert exact < 20.0 < total
     found = account_ledger([Release(mu=mu)] * 20, 1e-5, neighbours="one row")
     assert exact == pytest.approx(found.epsilon)

@@ -106,7 +106,7 @@ def test_noise_on_what_was_computed(
 def test_both_kinds_of_noise_where_a_neighbour_moves_by_all_of_the_sensitivity(pure: bool, size: int) -> None:
     way = np.eye(size)[0]
     noise = BallNoise.within(1.0, EPSILON, size) if pure else GaussianNoise(1.0, 0.8, size)
-    claimed = EPSILON if pure else gaussian_epsilon(DELTA, 0.8)
+    claimed = EPSILON if pure else gaussian_epsilon(delta=DELTA, mu=0.8)
     bound = found(lambda query: noise.release(query, SOURCE), (0.0 * way, way), 0.0 if pure else DELTA)
     assert 0.4 * claimed < bound.epsilon <= claimed, bound
 
@@ -114,7 +114,7 @@ def test_both_kinds_of_noise_where_a_neighbour_moves_by_all_of_the_sensitivity(p
 @pytest.mark.parametrize("pure", [True, False])
 def test_the_number_of_rows(pure: bool) -> None:
     budget = 100.0 if pure else 10.0  # the count gets a fiftieth of the one, a tenth of the other
-    claimed = 2.0 if pure else gaussian_epsilon(DELTA, 1.0)
+    claimed = 2.0 if pure else gaussian_epsilon(delta=DELTA, mu=1.0)
 
     def counted(rows: int) -> float:
         return float(counted_rows(rows, budget, SOURCE, pure=pure).number)

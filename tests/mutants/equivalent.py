@@ -47,7 +47,7 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ("optimal_epsilon", r"[xr]tol=\("): PRECISE,
         ("mu_beside", r"_coins\(epsilons, \((2.0|0.5)\)\)"): "only whether it is 0 counts",
         ("mu_beside", r"^least = "): BRACKET,
-        ("mu_beside", r"excess\(most\) >= 0.0"): TOUCHED,
+        ("mu_beside", r"excess\((least|most)\) >= 0.0"): "where the bracket's end is the root to the last double",
         ("mu_beside", r"[xr]tol=\("): PRECISE,
         (
             "zcdp_epsilon",

@@ -85,6 +85,7 @@ GROUPS = {
             ),
             Target("cvxpriv.privacy.composition", ("tests/toolkit/test_composition.py",)),
             Target("cvxpriv.privacy.ledger", ("tests/toolkit/test_composition.py",)),
+            Target("cvxpriv.privacy.budget", ("tests/toolkit/test_budget.py",)),
         ),
         none_may_survive=True,
     ),

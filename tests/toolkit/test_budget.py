@@ -60,7 +60,9 @@ def test_gaussian_releases_add_their_squares_and_fill_it_exactly() -> None:
     assert spent_until_refused(Budget(1.0, 1e-6), Release(mu=mu / 5.0)) == 25
     own = Budget(1.0, 1e-6)
     own.spend([Release(mu=0.6 * mu)])
-    assert own.left == pytest.approx(gaussian_epsilon(1e-6, 0.8 * mu), rel=1e-8)  # margins of two roots, 1e-10 each
+    assert own.left == pytest.approx(
+        gaussian_epsilon(delta=1e-6, mu=0.8 * mu), rel=1e-8
+    )  # margins of two roots, 1e-10 each
     own.spend([Release(mu=gaussian_mu(own.left * (1 - 1e-9), 1e-6))])
     assert own.left < 1e-3
 
@@ -95,7 +97,7 @@ def test_costs_that_were_chosen_after_results_count_by_the_gaussian_that_covers_
     own = Budget(1.5, 1e-6, adaptive=True)
     count = spent_until_refused(own, Release(epsilon=0.05))
     squares = math.sqrt(count) * covering_mu(0.05), math.sqrt(count + 1) * covering_mu(0.05)
-    assert gaussian_epsilon(1e-6, squares[0]) <= 1.5 < gaussian_epsilon(1e-6, squares[1])
+    assert gaussian_epsilon(delta=1e-6, mu=squares[0]) <= 1.5 < gaussian_epsilon(delta=1e-6, mu=squares[1])
     for epsilon in (0.05, 1.0, 5.0):  # the coin's trade-off is nowhere below the Gaussian one: it touches at its corner
         corner = 1.0 / (1.0 + math.exp(epsilon))
         assert norm.cdf(norm.ppf(1.0 - corner) - covering_mu(epsilon)) == pytest.approx(corner, rel=1e-9)
@@ -203,7 +205,7 @@ def test_fits_of_all_models_spend_from_one_file_until_it_is_empty(tmp_path: Path
     runs = [sparse(str(own.path)), sharing(own), consensus(own)]
     assert len(own.ledger) == 3
     together = math.sqrt(sum(run.accounting.mu**2 for run in runs))
-    assert gaussian_epsilon(1e-6, together) <= 1.0
+    assert gaussian_epsilon(delta=1e-6, mu=together) <= 1.0
     assert own.left < 0.5  # 0.5 at 1e-6 four times is one Gaussian release of 1.0 and a little more
     for fit in (sparse, sharing, consensus):
         with pytest.raises(PrivacyError, match="does not hold"):

@@ -113,7 +113,7 @@ def test_a_tiny_mu_has_a_right_delta_and_its_epsilon_is_rounded_outwards(log_mu:
         for ratio in (0.0, 0.3, 1.0, 4.0, 8.0, 20.0):
             assert abs(gaussian_delta(ratio * mu, mu) / exact(ratio * mu, mu) - 1) < 1e-11
         for delta in (1e-3, 1e-6, 1e-9, 1e-12):
-            epsilon = gaussian_epsilon(delta, mu)
+            epsilon = gaussian_epsilon(delta=delta, mu=mu)
             if epsilon > 0.0:
                 assert delta * (1.0 - 3e-9) < exact(epsilon, mu) <= delta
             largest = gaussian_mu(0.3, delta)
@@ -126,7 +126,7 @@ class TestMargins:
     @pytest.mark.parametrize("mu", [0.1, 0.9, 3.0, 10.0])
     @pytest.mark.parametrize("delta", [1e-4, 1e-10])
     def test_an_epsilon_is_that_of_a_delta_which_is_less_by_its_margin(self, mu: float, delta: float) -> None:
-        lowered = np.log(gaussian_delta(gaussian_epsilon(delta, mu), mu) / delta)
+        lowered = np.log(gaussian_delta(gaussian_epsilon(delta=delta, mu=mu), mu) / delta)
         assert lowered == pytest.approx(-1e-10 * (1.0 + mu), rel=0.03)  # the root's own rounding is about 1e-12
 
     @pytest.mark.parametrize("epsilon", [0.04, 0.5, 9.0])
@@ -150,7 +150,7 @@ class TestMargins:
 @pytest.mark.parametrize("delta", [1e-270, 1e-290, 1e-305])
 @pytest.mark.parametrize("mu", [1e-4, 0.3, 1.0])
 def test_at_the_end_of_the_doubles_an_epsilon_is_still_rounded_outwards(delta: float, mu: float) -> None:
-    epsilon = gaussian_epsilon(delta, mu)
+    epsilon = gaussian_epsilon(delta=delta, mu=mu)
     with mpmath.workdps(400):
         ratio, half = mpmath.mpf(epsilon) / mpmath.mpf(mu), mpmath.mpf(mu) / 2
         exact = mpmath.ncdf(half - ratio) - mpmath.exp(mpmath.mpf(epsilon)) * mpmath.ncdf(-half - ratio)
@@ -165,7 +165,7 @@ def test_without_a_gaussian_release_the_loss_is_nothing_for_sure() -> None:
 
 def test_no_coins_leave_the_gaussian_release_alone() -> None:
     assert optimal_delta(0.5, [], 1.0) == pytest.approx(gaussian_delta(0.5, 1.0), rel=1e-12)
-    assert optimal_epsilon(1e-6, [0.0], 0.5) == pytest.approx(gaussian_epsilon(1e-6, 0.5), rel=1e-9)
+    assert optimal_epsilon(1e-6, [0.0], 0.5) == pytest.approx(gaussian_epsilon(delta=1e-6, mu=0.5), rel=1e-9)
     assert optimal_epsilon(1e-6, []) == 0.0
 
 
@@ -192,7 +192,7 @@ def test_zcdp_is_the_least_of_the_renyi_bounds_over_all_orders(rho: float, delta
         bounds = rho + rho * excess - np.log1p(1.0 / excess) - np.log(delta * (1.0 + excess)) / excess
         at, step = int(np.argmin(bounds)), (high - low) / 2000.0
         low, high = np.log(excess[at]) - 2.0 * step, np.log(excess[at]) + 2.0 * step
-    assert zcdp_epsilon(rho, delta) == pytest.approx(max(float(bounds.min()), 0.0), rel=1e-8, abs=1e-12)
+    assert zcdp_epsilon(rho=rho, delta=delta) == pytest.approx(max(float(bounds.min()), 0.0), rel=1e-8, abs=1e-12)
 
 
 def test_advanced_composition_of_unequal_releases_is_its_formula_by_hand() -> None:
@@ -208,9 +208,9 @@ def test_each_rule_of_a_mixed_ledger_is_its_formula_with_deltas_that_add_up() ->
     assert {claim.delta for claim in claims.values()} == {delta}
     # rho is half the square of mu, and half that of epsilon (Bun and Steinke 2016).
     rho = (0.01 + 0.04 + 0.04 + 0.09 + 0.0025) / 2.0
-    assert claims["zero-concentrated (zCDP)"].epsilon == pytest.approx(zcdp_epsilon(rho, delta), rel=1e-12)
+    assert claims["zero-concentrated (zCDP)"].epsilon == pytest.approx(zcdp_epsilon(rho=rho, delta=delta), rel=1e-12)
     # A third of delta each; or a sixth of it each, and half of it as slack.
-    thirds, sixths = ([gaussian_epsilon(part, mu) for mu in mus] for part in (delta / 3.0, delta / 6.0))
+    thirds, sixths = ([gaussian_epsilon(delta=part, mu=mu) for mu in mus] for part in (delta / 3.0, delta / 6.0))
     assert claims["basic composition"].epsilon == pytest.approx(sum(thirds) + sum(epsilons), rel=1e-12)
     advanced = advanced_composition([*sixths, *epsilons], delta / 2.0)
     assert claims["advanced composition"].epsilon == pytest.approx(advanced, rel=1e-12)
@@ -219,7 +219,7 @@ def test_each_rule_of_a_mixed_ledger_is_its_formula_with_deltas_that_add_up() ->
 def test_each_rule_of_a_pure_ledger_is_its_formula() -> None:
     claims = account_ledger([Release(epsilon=0.3), Release(epsilon=0.7)], 1e-5, neighbours="one record").claims
     found = {claim.rule: (claim.epsilon, claim.delta) for claim in claims}
-    assert found["zero-concentrated (zCDP)"] == pytest.approx((zcdp_epsilon(0.29, 1e-5), 1e-5), rel=1e-12)
+    assert found["zero-concentrated (zCDP)"] == pytest.approx((zcdp_epsilon(rho=0.29, delta=1e-5), 1e-5), rel=1e-12)
     assert found["advanced composition"] == pytest.approx((advanced_composition([0.3, 0.7], 1e-5), 1e-5), rel=1e-12)
     assert (1.0, 0.0) in [pytest.approx(one, rel=1e-12) for one in found.values()]
 
@@ -243,7 +243,7 @@ class TestLedger:
         ledger = [Release(mu=0.2, touches="a"), Release(mu=0.1, touches="b"), Release(mu=0.3)]
         found = account_ledger(ledger, 1e-6, neighbours="one record")
         assert found.mu == pytest.approx(np.hypot(0.2, 0.3))
-        assert found.epsilon == pytest.approx(gaussian_epsilon(1e-6, float(np.hypot(0.2, 0.3))), rel=1e-14)
+        assert found.epsilon == pytest.approx(gaussian_epsilon(delta=1e-6, mu=float(np.hypot(0.2, 0.3))), rel=1e-14)
         assert found.releases == 2
 
     def test_a_group_without_gaussian_releases_counts_beside_one_that_has_them(self) -> None:

@@ -44,13 +44,13 @@ def test_delta_is_the_integral_that_defines_it(epsilon: float, mu: float) -> Non
 def test_delta_stays_exact_where_the_plain_formula_overflows() -> None:
     # exp(800) is infinite in a double; the two tails together are about 1e-23.
     assert 0.0 < gaussian_delta(800.0, 35.0) < 1e-2
-    assert np.isfinite(gaussian_epsilon(1e-200, 30.0))
+    assert np.isfinite(gaussian_epsilon(delta=1e-200, mu=30.0))
 
 
 @given(st.floats(0.01, 50.0), st.floats(-200.0, -1.0))
 def test_epsilon_is_the_inverse_of_delta_on_the_safe_side(mu: float, log_delta: float) -> None:
     delta = float(np.exp(log_delta))
-    epsilon = gaussian_epsilon(delta, mu)
+    epsilon = gaussian_epsilon(delta=delta, mu=mu)
     reached = gaussian_delta(epsilon, mu)
     assert reached <= delta * (1 + 1e-12)
     if epsilon > 1e-6:
@@ -96,8 +96,8 @@ def test_zcdp_conversion_is_below_the_textbook_one_and_above_the_truth() -> None
     for mu in (0.1, 0.5, 2.0):
         rho = mu**2 / 2.0
         textbook = rho + 2.0 * np.sqrt(rho * np.log(1e6))
-        assert gaussian_epsilon(1e-6, mu) <= zcdp_epsilon(rho, 1e-6) <= textbook
-    assert zcdp_epsilon(0.0, 1e-6) == 0.0
+        assert gaussian_epsilon(delta=1e-6, mu=mu) <= zcdp_epsilon(rho=rho, delta=1e-6) <= textbook
+    assert zcdp_epsilon(rho=0.0, delta=1e-6) == 0.0
 
 
 def test_advanced_composition_of_the_paper_is_looser_than_adding_up() -> None:
@@ -210,7 +210,7 @@ def test_a_noise_seed_that_is_none_is_refused(seed: object) -> None:
 
 def test_audit_of_a_gaussian_release_stays_below_its_exact_epsilon() -> None:
     rng = np.random.default_rng(0)
-    exact = gaussian_epsilon(1e-3, 1.0)
+    exact = gaussian_epsilon(delta=1e-3, mu=1.0)
     found = audit(lambda x: x + rng.normal(size=3), np.zeros(3), np.array([1.0, 0.0, 0.0]), delta=1e-3, runs=4000)
     assert 0.5 < found.epsilon < exact
     assert not found.refutes(exact)
@@ -220,7 +220,7 @@ def test_audit_catches_noise_that_is_ten_times_too_small() -> None:
     rng = np.random.default_rng(1)
     found = audit(lambda x: x + 0.1 * rng.normal(), 0.0, 1.0, delta=1e-5, runs=2000)
     # 1000 judging runs cannot show more than log(0.994 / 0.0055); the claim of a mu = 1 release is 4.4.
-    assert found.refutes(gaussian_epsilon(1e-5, 1.0))
+    assert found.refutes(gaussian_epsilon(delta=1e-5, mu=1.0))
 
 
 def test_audit_of_equal_data_shows_nothing() -> None:

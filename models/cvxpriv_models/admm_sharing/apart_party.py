@@ -242,9 +242,9 @@ class SharingParty:
         if epsilon is None:
             raise PrivacyError("a private run was asked for, and this party has no budget: give it --epsilon")
         together = mu * float(np.sqrt(releases * parties_touched(relation, parties)))
-        if not gaussian_epsilon(delta, together) <= epsilon * (1.0 + ROUNDING):
+        if not (cost := gaussian_epsilon(delta=delta, mu=together)) <= epsilon * (1.0 + ROUNDING):
             raise PrivacyError(
-                f"the run would cost epsilon={gaussian_epsilon(delta, together):.4g} at delta={delta:g}, and this "
+                f"the run would cost epsilon={cost:.4g} at delta={delta:g}, and this "
                 f"party allows {epsilon:g}: lower the run's epsilon, or raise the party's"
             )
 

@@ -118,8 +118,8 @@ def worst_nodes(losses: pd.DataFrame, delta: float, recycles: bool) -> tuple[pd.
     `losses`: See `PrivateConsensusRun.privacy_loss`. `recycles`: Whether every second step was free.
     """
     if gaussian := "mu" in losses:
-        spent = [gaussian_epsilon(delta, mu) for mu in losses["mu"]]
-        usual = [gaussian_epsilon(delta, float(np.sqrt(2.0)) * mu) for mu in losses["mu"]]
+        spent = [gaussian_epsilon(delta=delta, mu=mu) for mu in losses["mu"]]
+        usual = [gaussian_epsilon(delta=delta, mu=float(np.sqrt(2.0)) * mu) for mu in losses["mu"]]
         losses = losses.assign(tight=spent, conventional=usual, printed=np.nan)
     order = losses.sort_values("tight", ascending=False, kind="stable")
     frame = pd.DataFrame({"node": order.index.map(str), "rows": order["rows"].astype(int), "epsilon": order["tight"]})
