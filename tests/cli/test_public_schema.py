@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cvxpriv.certify.answers import Answer
 from cvxpriv.cli.row_labels import blind_labels
 from cvxpriv.cli.rows import RowOptions
 from cvxpriv.errors import PrivacyError
@@ -60,6 +61,17 @@ def _noise_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(GaussianNoise, "release", gaussian)
     monkeypatch.setattr(BallNoise, "release", ball)
+
+
+@pytest.fixture(autouse=True)
+def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds of a cross-check differ from run to run, on the same rows too."""
+    answered = Answer.__init__
+
+    def timeless(self: Answer, *given: Any, **named: Any) -> None:
+        answered(self, *given, **{**named, "seconds": 0.0, "solver_seconds": 0.0})
+
+    monkeypatch.setattr(Answer, "__init__", timeless)
 
 
 def people(first: list[Any], rows: int = 60) -> pd.DataFrame:
