@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cvxpriv.cli.outputs import require_writable
@@ -20,6 +21,7 @@ from cvxpriv.mechanisms.release import RELEASED, Unseen
 from cvxpriv.reports.formatting import exact_zero
 from cvxpriv.reports.layout import number, paragraph, table
 from cvxpriv.reports.spreadsheets import require_table_file, write_table
+from cvxpriv.tables.recipe import blank
 
 __all__ = ["Drawing", "Drawn", "require_target"]
 
@@ -101,9 +103,9 @@ class Drawing:
 
     def _guessed(self, mechanism: Mechanism, frame: pd.DataFrame) -> pd.DataFrame | None:
         """Return how well private columns are guessed with kept ones, and refuse a large gain that is not confirmed."""
-        if not self.keep or mechanism.recipe is not None:
+        if not self.keep:
             return None
-        found = guesses(mechanism, frame, self.keep)
+        found = guesses(mechanism, _prepared(mechanism, frame), self.keep)
         if found is None:
             return None
         worst = found.iloc[int(found["gained"].to_numpy().argmax())]
@@ -128,6 +130,19 @@ class Drawing:
             f"{behind} stayed behind. The figures speak of one draw a row: a second release of the same rows tells "
             "more." + (f" Nor do they speak of {', '.join(self.keep)} beside it." if self.keep else "")
         )
+
+
+def _prepared(mechanism: Mechanism, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return rows as the mechanism wants them; private columns that are there are prepared where they have a value."""
+    if mechanism.recipe is None:
+        return frame
+    frame = mechanism.recipe.apply(frame, mechanism.inputs.columns)
+    stepped = {step.column for step in mechanism.recipe.steps}
+    private = [name for name in mechanism.private_columns if name in frame.columns and name in stepped]
+    if not private:
+        return frame
+    whole = ~np.logical_or.reduce([blank(frame[name]) for name in private])
+    return mechanism.recipe.apply(frame.loc[whole], private)
 
 
 def require_target(out: str, *inputs: str, option: str = "--out") -> None:

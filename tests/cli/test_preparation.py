@@ -38,6 +38,31 @@ def test_from_raw_rows_to_a_release_of_raw_rows(run: Run, patients: str) -> None
     assert "--missing drop" in one_error_line(refused)
 
 
+def test_a_kept_column_is_weighed_on_prepared_rows_too(run: Run, patients: str) -> None:
+    line = ["--bins", "age=30,50", "--merge", "job=clerk|typist=office", "--rare", "5", "--missing", "drop"]
+    assert run("funnel", patients, "--private", "ill", "--public", "age,job", *line, *QUICK).exit_code == 0
+    message = one_error_line(run("release", "out/mechanism.json", patients, "--keep", "id"))
+    assert "Y with id a guess of ill is right for 100.0% of these rows" in message
+    assert not Path("released.csv").exists()
+    document = json.loads(run("release", "out/mechanism.json", patients, "--keep", "id", "--yes", "--json").stdout)
+    assert [row["seen"] for row in document["guesses"]] == ["nothing", "Y", "Y with id"]
+    # By hand: rows 7, 47 and 87 have no age.
+    ill = sum(i % 60 > 35 for i in range(120) if i % 40 != 7)
+    assert document["guesses"][0]["accuracy"] == pytest.approx(max(ill, 117 - ill) / 117)
+
+
+@pytest.mark.parametrize(("private", "public", "usual"), [("age", "job", 59), ("job", "age", 78)])
+def test_prepared_private_columns_are_guessed_as_the_mechanism_knows_them(
+    run: Run, patients: str, private: str, public: str, usual: int
+) -> None:
+    line = ["--bins", "age=30,50", "--merge", "job=clerk|typist=office", "--rare", "5", "--missing", "drop"]
+    assert run("funnel", patients, "--private", private, "--public", public, *line, *QUICK).exit_code == 0
+    document = json.loads(run("release", "out/mechanism.json", patients, "--keep", "id", "--yes", "--json").stdout)
+    # By hand, of the 117 rows with an age: 59 are 50 and above, 78 are in an office.
+    assert document["guesses"][0]["accuracy"] == pytest.approx(usual / 117)
+    assert document["guesses"][-1]["accuracy"] == pytest.approx(1.0)
+
+
 def test_missing_values_are_refused_with_the_options_that_treat_them(run: Run, patients: str) -> None:
     line = one_error_line(run("funnel", patients, "--private", "ill", "--public", "age,job", *QUICK))
     assert "3 missing values in 120 rows" in line
