@@ -27,8 +27,6 @@ from cvxpriv.solvers.registry import fallback_chain
 if TYPE_CHECKING:
     from cvxpriv.kkt import Residuals
 
-__all__ = ["Block"]
-
 #: Number of compiled problems kept; a block whose structure changes at each step must not grow without bound.
 KEPT = 12
 

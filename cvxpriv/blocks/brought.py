@@ -14,8 +14,6 @@ from cvxpriv.errors import SolverFailure
 from cvxpriv.solvers.chain import Solved, solve, try_solver
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
-__all__ = ["give_values"]
-
 
 def give_values(declaration: Declaration) -> None:
     """Set the values of the variables that constraints add, while all other variables of a declaration stay.

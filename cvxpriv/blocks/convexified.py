@@ -24,8 +24,6 @@ from cvxpriv.blocks.parts import label, named
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
 
-__all__ = ["PRICE", "SLACK", "Convexified"]
-
 #: The state's entries for the price of a unit of slack, and for the slack of all constraints together.
 PRICE, SLACK = "price of slack", "slack"
 

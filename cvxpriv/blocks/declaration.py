@@ -19,18 +19,6 @@ from cvxpriv.solvers.chain import FARTHEST, Unusable
 if TYPE_CHECKING:
     from cvxpriv.tables.joint import JointTable
 
-__all__ = [
-    "Constraint",
-    "Declaration",
-    "Known",
-    "NotDPPWarning",
-    "constraints_of",
-    "require_dcp",
-    "require_usable",
-    "why_not_dcp",
-    "with_constraint",
-]
-
 #: A user's constraint: it takes the whole mechanism as a cvxpy expression and, if it has a second argument, a `Known`;
 #: it returns one constraint or several.
 Constraint = Callable[..., "cp.Constraint | Iterable[cp.Constraint]"]

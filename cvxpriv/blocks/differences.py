@@ -26,8 +26,6 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Tangent", "Tangents"]
-
 ABOVE, BELOW = 1, -1
 #: Least distance of tangents from 0, where slopes jump or are infinite; a tangent there still bounds.
 INSIDE = 1e-8

@@ -10,8 +10,6 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.numerics.arrays import Array, Values
 
-__all__ = ["distribution_block"]
-
 
 def distribution_block(
     name: str,
@@ -22,22 +20,6 @@ def distribution_block(
 ) -> Block:
     """Return a block each of whose variables is the entry of the state that has its name.
 
-    The last axis of each variable holds probabilities. A solver's values are clipped at 0 and divided by their sum.
-
-    Parameters
-    ----------
-    name : str
-    declare : callable
-        Returns the `Declaration`, anew at each call. It is called once here, for the names of its variables.
-    reads : iterable of str
-        Names of entries of the state.
-    parameters : callable
-        Maps one start of these to the values of the declaration's Parameters.
-    direct : callable, optional
-        The exact update, for all starts at once.
-
-    Examples
-    --------
     >>> import cvxpy as cp
     >>> def nearest() -> Declaration:
     ...     r, target = cp.Variable(2), cp.Parameter(2)

@@ -20,8 +20,6 @@ from cvxpriv.solvers.chain import Attempt, Solution, Solved, solve
 from cvxpriv.solvers.isolation import Worker
 from cvxpriv.solvers.registry import fallback_chain
 
-__all__ = ["Elsewhere"]
-
 
 @dataclass(frozen=True)
 class Elsewhere:

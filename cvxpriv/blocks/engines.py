@@ -22,8 +22,6 @@ from cvxpriv.numerics.arrays import Values, single, stack, starts_in
 from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, fallback_chain
 
-__all__ = ["DCP", "ENGINES", "Checked", "ClosedForm", "Engine", "Outcome", "Until", "engine_named"]
-
 #: Largest violation of a constraint that an exact update may leave: the rounding of sums.
 FEASIBLE = 1e-9
 
@@ -217,13 +215,7 @@ def engine_named(
     time_limit: float | None = None,
     isolate: float | None = None,
 ) -> Engine:
-    """Return the engine that a user names; an engine object passes through.
-
-    `solver`, `tolerance`: See `cvxpriv.solvers.chain.solve`.
-    `time_limit`: Seconds from now after which loops end.
-    `isolate`: Seconds for each call of a solver, which then runs in a process of its own.
-    Raises ModelError: If there is no such engine or solver, or an engine object is to be isolated.
-    """
+    """Return the engine that a user names; an engine object passes through."""
     engine = _named(
         name, DCP(fallback_chain(solver), tolerance, elsewhere=None if isolate is None else Elsewhere(isolate))
     )

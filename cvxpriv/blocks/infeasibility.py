@@ -22,8 +22,6 @@ from cvxpriv.reports.formatting import format_number
 from cvxpriv.solvers.chain import Solved, solve, try_solver
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
-__all__ = ["Conflict", "Infeasibility", "explain", "relaxed"]
-
 #: Smallest sum of slacks, relative to the constraints' coefficients, that counts: solvers miss constraints by 1e-8.
 NOTICEABLE = 1e-6
 

@@ -19,8 +19,6 @@ from cvxpriv.blocks.declaration import Declaration, why_not_dcp
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array, Values
 
-__all__ = ["Part", "parts_of_problem", "proposed"]
-
 Names = Mapping[str, cp.Variable]
 
 
@@ -151,12 +149,6 @@ def named(problem: cp.Problem) -> dict[str, cp.Variable]:
 def parts_of_problem(problem: cp.Problem, groups: Sequence[Sequence[cp.Variable]]) -> list[Part]:
     """Return the parts of a problem, each convex while the other variables are fixed.
 
-    `groups`: Groups of variables; every variable of the problem is in at least one.
-    Raises ModelError: A group is empty or names a variable that is not in the problem, a variable is in none, or a part
-    is not convex; the message gives cvxpy's reason.
-
-    Examples
-    --------
     >>> w, h = cp.Variable(name="w"), cp.Variable(name="h")
     >>> [part.name for part in parts_of_problem(cp.Problem(cp.Minimize(cp.square(w * h - 1))), [[w], [h]])]
     ['w', 'h']
@@ -190,8 +182,6 @@ def _require_convex(part: Part) -> None:
 def proposed(problem: cp.Problem) -> list[list[cp.Variable]]:
     """Return blocks for a problem: each variable joins the first block that stays convex with it.
 
-    Examples
-    --------
     >>> w, h, b = (cp.Variable(name=name) for name in "whb")
     >>> groups = proposed(cp.Problem(cp.Minimize(cp.square(w * h + b - 1))))
     >>> [[variable.name() for variable in group] for group in groups]

@@ -15,8 +15,6 @@ from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import Solution
 
-__all__ = ["Refinement", "solve_refined"]
-
 
 @dataclass(frozen=True)
 class Refinement:

@@ -14,8 +14,6 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.files import read_document
 from cvxpriv.reports.formatting import format_number
 
-__all__ = ["certify"]
-
 
 @click.command()
 @click.argument("file", metavar="CERTIFICATE")

@@ -19,8 +19,6 @@ from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.facts import Facts
 
-__all__ = ["nodes_command"]
-
 _ABOUT = """Fit a model whose rows and labels are with the nodes of a graph, each in a process of its own.
 
 \b

@@ -10,8 +10,6 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import Disagreement
 from cvxpriv.reports.readers import INTERNAL
 
-__all__ = ["corpus"]
-
 
 @click.group()
 def corpus() -> None:

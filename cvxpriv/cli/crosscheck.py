@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from cvxpriv.certify.cases import Case, Target
     from cvxpriv.certify.check import CrossCheck
 
-__all__ = ["crosscheck"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

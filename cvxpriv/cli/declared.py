@@ -11,16 +11,6 @@ import click
 from cvxpriv.cli.options import Read
 from cvxpriv.runs.options import REQUIRED, Parameter, options_of
 
-__all__ = [
-    "click_option",
-    "introduction_of",
-    "made",
-    "on_the_command_line",
-    "purpose_of",
-    "taken",
-    "with_options",
-]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -12,8 +12,6 @@ from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.readers import INTERNAL
 
-__all__ = ["demo"]
-
 MODEL = "PrivacyFunnel"
 
 

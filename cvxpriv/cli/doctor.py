@@ -18,8 +18,6 @@ from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.layout import table
 
-__all__ = ["Finding", "doctor"]
-
 GROUPS = ("models", "divergences", "constraints", "penalties", "solvers", "commands")
 _EXTRA = re.compile(r"extra == ['\"](?P<name>[^'\"]+)['\"]")
 

@@ -13,8 +13,6 @@ from cvxpriv.errors import (
     SolverFailure,
 )
 
-__all__ = ["BAD_INPUT", "DONE", "INTERRUPTED", "NOT_SOLVED", "UNEXPECTED", "exit_code"]
-
 DONE = 0
 UNEXPECTED = 1
 """An unexpected error, which is a bug and no fault of the input."""

@@ -21,35 +21,13 @@ from cvxpriv.reports.sharing import for_page
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.reports.text import text_of
 
-__all__ = ["finish", "write"]
-
 Release: TypeAlias = Callable[[], Drawn]
 
 
 def finish(
     terminal: Terminal, facts: Facts, folder: Path, command: str, page: str | None, release: Release | None = None
 ) -> None:
-    """Write the files of facts, show them, and end as their work ended.
-
-    Parameters
-    ----------
-    terminal : Terminal
-    facts : Facts
-    folder : path
-    command : str
-        The command that made them.
-    page : str, optional
-        Readers of the page that is written, with its pictures; None for no page.
-    release : callable, optional
-        Releases rows, once the files are written; it is not called where the work is not done.
-
-    Raises
-    ------
-    NotConverged
-        A run did not converge; the files are written first.
-    click.Abort
-        The work was interrupted; the files hold its results so far.
-    """
+    """Write the files of facts, show them, and end as their work ended."""
     undone = facts.interrupted or bool(facts.unmet)
     write(terminal, facts, folder, command, page, None if undone else release)
     if undone and release is not None:

@@ -14,8 +14,6 @@ from cvxpriv.solvers.silence import solvers_silent
 if TYPE_CHECKING:
     from cvxpriv.certify import Formulations
 
-__all__ = ["formulations"]
-
 
 @click.command()
 @click.argument("divergence", metavar=DIVERGENCE)

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import NoReturn
 
-__all__ = ["Interrupt", "watched"]
-
 
 @dataclass
 class Interrupt:

@@ -7,8 +7,6 @@ import click
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
 
-__all__ = ["keys"]
-
 
 @click.group(no_args_is_help=True)
 def keys() -> None:

@@ -27,8 +27,6 @@ from cvxpriv.runs.options import Parameter
 from cvxpriv.solvers.registry import solver_spec
 from cvxpriv.solvers.silence import solvers_silent
 
-__all__ = ["learning_command"]
-
 Kind: TypeAlias = type[LearningModel]
 Options: TypeAlias = dict[str, Parameter]
 
@@ -161,12 +159,7 @@ def _asked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _require_suitable(fit: type[Fit], strays: Sequence[Parameter], private: bool) -> None:
-    """Refuse, before any row is read, options of the other kind of solve.
-
-    Raises
-    ------
-    ModelError
-    """
+    """Refuse, before any row is read, options of the other kind of solve."""
     if strays:
         budget = " or ".join(f"--{name}" for name in fit.budgets)
         need = f"goes without {budget}: leave one of them out" if private else f"goes with {budget}: give both, or none"
@@ -180,15 +173,7 @@ def _work(
     options: Mapping[str, Any],
     solvers: tuple[str, ...],
 ) -> None:
-    """Fit, then do the requested extras: other models to compare with, and the cross-check.
-
-    A keyboard interrupt ends the work and keeps the results so far.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        The interrupt came before there was any fit.
-    """
+    """Fit, then do the requested extras: other models to compare with, and the cross-check."""
     with watched() as interrupt:
         fit.found(_solved(terminal, fit, interrupt))
         with suppress(KeyboardInterrupt):

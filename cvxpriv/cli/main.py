@@ -18,8 +18,6 @@ from cvxpriv.cli.plugins import COMMANDS, PluginGroup
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.errors import CvxprivError
 
-__all__ = ["main"]
-
 
 class Toolkit(PluginGroup):
     """The root: turns every error into one line and an exit code."""

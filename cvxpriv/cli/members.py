@@ -17,16 +17,9 @@ from cvxpriv.reports.spreadsheets import csv_text
 if TYPE_CHECKING:
     from cvxpriv.distributed.flight_holder import FlightHolder
 
-__all__ = ["entries_of", "fitted"]
-
 
 def entries_of(path: str, members: str, texts: tuple[str, ...], command: str) -> dict[str, Any]:
-    """Return the entries of a TOML file that lists the members of a run: texts, the members, and `wait`.
-
-    Raises
-    ------
-    DataError
-    """
+    """Return the entries of a TOML file that lists the members of a run: texts, the members, and `wait`."""
     said = read_document(path, f"a {members} file in TOML")
     kinds: dict[str, Any] = {**dict.fromkeys(texts, str), members: list, "wait": (int, float)}
     if stray := sorted(set(said) - set(kinds)):

@@ -12,8 +12,6 @@ from cvxpriv.errors import DataError
 from cvxpriv.reports.readers import INTERNAL, PAGES
 from cvxpriv.tables.name_lists import names_in
 
-__all__ = ["DIVERGENCE", "NAMES", "Read", "crosscheck_option", "endings", "output_options", "solvers_option"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 if TYPE_CHECKING:
@@ -68,13 +66,7 @@ def output_options(command: Command) -> Command:
 
 
 def crosscheck_option(usual: str) -> Callable[[Command], Command]:
-    """Return ``--crosscheck/--no-crosscheck``, None where neither is given.
-
-    Parameters
-    ----------
-    usual : str
-        The meaning of None.
-    """
+    """Return ``--crosscheck/--no-crosscheck``, None where neither is given."""
     text = f"Solve every block again by every solver, and judge the answers.  [default: {usual}]"
     return click.option("--crosscheck/--no-crosscheck", default=None, help=text)
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.files import PathLike
 
-__all__ = ["require_report_packages", "require_writable"]
-
 
 def require_writable(folder: PathLike, option: str = "--out") -> Path:
     """Check, before any work, that files can be made in a folder, which need not exist yet.
@@ -41,13 +39,7 @@ def require_writable(folder: PathLike, option: str = "--out") -> Path:
 
 
 def require_report_packages(remedy: str) -> None:
-    """Check, before any work, that the packages for pages and pictures are installed.
-
-    Raises
-    ------
-    ModelError
-        A package is missing; the message names it.
-    """
+    """Check, before any work, that the packages for pages and pictures are installed."""
     missing = [package for package in ("jinja2", "matplotlib") if find_spec(package) is None]
     if missing:
         raise ModelError(

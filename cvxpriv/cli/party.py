@@ -10,8 +10,6 @@ import click
 from cvxpriv.cli.options import NAMES, output_options
 from cvxpriv.cli.terminal import Terminal
 
-__all__ = ["party"]
-
 _KEYS = "Folder of this party's keys, from `cvxpriv keys add`."
 _EXACT = "Let exact shares leave, without privacy."
 _EPSILON = "The most that a private run may cost; without it no private run is taken."

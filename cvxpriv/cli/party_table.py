@@ -26,17 +26,9 @@ from cvxpriv.reports.files import write_text
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.tables.frames import require_columns
 
-__all__ = ["apart_of", "hashed", "party_of", "write_own"]
-
 
 def apart_of(name: str) -> Any:
-    """Return the class by which a model is fitted across parties.
-
-    Raises
-    ------
-    ModelError
-        The model has none.
-    """
+    """Return the class by which a model is fitted across parties."""
     kind = getattr(models, name)
     place: str | None = getattr(kind, "apart", None)
     if place is None:

@@ -15,8 +15,6 @@ from cvxpriv.cli.sources import Card, card_of
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.extensions import extensions
 
-__all__ = ["COMMANDS", "CROSSCHECKS", "PluginGroup"]
-
 COMMANDS = "cvxpriv.commands"
 """Entry points to click commands: ``cvxpriv NAME``."""
 CROSSCHECKS = "cvxpriv.crosschecks"

@@ -18,18 +18,6 @@ from cvxpriv.tables.recipe_texts import bins_in, merge_in, size_in
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-__all__ = [
-    "SPOKEN",
-    "in_options",
-    "missing_option",
-    "missing_rule",
-    "missing_text_option",
-    "preparation_options",
-    "prepared",
-    "read_rows",
-    "reading_options",
-]
-
 SPOKEN = {
     "missing-text": "--missing-text",
     "give another encoding=": "give another --encoding",
@@ -81,12 +69,7 @@ def reading_options(command: Command) -> Command:
 def read_rows(
     source: str, separator: str | None, missing_text: Sequence[str] | None, encoding: str | None
 ) -> pd.DataFrame:
-    """Return the rows of a file; a separator ``\\t`` is a tab.
-
-    Raises
-    ------
-    DataError
-    """
+    """Return the rows of a file; a separator ``\t`` is a tab."""
     try:
         return read_table(source, None if separator is None else separator.replace("\\t", "\t"), missing_text, encoding)
     except DataError as error:
@@ -150,13 +133,7 @@ def _sizes(given: Sequence[tuple[str, int]], public: Sequence[str]) -> dict[str,
 
 
 def missing_rule(text: str, known: Sequence[str] = RULES) -> str:
-    """Return a treatment of missing values.
-
-    Raises
-    ------
-    DataError
-        None of those that are known; the message points at the option for spellings.
-    """
+    """Return a treatment of missing values."""
     if text not in known:
         raise DataError(
             f"{text!r} is none of {', '.join(known)}; spellings of a missing value are given by --missing-text"

@@ -17,8 +17,6 @@ from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.schema_parts import numbers_in
 from cvxpriv.tables.frames import symbol
 
-__all__ = ["columns_of", "ranges_of", "require_given", "told_nothing", "uncounted_split", "within"]
-
 
 @contextmanager
 def told_nothing(private: bool) -> Iterator[None]:
@@ -36,12 +34,7 @@ def told_nothing(private: bool) -> Iterator[None]:
 
 
 def require_given(columns: Sequence[str], ranges: Mapping[str, Any], categories: Mapping[str, Any]) -> None:
-    """Refuse columns whose range or values would have to be read off private rows; no row is read for that.
-
-    Raises
-    ------
-    PrivacyError
-    """
+    """Refuse columns whose range or values would have to be read off private rows; no row is read for that."""
     strays = [name for name in columns if name not in ranges and not categories.get(name)]
     if strays:
         raise PrivacyError(
@@ -52,13 +45,7 @@ def require_given(columns: Sequence[str], ranges: Mapping[str, Any], categories:
 
 
 def columns_of(schema: PublicSchema) -> list[str]:
-    """Return the columns that a schema names.
-
-    Raises
-    ------
-    DataError
-        It names none.
-    """
+    """Return the columns that a schema names."""
     ranges = list(schema.ranges) if isinstance(schema.ranges, Mapping) else []
     names = list(schema.columns) if isinstance(schema.columns, tuple) else [*ranges, *schema.categories]
     if not names:

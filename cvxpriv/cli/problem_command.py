@@ -22,8 +22,6 @@ from cvxpriv.solvers.registry import solver_spec
 from cvxpriv.solvers.silence import solvers_silent
 from cvxpriv.tables.matrix_files import read_matrix
 
-__all__ = ["problem_command"]
-
 _ABOUT = (
     "MATRIX is a file with one row of the matrix a line, numbers apart by commas, semicolons, tabs or blanks, without "
     "headings.\n\n"

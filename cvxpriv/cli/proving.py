@@ -11,8 +11,6 @@ from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.facts import Facts
 from cvxpriv.runs.mechanism_run import MechanismRun
 
-__all__ = ["certify_option", "proved"]
-
 
 def certify_option(command: Any) -> Any:
     """Give a command ``--certify``."""

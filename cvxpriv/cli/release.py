@@ -17,8 +17,6 @@ from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import RELEASED
 from cvxpriv.tables.recipe import Recipe
 
-__all__ = ["release"]
-
 
 @click.command()
 @click.argument("mechanism", metavar="MECHANISM.json")

@@ -12,28 +12,12 @@ from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.tables.frames import in_order, symbol
 
-__all__ = ["Labels", "blind_labels", "labels_by_schema", "labels_found", "texts_of"]
-
 #: Labels of -1 and 1, what these are called, and which rows have one.
 Labels: TypeAlias = tuple[Array, tuple[str, str], Flags]
 
 
 def labels_found(column: pd.Series[Any], chosen: str | None, usual: str | None) -> Labels:
-    """Return the labels of rows whose classes are read off them.
-
-    Parameters
-    ----------
-    column : Series
-    chosen : str, optional
-        The value that is class 1, as the user named it.
-    usual : str, optional
-        The same of a named set.
-
-    Raises
-    ------
-    DataError
-        There are not two classes, and none was named, or the rows lack it or hold nothing else.
-    """
+    """Return the labels of rows whose classes are read off them."""
     texts = texts_of(column)
     found = in_order({str(text) for text in texts} - {""})
     positive = symbol(chosen) if chosen is not None else (usual if usual in found else None)
@@ -55,13 +39,7 @@ def labels_found(column: pd.Series[Any], chosen: str | None, usual: str | None) 
 
 
 def blind_labels(column: pd.Series[Any], chosen: str | None, usual: tuple[str, str] | None) -> Labels:
-    """Return the labels of private rows: which value is class 1 is said, and every other value is the other class.
-
-    Raises
-    ------
-    PrivacyError
-        It is not said.
-    """
+    """Return the labels of private rows: which value is class 1 is said, and every other value is the other class."""
     if chosen is not None:
         positive = symbol(chosen)
         usual = usual if usual is not None and positive == usual[1] else (f"not {positive}", positive)

@@ -26,8 +26,6 @@ from cvxpriv.tables.datasets.named_rows import NAMED, NamedRows
 from cvxpriv.tables.frames import require_columns
 from cvxpriv.tables.name_lists import names_in
 
-__all__ = ["RowOptions"]
-
 
 def refuse_or_drop(text: str) -> str:
     """Return a treatment of missing values; a number that is missing can be no symbol."""
@@ -231,12 +229,7 @@ class RowOptions:
         return PublicSchema(classes=(-1, 1), rows=rows, adjacency="replace-one" if counted else "add-remove")
 
     def _require_once(self) -> None:
-        """Refuse options that say again what the schema says.
-
-        Raises
-        ------
-        DataError
-        """
+        """Refuse options that say again what the schema says."""
         if self.schema is None:
             return
         said = {

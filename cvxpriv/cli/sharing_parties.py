@@ -24,8 +24,6 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.facts import Facts
 from cvxpriv.tables.frames import require_columns
 
-__all__ = ["parties_command"]
-
 _ABOUT = """Fit a model whose columns are with parties in processes of their own; this process has the labels.
 
 \b

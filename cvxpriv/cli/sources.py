@@ -18,8 +18,6 @@ from importlib.metadata import EntryPoint
 from importlib.util import find_spec, resolve_name
 from typing import Any
 
-__all__ = ["Card", "card_of"]
-
 
 @dataclass(frozen=True)
 class Card:

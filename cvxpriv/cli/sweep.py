@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from cvxpriv.reports.facts import Facts
 
-__all__ = ["sweep"]
-
 _BRIEF = ("leakage", "utility", "accuracy", "objective", "epsilon", "gap", "kkt", "seconds")
 _TASK_COLUMNS = ("task", "task_seed", "warnings", "error_type", "error")
 

@@ -16,8 +16,6 @@ from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.reports.files import parsed, read_text
 from cvxpriv.runs.sweep_tasks import choices_of, needed_data
 
-__all__ = ["Plan", "read_plan"]
-
 _TOP = ("model", "seed", "checkpoint", "budget", "keep", "data", "grid", "solve")
 _TABLE = {one.name for one in fields(TableOptions)} - {"sides"}
 _ROWS = {one.name for one in fields(RowOptions)} | {"columns"}

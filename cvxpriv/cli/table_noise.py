@@ -16,8 +16,6 @@ from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.name_lists import names_in
 from cvxpriv.tables.protection import ADJACENCIES
 
-__all__ = ["TableNoise", "noise_options"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -21,8 +21,6 @@ from cvxpriv.tables.estimability import require_repeated
 from cvxpriv.tables.frames import require_roles
 from cvxpriv.tables.joint import JointTable
 
-__all__ = ["TableOptions", "table_options", "title_of"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -74,13 +72,7 @@ class TableOptions:
         return read_rows(source, self.separator, self.missing_text, self.encoding)
 
     def require_records(self, source: str, release: str, folder: Path) -> None:
-        """Check, before any work, that the records of a file can be released to a file.
-
-        Raises
-        ------
-        DataError
-            An embedded table or one of counts, which has no records; a file that cannot be written.
-        """
+        """Check, before any work, that the records of a file can be released to a file."""
         if self.count or is_embedded(source):
             raise DataError(
                 f"--release={release!r}: {source} holds counts and no records: apply mechanism.json to the records by "

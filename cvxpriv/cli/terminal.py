@@ -25,8 +25,6 @@ from cvxpriv.errors import inert, printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Terminal"]
-
 Callback = Callable[[str, int, Mapping[str, Any]], "bool | None"]
 
 

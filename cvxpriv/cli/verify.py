@@ -15,8 +15,6 @@ from cvxpriv.solvers.silence import solvers_silent
 if TYPE_CHECKING:
     from cvxpriv.divergences.verification import Verification
 
-__all__ = ["REFUTED", "verify"]
-
 REFUTED = 1
 """Exit code when a check fails; bad input is 2."""
 

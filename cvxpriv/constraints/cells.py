@@ -17,8 +17,6 @@ from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
-__all__ = ["fixed", "floor", "forbidden"]
-
 #: An input, by number from 0 or by name, and an output by number.
 Cell: TypeAlias = tuple[int | str, int]
 

@@ -16,8 +16,6 @@ from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.doors import door
 
-__all__ = ["couples_rows"]
-
 
 @door
 def couples_rows(

@@ -15,8 +15,6 @@ from cvxpriv.errors import DataError, ModelError, shown, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extension, extensions
 
-__all__ = ["GROUP", "from_document", "kept", "maker", "to_document"]
-
 #: The entry points by which another package brings constraints: functions that return a `ReadyConstraint`.
 GROUP = "cvxpriv.constraints"
 
@@ -83,13 +81,7 @@ def from_document(document: Mapping[str, Any]) -> ReadyConstraint | None:
 
 
 def maker(kind: str) -> Callable[..., ReadyConstraint]:
-    """Return the function that makes constraints of a kind, of this package or of another one.
-
-    Raises
-    ------
-    ModelError
-        There is none; or an entry point brings something else.
-    """
+    """Return the function that makes constraints of a kind, of this package or of another one."""
     if kind in _MAKERS:
         return _MAKERS[kind]
     if kind not in extensions(GROUP):

@@ -19,9 +19,6 @@ from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.constraints.ready import ReadyConstraint
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["brought_inside", "excess", "missed", "on_equalities"]
-
-
 #: Relative accuracy of the projection; what is left is taken by a second one.
 PROJECTED = 1e-16
 
@@ -29,16 +26,6 @@ PROJECTED = 1e-16
 def on_equalities(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
     """Return the nearest mechanism on the equalities of its constraints; cells that have a value get it exactly.
 
-    Parameters
-    ----------
-    mechanism : array, (|inputs|, |outputs|)
-        Rows sum to 1.
-    constraints : sequence of (str, Constraint)
-        Equalities with variables of their own are passed over.
-    known : Known
-
-    Examples
-    --------
     >>> from cvxpriv.constraints import forbidden
     >>> known = Known(np.array([0.5, 0.5]), np.ones(1), np.ones((1, 2)))
     >>> on_equalities(np.array([[1e-9, 1 - 1e-9], [0.5, 0.5]]), [("none", forbidden([(0, 0)]))], known)
@@ -77,8 +64,6 @@ LEAST, MOST = 2.0**-52, 2.0**-5
 def missed(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> dict[str, float]:
     """Return the excess of each ready constraint that a mechanism, (|inputs|, |outputs|), misses.
 
-    Examples
-    --------
     >>> from cvxpriv.constraints import local_differential_privacy
     >>> known = Known(np.array([0.5, 0.5]), np.ones(1), np.ones((1, 2)))
     >>> missed(np.array([[1.0, 0.0], [0.75, 0.25]]), [("ldp", local_differential_privacy(1.0))], known)
@@ -95,16 +80,7 @@ def excess(constraint: ReadyConstraint, mechanism: Array, known: Known | None) -
 
 
 def brought_inside(mechanism: Array, constraints: Sequence[tuple[str, Constraint]], known: Known) -> Array:
-    """Return the mechanism, moved as little as makes every ready constraint hold in doubles.
-
-    Parameters
-    ----------
-    mechanism : array, (|inputs|, |outputs|)
-        Rows sum to 1.
-    constraints : sequence of (str, Constraint)
-        The constraints. Functions of a user's own are passed over: they can only be evaluated on expressions.
-    known : Known
-    """
+    """Return the mechanism, moved as little as makes every ready constraint hold in doubles."""
     if not missed(mechanism, constraints, known):
         return mechanism
     mechanism = on_equalities(mechanism, constraints, known)

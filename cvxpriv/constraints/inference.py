@@ -20,8 +20,6 @@ from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
-__all__ = ["bayes_vulnerability", "f_information", "group_fairness", "local_information_privacy", "pointwise_leakage"]
-
 Of = Literal["input", "private"]
 OF = ("input", "private")
 

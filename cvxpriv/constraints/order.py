@@ -16,8 +16,6 @@ from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
-__all__ = ["monotone", "symmetric"]
-
 Permutation = npt.NDArray[np.intp]
 
 

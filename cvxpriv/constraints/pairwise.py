@@ -16,8 +16,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.reading import real_numbers
 
-__all__ = ["metric_differential_privacy", "renyi_differential_privacy"]
-
 
 @door
 @kept

@@ -13,12 +13,6 @@ from cvxpriv.constraints.ready import ReadyConstraint, number, pairs, prior_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
-__all__ = [
-    "local_differential_privacy",
-    "maximal_leakage",
-    "total_variation_to_prior",
-]
-
 
 @door
 @kept

@@ -18,18 +18,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.reading import finite_double, real_numbers
 
-__all__ = [
-    "ReadyConstraint",
-    "channel_of",
-    "finite_matrix",
-    "known_of",
-    "number",
-    "option",
-    "pairs",
-    "prior_of",
-    "require_shape",
-]
-
 Form = Callable[[cp.Expression, "Known | None"], "list[cp.Constraint]"]
 Excess = Callable[[Array, "Known | None"], float]
 
@@ -59,13 +47,7 @@ class ReadyConstraint:
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, mechanism: cp.Expression, known: Known | None = None) -> list[cp.Constraint]:
-        """Return the cvxpy constraints.
-
-        Raises
-        ------
-        ModelError
-            The constraint does not fit the mechanism, or needs the prior and there is none.
-        """
+        """Return the cvxpy constraints."""
         return self.form(mechanism, known)
 
     def violation(self, mechanism: ArrayLike, known: Known | None = None) -> float:
@@ -102,13 +84,7 @@ def number(argument: str, value: object, low: float, high: float, remedy: str) -
 
 
 def finite_matrix(argument: str, values: ArrayLike, what: str) -> Array:
-    """Return an argument as a matrix of finite numbers.
-
-    Raises
-    ------
-    DataError
-        It is not.
-    """
+    """Return an argument as a matrix of finite numbers."""
     matrix = real_numbers(values, argument)
     if matrix.ndim != 2 or matrix.size == 0:
         raise DataError(f"{argument} has shape {matrix.shape}: expected {what}, (|inputs|, |outputs|)")
@@ -119,13 +95,7 @@ def finite_matrix(argument: str, values: ArrayLike, what: str) -> Array:
 
 
 def require_shape(argument: str, shape: tuple[int, ...], mechanism: cp.Expression) -> None:
-    """Refuse a matrix of another shape than the mechanism's.
-
-    Raises
-    ------
-    ModelError
-        The shapes differ.
-    """
+    """Refuse a matrix of another shape than the mechanism's."""
     if shape != mechanism.shape:
         raise ModelError(
             f"{argument} has shape {shape}, the mechanism {mechanism.shape}: give one row per input and one column "
@@ -134,13 +104,7 @@ def require_shape(argument: str, shape: tuple[int, ...], mechanism: cp.Expressio
 
 
 def prior_of(known: Known | None, constraint: str, inputs: int) -> Array:
-    """Return the distribution of the mechanism's inputs, (|inputs|,).
-
-    Raises
-    ------
-    ModelError
-        It is not known, or of another length.
-    """
+    """Return the distribution of the mechanism's inputs, (|inputs|,)."""
     if known is None:
         raise ModelError(f"{constraint} needs the prior of the inputs, and none is known: pass Known(prior=...)")
     if known.prior.shape != (inputs,):
@@ -149,31 +113,14 @@ def prior_of(known: Known | None, constraint: str, inputs: int) -> Array:
 
 
 def known_of(known: Known | None, constraint: str) -> Known:
-    """Return the known quantities, for a constraint that needs them.
-
-    Raises
-    ------
-    ModelError
-        Nothing is known.
-    """
+    """Return the known quantities, for a constraint that needs them."""
     if known is None:
         raise ModelError(f"{constraint} needs what is known of the table, and nothing is: pass known=Known(...)")
     return known
 
 
 def channel_of(of: str, known: Known | None, constraint: str, inputs: int) -> tuple[Array | None, Array]:
-    """Return P(y|w), (|W|, |inputs|), with P(u|w) = sum_y P(y|w) p(u|y), and P(w); None where W is the input.
-
-    Parameters
-    ----------
-    of : {"input", "private"}
-        Whether W is the mechanism's input or the private symbol.
-
-    Raises
-    ------
-    ModelError
-        What is needed is not known; a private symbol has no mass.
-    """
+    """Return P(y|w), (|W|, |inputs|), with P(u|w) = sum_y P(y|w) p(u|y), and P(w); None where W is the input."""
     prior = prior_of(known, constraint, inputs)
     if of == "input":
         return None, prior
@@ -199,13 +146,7 @@ def option(argument: str, value: object, choices: tuple[str, ...]) -> str:
 
 
 def pairs(inputs: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the numbers of all ordered pairs of different inputs.
-
-    Raises
-    ------
-    ModelError
-        There is but one input.
-    """
+    """Return the numbers of all ordered pairs of different inputs."""
     if inputs < 2:
         raise ModelError("the mechanism has one input: a constraint on pairs of inputs says nothing; leave it out")
     one, other = np.nonzero(~np.eye(inputs, dtype=bool))

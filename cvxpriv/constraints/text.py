@@ -25,8 +25,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extensions
 from cvxpriv.tables.matrix_files import read_matrix
 
-__all__ = ["FORMS", "parse"]
-
 
 @door
 def parse(text: str) -> ReadyConstraint:

@@ -15,8 +15,6 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
-__all__ = ["expected_distortion", "output_marginal"]
-
 
 @door
 @kept

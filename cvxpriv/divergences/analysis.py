@@ -19,8 +19,6 @@ from cvxpriv.divergences.parsing import Line, line_of
 from cvxpriv.divergences.tree import Node, Product, T, add, constant, linear, multiply, number, power, scaled
 from cvxpriv.errors import ModelError
 
-__all__ = ["Analysis", "analysed"]
-
 #: Points at which f must have a value.
 SAMPLES = np.geomspace(1e-6, 1e6, 48)
 #: Size that counts as zero in `DIGITS` digits, and the least rise of f' that is a kink.

@@ -18,8 +18,6 @@ from cvxpriv.divergences.intervals import INTERVALS, Interval
 from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, jet, value_at
 from cvxpriv.divergences.tree import ONE, Call, Node, T, add, linear, scaled, walk, with_nodes
 
-__all__ = ["Branches", "Roots", "branches_of", "roots_of"]
-
 #: Ends of the intervals in which roots are searched; one more interval lies beyond on each side.
 ENDS = np.concatenate([[0.0], np.geomspace(1e-300, 1e300, 1201), [np.inf]])
 #: Number of times an interval is halved, and the relative width below which it is one point.

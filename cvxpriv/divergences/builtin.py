@@ -9,8 +9,6 @@ from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["BUILT_IN", "FAMILIES", "alpha", "hockey_stick"]
-
 INFINITY = float("inf")
 
 

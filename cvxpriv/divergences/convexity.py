@@ -36,9 +36,6 @@ from cvxpriv.divergences.tree import (
 )
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Convexity", "adjoint", "bends", "convexity_of", "second_derivative", "settled_near_zero"]
-
-
 #: (0, 1] is first cut at these places; then each undecided interval is halved, up to these numbers of rounds and
 #: intervals.
 STARTS = np.concatenate([[0.0], np.geomspace(1e-30, 1e-12, 37)[:-1], np.geomspace(1e-12, 1.0, 241)])

@@ -20,8 +20,6 @@ from cvxpriv.divergences.jets import DIGITS, MANY_DIGITS, Jet, Kind, constant_va
 from cvxpriv.divergences.tree import Node
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["AtomCurve", "Curve", "TreeCurve"]
-
 #: A p or q below this, relative to the larger of the two, is replaced by it.
 TINY = 1e-300
 #: Largest error of doubles, relative to the larger of 1 and the value, before many digits are used.

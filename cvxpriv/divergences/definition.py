@@ -22,8 +22,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.reading import real_numbers
 
-__all__ = ["DCPForm", "FDivergence", "Side"]
-
 Function = Callable[[Array], Array]
 Partials = Callable[[Array, Array], tuple[Array, Array]]
 #: Maps (p, q) to the first and the second derivative of p f(q/p) in one of them.
@@ -306,10 +304,7 @@ class FDivergence:
 
 
 def _together(p: Array, q: Array) -> tuple[Array, Array]:
-    """Return two arrays of one shape.
-
-    Raises DataError: They are no numbers, or their shapes do not fit each other.
-    """
+    """Return two arrays of one shape."""
     p, q = real_numbers(p, "p", copy=False), real_numbers(q, "q", copy=False)
     try:
         p, q = np.broadcast_arrays(p, q)

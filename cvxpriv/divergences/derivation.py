@@ -36,19 +36,13 @@ from cvxpriv.divergences.tree import (
     scaled,
 )
 
-__all__ = ["derived", "mean_of"]
-
-
 #: A jump of f' at a breakpoint above minus this does not count as a fall; with more breakpoints than these f is not
 #: cut.
 FALL, MOST_PIECES = mpmath.mpf(10) ** -30, 12
 
 
 def derived(f: Node, branches: Branches) -> Atom | None:
-    """Return a convex atom that equals p f(q/p) for all p, q > 0; None where no rule makes one.
-
-    `branches`: The branches of f.
-    """
+    """Return a convex atom that equals p f(q/p) for all p, q > 0; None where no rule makes one."""
     with mpmath.workdps(DIGITS):
         found = next((atom for atom in map(_convex, spellings(f)) if atom is not None), None)
         cut = found is None and branches.complete and 0 < len(branches.at) <= MOST_PIECES

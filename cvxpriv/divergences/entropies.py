@@ -17,8 +17,6 @@ from cvxpriv.divergences.atoms import Affine, Atom, Entropy, LogSumExp, P, Q
 from cvxpriv.divergences.linear_parts import affine_of, cleared, split, spread
 from cvxpriv.divergences.tree import ONE, ZERO, Call, Node, Product, Sum, call, linear, multiply, positive, power, walk
 
-__all__ = ["Collected", "Entropies"]
-
 #: Size that counts as zero, in 60 digits; relative weights of the linear program below the second number are dropped;
 #: the third is the rounding of mixtures, whose places are doubles.
 NOTHING, WEIGHT, ROUNDING = mpmath.mpf(10) ** -30, 1e-9, 1e-14

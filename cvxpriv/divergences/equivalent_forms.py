@@ -9,8 +9,6 @@ import cvxpy as cp
 from cvxpriv.divergences import forms
 from cvxpriv.divergences.definition import DCPForm, FDivergence
 
-__all__ = ["TANGENTS", "ways_of"]
-
 TANGENTS = "adaptive tangents"
 """The name of the way that every convex f has: a linear program whose cuts are placed at its solution."""
 Form = tuple[cp.Expression, list[cp.Constraint]]

@@ -12,19 +12,6 @@ import numpy as np
 from cvxpriv.divergences.definition import DCPForm
 from cvxpriv.numerics.arrays import Array
 
-__all__ = [
-    "absolute_difference",
-    "hinge",
-    "jensen_shannon",
-    "power",
-    "relative_entropy",
-    "reverse_relative_entropy",
-    "square_over",
-    "squared_hellinger",
-    "squares_over",
-    "weighted_mean",
-]
-
 Form = tuple[cp.Expression, list[cp.Constraint]]
 
 

@@ -22,8 +22,6 @@ from cvxpriv.divergences.term import DivergenceTerm
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
 
-__all__ = ["LARGEST", "PROBLEM", "formulations", "pair_block"]
-
 MEANS, FLOOR, CAP = (0.3, 0.6), 1e-3, 1.8
 LARGEST = 100
 """Largest number of points: with more, cvxpy's `perspective` takes seconds to compile."""

@@ -20,8 +20,6 @@ from cvxpriv.divergences.jets import DIGITS, Jet, Kind, constant_value
 from cvxpriv.divergences.tree import Node
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["INTERVALS", "Interval"]
-
 ULPS = 8.0
 EPS, TINY, MOST = (float(one) for one in (np.finfo(float).eps, np.finfo(float).tiny, np.finfo(float).max))
 

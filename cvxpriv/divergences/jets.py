@@ -15,8 +15,6 @@ import mpmath
 
 from cvxpriv.divergences.tree import ONE, PI, Call, Node, Number, Product, Sum, T, constant
 
-__all__ = ["DIGITS", "MANY_DIGITS", "Jet", "Kind", "constant_value", "jet", "value_at"]
-
 Jet = tuple[Any, Any, Any]
 #: Number of digits in which signs and limits are decided.
 DIGITS = 60

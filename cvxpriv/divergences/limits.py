@@ -11,8 +11,6 @@ import mpmath
 from cvxpriv.divergences.jets import DIGITS, value_at
 from cvxpriv.divergences.tree import Node
 
-__all__ = ["limit_of", "limit_of_tree"]
-
 #: Range of k: the limits of a tree are read at t = 10^(2^k) or 10^(-2^k); and relative differences that count as zero.
 DISTANCES, SETTLED = range(5, 11), 1e-25
 

@@ -10,8 +10,6 @@ from cvxpriv.divergences.atoms import Affine
 from cvxpriv.divergences.jets import constant_value
 from cvxpriv.divergences.tree import ONE, Node, Number, Product, T, add, constant, linear, multiply, power, scaled
 
-__all__ = ["affine_of", "cleared", "split", "spread"]
-
 
 def affine_of(node: Node) -> Affine | None:
     """Return a p + b q for a node a + b t; None for any other."""

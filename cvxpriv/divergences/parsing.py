@@ -34,8 +34,6 @@ from cvxpriv.divergences.tree import (
 )
 from cvxpriv.errors import ModelError, suggest
 
-__all__ = ["FUNCTIONS", "LENGTH", "Line", "line_of"]
-
 LENGTH, NODES, DEPTH = 2000, 1000, 40
 #: Largest number as written, and the most bits of a numerator or denominator that it may become.
 LARGEST, BITS = 1e9, 256

@@ -10,8 +10,6 @@ from cvxpriv.divergences.builtin import FAMILIES
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import DataError, ModelError
 
-__all__ = ["divergence_or_text"]
-
 
 def divergence_or_text(text: str) -> FDivergence | str:
     """Return the divergence at ``file.py:name`` or ``module:name``; a name or a formula stays a text.

@@ -8,8 +8,6 @@ from cvxpriv.errors import ModelError, shown, suggest
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.extensions import extension, extensions
 
-__all__ = ["ALIASES", "GROUP", "divergence", "names"]
-
 #: The entry points by which another package brings divergences: an FDivergence, a function that returns one, or a line
 #: of text in t.
 GROUP = "cvxpriv.divergences"

@@ -16,8 +16,6 @@ from cvxpriv.divergences.builtin import BUILT_IN
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["TINY", "Slopes", "built_in", "slopes_of"]
-
 Pair = tuple[Array, Array]
 Evaluate = Callable[[Array, Array], Pair]
 

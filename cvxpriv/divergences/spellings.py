@@ -28,8 +28,6 @@ from cvxpriv.divergences.tree import (
     scaled,
 )
 
-__all__ = ["expanded", "spellings"]
-
 #: Largest power to which sums are multiplied out, and largest number of terms.
 MOST_POWER, MOST_TERMS = 12, 80
 #: A rational term, as exponents of t + root by root.

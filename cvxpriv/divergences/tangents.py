@@ -13,8 +13,6 @@ import numpy as np
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["MOVING", "refined", "starting_points", "tangents"]
-
 #: Number of tangents of each cell that move and that stay, besides one on each side of every kink. Without those that
 #: stay, a cell whose t jumps far would leave its bound loose elsewhere, and the solution would jump back.
 MOVING, STAYING = 10, 6

@@ -40,8 +40,6 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.chain import try_solver
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
-__all__ = ["DivergenceTerm", "TermForm"]
-
 FINEST = 1e-11
 """Accuracy of the variables of a user's form."""
 
@@ -159,11 +157,7 @@ class DivergenceTerm:
         return {self._variable(index): one for index, one in enumerate(found)}
 
     def refinement(self, pair: Callable[[Values, Values], tuple[Array, Array]], **limits: float) -> Refinement | None:
-        """Return how the tangents are refined, for `Block.refinement`; None where the form is exact.
-
-        `pair`: Maps (the solver's values, one start of the state) to the values of P and Q there, weights included.
-        `**limits`: `gap` and `rounds` of `Refinement`.
-        """
+        """Return how the tangents are refined, for `Block.refinement`; None where the form is exact."""
         if self.exact:
             return None
 

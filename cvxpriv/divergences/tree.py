@@ -11,31 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-__all__ = [
-    "ONE",
-    "PI",
-    "ZERO",
-    "Call",
-    "Leaf",
-    "Node",
-    "Number",
-    "Product",
-    "Sum",
-    "T",
-    "add",
-    "call",
-    "constant",
-    "linear",
-    "multiply",
-    "nonnegative",
-    "number",
-    "positive",
-    "power",
-    "scaled",
-    "walk",
-    "with_nodes",
-]
-
 
 @dataclass(frozen=True)
 class Node:

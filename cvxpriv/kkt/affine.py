@@ -13,8 +13,6 @@ from cvxpy.lin_ops import lin_op as lo
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["affine_rows"]
-
 
 def affine_rows(expressions: Sequence[Any], variables: Sequence[cp.Variable]) -> tuple[sp.csr_array, Array]:
     """Return matrix and constant of affine expressions, stacked, each column-major.

@@ -24,8 +24,6 @@ from cvxpriv.kkt.flat import flatten
 ROUNDING = 64.0 * float(np.finfo(float).eps)
 """Size of a row's coefficients, relative to the equality's largest, up to which it is rounding."""
 
-__all__ = ["RealForm", "is_complex", "real_form"]
-
 
 @dataclass(frozen=True, eq=False)
 class RealForm:

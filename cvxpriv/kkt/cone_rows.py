@@ -14,8 +14,6 @@ from cvxpriv.kkt.conic.cones import ConeLayout, triangle_indices
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Kind", "Rows", "rows_of_constraint"]
-
 Kind = Literal["zero", "nonpos", "cone"]
 NO_CONES = ConeLayout()
 SQRT2 = float(np.sqrt(2.0))

@@ -8,8 +8,6 @@ import cvxpy as cp
 
 from cvxpriv.kkt.written import Written
 
-__all__ = ["violations"]
-
 
 def violations(problem: cp.Problem, names: Mapping[str, cp.Constraint]) -> dict[str, float]:
     """Return the worst violation of each of a problem's constraints at its variables' values.

@@ -17,8 +17,6 @@ import scipy.sparse as sp
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Coordinates", "dense"]
-
 SYMMETRIC = ("symmetric", "PSD", "NSD")
 
 

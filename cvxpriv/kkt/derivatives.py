@@ -32,16 +32,6 @@ from cvxpriv.kkt.ties import smooth_atom, untied
 from cvxpriv.kkt.vector_rules import extreme_of_stacked, vector_rule
 from cvxpriv.numerics.arrays import Array
 
-__all__ = [
-    "Coordinates",
-    "Derivative",
-    "DerivativeError",
-    "Slopes",
-    "derivative",
-    "slopes_at",
-    "stacked",
-]
-
 OPPOSITE = "opposite infinite derivatives meet; move the point off the boundary"
 
 

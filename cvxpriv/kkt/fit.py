@@ -13,9 +13,6 @@ from cvxpriv.kkt.multipliers import bounded_least_squares, conic_least_squares
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array, Flags
 
-__all__ = ["Columns", "MultiplierFit"]
-
-
 COUPLING = 1e3  # weight of the rows that keep a constraint's kink within its multiplier
 COUPLING_ROUNDS = 3  # of the method of multipliers, each of which gains the square of that weight
 

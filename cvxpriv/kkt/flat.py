@@ -23,8 +23,6 @@ from cvxpriv.kkt.coordinates import Coordinates, dense
 from cvxpriv.kkt.derivative_rules import elementwise_key
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Atom", "Flat", "Group", "State", "flatten"]
-
 
 @dataclass(frozen=True, eq=False)
 class Atom:

@@ -20,8 +20,6 @@ from cvxpriv.errors import ModelError
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.kkt.derivative_rules import needs_nonnegative
 
-__all__ = ["of_atoms", "of_attributes"]
-
 SHOWN = 40
 """Number of characters of an atom's text that stand for it."""
 UNREAD = ("boolean", "integer", "complex", "imag", "hermitian")

@@ -16,8 +16,6 @@ import numpy as np
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["MixedInteger", "Restriction", "mixed_integer"]
-
 KINDS = ("boolean", "integer")
 
 

@@ -14,8 +14,6 @@ from cvxpy.atoms.elementwise import logic
 from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import PartialProblem
 
-__all__ = ["lifted"]
-
 LOGIC = (logic.And, logic.Or, logic.Xor, logic.Not)
 
 

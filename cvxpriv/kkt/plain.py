@@ -13,8 +13,6 @@ from cvxpriv.kkt.complex_numbers import is_complex, real_form
 from cvxpriv.kkt.integers import MixedInteger, mixed_integer
 from cvxpriv.kkt.lifting import lifted
 
-__all__ = ["Plain", "real_and_continuous"]
-
 
 @dataclass(frozen=True, eq=False)
 class Plain:

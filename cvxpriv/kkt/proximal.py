@@ -29,8 +29,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, installed, solver_spec
 
-__all__ = ["ACCURACY", "Proximal", "proximal_step"]
-
 ACCURACY = 1e-5
 """Largest uncertainty of a step, relative to the size of the point, for it to be a measurement."""
 ATTEMPTS = tuple((name, 1e-12) for name in DEFAULT_CHAIN)

@@ -15,8 +15,6 @@ import numpy as np
 from cvxpriv.kkt.coordinates import dense
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["with_every_eigenvalue"]
-
 UNSURE = 16.0 * float(np.finfo(float).eps)
 """Rounding of an eigenvalue, for each row of its matrix and relative to the largest."""
 THIN = 1e-8

@@ -15,8 +15,6 @@ import numpy as np
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["STEPS", "Trial", "improves_for_ever"]
-
 STEPS = 10.0 ** np.arange(13)
 """Multiples of the point's size that are tried."""
 FEASIBLE = 1e-7

@@ -23,8 +23,6 @@ from cvxpriv.kkt.implied import of_atoms, of_attributes
 from cvxpriv.kkt.natural import Separable, separable
 from cvxpriv.numerics.arrays import Array, Flags
 
-__all__ = ["Written"]
-
 
 @dataclass(frozen=True, eq=False)
 class Written:

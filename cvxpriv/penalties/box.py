@@ -12,8 +12,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Penalty, Separable
 
-__all__ = ["Box", "Within", "bounded"]
-
 
 @door
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Pieces, Separable, require_weight
 
-__all__ = ["CappedL1"]
-
 
 @door
 @dataclass(frozen=True)

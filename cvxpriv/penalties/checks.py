@@ -18,8 +18,6 @@ from cvxpriv.penalties import step_checks
 from cvxpriv.penalties.contract import Penalty, require_penalty
 from cvxpriv.penalties.setting import CENTERS, PenaltySetting
 
-__all__ = ["CHECKS", "WithPenaltyMethods", "verify_penalty"]
-
 #: Relative error of differences of p, which lose half the digits.
 DIFFERENCES = 1e-6
 #: Relative error of second differences: cells are a hundredth of the size.

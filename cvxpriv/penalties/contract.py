@@ -17,8 +17,6 @@ from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 
-__all__ = ["Form", "Penalty", "Pieces", "Separable", "distance", "require_penalty", "require_weight"]
-
 #: A convex expression and the constraints that go with it.
 Form = tuple[cp.Expression | float, list[cp.Constraint]]
 #: Parts that every method needs, and further ones for steps by a solver or by linear algebra.
@@ -177,13 +175,7 @@ HEAVIEST = 1e100
 
 
 def require_weight(lam: float, name: str) -> None:
-    """Refuse a weight that is not finite, or negative.
-
-    Raises
-    ------
-    ModelError
-        It is one of these.
-    """
+    """Refuse a weight that is not finite, or negative."""
     if not 0.0 <= lam <= HEAVIEST:
         most = f", at most {HEAVIEST:g}" if lam > 0.0 else ""
         raise ModelError(f"lam={shown(lam)} of {name} is no weight: choose a finite number >= 0{most}")

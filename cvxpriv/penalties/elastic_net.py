@@ -12,8 +12,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Separable, require_weight
 
-__all__ = ["L1", "L2", "ElasticNet"]
-
 
 @door
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.contract import Form, Penalty, require_weight
 
-__all__ = ["GroupLasso"]
-
 
 @door
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ import numpy as np
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.roots import Rows, increasing_root
 
-__all__ = ["falling_sigmoid", "falling_slope", "logistic_root", "monotone_root"]
-
 #: Number of Halley's steps of the logistic root before the bracketed one takes over, and the step after which a cubic
 #: method is right to the last bits.
 HALLEY_STEPS, HALLEY_SETTLED = 8, 1e-6

@@ -19,8 +19,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.loss_steps import falling_sigmoid, falling_slope, logistic_root, monotone_root
 
-__all__ = ["LOSSES", "Loss", "loss_named"]
-
 Scalar = Callable[[Array], Array]
 #: Maps (argument v, rho over weight) to the minimiser of phi(t) + (ratio/2) (t - v)^2.
 Proximal = Callable[[Array, Array], Array]

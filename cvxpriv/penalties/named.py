@@ -26,8 +26,6 @@ from cvxpriv.penalties.group import GroupLasso
 from cvxpriv.penalties.mcp import MCP
 from cvxpriv.penalties.scad import SCAD
 
-__all__ = ["FAMILIES", "convex_penalty", "penalty_named", "penalty_of", "penalty_record"]
-
 #: Makers by name, with the names of their numbers and how many of these have no default.
 FAMILIES: dict[str, tuple[Callable[..., Penalty], tuple[str, ...], int]] = {
     "none": (lambda: L2(0.0), (), 0),
@@ -101,13 +99,7 @@ def convex_penalty(penalty: str | Penalty) -> Penalty:
 
 
 def penalty_record(penalty: Penalty) -> dict[str, Any]:
-    """Return a penalty as its class's name and its numbers, with every digit, for a file.
-
-    Raises
-    ------
-    ModelError
-        It is a user's own, which is code.
-    """
+    """Return a penalty as its class's name and its numbers, with every digit, for a file."""
     kind = type(penalty)
     own = kind.__name__ if _CLASSES.get(kind.__name__) is kind else None
     name = own or next((name for name in extensions(GROUP) if extension(GROUP, name) is kind), None)
@@ -122,8 +114,6 @@ def penalty_record(penalty: Penalty) -> dict[str, Any]:
 def penalty_of(record: Mapping[str, Any]) -> Penalty:
     """Return the penalty that `penalty_record` wrote.
 
-    Examples
-    --------
     >>> penalty_of(penalty_record(MCP(0.1 + 0.2, 3.0))).lam
     0.30000000000000004
     """

@@ -20,8 +20,6 @@ from cvxpriv.numerics.arrays import Array, Values, starts_in
 from cvxpriv.penalties.contract import Penalty, Pieces
 from cvxpriv.solvers.chain import Solution
 
-__all__ = ["CONVEX", "PIECES", "pieces_at", "proximal", "proximal_block", "regime"]
-
 CONVEX, PIECES = "convex", "two pieces"
 """The structures of the block: one convex problem, or two pieces whose minima are compared."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties.contract import Penalty
 
-__all__ = ["PenaltySetting"]
-
 POINTS, CENTERS = 400, 20
 #: Steps around the one where the proximal problem stops being convex, as multiples of it.
 AROUND = (0.05, 0.5, 0.95, 1.05, 2.0, 10.0)

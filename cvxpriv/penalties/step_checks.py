@@ -12,8 +12,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties.proximal import CONVEX, pieces_at, proximal_block, regime
 from cvxpriv.penalties.setting import PenaltySetting
 
-__all__ = ["declared", "least", "stationary", "whole_step"]
-
 #: Relative tolerance of heights: the search refines its grid until a cell is worth less.
 LEAST = 1e-9
 #: Relative agreement of cone solvers (on an array of 20 coordinates).

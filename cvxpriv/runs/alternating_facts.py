@@ -17,8 +17,6 @@ from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.noise_costs import costs_section
 from cvxpriv.runs.sides import Sides
 
-__all__ = ["alternating_facts"]
-
 
 def alternating_facts(
     run: MechanismRun[Any, Any], beside: Beside, sides: Sides, figures: Mapping[str, float], options: Mapping[str, Any]

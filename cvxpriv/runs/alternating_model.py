@@ -42,8 +42,6 @@ from cvxpriv.tables.documents import table_of
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import published
 
-__all__ = ["AlternatingModel", "AlternatingRun", "Settings"]
-
 LOOP = "passes"
 STARTS, MAX_ITER = 10, 1000
 #: A pass that moves every entry of the state by at most this part of the tolerance may be the last.

@@ -31,8 +31,6 @@ from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop, Sweep
 from cvxpriv.schedules.stopping import Below
 
-__all__ = ["AlternationRun", "alternate"]
-
 KIND = "alternation"
 
 Groups = Sequence[Sequence[cp.Variable]]

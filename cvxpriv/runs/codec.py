@@ -16,8 +16,6 @@ from cvxpriv.errors import ModelError
 from cvxpriv.penalties import LOSSES, Loss, Penalty, loss_named
 from cvxpriv.penalties.named import penalty_of, penalty_record
 
-__all__ = ["UNSAVED", "decoded", "encoded", "fields_of"]
-
 UNSAVED = {"saved": False}
 """Metadata of a field that is not saved; it needs a default, which a run from a file takes."""
 
@@ -25,15 +23,6 @@ UNSAVED = {"saved": False}
 def fields_of(value: Any) -> dict[str, Any]:
     """Return the saved fields of a dataclass as plain data, which JSON can hold.
 
-    A number that is not finite is None, which is read as infinity where the field is a float.
-
-    Raises
-    ------
-    ModelError
-        A field holds code, such as a user's own loss or penalty, or a label that is neither a text nor a whole number.
-
-    Examples
-    --------
     >>> from cvxpriv.privacy import Release
     >>> fields_of(Release(mu=0.5, source="centre"))["mu"]
     0.5

@@ -16,32 +16,13 @@ from cvxpriv.runs.mechanism_run import MechanismRun
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.noisy_counts import nearest_shares
 
-__all__ = ["likely_excess", "noise_section"]
-
 DRAWS, LEVEL = 200, 0.95
 
 
 def likely_excess(
     constraint: ReadyConstraint, mechanism: Array, table: JointTable, draws: int = DRAWS, level: float = LEVEL
 ) -> float | None:
-    """Return by how much a mechanism may miss a constraint on the table behind a noisy one, at a level.
-
-    Noise of the same law is put on the noisy table again; the quantile of the excess over these tables is returned.
-
-    Parameters
-    ----------
-    constraint : ReadyConstraint
-    mechanism : array, ``(|X|, |Y|)``
-    table : JointTable
-        A table with protection and counts.
-    draws : int
-    level : float
-
-    Returns
-    -------
-    float or None
-        None where the constraint speaks of the matrix alone, and holds whatever the table is.
-    """
+    """Return by how much a mechanism may miss a constraint on the table behind a noisy one, at a level."""
     try:
         constraint.excess(mechanism, None)
     except ModelError:

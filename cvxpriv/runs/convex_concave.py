@@ -28,8 +28,6 @@ from cvxpriv.schedules.history import History
 from cvxpriv.schedules.independent_runs import run_pieces
 from cvxpriv.schedules.problem_starts import Init, moved_to_convex, starting_points
 
-__all__ = ["ConvexConcaveRun", "convex_concave"]
-
 PASSES_OVER = "the passes were used up"
 
 

@@ -10,8 +10,6 @@ from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.suppression import SMALL, with_totals, withheld
 
-__all__ = ["counts_section"]
-
 MOST_CELLS = 300
 """Number of cells of a table above which its counts are left out of the page."""
 BASE = 5

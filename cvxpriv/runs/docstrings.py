@@ -6,8 +6,6 @@ import inspect
 import textwrap
 from collections.abc import Mapping
 
-__all__ = ["with_parameters"]
-
 #: Longest line of an entry, including its four leading blanks.
 WIDTH = 100
 HEADING = ("Parameters", "----------")
@@ -16,16 +14,6 @@ HEADING = ("Parameters", "----------")
 def with_parameters(doc: str, entries: Mapping[str, tuple[str, str]]) -> str:
     """Return a docstring whose section of parameters also has the given entries.
 
-    An entry whose name the docstring describes already is left out. The others come behind those that are there.
-
-    Parameters
-    ----------
-    doc : str
-    entries : mapping of str to (str, str)
-        Type and description of each parameter by name.
-
-    Examples
-    --------
     >>> print(with_parameters("Solve.", {"tol": ("float", "Residual at which it stops.")}))
     Solve.
     <BLANKLINE>

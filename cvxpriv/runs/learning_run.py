@@ -21,8 +21,6 @@ from cvxpriv.schedules.history import History
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SEEDED", "LearningRun", "PrivateLearningRun", "history_of_loop"]
-
 SEEDED = "The noise can be drawn again by whoever knows its seed: the guarantee holds only while that is secret."
 
 #: Columns of a history that hold nothing public.

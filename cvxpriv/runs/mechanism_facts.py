@@ -31,31 +31,6 @@ from cvxpriv.tables.estimability import judged
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import published
 
-__all__ = [
-    "BLOCKS",
-    "about_table",
-    "best_of",
-    "brief_curve",
-    "columns_section",
-    "constraints_section",
-    "disclosure_section",
-    "effort",
-    "files_of",
-    "guess",
-    "heatmap",
-    "interval",
-    "not_converged",
-    "residual",
-    "reveals_section",
-    "settings_of",
-    "share",
-    "starts_section",
-    "tables_of",
-    "unconverged",
-    "unmet",
-    "violations",
-]
-
 MOST_CELLS = 10_000
 """Number of cells of a mechanism above which a page shows it as a picture."""
 SHOWN_POINTS = 10
@@ -369,11 +344,7 @@ def _prices(run: Run) -> tuple[pd.DataFrame, list[str]]:
 
 
 def brief_curve(title: str, curve: pd.DataFrame, columns: Mapping[str, str]) -> Section:
-    """Return a curve as a terminal shows it: at most `SHOWN_POINTS` rows, evenly spaced, including its ends.
-
-    `columns`: The columns to show, with their headings; `kkt` is added, and `converged` where some point did not
-    converge.
-    """
+    """Return a curve as a terminal shows it: at most `SHOWN_POINTS` rows, evenly spaced, including its ends."""
     count = len(curve)
     rows = curve.iloc[np.unique(np.linspace(0, count - 1, min(count, SHOWN_POINTS)).round().astype(int))]
     frame = pd.DataFrame({heading: rows[name].map(exact_zero) for name, heading in columns.items()})

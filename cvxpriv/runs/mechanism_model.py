@@ -26,8 +26,6 @@ from cvxpriv.runs.sides import Sides
 from cvxpriv.schedules.independent_runs import run_each
 from cvxpriv.tables.joint import JointTable
 
-__all__ = ["CurvePoints", "MechanismModel", "curve_points", "runs_of"]
-
 Run = TypeVar("Run", bound=MechanismRun[Any, Any])
 
 
@@ -200,13 +198,6 @@ class MechanismModel(ABC, Generic[Run]):
 def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[float]:
     """Return the points of a curve; a number n stands for 1/n, 2/n, ..., 1 of the whole.
 
-    Raises
-    ------
-    ModelError
-        There are none, or more than 10,000.
-
-    Examples
-    --------
     >>> curve_points(4)
     [0.25, 0.5, 0.75, 1.0]
     """
@@ -223,16 +214,7 @@ def curve_points(points: Iterable[float] | int, whole: float = 1.0) -> list[floa
 
 
 def runs_of(models: Sequence[MechanismModel[Run]], solving: Mapping[str, Any], description: str) -> list[Run]:
-    """Return a run of each model, in order. A keyboard interrupt ends them and drops the run that it cut.
-
-    Parameters
-    ----------
-    models : sequence of MechanismModel
-    solving : mapping
-        The options of `solve`, with the processes and the bar of all runs together.
-    description : str
-        Text beside the bar.
-    """
+    """Return a run of each model, in order. A keyboard interrupt ends them and drops the run that it cut."""
     options = {name: value for name, value in solving.items() if name not in ("n_jobs", "progress")}
     if models:
         whole = models[0].size(**options).repeated(len(models), f"{len(models):,} points")

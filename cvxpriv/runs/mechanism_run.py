@@ -35,8 +35,6 @@ from cvxpriv.tables.joint import JointTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Beside", "MechanismRun", "OnTable", "restored"]
-
 
 class OnTable(Protocol):
     """The data of a model: the joint table of private data and the mechanism's input, among others."""
@@ -242,13 +240,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
         return {name: float(getattr(self, name)) for name in named if hasattr(self, name)}
 
     def contradiction(self) -> str:
-        """See `Run`. A contradiction is a figure that is not the mechanism's, or a false claim of convergence.
-
-        Raises
-        ------
-        DataError
-            The matrix is not a mechanism.
-        """
+        """See `Run`. A contradiction is a figure that is not the mechanism's, or a false claim of convergence."""
         stochastic_matrix(self.mechanism, "the mechanism of the run")
         claimed = self.starts.iloc[self.start]
         for name, found in self.figures.items():

@@ -32,8 +32,6 @@ from cvxpriv.tables.protection import Protection
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["costs_section", "noise_costs"]
-
 DRAWS = 20
 EVEN = 0.5
 """Records added to each cell where a public symbol has kept none: a mechanism needs some of each."""
@@ -51,33 +49,6 @@ def noise_costs(
 ) -> pd.DataFrame:
     """Return leakage and utility of mechanisms that are designed on noisy counts, by epsilon.
 
-    Parameters
-    ----------
-    table : JointTable
-        A table with counts.
-    design : callable
-        Maps a table to a mechanism P(Y|X), ``(|X|, |Y|)``.
-    epsilons : sequence of float
-        Budgets of Laplace noise, replace-one; each > 0.
-    draws : int
-        Noisy tables at each epsilon.
-    level : float
-        Share of the draws between `low` and `high`.
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        One row an epsilon, and one for no noise (epsilon infinite): epsilon, and for leakage and utility the mean, low
-        and high, in nats, measured on the table.
-
-    Raises
-    ------
-    DataError
-        A table without counts, no epsilon, or an argument that is out of range.
-
-    Examples
-    --------
     >>> table = JointTable.from_counts([[40, 10], [10, 40]])
     >>> found = noise_costs(table, lambda noisy: np.eye(2), [1.0], draws=3)
     >>> found["leakage"].round(4).tolist()

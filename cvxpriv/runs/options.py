@@ -33,8 +33,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.reading import finite_double
 from cvxpriv.runs.docstrings import with_parameters
 
-__all__ = ["REQUIRED", "Option", "Parameter", "declared", "options_of"]
-
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 REQUIRED = inspect.Parameter.empty

@@ -25,8 +25,6 @@ from cvxpriv.runs.alternation import AlternationRun, Exact, Groups, alternate
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.saved import load, write_run
 
-__all__ = ["ProblemModel", "ProblemModelRun"]
-
 STARTS, MAX_ITER = 10, 500
 #: Name of the file of a run in a command's folder.
 FILE = "run.json"

@@ -34,8 +34,6 @@ from cvxpriv.schedules.history import History
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ProblemRun", "best_start"]
-
 #: Relative difference below which two objectives count as equal.
 SAME = 1e-9
 RESIDUAL = "The largest residual of the whole problem's optimality conditions, exact, without a solver."
@@ -94,10 +92,7 @@ class ProblemRun(ABC):
         endings: Sequence[Any],
         **more: Any,
     ) -> Self:
-        """Return the run of the best start, and place its values in the problem.
-
-        `endings` say of some starts whether they were interrupted or overdue; `more` are a subclass's own fields.
-        """
+        """Return the run of the best start, and place its values in the problem."""
         best = best_start(table, isinstance(problem.objective, cp.Maximize), tol)
         placed(problem, states[best])
         seconds = time.perf_counter() - begun
@@ -279,11 +274,7 @@ class ProblemRun(ABC):
 
 
 def best_start(table: pd.DataFrame, maximise: bool, tol: float) -> int:
-    """Return the start of the best objective among those that converged; of equals, that of the least residual.
-
-    Where none converged: among those that violate no constraint by more than the tolerance, if any; else the start of
-    the least violation.
-    """
+    """Return the start of the best objective among those that converged; of equals, that of the least residual."""
     candidates = table[table["converged"]]
     if candidates.empty:
         candidates = table[table["violation"] <= max(tol, float(table["violation"].min()))]

@@ -21,8 +21,6 @@ from cvxpriv.solvers.registry import DEFAULT_CHAIN
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Run"]
-
 SHOWN = 4
 """Number of facts in the text of a run, one line each."""
 

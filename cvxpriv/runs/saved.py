@@ -15,8 +15,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike, read_document, write_text
 from cvxpriv.reports.provenance import versions
 
-__all__ = ["FORMAT", "VERSION", "damage_told", "load", "read_run", "write_run"]
-
 FORMAT = "cvxpriv run"
 VERSION = 2
 """Version 2 has the hash of the file's content; an edited or damaged file is refused."""

@@ -29,8 +29,6 @@ from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.registry import DEFAULT_CHAIN, solver_spec
 
-__all__ = ["SLACK", "shadow_prices"]
-
 #: The quantity that prices a constraint without a parameter of its own.
 SLACK = "slack"
 #: Names of the parameters that are bounds.

@@ -20,32 +20,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.runs.options import Option
 
-__all__ = [
-    "FOR_THE_BOUND",
-    "Adjacency",
-    "BudgetOption",
-    "Callback",
-    "Delta",
-    "Engine",
-    "Epsilon",
-    "Init",
-    "Isolate",
-    "MaxIter",
-    "Method",
-    "NJobs",
-    "NoiseSeed",
-    "Oversize",
-    "Progress",
-    "Seed",
-    "SolveOptions",
-    "Solver",
-    "Starts",
-    "TimeLimit",
-    "Tol",
-    "Watch",
-    "require_callback",
-]
-
 FOR_THE_BOUND = 0.8
 """The part of a time limit that the search for a certified bound may take; the passes have the rest."""
 Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
@@ -169,10 +143,7 @@ class SolveOptions(TypedDict, total=False):
 
 
 def require_callback(callback: object, n_jobs: int) -> None:
-    """Refuse a callback that cannot be called.
-
-    Raises ModelError: It is not a function, or other processes would have to call it.
-    """
+    """Refuse a callback that cannot be called."""
     if n_jobs == 0:
         raise ModelError("n_jobs=0 is no number of processes: pass 1, or -1 for one a core")
     if callback is not None and (not callable(callback) or n_jobs != 1):

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from cvxpriv.tables.datasets import SOURCES
 
-__all__ = ["PRIVATE_AND_PUBLIC", "Side", "Sides"]
-
 
 @dataclass(frozen=True)
 class Side:

@@ -20,8 +20,6 @@ from cvxpriv.reports.sliders import Slider, Stop
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable
 
-__all__ = ["guesses_along", "shared_curve", "slider_of"]
-
 MOST_CELLS = 60_000
 """Number of cells of all heatmaps together above which a page shows the mechanism at no point but its own."""
 
@@ -45,30 +43,7 @@ def slider_of(
     lower: str = "",
     more: Mapping[str, str] | None = None,
 ) -> Slider | None:
-    """Return the curve as a slider; None where there are fewer than two points, or one is not finite.
-
-    Parameters
-    ----------
-    curve : DataFrame
-    mechanisms : sequence of array, ``(|X|, |Y|)``
-        The mechanism of each row; empty where they are not known.
-    table : JointTable
-    sides : Sides
-    label : str
-        Name of the quantity that the slider moves.
-    named : callable
-        Maps a row of the curve to the words beside the slider.
-    axes : pair of Axis
-        Across, and up.
-    chosen : (float, float)
-        The page's own mechanism in this plane.
-    level : (str, float), optional
-        A horizontal line.
-    lower : str
-        Column of the lower end of a certified band.
-    more : mapping of str to str
-        Further columns to show, with their labels.
-    """
+    """Return the curve as a slider; None where there are fewer than two points, or one is not finite."""
     across, up = axes
     if len(curve) < 2 or not np.isfinite(curve[[across.column, up.column]].to_numpy(float)).all():
         return None

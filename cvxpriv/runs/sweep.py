@@ -25,8 +25,6 @@ from cvxpriv.runs.sweep_progress import Pace, shown_pace
 from cvxpriv.runs.sweep_tasks import MOST_TASKS, Task, choices_of, positional_data, tasks_of
 from cvxpriv.runs.sweep_workers import each_fitted, workers
 
-__all__ = ["sweep"]
-
 
 @door
 def sweep(

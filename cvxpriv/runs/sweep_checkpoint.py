@@ -20,8 +20,6 @@ from cvxpriv.errors import DataError
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.locks import locked, sync_folder
 
-__all__ = ["FORMAT", "Checkpoint", "CheckpointWarning", "opened"]
-
 FORMAT = "cvxpriv sweep 1"
 _BEGINNING = f'{{"format": "{FORMAT}"'.encode()
 

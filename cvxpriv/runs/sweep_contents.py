@@ -16,16 +16,10 @@ import scipy.sparse as sp
 
 from cvxpriv.errors import ModelError
 
-__all__ = ["content", "digest"]
-
 
 def digest(value: Any) -> str:
     """Return the SHA-256 of a value's content, as 64 hexadecimal digits.
 
-    Raises ModelError: The value holds code, or an object without a known content.
-
-    Examples
-    --------
     >>> digest([0.5, 0.5]) == digest([0.5, 0.5]), digest([0.5, 0.5]) == digest([0.5, 0.25])
     (True, False)
     """

@@ -15,8 +15,6 @@ from cvxpriv.errors import CvxprivError, printable
 from cvxpriv.reports.document import plain_data
 from cvxpriv.runs.sweep_tasks import Task
 
-__all__ = ["Fitted", "Order", "fit"]
-
 
 @dataclass(frozen=True)
 class Order:

@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-__all__ = ["Pace", "shown_pace"]
-
 
 @dataclass
 class Pace:

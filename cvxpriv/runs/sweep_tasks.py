@@ -19,8 +19,6 @@ from cvxpriv.reports.document import plain_data
 from cvxpriv.runs.options import Parameter, options_of
 from cvxpriv.runs.sweep_contents import digest
 
-__all__ = ["MOST_TASKS", "OWN", "Choice", "Task", "choices_of", "needed_data", "positional_data", "tasks_of"]
-
 OWN = ("seed", "n_jobs", "progress", "callback", "budget")
 """Options of a solve that the sweep sets itself."""
 MOST_TASKS = 100_000
@@ -120,10 +118,7 @@ def tasks_of(model: type[Any], tables: Collection[str], choices: Sequence[Choice
 
 
 def positional_data(model: type[Any], data: Any) -> tuple[Any, ...]:
-    """Return the data as the arguments of a model's constructor: one, or as many as it needs.
-
-    Raises ModelError: The constructor needs several, and the data are no tuple of that length.
-    """
+    """Return the data as the arguments of a model's constructor: one, or as many as it needs."""
     needed = needed_data(model)
     if len(needed) == 1:
         return (data,)

@@ -16,8 +16,6 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from cvxpriv.errors import ModelError, printable, shown, suggest
 from cvxpriv.runs.sweep_fit import Fitted
 
-__all__ = ["BACKENDS", "each_fitted", "workers"]
-
 BACKENDS = ("dask",)
 LIVES = 3
 """Number of pools without any result, and of workers of one task alone, that may die."""

@@ -19,8 +19,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.penalties.checks import WithPenaltyMethods, verify_penalty
 from cvxpriv.penalties.contract import Penalty
 
-__all__ = ["FLOOR", "Options", "verification_of", "verify"]
-
 FLOOR = 1e-3
 """The default working interval is [FLOOR, 1/FLOOR]: ratios of probabilities that are at least FLOOR."""
 
@@ -87,10 +85,7 @@ def verify(
 
 @singledispatch
 def verification_of(target: object, options: Options) -> Verification:
-    """Return the verification of an object of one type; another type registers its own function here.
-
-    Raises ModelError: No function is registered for the type.
-    """
+    """Return the verification of an object of one type; another type registers its own function here."""
     raise ModelError(
         f"target={shown(target)} cannot be verified: pass an FDivergence, its name, its formula in t, a penalty, or an "
         "object of a type that a package registers"

@@ -14,8 +14,6 @@ from cvxpriv.kkt import Residuals
 from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.schedules.steps import Measure
 
-__all__ = ["coupling", "figures", "placed", "stationarity", "violation"]
-
 
 def placed(problem: cp.Problem, values: Values) -> None:
     """Set the values of a problem's variables."""

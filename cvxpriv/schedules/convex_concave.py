@@ -27,8 +27,6 @@ from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop, Sweep, Update
 
-__all__ = ["KIND", "Passes", "Price", "residual_of"]
-
 KIND = "convex-concave"
 #: Relative move of every entry up to which a pass is the last, unless the price of slack grew.
 STILL = 1e-9

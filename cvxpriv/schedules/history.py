@@ -15,8 +15,6 @@ from cvxpriv.numerics.arrays import Array
 if TYPE_CHECKING:
     from cvxpriv.blocks.engines import Outcome
 
-__all__ = ["History"]
-
 
 @dataclass(frozen=True)
 class _Record:

@@ -9,8 +9,6 @@ from typing import TypeVar
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.reports.progress import track
 
-__all__ = ["pieces", "require_workers", "run_each", "run_pieces"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -26,28 +24,6 @@ def run_each(
 ) -> list[Result]:
     """Do the same work on every item, in the items' order.
 
-    Parameters
-    ----------
-    work : callable
-        Function of one item. With several workers it must be picklable.
-    items : sequence
-    n_jobs : int
-        Worker processes; -1 is one per core.
-    progress : bool
-        Show a bar on a terminal.
-    description : str
-        Text of the bar.
-    last : callable, optional
-        Whether a result is the last one wanted: an interrupted run ends the rest. A keyboard interrupt between two
-        results then ends it too, and the results so far are returned.
-
-    Raises
-    ------
-    ModelError
-        The number `n_jobs` is not a valid number of workers.
-
-    Examples
-    --------
     >>> run_each(abs, [-1, 2])
     [1, 2]
     """
@@ -94,12 +70,6 @@ def pieces(count: int, n_jobs: int) -> list[range]:
 
 
 def require_workers(n_jobs: int) -> None:
-    """Check a number of worker processes.
-
-    Raises
-    ------
-    ModelError
-        It is neither -1 nor a whole number >= 1.
-    """
+    """Check a number of worker processes."""
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
         raise ModelError(f"n_jobs={shown(n_jobs)} is no number of workers: pass 1, 2, ... or -1 for one per core")

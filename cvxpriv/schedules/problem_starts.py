@@ -15,8 +15,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.chain import Solved, solve, try_solver
 from cvxpriv.solvers.registry import DEFAULT_CHAIN
 
-__all__ = ["Init", "drawn", "moved_to_convex", "starting_points"]
-
 #: Values by variable's name, for one start or for several.
 Init = Sequence[Mapping[str, ArrayLike]] | Mapping[str, ArrayLike]
 
@@ -27,15 +25,7 @@ def starting_points(
     seed: int,
     init: Init | None,
 ) -> tuple[list[dict[str, Array]], list[str]]:
-    """Return every start's values by name, and the origin of each: "init", "values" or "random".
-
-    Where all variables have values, these are the first start; the others are drawn. `init` replaces them all.
-
-    Raises
-    ------
-    ModelError
-        `init` lacks a variable, has one too many or of another shape; or the constraints on a variable cannot hold.
-    """
+    """Return every start's values by name, and the origin of each: "init", "values" or "random"."""
     names = named(problem)
     if init is not None:
         several = [init] if isinstance(init, Mapping) else list(init)

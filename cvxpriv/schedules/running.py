@@ -24,8 +24,6 @@ from cvxpriv.schedules.steps import (
     released_by,
 )
 
-__all__ = ["run"]
-
 
 @door
 def run(step: AnyStep, state: Values, context: Context) -> dict[str, Array]:

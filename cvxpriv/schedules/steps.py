@@ -27,8 +27,6 @@ from cvxpriv.privacy.noise import Noise
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.stopping import Stop
 
-__all__ = ["Context", "Draw", "Invariant", "Loop", "LoopReport", "Parallel", "Public", "Sweep", "Update"]
-
 Cost = Sequence[Release] | Callable[[Values], Sequence[Release]]
 Measure = Callable[[Values], Mapping[str, Array]]
 Accelerator = Callable[[Callable[[Values], dict[str, Array]], dict[str, Array], int], Values]

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
 
-__all__ = ["AnyOf", "Below", "Moved", "Never", "Stop"]
-
 
 class Stop(Protocol):
     """A rule for which starts are done."""

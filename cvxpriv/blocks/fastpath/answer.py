@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["AnswerMap", "NotFast", "answer_map"]
-
 
 class NotFast(ModelError):
     """The fast path does not take this problem with this solver: use `Problem.solve`."""
@@ -64,12 +62,7 @@ def answer_map(
     variables: Mapping[str, cp.Variable],
     constraints: Mapping[str, cp.Constraint],
 ) -> AnswerMap:
-    """Read the map off cvxpy's own inversion; the constraints' multipliers are left as they were.
-
-    `invert`: Maps (x, z) in the solver's order to cvxpy's solution of the user's problem.
-    `size`, `rows`: Lengths of x and z.
-    Raises NotFast: An entry of the answer is not one entry of ``x`` or ``z`` times a constant.
-    """
+    """Read the map off cvxpy's own inversion; the constraints' multipliers are left as they were."""
     generator = np.random.default_rng(0)
     probes = [
         (np.ones(size), np.ones(rows)),

@@ -15,8 +15,6 @@ from cvxpriv.blocks.fastpath.solvers import OBJECTS
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.data import without_values
 
-__all__ = ["Compiled", "compiled", "obstacle", "value_of"]
-
 #: Attributes that fix the sign of a leaf.
 SIGNS = frozenset({"nonneg", "nonpos", "pos", "neg"})
 #: Attributes of variables that cvxpy writes out as constraints, and reads back by a triangle or a clip.

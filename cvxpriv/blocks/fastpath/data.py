@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["ConeMap", "cone_map"]
-
 Indices = NDArray[np.integer[Any]]
 Pattern = tuple[Indices, Indices, tuple[int, int]]
 

@@ -18,8 +18,6 @@ from cvxpriv.blocks.fastpath.data import CONSTANT
 from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Entries", "entries"]
-
 SIGN_TOLERANCE = 1e-10  # cvxpy's own, for a value that has to have a sign
 
 

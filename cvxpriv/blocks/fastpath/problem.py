@@ -25,8 +25,6 @@ from cvxpriv.blocks.fastpath.solver_interface import Raw
 from cvxpriv.blocks.fastpath.solvers import solver_object
 from cvxpriv.numerics.arrays import Values
 
-__all__ = ["FastProblem", "FastSolution", "NotFast", "supported"]
-
 _WITH_POINT = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE, cp.USER_LIMIT)
 
 
@@ -65,8 +63,6 @@ class FastSolution:
 def supported(problem: cp.Problem, solver: str, options: Mapping[str, Any] | None = None) -> tuple[bool, str]:
     """Return whether the fast path takes a problem with a solver, and otherwise the reason.
 
-    Examples
-    --------
     >>> x, target = cp.Variable(2), cp.Parameter(2, name="target")
     >>> supported(cp.Problem(cp.Minimize(cp.sum_squares(x - target)), [x >= 0]), "CLARABEL")
     (True, '')

@@ -9,8 +9,6 @@ from typing import Any
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Options", "Raw", "SolverObject"]
-
 Options = Mapping[str, Any]
 
 

@@ -31,8 +31,6 @@ from cvxpriv.blocks.fastpath.solver_interface import Options, Raw, SolverObject
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["OBJECTS", "solver_object"]
-
 
 class Clarabel(SolverObject):
     """The solver Clarabel, updated in place where there is nothing to equilibrate."""
@@ -223,14 +221,7 @@ OBJECTS: Mapping[str, Any] = {"CLARABEL": Clarabel, "ECOS": Ecos, "OSQP": Osqp, 
 def solver_object(
     solver: str, cone: ConeMap, interface: Any, dims: Any, options: Options, *, reuse: bool = False
 ) -> SolverObject:
-    """Return the object for a solver.
-
-    `interface`, `dims`: cvxpy's interface to the solver, and its dimensions of the cones.
-    `options`: Options as `Problem.solve` takes them.
-    `reuse`: Keep the solver's object wherever the solver can update it.
-    Raises NotFast: If the solver itself would refuse the data. ModelError: If an option is not one that cvxpy's
-    interface to the solver knows.
-    """
+    """Return the object for a solver."""
     try:
         made: SolverObject = OBJECTS[solver](cone, interface, dims, options, reuse)
     except NotFast:

@@ -10,8 +10,6 @@ import numpy as np
 from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Affine", "P", "Q", "Total", "wronskian"]
-
 
 @dataclass(frozen=True)
 class Affine(Atom):

@@ -12,8 +12,6 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["At", "Atom", "Jet", "Writer", "mean_values"]
-
 #: Value, first and second derivative in the requested direction.
 Jet = tuple[Array, Array, Array]
 NOTHING = np.zeros(())

@@ -12,8 +12,6 @@ from cvxpriv.divergences.atoms.affine import Affine
 from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Largest", "Pieces"]
-
 
 @dataclass(frozen=True)
 class Largest(Atom):

@@ -11,8 +11,6 @@ from cvxpriv.divergences.atoms.affine import Affine, wronskian
 from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Entropy", "Exponential", "LogSumExp"]
-
 EXPONENTIAL = frozenset({"exponential"})
 
 

@@ -13,8 +13,6 @@ from cvxpriv.divergences.atoms.affine import wronskian
 from cvxpriv.divergences.atoms.base import NOTHING, At, Atom, Jet, Writer, mean_values
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Gap", "Mean", "Norm"]
-
 SECOND_ORDER, POWER = frozenset({"second-order"}), frozenset({"power"})
 
 

@@ -15,8 +15,6 @@ from cvxpriv.divergences.verification.findings import FAILS, HOLDS, Finding
 from cvxpriv.divergences.verification.setting import DivergenceSetting
 from cvxpriv.numerics.arrays import Array, Values
 
-__all__ = ["row_block", "row_optimum", "solvers_agree"]
-
 CELLS = 5
 #: Relative accuracy that the best solver must reach, and that every solver must reach that the cross-check does not
 #: refuse.
@@ -87,11 +85,7 @@ def row_block(setting: DivergenceSetting, q: Array, cost: Array, bounds: tuple[A
 
 
 def row_optimum(cost: Callable[[Array], Array], low: Array, high: Array) -> float:
-    """Return min sum cost_i(p_i) over the simplex with low <= p <= high, for convex cost_i.
-
-    The dual max_nu nu + sum_i min_p cost_i(p) - nu p by golden sections inside golden sections: values of f only,
-    so that a wrong derivative cannot hide. Values are as accurate as f, minimisers only to its square root.
-    """
+    """Return min sum cost_i(p_i) over the simplex with low <= p <= high, for convex cost_i."""
 
     def dual(nu: Array) -> Array:
         def tilted(p: Array) -> Array:

@@ -7,8 +7,6 @@ from cvxpriv.divergences.verification import agreement, curve, dcp_form, derivat
 from cvxpriv.divergences.verification.findings import Check, Verification, run_checks
 from cvxpriv.divergences.verification.setting import MODERATE, DivergenceSetting, moderate
 
-__all__ = ["CHECKS", "verify_divergence"]
-
 FINITE, CONVEX, DCP, FREE = "f is finite", "f is convex", "expression is DCP", "constraints exclude nothing"
 
 CHECKS: tuple[Check[DivergenceSetting], ...] = (

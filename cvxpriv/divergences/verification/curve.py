@@ -9,8 +9,6 @@ from cvxpriv.divergences.verification.findings import FAILS, HOLDS, NOT_APPLICAB
 from cvxpriv.divergences.verification.setting import ROUNDING, DivergenceSetting
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["convex", "finite", "lipschitz", "strictly_convex", "zero_at_one"]
-
 UNDECLARED = "f' jumps where no kink is declared: pass kinks=(...)"
 PIECES = 100
 """Number of pieces of the interval on which strict convexity is tested: each must bend by more than rounding."""

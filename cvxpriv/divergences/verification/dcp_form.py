@@ -14,8 +14,6 @@ from cvxpriv.divergences.verification.findings import FAILS, HOLDS, NOT_APPLICAB
 from cvxpriv.divergences.verification.setting import DivergenceSetting
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["auxiliary", "dcp", "dpp", "fixed_variables", "homogeneous", "unrestricted", "value"]
-
 SHAPES = ((3,), (2, 3))
 """The shapes that the models pass: vectors and matrices."""
 TOLERANCE = 1e-6

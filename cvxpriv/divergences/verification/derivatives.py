@@ -11,8 +11,6 @@ from cvxpriv.divergences.verification.findings import FAILS, NOT_APPLICABLE, Fin
 from cvxpriv.divergences.verification.setting import ROUNDING, DivergenceSetting
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["first", "numerical_slope", "partials", "second"]
-
 POINTS = 400
 COMPLEX_STEP = 1e-20
 #: Relative steps of the extrapolated differences: their error is about the fourth power of a step.
@@ -104,11 +102,7 @@ def _second_partials(setting: DivergenceSetting, t: Array, p: Array, otherwise: 
 
 
 def numerical_slope(values: Callable[[Array], Array], t: Array, f: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Return f'(t) from values of f alone, and a bound of its error.
-
-    It is the complex step where f takes complex numbers and the step agrees with differences (that of |t - 1| is 0),
-    otherwise differences, extrapolated once.
-    """
+    """Return f'(t) from values of f alone, and a bound of its error."""
     differences, off = _extrapolated(values, t)
     size = FIRST * (np.abs(differences) + (1.0 + np.abs(values(t))) / t) + off
     exact = _complex_step(f, t)

@@ -14,8 +14,6 @@ from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
-__all__ = ["FormAt", "is_dpp", "joint_form", "why_not_dcp"]
-
 Leaf = Literal["parameter", "variable"]
 #: Accuracies that are requested: at p = 0 or q = 0 a cone has no interior, and a solver may reach less.
 ACCURACIES = (1e-10, 1e-7)

@@ -14,8 +14,6 @@ from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.formatting import format_cell
 
-__all__ = ["FAILS", "HOLDS", "NOT_APPLICABLE", "Check", "Finding", "Verification", "judged", "run_checks"]
-
 HOLDS, FAILS, NOT_APPLICABLE = "holds", "fails", "not applicable"
 
 Setting = TypeVar("Setting")

@@ -11,8 +11,6 @@ from cvxpriv.divergences.verification.findings import Finding, judged
 from cvxpriv.divergences.verification.setting import DivergenceSetting
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["data_processing", "nonnegative"]
-
 PAIRS, SIZE = 500, 2
 TOLERANCE = 1e-10
 

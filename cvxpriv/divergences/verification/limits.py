@@ -8,8 +8,6 @@ from cvxpriv.divergences.verification.findings import FAILS, HOLDS, Finding
 from cvxpriv.divergences.verification.setting import DivergenceSetting
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["at_infinity", "at_zero"]
-
 #: Powers of ten up to where squares still have a value.
 DECADES = np.array([1, 2, 3, 6, 9, 12, 25, 50, 75, 100, 125, 150])
 #: Allowed error of a limit that was given, and of one that was read off at 1e12.

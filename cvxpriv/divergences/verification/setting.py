@@ -11,8 +11,6 @@ from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["MODERATE", "DivergenceSetting", "moderate"]
-
 GRID = 2001
 FINE = 100_001
 """Steps of 0.014% between 1e-3 and 1e3; they cost f two hundredths of a second."""
