@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from cvxpriv.distributed.messages import Message
 from cvxpriv.errors import DataError, PartyError, PrivacyError
 from cvxpriv.models import ADMMSharing
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Noise, ledger_document
+from cvxpriv.privacy import Budget, Noise, Release, ledger_document
 from cvxpriv.tables.datasets import load_a9a
 
 EXACT = Allowance(exact=True)
@@ -222,6 +223,33 @@ def test_a_party_answers_only_what_it_allows() -> None:
     private_fit(EXACT, roles)
     with pytest.raises(PrivacyError, match="second private run"):
         private_fit(EXACT, roles)
+
+
+def test_a_run_that_a_party_did_not_pay_for_gets_no_answer_from_it(tmp_path: Path) -> None:
+    parts, _ = table()
+    allowed = Allowance(epsilon=1.0, bounds={"row_bound": 1.2})
+    roles = {name: SharingParty(part, allowed, folder=tmp_path / name) for name, part in parts.items()}
+    begun: list[Message] = []
+    answer = roles["a"].answer
+    roles["a"].answer = lambda message: begun.append(message) or answer(message)  # type: ignore[method-assign,func-returns-value]
+    private_fit(EXACT, roles)
+    began = {name: len(role.ledger) for name, role in roles.items()}
+    again = {name: SharingParty(part, allowed, folder=tmp_path / name) for name, part in parts.items()}
+    for same in (roles, roles, again, again):  # a refusal forgets nothing, and neither does a process that begins anew
+        with pytest.raises(PrivacyError, match="second private run"):
+            private_fit(EXACT, same)
+    assert {name: len(role.ledger) for name, role in roles.items()} == began
+    spent = tmp_path / "budget.json"
+    Budget(1.0, 1e-6, path=spent, adjacency="replace-one").spend([Release(mu=0.1)], adjacency="replace-one")
+    role = SharingParty(parts["a"], replace(allowed, budget=spent))
+    asked = {message.kind: message for message in reversed(begun)}
+    role.answer(asked["positions"])
+    for _ in range(2):
+        with pytest.raises(PrivacyError, match="budget"):
+            role.answer(asked["begin-private"])
+        with pytest.raises(PartyError, match="pass 1 was asked for"):
+            role.answer(asked["release"])
+    assert role.ledger == []
 
 
 def test_a_release_is_drawn_once_however_often_it_is_asked_for_and_a_party_comes_back(tmp_path: Path) -> None:

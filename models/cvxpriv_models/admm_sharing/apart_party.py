@@ -217,7 +217,6 @@ class SharingParty:
             raise PrivacyError("a step has a bounded sensitivity for penalty='l2' with lam > 0 alone: pass clip")
         kappa = posed.problem.lam * ridge / float(posed.rho[0])
         rule = mechanism.ShareRelease(mu, relation, (bound,), (kappa,), clips[0], clips[1])
-        self.begun = replace(posed, release=rule, releases=releases)
         wide, long = np.zeros((1, part.shape[1])), np.zeros((1, part.shape[0]))
         names = {f"{one}/0": np.zeros(1) for one in ("noise", "sensitivity", "kept")}
         terms = {
@@ -228,13 +227,18 @@ class SharingParty:
             "clips": clips,
             "rho": message.number("rho"),
         }
-        earlier = bool(self.ledger) and self.run != message.texts["run"]
-        if not self._resume(message.texts["run"], {"x/0": wide, "mean/0": wide, "v/0": long, "share/0": long, **names}):
+        run, kept = message.texts["run"], self._checkpoint()
+        known = run in (self.run, kept.run if kept else None)
+        if not known:  # a run that is refused changes nothing here
+            earlier = bool(self.ledger or (kept and kept.ledger))
             self._spend(mu * float(np.sqrt(releases * parties_touched(relation, parties))), relation, earlier)
+        self._resume(run, {"x/0": wide, "mean/0": wide, "v/0": long, "share/0": long, **names})
+        if not known:
             self.terms = terms
             self._save()
         elif terms != self.terms:
             raise PrivacyError("the run began with other terms: a run keeps its budget, releases and bounds")
+        self.begun = replace(posed, release=rule, releases=releases)
         return Message("bounded", {"bound": np.array([bound if np.isfinite(bound) else 0.0])})
 
     def _require_affordable(self, mu: float, releases: int, parties: int, relation: str) -> None:
@@ -266,15 +270,18 @@ class SharingParty:
         place, rho = int(message.number("place")), np.array([message.number("rho")])
         return _Begun(problem, Factor(part), scheme, int(message.number("parties")), place, rho, height=height)
 
-    def _resume(self, run: str, zeros: dict[str, Array]) -> bool:
-        """Take up a run where the checkpoint left it; return whether there is one of that run."""
+    def _checkpoint(self) -> Checkpoint | None:
+        return None if self.file is None else read_checkpoint(self.file)
+
+    def _resume(self, run: str, zeros: dict[str, Array]) -> None:
+        """Take up a run where the checkpoint left it, or at its beginning."""
         if run == self.run:
-            return True
+            return
         self.run, self.passes, self.ledger, self.terms = run, 0, [], {}
         self.state, self.before = dict(zeros), dict(zeros)
-        found = None if self.file is None else read_checkpoint(self.file)
+        found = self._checkpoint()
         if found is None or found.run != run:
-            return False
+            return
         shapes = {name: value.shape for name, value in zeros.items()}
         self.passes, self.terms = found.passes, dict(found.terms)
         try:
@@ -283,7 +290,6 @@ class SharingParty:
             self.ledger = list(ledger_of(found.ledger))
         except (KeyError, ValueError) as error:
             raise DataError(f"{self.file} is the checkpoint of another table: serve the table of that run") from error
-        return True
 
     def _save(self) -> None:
         """Write the checkpoint; that of a private run is on the disk before anything leaves."""
