@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -22,6 +23,8 @@ from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.models import ISTDP, ADMMSharing, RecycledADMM
 from cvxpriv.privacy import Release, budget, gaussian_epsilon, gaussian_mu
 from cvxpriv.privacy.budget import Budget, covering_mu
+from cvxpriv.privacy.composition import optimal_delta
+from cvxpriv.privacy.gaussian import composed
 from cvxpriv.reports import files
 
 ROWS = np.random.default_rng(0).uniform(-0.5, 0.5, size=(60, 4))
@@ -263,3 +266,35 @@ def test_what_guarantees_nothing_or_has_no_epsilon_takes_no_budget() -> None:
         with pytest.raises(PrivacyError):
             fit(own, **options)
     assert own.ledger == ()
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_what_is_left_of_a_pure_budget_is_the_difference(adaptive: bool) -> None:
+    own = Budget(1.0, 0.0, adaptive=adaptive)
+    own.spend([Release(epsilon=0.25)])
+    assert own.left == 0.75
+    own.spend([Release(epsilon=0.75)])
+    assert own.left == 0.0
+
+
+def test_a_budget_holds_what_costs_exactly_its_delta() -> None:
+    mu, epsilon = 0.3, 1.0
+    exact = optimal_delta(epsilon, [], composed([mu]))
+    Budget(epsilon, exact).spend([Release(mu=mu)])
+    with pytest.raises(PrivacyError, match="does not hold"):
+        Budget(epsilon, float(np.nextafter(exact, 0.0))).spend([Release(mu=mu)])
+
+
+def test_any_delta_below_1_is_one() -> None:
+    assert Budget(1.0, 0.75).left > 0.0
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.05, 1.0, 8.0, 40.0])
+def test_a_covering_mu_is_the_exact_one_and_a_millionth_of_a_millionth(epsilon: float) -> None:
+    with mpmath.workdps(60):
+        tail = 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))
+        exact = 2 * mpmath.findroot(
+            lambda x: mpmath.log(mpmath.ncdf(-x)) - mpmath.log(tail), covering_mu(epsilon) / 2.0
+        )
+        more = float(covering_mu(epsilon) / exact - 1)
+    assert more == pytest.approx(1e-12, rel=0.3, abs=0.0)
