@@ -21,21 +21,6 @@ from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
 
-__all__ = [
-    "LOOP",
-    "MEMORY",
-    "CoefficientsAndArgument",
-    "Constraints",
-    "Posed",
-    "blocks",
-    "initial_state",
-    "measure",
-    "one_pass",
-    "residuals_with_constraints",
-    "schedule",
-]
-
-
 #: Name of the loop in a run's history.
 LOOP = "pass"
 

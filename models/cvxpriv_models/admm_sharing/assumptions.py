@@ -17,8 +17,6 @@ from .lagrangian import descent
 from .problem import Part, Problem
 from .schemes import Scheme
 
-__all__ = ["Assumptions", "check", "require_guarantee"]
-
 #: Distance of a row's norm from 1 that is rounding.
 ROUNDING = 1e-9
 

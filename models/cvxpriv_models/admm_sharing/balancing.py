@@ -13,8 +13,6 @@ from . import kkt
 from .factor import Factor
 from .problem import Problem
 
-__all__ = ["balance"]
-
 #: Number of passes between two changes: a new rho is a new factorisation, and needs a few passes to take effect.
 EVERY = 10
 #: Number of passes after which rho stays: convergence is proved for a penalty that changes finitely often.

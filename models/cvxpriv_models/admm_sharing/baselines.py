@@ -18,8 +18,6 @@ from cvxpriv.numerics.arrays import Array
 from .problem import Part, Problem
 from .run import Fitted
 
-__all__ = ["SGDRun", "pooled", "sgd"]
-
 #: Standard deviation of the coefficients that SGD starts from: SHARING section 5 starts it "with random numbers".
 START = 0.01
 

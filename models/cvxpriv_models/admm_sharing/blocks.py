@@ -24,8 +24,6 @@ from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
 
-__all__ = ["centre", "dual", "party", "party_towards", "total_share"]
-
 #: Largest number of samples for which the z block has Parameters. cvxpy's memory for a Parameter of N entries grows as
 #: N^2: 32 GiB at 32,561, where the same problem with numbers takes CLARABEL six seconds.
 MOST_PARAMETERS = 1000

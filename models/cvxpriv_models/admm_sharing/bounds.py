@@ -12,8 +12,6 @@ from cvxpriv.numerics.reading import finite_double
 from .options import Bound
 from .problem import Part, Problem
 
-__all__ = ["ADJACENCIES", "neighbours", "public_bounds", "within"]
-
 #: Each relation with its bound, and the change that one neighbour makes.
 ADJACENCIES = {
     "replace-one": (

@@ -12,8 +12,6 @@ from cvxpriv.penalties import Loss, Penalty
 
 from .factor import Factor
 
-__all__ = ["consensus", "dual", "party", "party_linearised"]
-
 
 def party(
     factor: Factor, target: Array, y: Array, rho: float, ridge: float, tau: float = 0.0, x: Array | None = None

@@ -22,8 +22,6 @@ from .model import ADMMSharing
 from .private_settings import planned
 from .problem import Part
 
-__all__ = ["VerticalLogisticRegression"]
-
 
 class VerticalLogisticRegression(BinaryLogisticClassifier):
     """Logistic regression over columns of several parties; a private fit loses to averages of own fits. SHARING.

@@ -17,8 +17,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .problem import Part
 
-__all__ = ["Factor"]
-
 #: Number of systems kept for one party: residual balancing changes rho sometimes, and returns to old values.
 KEPT = 2
 #: Largest share of entries that are not 0 for which dense columns are multiplied as sparse rows: a9a's, four times

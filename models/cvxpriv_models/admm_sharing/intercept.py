@@ -21,8 +21,6 @@ from cvxpriv.penalties import Penalty, convex_penalty
 
 from .problem import Part
 
-__all__ = ["TALL", "Intercept", "bounds_with_ones", "with_column", "with_intercept"]
-
 TALL = 1000.0
 
 

@@ -18,15 +18,6 @@ from .blocks import total_share
 from .factor import Factor
 from .problem import Problem
 
-__all__ = [
-    "SharingResiduals",
-    "dual_within",
-    "duality_gap",
-    "gap_of_parts",
-    "residuals",
-    "residuals_of_parts",
-]
-
 #: Distance from a kink of the loss that counts as on it: rounding leaves as much of a z that was put there.
 AT_KINK = 1e-9
 #: Rounding error of a sum of products, relative to the sum of their sizes.

@@ -25,8 +25,6 @@ from cvxpriv.penalties import Loss
 from cvxpriv.privacy import Noise, Release
 from cvxpriv.schedules.steps import Draw
 
-__all__ = ["LABELS", "flip_probability", "flipping", "unbiased"]
-
 #: Name of the labels in the state, and of their release.
 LABELS = "labels"
 

@@ -19,8 +19,6 @@ from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
 
-__all__ = ["Descent", "augmented_lagrangian", "descent", "stationarity"]
-
 
 def augmented_lagrangian(problem: Problem, state: Values, r: float) -> float:
     """Return (5) at one start of a state, with the penalty r of S = z."""

@@ -33,21 +33,6 @@ from .factor import Factor
 from .problem import Problem
 from .schemes import Scheme
 
-__all__ = [
-    "ShareRelease",
-    "count",
-    "draw_towards",
-    "initial_state",
-    "kept_at_home",
-    "last_step",
-    "private_passes",
-    "public_centre",
-    "public_entries",
-    "public_figures",
-    "shrinking",
-    "shrunk",
-]
-
 #: Largest distance of a computed share from H a, as a part of ||a||; the sensitivity includes it.
 INEXACT = 2.0**-22
 DEGENERATE = "the noise lies in the range of the data, which differs between neighbours"

@@ -46,8 +46,6 @@ from .rho import default_rho
 from .run import Settings, SharingRun
 from .schemes import SCHEMES, USUAL, Scheme, scheme_named
 
-__all__ = ["ADMMSharing"]
-
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000
 

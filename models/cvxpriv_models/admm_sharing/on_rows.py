@@ -23,8 +23,6 @@ from .intercept import Intercept, bounds_with_ones, with_intercept
 from .private_settings import planned
 from .run import SharingRun
 
-__all__ = ["SharingOnRows"]
-
 #: Default weight of the penalty, without and with privacy (noise in the shares needs more of it), and default delta.
 LAM, PRIVATE_LAM, DELTA = 1.0, 30.0, 1e-6
 

@@ -8,26 +8,6 @@ from typing import Annotated
 from cvxpriv.penalties import Loss, Penalty
 from cvxpriv.runs.options import Option
 
-__all__ = [
-    "Accelerate",
-    "AdaptRho",
-    "Bound",
-    "CellBound",
-    "Clip",
-    "ClipData",
-    "ClipEntries",
-    "ColumnBound",
-    "Labels",
-    "Lam",
-    "LossName",
-    "NoiseKind",
-    "PenaltyName",
-    "PrivateRho",
-    "Rho",
-    "RowBound",
-    "Shrink",
-]
-
 Bound = float | Sequence[float] | None
 
 Lam = Annotated[

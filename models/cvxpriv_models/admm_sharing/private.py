@@ -29,8 +29,6 @@ from .private_settings import FOR_LABELS, PrivateSettings, kappas, planned, requ
 from .problem import Problem
 from .schemes import Scheme, scheme_named
 
-__all__ = ["finished", "release_of", "solve_private", "with_flipped"]
-
 
 def solve_private(
     given: Problem,

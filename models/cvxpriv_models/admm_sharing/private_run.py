@@ -32,8 +32,6 @@ from .problem import Problem
 from .run import ROWS, Fitted, sampled
 from .schemes import scheme_named
 
-__all__ = ["AT_HOME", "DEGENERATE", "LEAK", "NotPrivate", "PrivateSharingRun"]
-
 AT_HOME = (
     "The guarantee is about what parties send each other while they fit; each party's coefficients are exact and stay "
     "with it: to publish them, or predictions, is a release of its own."

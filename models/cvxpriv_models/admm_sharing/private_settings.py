@@ -16,8 +16,6 @@ from .options import Bound
 from .problem import Problem
 from .schemes import USUAL, Scheme, scheme_named
 
-__all__ = ["FOR_LABELS", "PASSES", "PrivateSettings", "kappas", "planned", "require_bounded", "settings_of"]
-
 #: Number of passes, unless told otherwise.
 PASSES = 4
 #: Default penalty of S = z in units of the loss's curvature: small, so that noise in S moves y little.

@@ -18,8 +18,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_numbers
 from cvxpriv.penalties import Loss, Penalty, Within, convex_penalty, loss_named
 
-__all__ = ["Part", "Problem", "checked_part"]
-
 #: One party's columns, (N, d_m): dense, or sparse by rows.
 Part = Array | sparse.csr_array
 

@@ -8,8 +8,6 @@ from cvxpriv.penalties import Loss
 
 from .schemes import Scheme
 
-__all__ = ["default_rho"]
-
 #: Mean curvature of a loss, as a part of the largest: that of a logistic loss where predictions are of some use.
 MEAN = 0.3
 #: The largest curvature of a loss with a kink.

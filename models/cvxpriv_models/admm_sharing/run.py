@@ -32,8 +32,6 @@ from .kkt import SharingResiduals
 from .problem import Problem, checked_part
 from .schemes import scheme_named
 
-__all__ = ["ROWS", "Fitted", "Settings", "SharingRun", "sampled"]
-
 #: Default number of samples of the z block that a cross-check takes: a cone solver does these in about a second.
 ROWS = 2000
 

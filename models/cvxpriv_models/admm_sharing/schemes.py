@@ -25,8 +25,6 @@ from cvxpriv.penalties import Penalty
 
 from .factor import Factor
 
-__all__ = ["SCHEMES", "USUAL", "Scheme", "scheme_named"]
-
 
 @dataclass(frozen=True)
 class Scheme:

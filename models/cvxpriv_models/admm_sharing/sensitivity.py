@@ -21,8 +21,6 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["cell", "column", "operator", "printed", "row", "shrinkage"]
-
 
 def shrinkage(norm: float, kappa: float) -> float:
     """Return B^2/(B^2 + kappa): the norm of H for columns of spectral norm B."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
 
-__all__ = ["corollary_1", "parties_touched", "spent"]
-
 
 def parties_touched(adjacency: str, parties: int) -> int:
     """Return the number of parties that one neighbour's change touches: a person's row spans all of them."""

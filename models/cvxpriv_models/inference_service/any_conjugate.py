@@ -19,8 +19,6 @@ from cvxpriv.numerics.arrays import Array
 from .conjugates import Conjugate, closed_form
 from .linear_pieces import pieces_of
 
-__all__ = ["conjugate_of"]
-
 #: The least ratio r = p(y|u)/p(y) in the table; ratios of neighbouring nodes.
 LEAST, SPACING = 1e-9, 2e-3
 #: Relative distances from a point, and from a kink, at which secants are taken.

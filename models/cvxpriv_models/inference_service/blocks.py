@@ -21,8 +21,6 @@ from cvxpriv.solvers.chain import Solution
 from . import closed_form
 from .problem import Problem, floored_rows, lifted_rows
 
-__all__ = ["ROWS_SUM", "ROW_FLOOR", "accuracy_block", "bounded_cost", "marginal", "marginal_block", "row"]
-
 ROWS_SUM, ROW_FLOOR = "sum_u p(u|y) = 1", "p(u|y) >= floor"
 #: A price no solver can tell from infinity; it stands for one.
 PRICE_LIMIT = 1e4

@@ -16,8 +16,6 @@ from .local_maxima import sharpened
 from .pricing import ULPS, Pricing
 from .smoothed_master import LAST_TAU, Master, minima, settle, starting_shares
 
-__all__ = ["FLOOR", "Found", "above", "search"]
-
 #: Nats: values below this count as this where a relative gap is asked for.
 FLOOR = 1e-3
 #: Rounds of master and verification; by what tau falls where a round is not exact enough, and how far.

@@ -22,8 +22,6 @@ from .blocks import PRICE_LIMIT, ROW_FLOOR, ROWS_SUM, marginal_block
 from .marginal_roots import solve_marginal
 from .problem import Problem, floored_rows, projected_rows
 
-__all__ = ["ascent", "bregman_marginal", "bregman_mechanism", "gradient"]
-
 
 def bregman_mechanism(problem: Problem, index: int, rho: float, c: float) -> Block:
     """Row block i of IAS (29): maximise target . x - |x|^2 / 2 over x = P(U|y_i), which projects `target`.

@@ -17,8 +17,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .pricing import Pricing
 
-__all__ = ["Verified", "bisected", "cell_bounds", "first_cell", "kl_to_prior", "verify"]
-
 #: Cells times |Y| in one batch; cells after which a verification ends.
 BATCH, MOST = 1_500_000, 20_000_000
 #: Cells that may wait at once: beyond that, memory would run out.

@@ -30,9 +30,6 @@ from .merged_symbols import information_lost, merged_table
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 
-__all__ = ["certificate_of", "conjugate_points", "local_gap", "proved"]
-
-
 #: Share of the gap that chords between points of the conjugate may cost; the most points of a file.
 CHORD_SHARE, MOST_POINTS = 0.1, 20_000
 #: Room that the checker may need beyond floats: alpha is rounded to 2^-44, the first cell's corners to 2^-24; and for

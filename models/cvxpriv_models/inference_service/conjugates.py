@@ -15,8 +15,6 @@ import numpy as np
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Conjugate", "closed_form", "moved_away", "within"]
-
 #: Points where a closed form is compared with the f of its name, and the largest relative difference.
 COMPARED, SAME = np.geomspace(1e-4, 1e4, 41), 1e-9
 #: The point compared at which the tilt is read, about 1.6.

@@ -17,8 +17,6 @@ from .local_maxima import curvature, distinct, sharpened
 from .pricing import FAR, Inner, Pricing, Surface
 from .smoothed_master import Master
 
-__all__ = ["ARRIVED", "Columns", "cross_over", "extended", "newton_step"]
-
 #: Local maxima this near, in s, are one; the second is tried where the first leads nowhere.
 CLUSTERS = (1e-5, 2e-3)
 #: Columns this near are one after Newton's method. A residual up to `ARRIVED` is good enough.

@@ -37,8 +37,6 @@ from .problem import Problem
 from .promises import OF_RELEASES, STATEMENT, local_privacy, optimality, remedy
 from .thresholds import CriticalBeta, critical_beta
 
-__all__ = ["NOTHING", "SIDES", "by_solver", "inference_facts"]
-
 Run = MechanismRun[Problem, Any]
 
 #: A mechanism that tells less than this about S is the trivial one.

@@ -20,8 +20,6 @@ from .problem import Problem
 from .solving import GRID, solve_starts
 from .starts import grid_start, merged, named_starts, random_starts
 
-__all__ = ["fitted", "given", "initial"]
-
 #: With constraints: how many starts are first solved without them, for how many joint steps, and how different in F two
 #: of their ends are.
 FREE_STARTS, FREE_STEPS, APART = 8, 20, 1e-6

@@ -18,9 +18,6 @@ from . import closed_form
 from .blocks import PRICE_LIMIT
 from .problem import Problem, floored_rows
 
-__all__ = ["Inverse", "inverse", "maximise"]
-
-
 LIMIT = 200
 #: Largest share of the way to the boundary in a step, and largest relative change of p/p(u) in it.
 REACH, BEND = 0.995, 0.9

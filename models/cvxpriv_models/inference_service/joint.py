@@ -23,8 +23,6 @@ from .blocks import ROW_FLOOR, ROWS_SUM, bounded_cost
 from .linear_pieces import pieces_of
 from .problem import Problem, floored_rows, lifted_rows
 
-__all__ = ["CERTIFIED", "Maximiser", "exact_maximiser", "joint"]
-
 #: Posteriors, (B, |S|, |U|), to mechanisms, (B, |Y|, |U|), and how far each can be below the optimum, (B,).
 Maximiser = Callable[[Array], tuple[Array, Array]]
 

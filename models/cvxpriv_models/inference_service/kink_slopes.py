@@ -20,8 +20,6 @@ from cvxpriv.numerics.arrays import Array
 from .problem import Problem
 from .row_roots import jump_at
 
-__all__ = ["Kinks", "kinks_near", "least_at_kinks"]
-
 
 class Kinks(NamedTuple):
     """Cells at kinks, arrays (B, |Y|, |U|) each.

@@ -30,9 +30,6 @@ from .kink_slopes import Kinks, kinks_near, least_at_kinks
 from .problem import Problem
 from .row_roots import row_roots
 
-__all__ = ["PointResiduals", "ServiceResiduals", "joint_gap", "least_unused", "residuals", "slopes"]
-
-
 #: A bound takes the tangent of an empty cell at this share of p(u) instead of 0, where it may be vertical.
 EMPTY = 1e-13
 #: A cell this near to q/kink counts as standing at the kink; an exact update puts it there to the second.

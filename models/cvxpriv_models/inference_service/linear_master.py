@@ -17,8 +17,6 @@ from .crossover import Columns
 from .local_maxima import distinct
 from .pricing import Pricing
 
-__all__ = ["generate_columns"]
-
 #: Columns that join in one round; steps of each climb; columns nearer than this are one.
 JOINING, CLIMB, NEAR = 60, 12, 1e-7
 #: Into how many parts the starts of local search fall.

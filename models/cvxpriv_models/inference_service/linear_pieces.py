@@ -14,8 +14,6 @@ import numpy as np
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Pieces", "marginal_roots", "pieces_of", "row_roots", "simplex_rows"]
-
 #: Distance beside a kink at which the slopes of its two pieces are read.
 BESIDE = 1e-6
 

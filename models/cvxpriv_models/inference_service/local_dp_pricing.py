@@ -17,8 +17,6 @@ from cvxpriv.numerics.arrays import Array
 from .conjugates import Conjugate
 from .pricing import Inner, Pricing
 
-__all__ = ["local_dp_pricing", "solve_cone"]
-
 #: Steps for n, and steps for m in each; what the sum of x and what F' may be off.
 STEPS, SUM, FLAT = 60, 1e-12, 1e-13
 #: An interval this narrow is one number; a rate below this is none.

@@ -9,8 +9,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .pricing import FAR, Inner, Pricing, Surface
 
-__all__ = ["curvature", "distinct", "sharpened"]
-
 #: Steps of climbing, then of Newton's method; the slope of J at which it stops, and the longest step in mu.
 CLIMB, STEPS, FLAT, LONGEST = 30, 20, 1e-9, 1.0
 #: A share below this is 0: its mu does not move.

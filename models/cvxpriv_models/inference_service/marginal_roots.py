@@ -16,8 +16,6 @@ from cvxpriv.numerics.roots import Rows, increasing_root
 from . import linear_pieces
 from .row_roots import positive_cubic_root
 
-__all__ = ["solve_marginal"]
-
 QUICK_LIMIT = 25
 SMALL_STEP = 1e-8
 KINK_TOLERANCE = 1e-12

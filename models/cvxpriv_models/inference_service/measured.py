@@ -17,18 +17,6 @@ from . import kkt, measures
 from .joint import joint
 from .problem import Problem
 
-__all__ = [
-    "Constraints",
-    "Risen",
-    "constrained",
-    "figures",
-    "finished",
-    "measure",
-    "objective",
-    "rises",
-    "with_constraints",
-]
-
 #: Two values of F closer than this are one: the last iterate is then preferred to the best.
 SAME = 1e-12
 #: Fall of F that an exact joint step may have: its certified gap.

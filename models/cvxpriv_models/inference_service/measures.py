@@ -14,9 +14,6 @@ from cvxpriv.divergences.sides import TINY
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 
-__all__ = ["accuracy", "cost", "information", "leakage", "objective", "surrogate"]
-
-
 #: Difference of rows that count as equal.
 SAME_ROWS = 1e-15
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 
-__all__ = ["information_lost", "merge", "merged_table"]
-
 
 def merge(table: Array, size: int) -> NDArray[np.intp]:
     """Return the group of each symbol of S, (|S|,): pairs are merged that lose least of I(S;Y), one after the other.

@@ -45,8 +45,6 @@ from .solving import FIRST_PASSES, LAST_PASSES, solve_starts
 from .thresholds import SHARE, WITHOUT_THRESHOLD, CriticalBeta, critical_beta, usual_beta
 from .whole_newton import risen
 
-__all__ = ["InferenceAsService"]
-
 #: Single passes of the default beside its joint steps.
 AFTER = FIRST_PASSES + LAST_PASSES
 #: Starts and outer steps where exact updates do the work, under constraints, and where a solver does.

@@ -23,8 +23,6 @@ from .blocks import accuracy_block
 from .measured import Constraints, Risen, constrained, figures, measure, objective
 from .problem import Problem
 
-__all__ = ["INNER", "OUTER", "SOLVED", "STILL", "Options", "consistent", "keep", "nested"]
-
 #: Names under which loops stand in a run's history.
 OUTER, INNER = "outer", "inner"
 #: Difference of the cells of a joint step that stays.

@@ -16,30 +16,6 @@ from .algorithm import AUTO, COLUMNS, METHODS, ROW_CONSTRAINTS, Options, moduli
 from .measured import Constraints
 from .problem import Problem
 
-__all__ = [
-    "Accelerate",
-    "Beta",
-    "Divergence",
-    "Floor",
-    "Gap",
-    "Inner",
-    "InnerTol",
-    "MaxIter",
-    "Method",
-    "Modulus",
-    "Rho",
-    "SizeU",
-    "SolveLimit",
-    "SolveOptions",
-    "Starts",
-    "Step",
-    "TimeLimit",
-    "Tol",
-    "require_solvable",
-    "warn_without_guarantee",
-]
-
-
 Beta = Annotated[
     float | None,
     Option("Weight of privacy.", above=0.0, usual="a quarter of the largest at which telling pays, or 0.5"),

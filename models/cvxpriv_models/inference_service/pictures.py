@@ -16,8 +16,6 @@ from .problem import Problem
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SAME", "curve_figure", "distinct_outputs"]
-
 #: Outputs whose P(Y|u) differ by no more say the same to a reader.
 SAME = 1e-3
 #: Points of the curve below this share of I(S;Y) lie near the axis.

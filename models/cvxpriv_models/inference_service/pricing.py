@@ -18,8 +18,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .conjugates import Conjugate
 
-__all__ = ["Inner", "Pricing", "Surface"]
-
 #: A log(s/P_S) below this stands for s = 0.
 FAR = 40.0
 #: A ratio x/p(y) below this counts as 0.

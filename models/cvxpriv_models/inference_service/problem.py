@@ -16,9 +16,6 @@ from cvxpriv.tables.joint import JointTable
 
 from . import measures
 
-__all__ = ["Problem", "floored_rows", "lifted_rows", "projected_rows"]
-
-
 #: Range in which f is examined when the floor is 0 or smaller: q/p from 1e-6 to 1e6.
 NARROWEST = 1e-6
 POINTS = 241

@@ -12,8 +12,6 @@ from cvxpriv.reports.formatting import format_number
 
 from .thresholds import SHARE, CriticalBeta
 
-__all__ = ["OF_RELEASES", "STATEMENT", "local_privacy", "optimality", "remedy"]
-
 OF_RELEASES = (
     "Accuracy and leakage are averages over the population that the table describes, for one draw of U for each "
     "record, and for somebody who knows that table. They promise nothing about a single person, about other "

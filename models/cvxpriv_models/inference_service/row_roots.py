@@ -17,8 +17,6 @@ from cvxpriv.numerics.roots import Rows, increasing_root
 
 from . import linear_pieces
 
-__all__ = ["jump_at", "positive_cubic_root", "row_roots"]
-
 POLISHES = 3
 #: A bracket this narrow, relative, is one number.
 NARROW = 4.0 * float(np.finfo(float).eps)

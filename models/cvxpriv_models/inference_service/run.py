@@ -32,9 +32,6 @@ from .kkt import PointResiduals
 from .problem import Problem
 from .starts import symbol_values
 
-__all__ = ["InferenceRun", "Settings", "columns_block"]
-
-
 #: Largest local gap, as a share of the tolerance for the residual.
 GAP_SHARE = 1e-3
 #: An objective may be so far below the bound's own, relative, by rounding.

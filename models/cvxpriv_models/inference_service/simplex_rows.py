@@ -17,8 +17,6 @@ from cvxpriv.numerics.roots import Rows, increasing_root
 from . import linear_pieces
 from .row_roots import jump_at, row_roots
 
-__all__ = ["solve_rows"]
-
 QUICK_LIMIT = 30
 #: Newton is quadratic: after a relative step of 1e-8 what is left is rounding.
 SMALL_STEP, SUM_TOLERANCE = 1e-8, 2e-15

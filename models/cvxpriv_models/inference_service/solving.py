@@ -24,8 +24,6 @@ from .measured import Constraints, finished, objective
 from .problem import Problem
 from .starts import grid_start, initial_state, without_rare
 
-__all__ = ["GRID", "Piece", "polished", "pooled", "settled", "solve_starts"]
-
 #: Mechanisms to start from, (starts, |Y|, |U|), and where each comes from.
 Piece = tuple[Array, Sequence[str]]
 #: The origin of the start that one joint problem over a grid of posteriors made.

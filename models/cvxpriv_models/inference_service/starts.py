@@ -21,18 +21,6 @@ from . import closed_form
 from .joint import joint
 from .problem import Problem, floored_rows
 
-__all__ = [
-    "clustered",
-    "grid_start",
-    "merged",
-    "named_starts",
-    "random_starts",
-    "simplex_grid",
-    "symbol_values",
-    "trial_posteriors",
-    "without_rare",
-]
-
 #: Most and fewest points of the grid. Between them, |Y| times their number is kept below `CELLS`: the joint block with
 #: one symbol a point then takes a solver seconds at most.
 MOST_POINTS, FEWEST_POINTS, CELLS = 231, 28, 10_000

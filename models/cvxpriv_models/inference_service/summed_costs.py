@@ -12,8 +12,6 @@ from cvxpriv.numerics.arrays import Array, Flags
 from .conjugates import Conjugate, moved_away, within
 from .pricing import Inner, Pricing, solve_simplex
 
-__all__ = ["SummedCosts", "levelled"]
-
 #: A t at which H* is -H(0), or above it by less than rounding.
 FAR = -1e12
 

@@ -24,8 +24,6 @@ from .pricing import LEAST, ULPS, Pricing
 from .smoothed_master import starting_shares
 from .summed_costs import SummedCosts
 
-__all__ = ["SummedPricing"]
-
 #: Steps of each climb, columns that join in one round, and how near two are one.
 CLIMB, JOINING, NEAR = 12, 60, 1e-7
 #: Into how many parts the starts of local search fall.

@@ -19,8 +19,6 @@ from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 from .summed_pricing import SummedPricing
 
-__all__ = ["search_summed"]
-
 #: Runs of column generation: the first learns how large the optimum is.
 RUNS = 3
 #: Weight that fills rows in place of columns, above which there is no mechanism; the least weight of a column.

@@ -25,16 +25,6 @@ from cvxpriv.tables.information import kl_divergence
 
 from .problem import Problem
 
-__all__ = [
-    "CriticalBeta",
-    "critical_beta",
-    "largest_ratio",
-    "local_threshold",
-    "maximal_correlation",
-    "ratio",
-    "usual_beta",
-]
-
 #: Below this D_f the ratio is rounding: there the local threshold tells.
 NEAR = 1e-8
 #: Number of candidates that an ascent starts from, and number of random ones among all.

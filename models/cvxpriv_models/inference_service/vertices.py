@@ -22,8 +22,6 @@ from .blocks import PRICE_LIMIT
 from .linear_pieces import Pieces
 from .problem import Problem, floored_rows
 
-__all__ = ["joint_gap", "maximise"]
-
 #: The least that HiGHS takes for either feasibility.
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 

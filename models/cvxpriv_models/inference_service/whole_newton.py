@@ -21,8 +21,6 @@ from .initial_mechanisms import fitted
 from .pricing import LEAST, Pricing
 from .problem import Problem
 
-__all__ = ["risen"]
-
 #: Steps, parts of a Newton step that are tried, and the joint steps taken where none of them rises.
 STEPS, PARTS, JOINT = 80, (1.0, 0.5, 0.25, 0.1), 2
 #: Outputs with less mass are dropped; columns this near are one.

@@ -12,8 +12,6 @@ from .line_search import Search
 from .problem import Problem
 from .support_newton import suits, support_newton
 
-__all__ = ["METHODS", "blocks", "schedule"]
-
 METHODS = ("gist",)
 
 

@@ -33,8 +33,6 @@ from .clipping import MOST_ROWS, clipped_rows
 from .design import Design
 from .problem import Problem
 
-__all__ = ["CENTRES", "Centre", "moments", "moments_sensitivity", "release_centre", "require_centring", "resolves"]
-
 #: Part of mu^2 that the moments get.
 SHARE = 0.1
 #: The clip, and the intercept's column, as parts of the released radius.

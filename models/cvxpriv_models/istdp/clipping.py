@@ -15,20 +15,8 @@ import scipy.sparse as sp
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.rounding import sum_rounding
 
-from .problem import Design, Problem
-
-__all__ = [
-    "ADJACENCIES",
-    "MOST_ROWS",
-    "ClippedGradient",
-    "clipped_rows",
-    "clipped_slopes",
-    "neighbours",
-    "row_blocks",
-    "row_norms",
-    "sum_error",
-    "summed",
-]
+from .design import Design
+from .problem import Problem
 
 #: Number of clipped per-row gradients by which the sums of two neighbours can differ, by neighbour relation.
 ADJACENCIES = {"replace-one": 2.0, "add-remove": 1.0}

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["allowed_height", "barzilai_borwein", "cauchy_step"]
-
 
 def barzilai_borwein(moved: Array, turned: Array) -> tuple[float, float]:
     """Return the steps BB1 = dtheta'dtheta / dtheta'dg and BB2 = dtheta'dg / dg'dg; NaN where they have none.

@@ -14,8 +14,6 @@ from cvxpriv.learning.labels import LARGEST
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_numbers
 
-__all__ = ["Design", "read_design", "refuse_constant", "refuse_huge", "with_ones"]
-
 Design = Array | sp.csr_array
 
 

@@ -22,8 +22,6 @@ from .model import ISTDP
 from .private import planned, solve_private
 from .private_run import PrivateSparseRun
 
-__all__ = ["PrivateSparseLogisticRegression", "PrivateSparseRegression"]
-
 REGRESSION_LOSSES = ("huber", "squared")
 
 

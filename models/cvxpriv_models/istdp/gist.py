@@ -31,8 +31,6 @@ from . import closed_form, kkt
 from .line_search import Search
 from .problem import Problem
 
-__all__ = ["LOOP", "STEPS", "gist", "initial_state"]
-
 #: Names of the loops in a run's history.
 LOOP = "pass"
 SEARCH = "line search"

@@ -11,8 +11,6 @@ from cvxpriv.schedules.steps import Update
 
 from .problem import Problem
 
-__all__ = ["descent", "smooth_weight"]
-
 
 def smooth_weight(penalty: Penalty) -> float:
     """Return lam of an l2 penalty.

@@ -14,8 +14,6 @@ import numpy as np
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Penalty
 
-__all__ = ["SparseResiduals", "residuals"]
-
 
 @dataclass(frozen=True, eq=False)
 class SparseResiduals:

@@ -10,8 +10,6 @@ from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.penalties import Penalty
 
-__all__ = ["Search"]
-
 #: Limit for a loss that is flat far out, whose Barzilai-Borwein lengths are unbounded.
 FAR = 1e6
 

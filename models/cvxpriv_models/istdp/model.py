@@ -42,8 +42,6 @@ from .public_rules import MOST_ITERATIONS
 from .run import Settings, SparseRun
 from .solving import solve_from
 
-__all__ = ["ISTDP"]
-
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000
 

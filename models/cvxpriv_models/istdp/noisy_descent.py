@@ -29,8 +29,6 @@ from .closed_form import barzilai_borwein
 from .gradient_descent import descent
 from .private_run import LOOP, PrivateSettings, PrivateSparseRun
 
-__all__ = ["GRADIENT_DESCENT", "PUBLIC", "private_loop", "solve_noisy_descent"]
-
 GRADIENT_DESCENT = "gradient-descent"
 
 #: The least Barzilai-Borwein length as a share of the greatest: noise alone makes gradients turn.

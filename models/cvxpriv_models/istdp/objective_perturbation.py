@@ -41,8 +41,6 @@ from .problem import Problem
 from .row_count import Divisor
 from .tilted import Tilted
 
-__all__ = ["Spending", "require_smooth", "solve_objective_perturbation", "spend"]
-
 #: Largest remaining gradient of J, rounding included, as a part of the sizes of its two random and private terms.
 EXACT = 2.0**-38
 #: Part of epsilon that covers the inexactness of computing.

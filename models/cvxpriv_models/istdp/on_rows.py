@@ -19,8 +19,6 @@ from .centring import resolves
 from .private import PRIVATE_METHODS, planned
 from .row_count import public_divisor
 
-__all__ = ["SparseOnRows"]
-
 #: Part of a row's largest gradient at which it is clipped, unless `clip` is named: few gradients of a fitted model are
 #: longer.
 COUNTED = 0.5

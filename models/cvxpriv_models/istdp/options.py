@@ -11,21 +11,6 @@ from .centring import CENTRES
 from .gist import STEPS
 from .line_search import Search
 
-__all__ = [
-    "Accelerate",
-    "Centre",
-    "Clip",
-    "LineSearch",
-    "LossName",
-    "Output",
-    "PenaltyName",
-    "PrivateStep",
-    "PublicRows",
-    "RowBound",
-    "Step",
-    "Support",
-]
-
 LossName = Annotated[
     str | Loss,
     Option(

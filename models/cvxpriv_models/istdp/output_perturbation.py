@@ -28,8 +28,6 @@ from .row_count import Divisor
 from .run import Settings
 from .solving import solve_from
 
-__all__ = ["minimiser_sensitivity", "require_bounded_minimiser", "require_bounded_slope", "solve_output_perturbation"]
-
 #: KKT residual at which the minimiser stops. The sensitivity includes the error that remains, and rounding.
 TOLERANCE = 1e-10
 #: Largest number of passes of that minimisation.

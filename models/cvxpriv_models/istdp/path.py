@@ -17,8 +17,6 @@ from cvxpriv.penalties import Penalty
 from .problem import Problem
 from .run import SparseRun
 
-__all__ = ["path_table"]
-
 #: The least weight of a path as a share of the largest, where only their number is given.
 LEAST = 0.01
 

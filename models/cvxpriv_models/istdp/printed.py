@@ -27,8 +27,6 @@ from .closed_form import barzilai_borwein
 from .private_run import LOOP, PrivateSettings, PrivateSparseRun
 from .problem import Problem
 
-__all__ = ["LEAK", "Figures", "clean_step", "printed_noise", "solve_printed"]
-
 Figures = Callable[[Values], Mapping[str, Array]]
 
 LEAK = (

@@ -37,8 +37,6 @@ from .public_rules import drowned, public_iterations
 from .row_count import Divisor, counted_rows, public_divisor
 from .selection import require_support
 
-__all__ = ["PRIVATE_METHODS", "planned", "solve_private"]
-
 OUTPUT, OBJECTIVE, PRINTED = "output-perturbation", "objective-perturbation", "printed"
 PRIVATE_METHODS = ("istdp", GRADIENT_DESCENT, OUTPUT, OBJECTIVE, PRINTED)
 

@@ -30,8 +30,6 @@ from .public_rules import centred_iterations, noise_level_penalty, public_iterat
 from .row_count import Divisor
 from .selection import Selection, select
 
-__all__ = ["Descent", "solve_descents"]
-
 
 @dataclass(frozen=True)
 class Descent:

@@ -8,8 +8,6 @@ from cvxpriv.errors import PrivacyError
 
 from .problem import Problem
 
-__all__ = ["column_bound", "public_step_limit", "require_bounds"]
-
 SMALLEST, LARGEST = 1e-100, 1e100
 """Bounds of a row whose products and quotients with counts and steps are doubles: a sensitivity must not round to 0."""
 

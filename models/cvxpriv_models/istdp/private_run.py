@@ -18,8 +18,6 @@ from cvxpriv.runs.learning_run import SEEDED, PrivateLearningRun
 
 from .run import SparseFit, support_fact
 
-__all__ = ["LOOP", "PrivateSettings", "PrivateSparseRun"]
-
 #: Name of the loop in a run's history.
 LOOP = "private step"
 LEAK = "The algorithm as printed reads clean data in its step and its line search: it guarantees nothing."

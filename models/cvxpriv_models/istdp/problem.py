@@ -22,8 +22,6 @@ from cvxpriv.penalties import MCP, Loss, Penalty, loss_named, penalty_named, req
 
 from .design import Design, read_design, refuse_constant, with_ones
 
-__all__ = ["Design", "Problem"]
-
 #: Largest share of coefficients other than 0 for which only their columns are multiplied.
 FEW = 0.25
 #: The name that leaves the penalty to the model, and the penalty of a solve without privacy in that case.

@@ -28,17 +28,6 @@ import numpy as np
 
 from cvxpriv.penalties import MCP
 
-__all__ = [
-    "LEAST_ALPHA",
-    "LIKE",
-    "LOUD",
-    "MOST_ITERATIONS",
-    "centred_iterations",
-    "drowned",
-    "noise_level_penalty",
-    "public_iterations",
-]
-
 #: Largest number of gradients: noise would hide what more of them could gain.
 MOST_ITERATIONS = 2000
 #: Least alpha: MCP needs alpha > 1, and rows of large norm have short steps.

@@ -15,8 +15,6 @@ from cvxpriv.privacy import BallNoise, GaussianNoise, Noise, Release
 
 from .problem import Problem
 
-__all__ = ["Divisor", "counted_rows", "public_divisor"]
-
 #: Share of mu, and of a pure epsilon, that the count gets.
 PART, PURE_PART = 0.1, 0.02
 LEAST = 2

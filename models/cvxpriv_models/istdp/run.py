@@ -25,8 +25,6 @@ from cvxpriv.schedules.history import History
 
 from .kkt import SparseResiduals, residuals
 
-__all__ = ["Settings", "SparseFit", "SparseRun", "support_fact"]
-
 
 @dataclass(frozen=True)
 class Settings:

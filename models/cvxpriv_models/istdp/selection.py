@@ -19,8 +19,6 @@ from cvxpriv.privacy import GaussianNoise, Noise, Release
 from .clipping import ClippedGradient
 from .problem import Problem
 
-__all__ = ["Selection", "require_support", "select"]
-
 #: Part of mu^2 that the choice gets.
 SHARE = 0.25
 STEP = "scores of columns"

@@ -19,8 +19,6 @@ from .line_search import Search
 from .problem import Problem
 from .run import Settings, SparseRun
 
-__all__ = ["solve_from"]
-
 
 def solve_from(
     problem: Problem,

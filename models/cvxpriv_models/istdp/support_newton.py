@@ -24,8 +24,6 @@ from cvxpriv.schedules.steps import Accelerator
 from .gist import ROUNDING
 from .problem import Problem
 
-__all__ = ["Bent", "suits", "support_newton"]
-
 #: Largest number of Newton steps after a pass, and of halvings of each.
 STEPS, HALVINGS = 30, 20
 #: Sizes of supports: the Hessian of one larger than the first costs more than a pass, so it must have stayed the same

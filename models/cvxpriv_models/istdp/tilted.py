@@ -15,9 +15,8 @@ from cvxpriv.numerics.rounding import UNIT
 from cvxpriv.privacy.sampling import BALL_ERROR
 
 from .clipping import row_blocks, sum_error, summed
-from .problem import Design, Problem
-
-__all__ = ["Tilted"]
+from .design import Design
+from .problem import Problem
 
 #: Largest number of Newton steps, and of halvings of each.
 STEPS, HALVINGS = 100, 50

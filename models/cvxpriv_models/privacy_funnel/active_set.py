@@ -27,8 +27,6 @@ from .faces import Face, Live, curvature, predicted, slopes
 from .problem import Problem
 from .unused_columns import copied, priced, unused
 
-__all__ = ["corrected", "newton_on_the_face", "polished"]
-
 _PASSES = 5
 _LARGEST = 2000
 _STILL = 1e-10

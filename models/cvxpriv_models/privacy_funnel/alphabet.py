@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.constraints import ReadyConstraint
 
-__all__ = ["usual_size"]
-
 ON_COLUMNS = ("local_differential_privacy", "pointwise_leakage", "maximal_leakage", "total_variation_to_prior")
 """Kinds of constraints that treat all outputs alike, and allow any number of them."""
 

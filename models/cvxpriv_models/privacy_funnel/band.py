@@ -15,8 +15,6 @@ from cvxpriv.tables.joint import JointTable
 from .bound import FunnelBound, Prover
 from .problem import Problem
 
-__all__ = ["Band", "band"]
-
 LEAST_SHARE = 1e-3
 """Share of the time limit that each rate gets at least."""
 

@@ -28,8 +28,6 @@ from .perfect_privacy import silent_columns
 from .pricing import FunnelPricing
 from .problem import Problem
 
-__all__ = ["Clock", "FunnelBound", "Prover", "bound"]
-
 NUDGES = (4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 """Distances above the rate, in nats, at which the master is solved until the mechanism's own I(X;Y) reaches it; the
 first is that of the search."""

@@ -15,8 +15,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .closed_form import FLOOR
 
-__all__ = ["RESOLUTION", "Cells"]
-
 #: Shares below this are not shown to a solver: its answers are no finer.
 RESOLUTION = 1e-9
 

@@ -27,8 +27,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
 
-__all__ = ["ColumnConstraints"]
-
 MOST_GENERATORS = 260
 """Largest number of generators: 2^8 sets of symbols, with which a verification takes seconds."""
 

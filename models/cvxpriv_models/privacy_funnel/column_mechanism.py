@@ -7,8 +7,6 @@ import numpy as np
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 
-__all__ = ["mechanism_of", "mixed_to_rate", "utility"]
-
 HALVINGS = 60
 
 

@@ -25,8 +25,6 @@ from .fewer_outputs import on_few_outputs
 from .pricing import FunnelPricing
 from .problem import Problem
 
-__all__ = ["ConstrainedBound", "bound_under", "constrained_bound"]
-
 ROUNDING = 1e-8
 """Distance of a rate above the largest utility, by a linear program, that is rounding, in nats."""
 

@@ -24,8 +24,6 @@ from .column_constraints import ColumnConstraints
 from .pricing import APART, LARGEST_S, MOST_ADDED, MOST_FACES, FunnelPricing
 from .pricing_faces import face_minimum, rounding
 
-__all__ = ["ConstrainedPricing"]
-
 FORBIDDEN = -100.0
 """Multiplier of a generator that a class may not use: each bit of it costs a hundred nats."""
 

@@ -19,8 +19,6 @@ from .fewer_outputs import fitted
 from .problem import Problem
 from .solving import FEASIBLE
 
-__all__ = ["constrained_start", "refused"]
-
 
 def constrained_start(
     problem: Problem,

@@ -15,8 +15,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .problem import Problem
 
-__all__ = ["ConstraintRows", "linear_rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class ConstraintRows:

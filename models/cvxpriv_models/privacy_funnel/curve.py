@@ -14,8 +14,6 @@ from .bound import FunnelBound
 from .column_mechanism import utility
 from .run import FunnelRun
 
-__all__ = ["certified_row", "curve_row", "lower_envelope"]
-
 
 def curve_row(fraction: float, solved: FunnelRun) -> dict[str, Any]:
     """Return one point of the curve."""

@@ -17,8 +17,6 @@ from cvxpriv.solvers.registry import fallback_chain, installed, solver_spec
 from .constraint_rows import ConstraintRows
 from .problem import Problem
 
-__all__ = ["ASIDE", "Face", "Indices", "Live", "curvature", "predicted", "slopes"]
-
 ASIDE = 1e-30
 """The mass of a cell that counts as empty."""
 

@@ -33,9 +33,6 @@ from .bound import FunnelBound
 from .population import population_interval
 from .problem import Problem
 
-__all__ = ["SIDES", "funnel_facts", "population_section"]
-
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 

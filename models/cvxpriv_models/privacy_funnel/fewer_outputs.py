@@ -13,8 +13,6 @@ from .column_mechanism import mechanism_of
 from .constrained_pricing import ConstrainedPricing
 from .problem import Problem
 
-__all__ = ["fitted", "on_few_outputs"]
-
 MERGINGS, MOST_RAISED = 5, 1e-6
 """Attempts to merge outputs, and the most, in nats, by which the rate is raised for it."""
 

@@ -13,8 +13,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .pricing_search import on_all_symbols
 
-__all__ = ["SMALL_X", "first_columns"]
-
 IntArray: TypeAlias = NDArray[np.intp]
 
 SMALL_X = 6

@@ -12,8 +12,6 @@ from cvxpriv.solvers.chain import Solution
 from .cells import RESOLUTION, Cells
 from .problem import Problem
 
-__all__ = ["ROWS", "joint_declaration", "multiplier", "rate_parameters", "softmax"]
-
 RATE = "I(X;Y) >= R"
 ROWS = "sum_j u_ij = p_i"
 

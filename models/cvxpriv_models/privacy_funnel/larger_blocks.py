@@ -18,8 +18,6 @@ from .cells import RESOLUTION, Cells
 from .joint import ROWS, joint_declaration, multiplier, rate_parameters, softmax
 from .problem import Problem
 
-__all__ = ["convex_concave", "mechanism_and_marginal", "most_telling"]
-
 
 def mechanism_and_marginal(problem: Problem, whole: bool = False) -> Block:
     """(u, r) block: minimise sum_ij u_ij (log u_ij - phi_ij - log r_j) over u and r together.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
 
-__all__ = ["merged_groups"]
-
 Labels: TypeAlias = NDArray[np.intp]
 
 

@@ -44,8 +44,6 @@ from .problem import RATE_UNITS, Problem
 from .run import FunnelRun, Settings
 from .solving import best_run, initial, solve_starts
 
-__all__ = ["PrivacyFunnel"]
-
 COLUMNS = "columns"
 """The method that proves its answer: column generation, and a polish."""
 TIME_LIMIT = 30.0

@@ -26,8 +26,6 @@ from .price import price
 from .pricing import FunnelPricing
 from .problem import Problem
 
-__all__ = ["free_symbol", "polished", "rows_of", "settled"]
-
 #: An output of less mass is free: it may become any other.
 EMPTY = 1e-12
 

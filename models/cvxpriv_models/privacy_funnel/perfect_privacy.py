@@ -27,8 +27,6 @@ from cvxpriv.tables.joint import JointTable
 
 from .column_mechanism import mechanism_of, utility
 
-__all__ = ["PerfectPrivacy", "perfect_privacy", "silent_columns"]
-
 IntArray: TypeAlias = NDArray[np.intp]
 
 MOST_BASES = 1_000_000

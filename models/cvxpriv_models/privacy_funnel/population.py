@@ -32,8 +32,6 @@ from cvxpriv.tables.resampling import corrected_interval, percentile_interval, r
 from .bound import Prover
 from .pricing import FunnelPricing
 
-__all__ = ["Population", "population_interval", "total_variation"]
-
 GAP = 1e-5
 """Nats to which the table and its replicates are solved: far below what records leave open."""
 

@@ -25,8 +25,6 @@ from .column_mechanism import utility
 from .pricing import FunnelPricing
 from .problem import Problem
 
-__all__ = ["Price", "price"]
-
 GRID = 257
 """Multipliers tried before the best is refined."""
 

@@ -34,8 +34,6 @@ from .pricing_joint import joint_newton
 from .pricing_search import FaceFunction, descend, newton, on_all_symbols
 from .pricing_wide import wide_search
 
-__all__ = ["FunnelPricing"]
-
 IntArray: TypeAlias = NDArray[np.intp]
 
 LARGEST_S = 5

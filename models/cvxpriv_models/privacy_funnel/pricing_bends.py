@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["FLOOR", "bends_down"]
-
 Mask: TypeAlias = NDArray[np.bool_]
 
 FLOOR = 1e-300

@@ -17,8 +17,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .pricing_search import TINY
 
-__all__ = ["above_tangents"]
-
 IntArray: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -20,8 +20,6 @@ from scipy.special import expit, xlogy
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["EdgeMinima", "edge_minima"]
-
 IntArray: TypeAlias = NDArray[np.intp]
 
 STEPS = 60

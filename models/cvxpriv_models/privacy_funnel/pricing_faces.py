@@ -37,8 +37,6 @@ from cvxpriv.numerics.arrays import Array
 from .pricing_bends import FLOOR, bends_down
 from .pricing_convex import above_tangents
 
-__all__ = ["FaceSearch", "face_minimum"]
-
 IntArray: TypeAlias = NDArray[np.intp]
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -15,8 +15,6 @@ import numpy as np
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy
 
-__all__ = ["joint_newton"]
-
 MOST_CELLS = 150
 """Most cells of the columns in use: a step takes a millisecond then."""
 

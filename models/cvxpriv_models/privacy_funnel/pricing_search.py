@@ -11,8 +11,6 @@ from scipy.special import xlogy
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["TINY", "FaceFunction", "descend", "newton", "on_all_symbols"]
-
 IntArray: TypeAlias = NDArray[np.intp]
 
 TINY = float(np.finfo(np.float64).tiny)

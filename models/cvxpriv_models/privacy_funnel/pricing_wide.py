@@ -17,8 +17,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .pricing_search import TINY, FaceFunction, descend, newton
 
-__all__ = ["wide_search"]
-
 IntArray: TypeAlias = NDArray[np.intp]
 Found: TypeAlias = tuple[IntArray, Array, Array]
 

@@ -13,8 +13,6 @@ from cvxpriv.numerics.reading import real_number
 from cvxpriv.tables.information import mutual_information
 from cvxpriv.tables.joint import JointTable
 
-__all__ = ["RATE_UNITS", "Problem"]
-
 RATE_UNITS = ("fraction", "nats", "bits")
 
 #: Distance above H(X) at which a rate still counts as H(X): the rounding of |X| logarithms in another order.

@@ -16,8 +16,6 @@ from cvxpriv.numerics.arrays import Array
 
 from .pricing import FunnelPricing
 
-__all__ = ["columns_block"]
-
 
 def columns_block(joint: Array, rate: float, columns: Array) -> Block:
     """Build the block of the linear program over columns.

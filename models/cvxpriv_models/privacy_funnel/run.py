@@ -31,9 +31,6 @@ from .problem import Problem
 from .relaxation import columns_block
 from .stored_bound import stored_bound
 
-__all__ = ["FunnelRun", "Settings"]
-
-
 SAME_RATE = 1e-12
 """Largest difference of a certificate's rate from the run's, in nats."""
 

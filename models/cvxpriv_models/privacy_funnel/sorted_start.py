@@ -12,8 +12,6 @@ from scipy.special import entr
 
 from cvxpriv.numerics.arrays import Array, IntArray
 
-__all__ = ["sorted_merging"]
-
 ROUNDING = 1e-12
 
 

@@ -20,8 +20,6 @@ from .constrained_pricing import ConstrainedPricing
 from .pricing import FunnelPricing
 from .problem import Problem
 
-__all__ = ["stored_bound"]
-
 CHECK_TIME = 60.0
 """Seconds for the check of a stored certificate."""
 

@@ -16,8 +16,6 @@ from .constraint_rows import ConstraintRows
 from .faces import ASIDE, Face, Indices, Live
 from .problem import Problem
 
-__all__ = ["copied", "priced", "unused"]
-
 _STEPS = 2000
 _STILL = 1e-12
 

@@ -22,19 +22,6 @@ from .methods import RECYCLING
 from .problem import Problem
 from .updates import edge_weights, reach
 
-__all__ = [
-    "LOOP",
-    "MEMORY",
-    "PublishedAndDual",
-    "blocks",
-    "figures_of",
-    "initial_state",
-    "measure",
-    "one_pass",
-    "schedule",
-]
-
-
 #: The name under which the loop stands in a run's history.
 LOOP = "pass"
 

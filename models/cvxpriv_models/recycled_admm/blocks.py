@@ -22,18 +22,6 @@ from .newton import odd_step
 from .problem import Problem
 from .updates import dual_step, edge_weights, even_step, pull, reach
 
-__all__ = [
-    "carry",
-    "dual_update",
-    "even_update",
-    "odd_block",
-    "odd_sweep",
-    "penalty_step",
-    "proximal_move",
-    "proximal_odd_step",
-]
-
-
 #: Entries of a pass that neighbours know: its even step reads nothing else.
 PUBLISHED = frozenset({"f", "odd", "eta"})
 

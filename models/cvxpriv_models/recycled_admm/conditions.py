@@ -31,9 +31,6 @@ from .problem import Problem
 from .rate import linear_rate
 from .updates import edge_weights, reach
 
-__all__ = ["ConvergenceConditions", "Operators", "conditions", "sweep"]
-
-
 #: Margins up to this, relative to what is compared, are rounding.
 ROUNDING = 1e-12
 

@@ -22,8 +22,6 @@ from cvxpriv.numerics.arrays import Array
 from .graph import Network
 from .problem import Problem
 
-__all__ = ["curvatures", "default_eta", "fastest_eta", "predicted_rate"]
-
 #: The curvature of a loss at its optimum as a part of that at f = 0, where a logistic loss is steepest: about.
 SETTLED = 0.5
 #: Curvatures below this part of the largest are taken for it: no eta serves a wider range.

@@ -21,8 +21,6 @@ from .model import RecycledADMM
 from .node_rows import Placement, Spelling, place, spelled
 from .private import planned
 
-__all__ = ["DecentralizedLogisticRegression"]
-
 
 class DecentralizedLogisticRegression(BinaryLogisticClassifier):
     """Logistic regression over rows of the nodes of a graph; a private fit loses to averages of private ones. RADMM.

@@ -12,8 +12,6 @@ from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import finite_double
 
-__all__ = ["CAP", "checked_gamma", "eta_table"]
-
 #: The default cap, as a multiple of each node's eta: a penalty that grows without end freezes the iterates where they
 #: are (1e-10 from the optimum at growth 1.04, .05 at 1.3).
 CAP = 10.0

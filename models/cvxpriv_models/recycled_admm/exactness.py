@@ -19,8 +19,6 @@ from cvxpriv.privacy.sampling import BALL_ERROR
 from .newton import OddStep, odd_step
 from .problem import Problem
 
-__all__ = ["gradient_left", "private_odd_step", "require_solved"]
-
 #: Rounding of a gradient, as a part of the sizes of its terms; more where a node has very many rows.
 PART = 2.0**-34
 UNSOLVED = (

@@ -15,8 +15,6 @@ from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import real_numbers
 
-__all__ = ["Network"]
-
 #: Nodes named in a message.
 SHOWN = 5
 

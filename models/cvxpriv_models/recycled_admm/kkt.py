@@ -15,8 +15,6 @@ from cvxpriv.penalties.contract import distance
 
 from .problem import Problem
 
-__all__ = ["ConsensusResiduals", "gap_of_parts", "optimality_gap", "residuals", "residuals_of_parts", "stationarity_of"]
-
 
 @dataclass(frozen=True)
 class ConsensusResiduals:

@@ -12,8 +12,6 @@ from cvxpriv.numerics.arrays import Array
 from .eta import eta_table
 from .updates import PRINTED
 
-__all__ = ["COMMON", "METHODS", "PRIVATE_METHODS", "RECYCLING", "penalty_table", "usual_method"]
-
 #: `admm` is RADMM (8)-(9); `m-admm` the same with each node's own growing penalty, as section II-D tells of [22];
 #: `r-admm` and `mr-admm` are Algorithms 1 and 2.
 METHODS = ("admm", "r-admm", "mr-admm", "m-admm")

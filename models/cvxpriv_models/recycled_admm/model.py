@@ -46,8 +46,6 @@ from .rate import linear_rate
 from .run import ConsensusRun, Settings
 from .updates import EDGE
 
-__all__ = ["RecycledADMM"]
-
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000
 

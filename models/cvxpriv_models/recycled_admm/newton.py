@@ -19,8 +19,6 @@ from cvxpriv.penalties import Loss, Penalty
 from .rows import Rows
 from .updates import pull, reach
 
-__all__ = ["OddStep", "Posed", "centralised", "odd_step"]
-
 LIMIT = 200
 #: A residual of this many roundings of its largest term is 0 to working precision.
 ROUNDINGS = 4.0

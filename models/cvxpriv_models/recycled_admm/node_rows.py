@@ -18,8 +18,6 @@ from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.frames import in_order, read_table, symbol
 
-__all__ = ["Placement", "Spelling", "graph_of_file", "place", "spelled"]
-
 _NAMED: Mapping[str, Callable[[int], nx.Graph]] = {
     "complete": nx.complete_graph,
     "ring": nx.cycle_graph,

@@ -29,8 +29,6 @@ from .private import planned
 from .run import Optimality
 from .spending import worst_nodes
 
-__all__ = ["ConsensusOnRows"]
-
 #: Nodes whose accounting a terminal shows, the worst first.
 SHOWN = 6
 

@@ -11,25 +11,6 @@ from cvxpriv.runs.options import Option
 
 from .updates import VARIANTS
 
-__all__ = [
-    "Accelerate",
-    "Alpha",
-    "ClipRows",
-    "Eta",
-    "EtaCap",
-    "Gamma",
-    "Growth",
-    "LossName",
-    "NodeTol",
-    "PenaltyName",
-    "Perturbation",
-    "PublicEta",
-    "Reg",
-    "RowBound",
-    "Variant",
-    "Weight",
-]
-
 LossName = Annotated[
     str | Loss, Option("Loss of a prediction, smooth and convex.", metavar="[logistic|squared|huber|smoothed-hinge]")
 ]

@@ -13,8 +13,6 @@ from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_graph", "plot_spread"]
-
 #: Largest number of nodes that carry their number of rows; more cannot be read.
 LABELLED = 30
 #: White below a label, so that no edge runs through it.

@@ -12,8 +12,6 @@ from cvxpriv.solvers.chain import Solution
 
 from .newton import Posed
 
-__all__ = ["centralised_by_solver"]
-
 
 def centralised_by_solver(problem: Posed) -> Array:
     """Return the optimum of RADMM (1), (d,), by cone solvers: for an R that is no square.

@@ -48,8 +48,6 @@ from .public_defaults import Privacy, usual_eta
 from .spending import accounted, node_costs
 from .updates import edge_weights, pull
 
-__all__ = ["RELEASED", "planned", "private_passes", "solve_private"]
-
 #: The public entries: published vectors, and those that follow from them and the public options.
 RELEASED = frozenset({"f", "odd", "dual", "eta", "pass"})
 

@@ -18,8 +18,6 @@ from cvxpriv.runs.learning_run import SEEDED, PrivateLearningRun
 from .private_settings import PrivateSettings
 from .run import Fitted, consensus_fact
 
-__all__ = ["PrivateConsensusRun"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateConsensusRun(PrivateLearningRun, Fitted):

@@ -19,8 +19,6 @@ from .rows import Part, Rows
 from .spending import gradient_move, node_name, objective_epsilon, output_move, printed_epsilon
 from .updates import edge_weights, reach
 
-__all__ = ["Asked", "PrivateSettings", "Releases", "releases_of", "require_suitable", "within_bound"]
-
 #: Privacy cost of a minimiser's inexactness, as a part of the cost of the exact one.
 COVER = 2.0**-8
 #: Relative excess of rows' norms over their bound that rounding may leave.

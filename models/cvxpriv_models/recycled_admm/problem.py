@@ -24,8 +24,6 @@ from .newton import centralised
 from .pooled import centralised_by_solver
 from .rows import Part, Rows
 
-__all__ = ["Problem", "Shard", "checked_rows"]
-
 #: reg, unless it is named, over C N: the weight of (1/2)||f||^2 beside the mean loss of a row. RADMM section VIII has
 #: reg = .22 at C = 1750 and N = 5.
 REG = 2.5e-5

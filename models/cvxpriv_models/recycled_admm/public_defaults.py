@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 
 from .problem import Problem
 
-__all__ = ["GAUSSIAN", "PURE", "Privacy", "Usual", "usual_eta"]
-
 
 @dataclass(frozen=True)
 class Usual:

@@ -11,8 +11,6 @@ from cvxpriv.numerics.arrays import Array
 from .problem import Problem
 from .updates import dual_step, edge_weights, even_step, pull, reach
 
-__all__ = ["linear_rate"]
-
 #: Largest size of a matrix that is built, with all its eigenvalues.
 DENSE = 2500
 

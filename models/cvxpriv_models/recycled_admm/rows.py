@@ -12,8 +12,6 @@ from scipy import sparse
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Part", "Rows"]
-
 #: One node's rows, (B_i, d): dense, or sparse by rows.
 Part = Array | sparse.csr_array
 

@@ -29,8 +29,6 @@ from . import algorithm
 from .kkt import ConsensusResiduals
 from .problem import Problem, checked_rows
 
-__all__ = ["ConsensusRun", "Fitted", "Optimality", "Settings", "consensus_fact"]
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -28,18 +28,6 @@ from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 from cvxpriv.privacy.ledger import touching
 
-__all__ = [
-    "NEIGHBOURS",
-    "accounted",
-    "gradient_move",
-    "node_costs",
-    "node_name",
-    "objective_epsilon",
-    "output_move",
-    "printed_epsilon",
-    "worst_nodes",
-]
-
 NEIGHBOURS = "one record of one node replaced; the graph and every node's number of records public"
 PRINTED = "RADMM (32) as printed"
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["EDGE", "PRINTED", "VARIANTS", "dual_step", "edge_weights", "even_step", "pull", "reach"]
-
 EDGE, PRINTED = "edge", "printed"
 VARIANTS = (EDGE, PRINTED)
 
