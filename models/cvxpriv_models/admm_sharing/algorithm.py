@@ -157,14 +157,7 @@ MEMORY = 15
 
 
 class CoefficientsAndArgument:
-    """The packing of x_1..x_M, their shares, and p.
-
-    Parameters
-    ----------
-    problem : Problem
-    scheme : Scheme
-    factors : sequence of Factor
-    """
+    """The packing of x_1..x_M, their shares, and p."""
 
     def __init__(self, problem: Problem, scheme: Scheme, factors: Sequence[Factor]) -> None:
         self.problem, self.scheme, self.factors = problem, scheme, factors

@@ -67,10 +67,8 @@ LEAST_RHO = 1e-100
 def require_guarantee(problem: Problem, scheme: Scheme, rho: float) -> None:
     """Refuse a penalty with which the z step has several minima; warn where a scheme may diverge.
 
-    Raises
-    ------
-    ModelError
-        The loss is not convex and the penalty too small, or so small or large that its products are no doubles.
+    Raises ModelError: The loss is not convex and the penalty too small, or so small or large that its products are no
+    doubles.
     """
     if not LEAST_RHO <= rho <= 1.0 / LEAST_RHO:
         raise ModelError(f"rho={rho:g} is beyond {LEAST_RHO:g} to {1.0 / LEAST_RHO:g}: choose one near 1")

@@ -64,12 +64,8 @@ def party_towards(
 ) -> Block:
     """Return the step of `party`, whatever its target is read from.
 
-    Parameters
-    ----------
-    target : callable
-        Maps the entries read to the target of D_m x_m, (N,).
-    shares : frozenset of str
-        The entries that it reads.
+    `target`: Maps the entries read to the target of D_m x_m, (N,).
+    `shares`: The entries that it reads.
     """
     own_x, own_v = f"x/{m}", f"v/{m}"
     linear = scheme.linearises(penalty)  # the square is replaced by its tangent at x_m
@@ -127,11 +123,7 @@ def party_towards(
 class Constants:
     """The constants of the z block's objective, where it goes into the declaration as numbers.
 
-    Attributes
-    ----------
-    half_r : float
-    slope : bytes
-        The bytes of y + r S, (N,), in memory: comparable, which an array is not.
+    `slope`: The bytes of y + r S, (N,), in memory: comparable, which an array is not.
     """
 
     half_r: float

@@ -55,15 +55,10 @@ def stationarity(problem: Problem, factors: Sequence[Factor], state: Values, r: 
 class Descent:
     """The guaranteed fall of (5) from pass to pass, and the bound of V^t that follows.
 
-    Attributes
-    ----------
-    x : tuple of float
-        Coefficients of the fall x_m ||x_m^{t+1} - x_m^t||^2, one per party.
-    z : float
-        Coefficient of the fall z ||z^{t+1} - z^t||^2.
-    constant : float
-        Constant C with V^2 + ... + V^T <= C (L^1 - f) for every T, hence (T - 1) min V^t <= C (L^1 - f); inf where (5)
-        need not fall.
+    `x`: Coefficients of the fall x_m ||x_m^{t+1} - x_m^t||^2, one per party.
+    `z`: Coefficient of the fall z ||z^{t+1} - z^t||^2.
+    `constant`: Constant C with V^2 + ... + V^T <= C (L^1 - f) for every T, hence (T - 1) min V^t <= C (L^1 - f); inf
+    where (5) need not fall.
     """
 
     x: tuple[float, ...]

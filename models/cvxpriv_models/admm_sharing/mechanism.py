@@ -42,24 +42,14 @@ DEGENERATE = "the noise lies in the range of the data, which differs between nei
 class ShareRelease:
     """The rule by which a party releases its share.
 
-    Attributes
-    ----------
-    mu : float
-        Ratio of sensitivity to standard deviation of each release.
-    adjacency : str
-        "replace-one" or "party-row", "column", "cell".
-    bounds : tuple of float
-        Public bounds of the data, one per party; inf where there is none.
-    kappas : tuple of float
-        The number lam c / rho of each party; 0 where its step has no bounded sensitivity except by `clip`.
-    clip : float
-        Bound of the norm of a share; inf for none.
-    clip_entries : float
-        Bound of each value of a share; inf for none.
-    printed : bool
-        Whether the noise is the paper's, in the range of D_m.
-    shrink : bool
-        Whether released shares are shrunk: see `shrunk`.
+    `mu`: Ratio of sensitivity to standard deviation of each release.
+    `adjacency`: "replace-one" or "party-row", "column", "cell".
+    `bounds`: Public bounds of the data, one per party; inf where there is none.
+    `kappas`: The number lam c / rho of each party; 0 where its step has no bounded sensitivity except by `clip`.
+    `clip`: Bound of the norm of a share; inf for none.
+    `clip_entries`: Bound of each value of a share; inf for none.
+    `printed`: Whether the noise is the paper's, in the range of D_m.
+    `shrink`: Whether released shares are shrunk: see `shrunk`.
     """
 
     mu: float
@@ -112,13 +102,9 @@ def shrunk(released: Array, scale: float, labels: Array) -> tuple[Array, float]:
     Stein). It is computed from released values and costs no privacy. Without it a loss that saturates sees noise of
     several units in every prediction, and little else.
 
-    Parameters
-    ----------
-    released : ndarray, (N,)
-    scale : float
-        Standard deviation of its noise.
-    labels : ndarray, (N,)
-        Labels as all parties know them.
+    `released`: (N,).
+    `scale`: Standard deviation of its noise.
+    `labels`, (N,): Labels as all parties know them.
     """
     known = np.column_stack([np.ones_like(labels), labels])
     explained = known @ np.linalg.lstsq(known, released, rcond=None)[0]
@@ -189,12 +175,8 @@ def draw_towards(
 ) -> Draw:
     """Return the step of `draw`, whatever its target is read from.
 
-    Parameters
-    ----------
-    aim : callable
-        Maps the entries read to the target of D_m x_m, (N,).
-    public : frozenset of str
-        The entries that it reads, all of them public.
+    `aim`: Maps the entries read to the target of D_m x_m, (N,).
+    `public`: The entries that it reads, all of them public.
     """
     columns = factor.part.shape[1]
 

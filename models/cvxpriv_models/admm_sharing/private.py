@@ -114,14 +114,9 @@ def finished(
 ) -> PrivateSharingRun:
     """Return the run of released values.
 
-    Parameters
-    ----------
-    state : mapping of str to ndarray
-        The last state, without a leading axis.
-    columns : tuple of int
-        Number of columns of each party.
-    hidden : NotPrivate, optional
-        The parties' coefficients, where they are in this process.
+    `state`: The last state, without a leading axis.
+    `columns`: Number of columns of each party.
+    `hidden`: The parties' coefficients, where they are in this process.
     """
     parties, ledger = problem.parties, tuple(context.ledger)
     held = settings.labels == "held"

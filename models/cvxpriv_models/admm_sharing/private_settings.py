@@ -68,10 +68,7 @@ def settings_of(
 ) -> PrivateSettings:
     """Return the settings, with defaults from public numbers; see `ADMMSharing.solve_private`.
 
-    Raises
-    ------
-    PrivacyError
-        There is no budget, or no public bound that goes with the relation.
+    Raises PrivacyError: There is no budget, or no public bound that goes with the relation.
     """
     relation = relation_of(problem.schema, adjacency)
     planned(epsilon, delta, labels, noise, relation)
@@ -104,10 +101,7 @@ def settings_of(
 def planned(epsilon: float | None, delta: float | None, labels: str, noise: str, adjacency: str) -> Plan:
     """Return what a fit is going to spend, from its options alone: flipped labels, and all shares together.
 
-    Raises
-    ------
-    PrivacyError
-        There is no budget.
+    Raises PrivacyError: There is no budget.
     """
     if epsilon is None or delta is None:
         raise PrivacyError(
@@ -153,17 +147,8 @@ def kappas(problem: Problem, scheme: Scheme, rho: float, constrained: bool) -> t
 def require_bounded(problem: Problem, settings: PrivateSettings, constrained: bool) -> None:
     """Refuse a run of unbounded sensitivity, and labels that cannot be flipped.
 
-    Parameters
-    ----------
-    problem : Problem
-    settings : PrivateSettings
-    constrained : bool
-        Whether a user's constraint applies to some party's coefficients.
-
-    Raises
-    ------
-    PrivacyError
-        Either of these holds.
+    `constrained`: Whether a user's constraint applies to some party's coefficients.
+    Raises PrivacyError: Either of these holds.
     """
     scheme = scheme_named(settings.method)
     if settings.labels == "held" and not problem.loss.margin:

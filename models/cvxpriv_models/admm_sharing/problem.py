@@ -173,10 +173,7 @@ class Problem:
 def checked_part(name: str, part: Any) -> Part:
     """Return a party's columns as a dense array or by rows, without a copy where they have that form already.
 
-    Raises
-    ------
-    DataError
-        Not a table of finite numbers with a row and a column, or numbers whose squares overflow.
+    Raises DataError: Not a table of finite numbers with a row and a column, or numbers whose squares overflow.
     """
     if sparse.issparse(part) and cast(Any, part).dtype.kind == "c":
         raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")

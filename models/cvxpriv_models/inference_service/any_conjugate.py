@@ -61,20 +61,12 @@ def _tabulated(divergence: FDivergence, largest: float) -> Conjugate:
 class _Table:
     """Nodes of r from `LEAST` to the largest, and the secants of H between them.
 
-    Attributes
-    ----------
-    divergence : FDivergence
-    tilt : float
-        About f'(1), so that H'(1) is about 0.
-    nodes : array, (K,)
-    secants : array, (K - 1,)
-        Secants of H between neighbouring nodes, made to never fall.
-    inverse : callable
-        A slope of H to the logarithm of r.
-    slopes : array, (K,)
-        Those that `inverse` takes at the nodes.
-    kinks : tuple of float
-        The r at which H' jumps.
+    `tilt`: About f'(1), so that H'(1) is about 0.
+    `nodes`: (K,).
+    `secants`, (K - 1,): Secants of H between neighbouring nodes, made to never fall.
+    `inverse`: A slope of H to the logarithm of r.
+    `slopes`, (K,): Those that `inverse` takes at the nodes.
+    `kinks`: The r at which H' jumps.
     """
 
     divergence: FDivergence

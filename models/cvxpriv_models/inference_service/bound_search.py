@@ -37,19 +37,11 @@ LEAST_SHARE, MARGIN = 0.25, 1.05
 class Found(NamedTuple):
     """The result of a search.
 
-    Attributes
-    ----------
-    upper : float
-        A bound of the optimum, nats.
-    alpha : array, (|Y|,)
-        The multipliers that it comes from.
-    mechanism : array, (|Y|, |U|)
-        P(U|Y).
-    cells : int
-    value : float
-        Value of the mechanism, in nats.
-    interrupted : bool
-        Whether the keyboard ended it.
+    `upper`: A bound of the optimum, nats.
+    `alpha`, (|Y|,): The multipliers that it comes from.
+    `mechanism`, (|Y|, |U|): P(U|Y).
+    `value`: Value of the mechanism, in nats.
+    `interrupted`: Whether the keyboard ended it.
     """
 
     upper: float

@@ -30,16 +30,10 @@ VIOLATORS = 50
 class Verified(NamedTuple):
     """The result of a verification.
 
-    Attributes
-    ----------
-    bound : float
-        No column has a price above it.
-    cells : int
-        Cells looked at.
-    complete : bool
-        Whether the bound is the threshold or below.
-    above : array, (K, |S|)
-        Points s at which J exceeds the threshold: the master lacks their columns.
+    `bound`: No column has a price above it.
+    `cells`: Cells looked at.
+    `complete`: Whether the bound is the threshold or below.
+    `above`, (K, |S|): Points s at which J exceeds the threshold: the master lacks their columns.
     """
 
     bound: float

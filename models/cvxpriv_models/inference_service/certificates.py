@@ -48,18 +48,12 @@ def certificate_of(
 ) -> ServiceCertificate:
     """Make the certificate of a claim.
 
-    Parameters
-    ----------
-    problem : Problem
-    alpha : array, (|Y|,)
-    claim : float
-        Nats; the claim of the certificate is higher by what the checker may lose.
-    mechanism : array, (|Y|, |U|)
-    groups : list of int, optional
-        Group of each symbol of S, where some are merged.
-    gap : float
-        Nats: what the claim may be above the optimum, of which chords of an f that the checker does not know take a
-        part.
+    `alpha`: (|Y|,).
+    `claim`: Nats; the claim of the certificate is higher by what the checker may lose.
+    `mechanism`: (|Y|, |U|).
+    `groups`: Group of each symbol of S, where some are merged.
+    `gap`: Nats: what the claim may be above the optimum, of which chords of an f that the checker does not know take a
+    part.
     """
     joint = problem.p_s_given_y * problem.p_y
     divergence, points = problem.divergence, None

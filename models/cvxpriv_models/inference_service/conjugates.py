@@ -25,21 +25,13 @@ TWO = 21
 class Conjugate:
     """H* and its derivatives; every function takes an array and returns one of the same shape.
 
-    Attributes
-    ----------
-    value : callable
-        t to H*(t), or to a number that is above it by less than rounding.
-    response : callable
-        t to the maximiser r = H*'(t) and to its derivative H*''(t).
-    price, slope : callable
-        r > 0 to H(r), and to H'(r).
-    jumps : bool
-        Whether the maximiser jumps, or stands still: f has straight pieces or kinks.
-    ends : pair of float, optional
-        The t up to which the response is the smallest that there is, and from which it is the largest. None: it is 1
-        at t = 0, and agrees with `slope`.
-    boxed : bool
-        Whether the ratios r are limited, to those from the smallest response to the largest.
+    `value`: t to H*(t), or to a number that is above it by less than rounding.
+    `response`: t to the maximiser r = H*'(t) and to its derivative H*''(t).
+    `price`, `slope`: r > 0 to H(r), and to H'(r).
+    `jumps`: Whether the maximiser jumps, or stands still: f has straight pieces or kinks.
+    `ends`: The t up to which the response is the smallest that there is, and from which it is the largest. None: it is
+    1 at t = 0, and agrees with `slope`.
+    `boxed`: Whether the ratios r are limited, to those from the smallest response to the largest.
     """
 
     value: Callable[[Array], Array]

@@ -30,16 +30,11 @@ LIGHT, ENTERING = 1e-11, 1e-6
 class Columns(NamedTuple):
     """Columns of a mechanism and the multipliers that belong to them.
 
-    Attributes
-    ----------
-    alpha : array, (|Y|,)
-    mu : array, (U, |S|)
-    weight : array, (U,)
-        q_u > 0.
-    x : array, (U, |Y|)
-        P(Y|u).
-    residual : float
-        The largest violation of the conditions of optimality among these columns.
+    `alpha`: (|Y|,).
+    `mu`: (U, |S|).
+    `weight`, (U,): q_u > 0.
+    `x`, (U, |Y|): P(Y|u).
+    `residual`: The largest violation of the conditions of optimality among these columns.
     """
 
     alpha: Array

@@ -35,24 +35,14 @@ SOLVED = 1e-11
 class Options:
     """The options of the algorithms.
 
-    Attributes
-    ----------
-    tol : float
-        The KKT residual of IAS (1) at which a start has converged.
-    max_iter : int
-        Most outer steps.
-    rho : float
-        The penalty of IAS (16).
-    inner : int
-        Most passes an outer step.
-    inner_tol : float
-        The paper's eta_p: an inner loop ends when no p(u) moves by more.
-    c : float
-        The modulus of the kernels of IAS (29).
-    step : float, optional
-        Step of the gradient. None is a line search.
-    accelerate : {"auto", "none"}
-        Whether joint steps look ahead (`cvxpriv_models.inference_service.algorithm`).
+    `tol`: The KKT residual of IAS (1) at which a start has converged.
+    `max_iter`: Most outer steps.
+    `rho`: The penalty of IAS (16).
+    `inner`: Most passes an outer step.
+    `inner_tol`: The paper's eta_p: an inner loop ends when no p(u) moves by more.
+    `c`: The modulus of the kernels of IAS (29).
+    `step`: Step of the gradient. None is a line search.
+    `accelerate`, {"auto", "none"}: Whether joint steps look ahead (`cvxpriv_models.inference_service.algorithm`).
     """
 
     tol: float = 1e-7

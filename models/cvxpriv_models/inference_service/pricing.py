@@ -32,15 +32,11 @@ ULPS = 16.0 * float(np.finfo(float).eps)
 class Inner(NamedTuple):
     """The inner problem at rows of c: `value` bounds its maximum from above, x is its maximiser.
 
-    Attributes
-    ----------
-    value : array, (B,)
-    x : array, (B, |Y|)
-    spread : array, (B, |Y|)
-        D = dx/dc at a fixed n.
-    n : array, (B,)
-    lead : array, (B, |Y|), or None
-        v, where the derivative of x at a fixed n is diag(D) + v v'.
+    `value`: (B,).
+    `x`: (B, |Y|).
+    `spread`, (B, |Y|): D = dx/dc at a fixed n.
+    `n`: (B,).
+    `lead`, (B, |Y|), or None: v, where the derivative of x at a fixed n is diag(D) + v v'.
     """
 
     value: Array
@@ -111,19 +107,11 @@ def solve_simplex(
 class Pricing:
     """Everything that prices columns of one problem.
 
-    Attributes
-    ----------
-    channel : array, (|S|, |Y|)
-        A = P(S|Y), columns sum to 1.
-    p_y : array, (|Y|,)
-        Positive.
-    beta : float
-    conjugate : Conjugate
-    solve : callable
-        Rows c, a limit of steps, a precision, and numbers near n or None, to `Inner`: the inner problem, over the
-        simplex or over a cone in it.
-    smooth : bool
-        Whether x(mu) moves without jumps, as Newton's method on alpha needs.
+    `channel`, (|S|, |Y|): A = P(S|Y), columns sum to 1.
+    `p_y`, (|Y|,): Positive.
+    `solve`: Rows c, a limit of steps, a precision, and numbers near n or None, to `Inner`: the inner problem, over the
+    simplex or over a cone in it.
+    `smooth`: Whether x(mu) moves without jumps, as Newton's method on alpha needs.
     """
 
     channel: Array

@@ -20,20 +20,12 @@ FAR = -1e12
 class SummedCosts:
     """The cost of a column x of one class of outputs.
 
-    Attributes
-    ----------
-    plain : Pricing
-        The pricing without these costs.
-    bare : Conjugate
-        Conjugate of f, without limits of the ratios.
-    allowed : array of bool, (|Y|,)
-        Cells that may be above 0.
-    peak : float
-        Price of max_y x(y)/p(y).
-    away : array, (|Y|,)
-        Price of |x(y)/p(y) - 1|, of beta p(y).
-    limits : pair of float, optional
-        Limits of the ratios.
+    `plain`: The pricing without these costs.
+    `bare`: Conjugate of f, without limits of the ratios.
+    `allowed`, (|Y|,): Cells that may be above 0.
+    `peak`: Price of max_y x(y)/p(y).
+    `away`, (|Y|,): Price of |x(y)/p(y) - 1|, of beta p(y).
+    `limits`: Limits of the ratios.
     """
 
     plain: Pricing

@@ -40,15 +40,9 @@ class SummedPricing:
 
     A class of -1 is no column: it fills one row at a cost that no mechanism pays.
 
-    Parameters
-    ----------
-    plain : Pricing
-        The pricing without the sums, of a table whose rows may be merged.
-    bare : Conjugate
-        Conjugate of f, without limits of the ratios.
-    asked : PricedConstraints
-    deadline : float
-        A value of `time.monotonic`.
+    `plain`: The pricing without the sums, of a table whose rows may be merged.
+    `bare`: Conjugate of f, without limits of the ratios.
+    `deadline`: A value of `time.monotonic`.
     """
 
     plain: Pricing

@@ -53,18 +53,11 @@ STEP = "mean and second moment"
 class Centre:
     """The released moments of the columns, in the units of these.
 
-    Attributes
-    ----------
-    mean : ndarray, (d,)
-    spread : ndarray, (d, d)
-        Second moment about the mean. Noise may leave it with negative eigenvalues.
-    bound : float
-        The norm R to which rows were shortened.
-    deviation : float
-        Standard deviation of the noise in an entry on the diagonal of `spread`.
-    release : Release
-    left : float
-        The mu that is left.
+    `mean`: (d,).
+    `spread`, (d, d): Second moment about the mean. Noise may leave it with negative eigenvalues.
+    `bound`: The norm R to which rows were shortened.
+    `deviation`: Standard deviation of the noise in an entry on the diagonal of `spread`.
+    `left`: The mu that is left.
     """
 
     mean: Array
@@ -150,10 +143,7 @@ def resolves(problem: Problem, divisor: int, mu: float, adjacency: str) -> bool:
 def require_centring(problem: Problem) -> None:
     """Refuse what has no intercept, or no bound of a row's slope.
 
-    Raises
-    ------
-    ModelError
-        The problem is one of these, or has too many columns.
+    Raises ModelError: The problem is one of these, or has too many columns.
     """
     if not problem.intercept:
         raise ModelError(

@@ -92,17 +92,11 @@ def sum_error(rows: int, features: int) -> float:
 class ClippedGradient:
     """The average of the rows' clipped gradients.
 
-    Attributes
-    ----------
-    problem : Problem
-    clip : float
-        Clipping bound, > 0: each row's gradient is scaled to at most this Euclidean norm. The intercept is one of its
-        coordinates.
-    divisor : int
-        Divisor of the sum, a public number: n, unless the caller gives another one.
-    weights : ndarray, (n,), optional
-        Weights of the rows' losses, >= 0. A row's weighted gradient is clipped, so that no weight adds to the
-        sensitivity: a row of weight 3 is no three rows.
+    `clip`: Clipping bound, > 0: each row's gradient is scaled to at most this Euclidean norm. The intercept is one of
+    its coordinates.
+    `divisor`: Divisor of the sum, a public number: n, unless the caller gives another one.
+    `weights`, (n,): Weights of the rows' losses, >= 0. A row's weighted gradient is clipped, so that no weight adds to
+    the sensitivity: a row of weight 3 is no three rows.
     """
 
     problem: Problem

@@ -13,10 +13,7 @@ def barzilai_borwein(moved: Array, turned: Array) -> tuple[float, float]:
 
     Algorithm 1, step 1.2, prints dtheta'dtheta / dg'dg, which is the square of a step (ERRATA ISTDP 1).
 
-    Parameters
-    ----------
-    moved, turned : ndarray
-        The differences dtheta and dg of two points and of their gradients.
+    `moved`, `turned`: The differences dtheta and dg of two points and of their gradients.
     """
     along, across = float(moved @ turned), float(turned @ turned)
     if not along > 0.0:  # the loss bends down along the move, or nothing moved
@@ -27,13 +24,9 @@ def barzilai_borwein(moved: Array, turned: Array) -> tuple[float, float]:
 def cauchy_step(gradient: Array, image: Array, smoothness: float) -> float:
     """Return the step to the minimum of the quadratic bound along -gradient: g'g / (smoothness (Xg)'(Xg) / n).
 
-    Parameters
-    ----------
-    gradient : ndarray, (size,)
-    image : ndarray, (n,)
-        The product X gradient.
-    smoothness : float
-        Smoothness of the loss in its prediction.
+    `gradient`: (size,).
+    `image`, (n,): The product X gradient.
+    `smoothness`: Smoothness of the loss in its prediction.
     """
     bend = smoothness * float(image @ image) / image.size
     return float(gradient @ gradient) / bend if bend > 0.0 else 1.0

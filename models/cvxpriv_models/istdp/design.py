@@ -20,10 +20,7 @@ Design = Array | sp.csr_array
 def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
     """Return X in the form that products need, and its columns' names.
 
-    Raises
-    ------
-    DataError
-        It is no table of finite numbers with `least` rows and a column.
+    Raises DataError: It is no table of finite numbers with `least` rows and a column.
     """
     if isinstance(x, pd.DataFrame):
         names = tuple(str(name) for name in x.columns)
@@ -48,10 +45,7 @@ def read_design(x: Any, least: int = 2) -> tuple[Design, tuple[str, ...]]:
 def refuse_huge(design: Design, y: Array) -> None:
     """Refuse entries and labels of which sums of squares overflow. A private fit clips them, and tells nobody.
 
-    Raises
-    ------
-    DataError
-        An entry or a label is above `LARGEST`.
+    Raises DataError: An entry or a label is above `LARGEST`.
     """
     entries = design if isinstance(design, np.ndarray) else design.data
     if max(entries.max(initial=0.0), -entries.min(initial=0.0)) > LARGEST:
@@ -63,10 +57,7 @@ def refuse_huge(design: Design, y: Array) -> None:
 def refuse_constant(design: Design, names: tuple[str, ...]) -> None:
     """Refuse columns that would be a penalised intercept. A column of zeros is allowed: its coefficient is 0.
 
-    Raises
-    ------
-    DataError
-        A column is constant and not 0.
+    Raises DataError: A column is constant and not 0.
     """
     if isinstance(design, np.ndarray):
         constant = np.asarray((design == design[0]).all(axis=0)) & (design[0] != 0.0)

@@ -56,10 +56,7 @@ def gist(
 ) -> Loop:
     """Return the algorithm: passes until the KKT residual is at most `tol`, or nothing moves.
 
-    Raises
-    ------
-    ModelError
-        There is no such rule for the step.
+    Raises ModelError: There is no such rule for the step.
     """
     if step not in STEPS:
         raise ModelError(f"step={step!r} is not a rule for the step: {suggest(str(step), STEPS)}")

@@ -15,10 +15,7 @@ from .problem import Problem
 def smooth_weight(penalty: Penalty) -> float:
     """Return lam of an l2 penalty.
 
-    Raises
-    ------
-    ModelError
-        The penalty has no gradient at 0.
+    Raises ModelError: The penalty has no gradient at 0.
     """
     if isinstance(penalty, ElasticNet) and (penalty.ratio == 0.0 or penalty.lam == 0.0):
         return penalty.lam

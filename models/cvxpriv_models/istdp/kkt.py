@@ -39,12 +39,8 @@ class SparseResiduals:
 def residuals(penalty: Penalty, theta: Array, gradient: Array, features: int) -> SparseResiduals:
     """Return the residuals at theta, where the average loss has this gradient.
 
-    Parameters
-    ----------
-    theta, gradient : ndarray, (d,) or (d + 1,)
-        The coefficients and their gradient, with an intercept last.
-    features : int
-        Number of features, d.
+    `theta`, `gradient`, (d,) or (d + 1,): The coefficients and their gradient, with an intercept last.
+    `features`: Number of features, d.
     """
     free = gradient[features:]
     penalised = np.abs(penalty.residual(theta[:features], gradient[:features]))

@@ -51,14 +51,9 @@ COVER = 2.0**-8
 class Spending:
     """The split of epsilon.
 
-    Attributes
-    ----------
-    rate : float
-        Rate of the density exp(-rate ||b||).
-    more : float
-        The amount that is added to lam.
-    determinant : float
-        The epsilon that the Hessian costs.
+    `rate`: Rate of the density exp(-rate ||b||).
+    `more`: The amount that is added to lam.
+    `determinant`: The epsilon that the Hessian costs.
     """
 
     rate: float
@@ -69,15 +64,9 @@ class Spending:
 def spend(epsilon: float, lam: float, bend: float, moved: float) -> Spending:
     """Return the split of epsilon between b and the Hessian; b gets half of it at least.
 
-    Parameters
-    ----------
-    epsilon : float
-    lam : float
-        Weight of the l2 penalty.
-    bend : float
-        The number smoothness row_bound^2 / m.
-    moved : float
-        Largest distance of b between neighbours.
+    `lam`: Weight of the l2 penalty.
+    `bend`: The number smoothness row_bound^2 / m.
+    `moved`: Largest distance of b between neighbours.
     """
     half = 0.5 * epsilon
     least = bend * float(np.exp(-half) / -np.expm1(-half))  # bend / (e^half - 1), which overflows
@@ -89,10 +78,7 @@ def spend(epsilon: float, lam: float, bend: float, moved: float) -> Spending:
 def require_smooth(problem: Problem) -> float:
     """Return the weight of the l2 penalty.
 
-    Raises
-    ------
-    ModelError
-        The loss is not the logistic one, the penalty is not l2, or there is an intercept.
+    Raises ModelError: The loss is not the logistic one, the penalty is not l2, or there is an intercept.
     """
     if problem.loss is not LOSSES["logistic"]:
         raise ModelError(
@@ -108,12 +94,8 @@ def solve_objective_perturbation(
 ) -> PrivateSparseRun:
     """Minimise J over rows of norm at most `row_bound`, exactly.
 
-    Raises
-    ------
-    ModelError
-        The loss is not the logistic one, the penalty is not l2, or there is an intercept.
-    PrivacyError
-        J was not solved exactly.
+    Raises ModelError: The loss is not the logistic one, the penalty is not l2, or there is an intercept.
+    Raises PrivacyError: J was not solved exactly.
     """
     lam, divisor, epsilon = require_smooth(problem), divided.number, divided.left
     slope, smoothness = problem.loss.slope, problem.loss.smoothness

@@ -37,10 +37,7 @@ LIMIT = 1000
 def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, divisor: int) -> float:
     """Return the largest Euclidean norm by which a neighbour moves the minimiser that was found.
 
-    Raises
-    ------
-    ModelError
-        The loss or the penalty does not bound it.
+    Raises ModelError: The loss or the penalty does not bound it.
     """
     modulus = require_bounded_minimiser(problem)
     loss, times = problem.loss, MOST_ROWS if adjacency == "add-remove" else 1
@@ -55,10 +52,7 @@ def minimiser_sensitivity(problem: Problem, row_bound: float, adjacency: str, di
 def require_bounded_minimiser(problem: Problem) -> float:
     """Return the modulus of strong convexity, lam.
 
-    Raises
-    ------
-    ModelError
-        The loss or the penalty does not bound by how much a row moves the minimiser.
+    Raises ModelError: The loss or the penalty does not bound by how much a row moves the minimiser.
     """
     require_bounded_slope(problem)
     return _modulus(problem.penalty)
@@ -67,10 +61,7 @@ def require_bounded_minimiser(problem: Problem) -> float:
 def require_bounded_slope(problem: Problem) -> None:
     """Refuse an unbounded minimiser: a loss that bends down or is steep far out, or an intercept, which has no lam.
 
-    Raises
-    ------
-    ModelError
-        Any of these applies.
+    Raises ModelError: Any of these applies.
     """
     loss = problem.loss
     if not (loss.convex and np.isfinite(loss.slope)):
@@ -90,12 +81,7 @@ def solve_output_perturbation(
 ) -> PrivateSparseRun:
     """Minimise F over rows of norm at most `row_bound`, and release the minimiser with noise.
 
-    Raises
-    ------
-    ModelError
-        See `minimiser_sensitivity`.
-    PrivacyError
-        The residual of F did not reach `TOLERANCE`.
+    Raises ModelError: See `minimiser_sensitivity`. PrivacyError: The residual of F did not reach `TOLERANCE`.
     """
     count = divisor.number
     sensitivity = minimiser_sensitivity(problem, row_bound, adjacency, count)

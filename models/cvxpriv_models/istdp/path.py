@@ -29,10 +29,7 @@ def path_table(
 ) -> pd.DataFrame:
     """Return the table of `ISTDP.path`; `solve` takes a penalty and a start.
 
-    Raises
-    ------
-    ModelError
-        A weight is not valid, there are more than 10,000, or the penalty has no weight `lam`.
+    Raises ModelError: A weight is not valid, there are more than 10,000, or the penalty has no weight `lam`.
     """
     weights = _weights(lams, problem)
     columns = _columns(problem)

@@ -44,10 +44,7 @@ PRIVATE_METHODS = ("istdp", GRADIENT_DESCENT, OUTPUT, OBJECTIVE, PRINTED)
 def planned(epsilon: float | None, delta: float | None, method: str | None, adjacency: str) -> Plan:
     """Return what a fit is going to spend, from its options alone.
 
-    Raises
-    ------
-    PrivacyError
-        There is no budget, or the method guarantees nothing.
+    Raises PrivacyError: There is no budget, or the method guarantees nothing.
     """
     chosen = method or PRIVATE_METHODS[0]
     if epsilon is None or (delta is None and chosen != OBJECTIVE):

@@ -35,15 +35,8 @@ from .selection import Selection, select
 class Descent:
     """The public options of a private descent.
 
-    Attributes
-    ----------
-    method, adjacency, step, output, centre : str
-    clip, row_bound : float
-    column_bound : float
-        Public bound of the rows' norms without an intercept's column.
-    max_iter, support : int, optional
-    weights : ndarray, (n,), optional
-        Weights of the rows: no public number, but within the clip.
+    `column_bound`: Public bound of the rows' norms without an intercept's column.
+    `weights`, (n,): Weights of the rows: no public number, but within the clip.
     """
 
     method: str

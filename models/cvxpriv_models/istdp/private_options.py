@@ -19,10 +19,7 @@ def public_step_limit(problem: Problem, row_bound: float) -> float:
     is a fact about the data. Beyond 1/weak_convexity the proximal step is still the exact minimiser, but thresholds
     hard.
 
-    Raises
-    ------
-    PrivacyError
-        The bound is so large or small that there is no such step.
+    Raises PrivacyError: The bound is so large or small that there is no such step.
     """
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         limit = float(1.0 / (problem.loss.smoothness * np.square(row_bound)))
@@ -37,10 +34,7 @@ def public_step_limit(problem: Problem, row_bound: float) -> float:
 def require_bounds(problem: Problem, clip: float | None, row_bound: float | None) -> tuple[float, float]:
     """Return the clip and the row bound; either follows from the other by the loss's greatest slope.
 
-    Raises
-    ------
-    PrivacyError
-        One is not a valid bound, or is missing where nothing implies it.
+    Raises PrivacyError: One is not a valid bound, or is missing where nothing implies it.
     """
     slope = problem.loss.slope
     if clip is None and (row_bound is None or not np.isfinite(slope)):

@@ -43,15 +43,9 @@ LOUD = 0.1
 def drowned(rows: int, size: int, mu: float, moved: float) -> str:
     """Return a warning where noise is likely to drown the signal, by public numbers alone; else an empty text.
 
-    Parameters
-    ----------
-    rows : int
-        The divisor of the sum of gradients.
-    size : int
-        Number d of coefficients.
-    mu : float
-    moved : float
-        Number of clipped gradients by which neighbours differ.
+    `rows`: The divisor of the sum of gradients.
+    `size`: Number d of coefficients.
+    `moved`: Number of clipped gradients by which neighbours differ.
 
     Examples
     --------
@@ -81,16 +75,10 @@ def centred_iterations(usual: int) -> int:
 def public_iterations(clip: float, sensitivity: float, mu: float, size: int) -> int:
     """Return the number of noisy gradients, T = 2 clip mu / (sensitivity sqrt(e d)), in [1, MOST_ITERATIONS].
 
-    Parameters
-    ----------
-    clip : float
-        Clipping bound of one row's gradient.
-    sensitivity : float
-        Sensitivity of the average gradient.
-    mu : float
-        The mu of the whole budget (`gaussian_mu`).
-    size : int
-        Number d of coefficients, with 1 for an intercept.
+    `clip`: Clipping bound of one row's gradient.
+    `sensitivity`: Sensitivity of the average gradient.
+    `mu`: The mu of the whole budget (`gaussian_mu`).
+    `size`: Number d of coefficients, with 1 for an intercept.
 
     Examples
     --------
@@ -104,13 +92,8 @@ def public_iterations(clip: float, sensitivity: float, mu: float, size: int) -> 
 def noise_level_penalty(sensitivity: float, mu: float, travel: float, features: int) -> MCP:
     """Return the MCP that shrinks coefficients that noise alone could have moved, and no larger ones.
 
-    Parameters
-    ----------
-    sensitivity, mu : float
-        See `public_iterations`.
-    travel : float
-        Number of iterations times the greatest step.
-    features : int
-        Number d of features, without an intercept.
+    `sensitivity`, `mu`: See `public_iterations`.
+    `travel`: Number of iterations times the greatest step.
+    `features`: Number d of features, without an intercept.
     """
     return MCP(float(sensitivity / mu * np.sqrt(0.5 * np.log(2.0 * features))), max(float(travel), LEAST_ALPHA))

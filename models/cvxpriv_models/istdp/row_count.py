@@ -25,13 +25,8 @@ STEP = "number of rows"
 class Divisor:
     """The divisor of a sum over the rows.
 
-    Attributes
-    ----------
-    number : int
-    left : float
-        Remaining budget, a mu or a pure epsilon.
-    ledger : tuple of Release
-        The count, where one was released.
+    `left`: Remaining budget, a mu or a pure epsilon.
+    `ledger`: The count, where one was released.
     """
 
     number: int
@@ -42,10 +37,7 @@ class Divisor:
 def public_divisor(problem: Problem, adjacency: str, public_rows: int | None) -> int | None:
     """Return n where it is public, or the public number that stands for it; None where there is neither.
 
-    Raises
-    ------
-    PrivacyError
-        A number that stands for n where n itself is public.
+    Raises PrivacyError: A number that stands for n where n itself is public.
     """
     if adjacency == "add-remove":
         known = problem.schema.rows if public_rows is None and problem.schema is not None else public_rows

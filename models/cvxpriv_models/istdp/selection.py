@@ -28,13 +28,8 @@ STEP = "scores of columns"
 class Selection:
     """The columns that were chosen.
 
-    Attributes
-    ----------
-    chosen : ndarray of int, (K,)
-        Their positions, ascending.
-    release : Release
-    left : float
-        The mu that is left.
+    `chosen`, (K,): Their positions, ascending.
+    `left`: The mu that is left.
     """
 
     chosen: npt.NDArray[np.intp]
@@ -58,10 +53,7 @@ class Selection:
 def require_support(support: int | None, features: int) -> None:
     """Refuse a number of columns that there are not.
 
-    Raises
-    ------
-    PrivacyError
-        It is no whole number in [1, d].
+    Raises PrivacyError: It is no whole number in [1, d].
     """
     if support is None:
         return

@@ -26,18 +26,10 @@ STEPS, HALVINGS = 100, 50
 class Tilted:
     """J(theta) = (1/divisor) sum_i l(x_i theta, y_i) + (lam/2) ||theta||^2 + b'theta/divisor.
 
-    Attributes
-    ----------
-    problem : Problem
-        The problem, with loss and labels.
-    rows : array or csr_array, (n, d)
-        The rows, of norm at most `row_bound`.
-    lam : float
-        Weight of the square, > 0.
-    b : ndarray, (d,)
-        A double vector, within `BALL_ERROR` of a real one relative to its norm.
-    divisor : int
-    row_bound : float
+    `problem`: The problem, with loss and labels.
+    `rows`, (n, d): The rows, of norm at most `row_bound`.
+    `lam`: Weight of the square, > 0.
+    `b`, (d,): A double vector, within `BALL_ERROR` of a real one relative to its norm.
     """
 
     problem: Problem
@@ -70,10 +62,7 @@ class Tilted:
 
         It takes Newton steps, shortened until J falls, down to half of `left`: the rest is for rounding.
 
-        Raises
-        ------
-        PrivacyError
-            The minimiser is not known to be there.
+        Raises PrivacyError: The minimiser is not known to be there.
         """
         theta = np.zeros(self.rows.shape[1])
         for _ in range(STEPS):

@@ -23,14 +23,9 @@ LEAST_SHARE = 1e-3
 class Band:
     """The least leakage between two curves.
 
-    Attributes
-    ----------
-    rates : array, ``(n,)``
-        Nats, in the order asked for.
-    lower, upper : array, ``(n,)``
-        Nats; no mechanism at that rate leaks less than `lower`, and one leaks `upper`.
-    points : tuple of FunnelBound
-        The mechanism and the certificate of each rate.
+    `rates`: Nats, in the order asked for.
+    `lower`, `upper`: Nats; no mechanism at that rate leaks less than `lower`, and one leaks `upper`.
+    `points`: The mechanism and the certificate of each rate.
     """
 
     rates: Array
@@ -53,25 +48,13 @@ def band(
 ) -> Band:
     """Bound the least leakage at many rates; columns found at one rate serve at the next.
 
-    Parameters
-    ----------
-    joint : JointTable or array, ``(|S|, |X|)``
-        P(S, X).
-    rates : sequence of float
-        Nats, each 0 <= R <= H(X).
-    gap : float
-        Wanted upper - lower, nats.
-    time_limit : float
-        Seconds for the whole band: each rate may take an even share of what is left.
-    seed : int
-        Seed of the local search.
-
-    Raises
-    ------
-    DataError
-        The table is no joint distribution.
-    ModelError
-        There is no rate, or a rate, the gap or the time limit is out of range.
+    `joint`: P(S, X).
+    `rates`: Nats, each 0 <= R <= H(X).
+    `gap`: Wanted upper - lower, nats.
+    `time_limit`: Seconds for the whole band: each rate may take an even share of what is left.
+    `seed`: Seed of the local search.
+    Raises DataError: The table is no joint distribution.
+    Raises ModelError: There is no rate, or a rate, the gap or the time limit is out of range.
 
     Examples
     --------

@@ -114,27 +114,14 @@ def bound(
 ) -> FunnelBound:
     """Bound the least leakage at a rate from both sides.
 
-    Parameters
-    ----------
-    joint : JointTable or array, ``(|S|, |X|)``
-        P(S, X).
-    rate : float
-        R in nats, 0 <= R <= H(X).
-    gap : float
-        Stop when upper - lower is at most this, in nats.
-    time_limit : float
-        Seconds; after them the bound that is proved so far is returned, with the reason.
-    columns : array, ``(|X|, k)``, optional
-        Posteriors P(X|y) to begin with, of a mechanism that is known.
-    seed : int
-        Seed of the local search's random starts: it changes the time, not the truth.
-
-    Raises
-    ------
-    DataError
-        The table is no joint distribution.
-    ModelError
-        The rate, the gap or the time limit is out of range.
+    `joint`: P(S, X).
+    `rate`: R in nats, 0 <= R <= H(X).
+    `gap`: Stop when upper - lower is at most this, in nats.
+    `time_limit`: Seconds; after them the bound that is proved so far is returned, with the reason.
+    `columns`: Posteriors P(X|y) to begin with, of a mechanism that is known.
+    `seed`: Seed of the local search's random starts: it changes the time, not the truth.
+    Raises DataError: The table is no joint distribution.
+    Raises ModelError: The rate, the gap or the time limit is out of range.
 
     Examples
     --------
@@ -149,14 +136,9 @@ def bound(
 class Prover:
     """Bounds of one table; columns found at one rate serve at the next.
 
-    Parameters
-    ----------
-    joint : array, ``(|S|, |X|)``
-        P(S, X), every column with mass.
-    columns : array, ``(|X|, k)``, optional
-        Posteriors to begin with.
-    seed : int
-        Seed of local pricing's random starts.
+    `joint`: P(S, X), every column with mass.
+    `columns`: Posteriors to begin with.
+    `seed`: Seed of local pricing's random starts.
     """
 
     def __init__(self, joint: Array, columns: Array | None = None, seed: int = 0) -> None:
@@ -170,10 +152,7 @@ class Prover:
     def at(self, rate: float, gap: float = 1e-6, time_limit: float = 60.0) -> FunnelBound:
         """Bound the least leakage at `rate` nats; parameters as for `bound`.
 
-        Raises
-        ------
-        ModelError
-            `gap` or `time_limit` is not positive.
+        Raises ModelError: `gap` or `time_limit` is not positive.
         """
         if not gap > 0.0 or not time_limit > 0.0:
             raise ModelError(f"gap={gap!r} and time_limit={time_limit!r} have to be > 0: pass gap=1e-6, time_limit=60")

@@ -23,9 +23,7 @@ RESOLUTION = 1e-9
 class Cells:
     """Some cells of a (rows, columns) table, as one vector in C order.
 
-    Attributes
-    ----------
-    mask : ndarray of bool, (rows, columns)
+    `mask`: (rows, columns).
     """
 
     mask: npt.NDArray[np.bool_]

@@ -44,22 +44,14 @@ MERGED_DIGITS = 12
 class ColumnConstraints:
     """The conditions of the constraints on columns.
 
-    Attributes
-    ----------
-    generators : array, ``(|X|, G)``
-        Every allowed column is a mixture of them.
-    rows : array, ``(classes, k, G)``
-        Part of each generator in each sum over columns; a class is a set of outputs that are alike.
-    upper : array, ``(k,)``
-        The sums' upper ends.
-    allowed : array of bool, ``(classes, G)``
-        Mask of the generators that a class may use.
-    outputs : tuple of int
-        One output of each class; empty where all outputs are alike.
-    counted, ignored : tuple of str
-        The names of the constraints that the bound takes into account, and of those that it leaves out.
-    stated : tuple of dict
-        Those that are counted, as a certificate states them.
+    `generators`: Every allowed column is a mixture of them.
+    `rows`: Part of each generator in each sum over columns; a class is a set of outputs that are alike.
+    `upper`: The sums' upper ends.
+    `allowed`: Mask of the generators that a class may use.
+    `outputs`: One output of each class; empty where all outputs are alike.
+    `counted`, `ignored`: The names of the constraints that the bound takes into account, and of those that it leaves
+    out.
+    `stated`: Those that are counted, as a certificate states them.
     """
 
     generators: Array

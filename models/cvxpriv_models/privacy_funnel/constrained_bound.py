@@ -48,23 +48,14 @@ ROOM = 1e-10
 class ConstrainedBound:
     """The bounds under the constraints that the bound can count.
 
-    Attributes
-    ----------
-    lower : float
-        Nats: no mechanism that satisfies the constraints and carries the rate leaks less.
-    mechanism : array, ``(|X|, n)``
-        P(Y|X) with the columns of the bound. Where outputs are alike it satisfies the constraints that are counted and
-        carries the rate; where they have names, those of one name are merged, in their place, and it may not.
-    most : float
-        Nats: no mechanism that satisfies the constraints tells more of X.
-    certificate : ConstrainedCertificate
-        The multipliers behind `lower`.
-    named : bool
-        Whether outputs have names; the bound then allows several outputs of each.
-    counted, ignored : tuple of str
-        Names of the constraints that the bound takes into account, and of those that it leaves out.
-    reason : str
-        "" if the wanted gap was proved, else why not.
+    `lower`: Nats: no mechanism that satisfies the constraints and carries the rate leaks less.
+    `mechanism`: P(Y|X) with the columns of the bound. Where outputs are alike it satisfies the constraints that are
+    counted and carries the rate; where they have names, those of one name are merged, in their place, and it may not.
+    `most`: Nats: no mechanism that satisfies the constraints tells more of X.
+    `certificate`: The multipliers behind `lower`.
+    `named`: Whether outputs have names; the bound then allows several outputs of each.
+    `counted`, `ignored`: Names of the constraints that the bound takes into account, and of those that it leaves out.
+    `reason`: "" if the wanted gap was proved, else why not.
     """
 
     lower: float

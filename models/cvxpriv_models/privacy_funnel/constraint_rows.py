@@ -20,14 +20,9 @@ from .problem import Problem
 class ConstraintRows:
     """``cells @ u + extra @ t = bound`` in the first `equalities` rows, ``<= bound`` in the others.
 
-    Attributes
-    ----------
-    cells : sparse, (rows, |X| |Y|)
-        Coefficients of u = P(X,Y), row by row.
-    extra : sparse, (rows, some)
-        Coefficients of the variables t that cvxpy adds for atoms such as `max` and `abs`.
-    bound : ndarray, (rows,)
-    equalities : int
+    `cells`, (rows, |X| |Y|): Coefficients of u = P(X,Y), row by row.
+    `extra`, (rows, some): Coefficients of the variables t that cvxpy adds for atoms such as `max` and `abs`.
+    `bound`: (rows,).
     """
 
     cells: sp.csr_array

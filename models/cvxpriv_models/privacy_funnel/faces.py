@@ -75,17 +75,11 @@ class Live:
 class Face:
     """A point, the constraints that bind there, and their multipliers.
 
-    Attributes
-    ----------
-    x, t : ndarray, (n,), (k,)
-    free : ndarray of int
-        The cells that do not stand at 0.
-    binding : ndarray of int
-        The rows of `Live` that hold as equations; cells at 0 are not among them.
-    prices : ndarray
-        Multipliers of the binding rows.
-    lam : float
-        Multiplier of I(X;Y) >= R.
+    `x`, `t`: (n,), (k,).
+    `free`: The cells that do not stand at 0.
+    `binding`: The rows of `Live` that hold as equations; cells at 0 are not among them.
+    `prices`: Multipliers of the binding rows.
+    `lam`: Multiplier of I(X;Y) >= R.
     """
 
     x: Array

@@ -69,18 +69,11 @@ def rows_at_root(base: Array, log_w: Array, p: Array, target: float, start: Arra
 class TiltedRows:
     """The rows of the u block at a multiplier that moves, each move one exp of an M x N array per start, in place.
 
-    Attributes
-    ----------
-    lam : (B,)
-        The multiplier.
-    logits, weights : (B, M, N)
-        base + lam log w, not below ``floor``, and its exp.
-    share : (B, M)
-        p over the row sums of the weights.
-    gap : (B,)
-        G at lam.
-    floor : (M, N)
-        ``FLOOR`` as an array: a maximum of two arrays takes half the time of one with a number.
+    `lam`, (B,): The multiplier.
+    `logits`, `weights`, (B, M, N): base + lam log w, not below ``floor``, and its exp.
+    `share`, (B, M): p over the row sums of the weights.
+    `gap`, (B,): G at lam.
+    `floor`, (M, N): ``FLOOR`` as an array: a maximum of two arrays takes half the time of one with a number.
     """
 
     def __init__(self, base: Array, log_w: Array, lam: Array, p: Array, target: float) -> None:

@@ -81,19 +81,10 @@ class PerfectPrivacy:
 def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, seed: int = 0) -> PerfectPrivacy:
     """Find the largest rate at which nothing leaks.
 
-    Parameters
-    ----------
-    joint : JointTable or array, ``(|S|, |X|)``
-        P(S, X).
-    time_limit : float
-        Seconds for the search for vertices, where they are too many to list.
-    seed : int
-        Seed of that search.
-
-    Raises
-    ------
-    DataError
-        The table is no joint distribution.
+    `joint`: P(S, X).
+    `time_limit`: Seconds for the search for vertices, where they are too many to list.
+    `seed`: Seed of that search.
+    Raises DataError: The table is no joint distribution.
 
     Examples
     --------
@@ -119,16 +110,10 @@ def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, see
 def silent_columns(joint: Array, rate: float, time_limit: float, seed: int = 0) -> Array:
     """Return posteriors that tell nothing of S and suit the rate, (|X|, n), as far as they are found in time.
 
-    Parameters
-    ----------
-    joint : array, ``(|S|, |X|)``
-        P(S, X), every row and column with mass.
-    rate : float
-        R in nats; the search ends where they reach it.
-    time_limit : float
-        Seconds.
-    seed : int
-        Seed of the search.
+    `joint`: P(S, X), every row and column with mass.
+    `rate`: R in nats; the search ends where they reach it.
+    `time_limit`: Seconds.
+    `seed`: Seed of the search.
     """
     p_x = joint.sum(axis=0)
     columns, point = _generated(_Polytope.of(joint / p_x, joint.sum(axis=1)), p_x, seed, time_limit, rate)

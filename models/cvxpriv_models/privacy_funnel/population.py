@@ -72,26 +72,12 @@ def population_interval(
 ) -> Population:
     """Return intervals for the population's least leakage at a rate, from a table's counts.
 
-    Parameters
-    ----------
-    table : JointTable
-        The table, with counts; their smoothing is left out.
-    rate : float
-        Nats.
-    replicates : int
-        Replicates of the bootstrap, >= 20.
-    level : float
-        Between 0 and 1.
-    seed : int
-    time_limit : float
-        Seconds for each certified bound of the finite-sample interval.
-
-    Raises
-    ------
-    DataError
-        The table holds no counts.
-    ModelError
-        An argument is out of range.
+    `table`: The table, with counts; their smoothing is left out.
+    `rate`: Nats.
+    `replicates`: Replicates of the bootstrap, >= 20.
+    `level`: Between 0 and 1.
+    `time_limit`: Seconds for each certified bound of the finite-sample interval.
+    Raises DataError: The table holds no counts. ModelError: An argument is out of range.
 
     Examples
     --------

@@ -45,19 +45,11 @@ NONE = 1e-15
 class Price:
     """The parts of a mechanism's distance from a first-order point, in nats.
 
-    Attributes
-    ----------
-    columns : float
-        sum_j r_j phi(w_j): how far the columns in use are from being stationary.
-    complementarity : float
-        lam (I(X;Y) - R).
-    free : float
-        -min phi over all posteriors, as far as local pricing finds it: what a new column could gain; >= 0.
-    posterior : array, ``(|X|,)``
-        Point where phi is least.
-    lam : float
-    nu : array, ``(|X|,)``
-        The multipliers.
+    `columns`: sum_j r_j phi(w_j): how far the columns in use are from being stationary.
+    `complementarity`: lam (I(X;Y) - R).
+    `free`: -min phi over all posteriors, as far as local pricing finds it: what a new column could gain; >= 0.
+    `posterior`: Point where phi is least.
+    `nu`: The multipliers.
     """
 
     columns: float
@@ -76,25 +68,13 @@ class Price:
 def price(joint: ArrayLike, mechanism: ArrayLike, rate: float, lam: float | None = None, seed: int = 0) -> Price:
     """Price a mechanism at its best multipliers.
 
-    Parameters
-    ----------
-    joint : array, ``(|S|, |X|)``
-        P(S, X).
-    mechanism : array, ``(|X|, |Y|)``
-        P(Y|X).
-    rate : float
-        R in nats.
-    lam : float, optional
-        The multiplier of the rate; None takes the one with the smallest residual.
-    seed : int
-        Seed of local pricing.
-
-    Raises
-    ------
-    DataError
-        The table is no joint distribution.
-    ModelError
-        The mechanism has another number of rows than X has symbols.
+    `joint`: P(S, X).
+    `mechanism`: P(Y|X).
+    `rate`: R in nats.
+    `lam`: The multiplier of the rate; None takes the one with the smallest residual.
+    `seed`: Seed of local pricing.
+    Raises DataError: The table is no joint distribution.
+    Raises ModelError: The mechanism has another number of rows than X has symbols.
 
     Examples
     --------

@@ -75,19 +75,10 @@ NORMALISED = 1e-14
 class FunnelPricing:
     """Pricing of the funnel's columns; it satisfies `cvxpriv.bounds.pricing.Pricing`.
 
-    Parameters
-    ----------
-    joint : array, ``(|S|, |X|)``
-        P(S, X); every column has mass.
-    rate : float
-        R in nats; it may be changed, for a curve.
-    seed : int
-        Seed of local pricing's random starts.
-
-    Raises
-    ------
-    DataError
-        A symbol of X has no mass.
+    `joint`: P(S, X); every column has mass.
+    `rate`: R in nats; it may be changed, for a curve.
+    `seed`: Seed of local pricing's random starts.
+    Raises DataError: A symbol of X has no mass.
     """
 
     joint: Array

@@ -25,17 +25,10 @@ RELATIVE = 1e-13
 def bends_down(t: Array, posteriors: Array, a: Array, spread: Array | None, lam: float) -> Mask:
     """Test each cell by a direction that the LDL' factorisation of the form on e_i - e_F proposes, checked by itself.
 
-    Parameters
-    ----------
-    t : array, ``(corners, |S|, n)``
-        P(S) at each cell's corners.
-    posteriors : array, ``(corners, F or |X|, n)``
-        P(X|y) at the corners; with `spread` over all symbols.
-    a : array, ``(|S|, F, n)``
-        P(S) given each of the face's symbols, or posteriors.
-    spread : array, ``(|X|, F, n)``, optional
-        The posteriors of which the faces are mixtures, if not of symbols.
-    lam : float
+    `t`: P(S) at each cell's corners.
+    `posteriors`: P(X|y) at the corners; with `spread` over all symbols.
+    `a`: P(S) given each of the face's symbols, or posteriors.
+    `spread`: The posteriors of which the faces are mixtures, if not of symbols.
 
     Returns
     -------

@@ -34,16 +34,9 @@ symbols, with a digit to spare."""
 def above_tangents(corners: Array, t: Array, a: Array, lam: float, nu: Array) -> tuple[IntArray, Array, Array]:
     """Bound phi below on the cells on which it is convex.
 
-    Parameters
-    ----------
-    corners : array, ``(corners, F, n)``
-        Each cell's corners on its face of F symbols.
-    t : array, ``(corners, |S|, n)``
-        A times the corners.
-    a : array, ``(|S|, F, n)``
-        P(S|X) of each face's symbols.
-    lam : float
-    nu : array, ``(F, n)``
+    `corners`: Each cell's corners on its face of F symbols.
+    `t`: A times the corners.
+    `a`: P(S|X) of each face's symbols.
 
     Returns
     -------

@@ -34,18 +34,11 @@ ROUNDING = 2e-14
 class EdgeMinima:
     """The inner minima of phi on edges, those below a level.
 
-    Attributes
-    ----------
-    first, second : array of int, ``(n,)``
-        The symbols of each edge.
-    weight : array, ``(n,)``
-        P(second symbol).
-    rest : array, ``(n,)``
-        P(first symbol), exact where `weight` is next to 1.
-    value : array, ``(n,)``
-        phi there.
-    least : float
-        No edge of those asked for has a smaller phi, rounding included; vertices are not edges.
+    `first`, `second`: The symbols of each edge.
+    `weight`: P(second symbol).
+    `rest`: P(first symbol), exact where `weight` is next to 1.
+    `value`: phi there.
+    `least`: No edge of those asked for has a smaller phi, rounding included; vertices are not edges.
     """
 
     first: IntArray
@@ -59,16 +52,10 @@ class EdgeMinima:
 def edge_minima(a: Array, lam: float, nu: Array, first: IntArray, second: IntArray) -> EdgeMinima:
     """Minimise phi inside edges.
 
-    Parameters
-    ----------
-    a : array, ``(|X|,)``
-        P(S=1|X).
-    lam : float
-        The multiplier of the rate, >= 0.
-    nu : array, ``(|X|,)``
-        The multipliers of P(X).
-    first, second : array of int, ``(n,)``
-        The edges.
+    `a`: P(S=1|X).
+    `lam`: The multiplier of the rate, >= 0.
+    `nu`: The multipliers of P(X).
+    `first`, `second`: The edges.
     """
     stretch = _convex_stretch(a[first], a[second], lam)
     some = stretch[2]

@@ -68,19 +68,12 @@ def rounding(lam: float, nu: Array) -> float:
 class FaceSearch:
     """The result of the search by cells.
 
-    Attributes
-    ----------
-    least : float
-        No posterior on the faces has a smaller phi, rounding included. At least the level where the search was
-        complete and found nothing.
-    supports : list of array, ``(F,)``
-        Symbols of the posteriors found below the level.
-    weights : list of array, ``(F,)``
-        Their probabilities.
-    cells : int
-        Number of cells that were examined.
-    complete : bool
-        Whether every cell was done before the time ran out.
+    `least`: No posterior on the faces has a smaller phi, rounding included. At least the level where the search was
+    complete and found nothing.
+    `supports`: Symbols of the posteriors found below the level.
+    `weights`: Their probabilities.
+    `cells`: Number of cells that were examined.
+    `complete`: Whether every cell was done before the time ran out.
     """
 
     least: float
@@ -130,21 +123,12 @@ def face_minimum(
 ) -> FaceSearch:
     """Show that phi >= level on all faces of 2 to |S| symbols, or find posteriors below it.
 
-    Parameters
-    ----------
-    a : array, ``(|S|, |X|)``
-        P(S|X); its entries are 0 or at least 1e-100.
-    lam : float
-    nu : array, ``(|X|,)``
-    level : float
-        Below zero.
-    out_of_time : callable
-        Asked once per chunk; True ends the search with the bound that holds until then.
-    largest_face : int, optional
-        Most symbols of a face; |S| by default.
-    spread : array, ``(symbols, |X|)``, optional
-        Posteriors of which these faces are mixtures, in place of the symbols themselves: H is that of
-        ``spread @ pi``, and `a` is P(S) given each of them.
+    `a`: P(S|X); its entries are 0 or at least 1e-100.
+    `level`: Below zero.
+    `out_of_time`: Asked once per chunk; True ends the search with the bound that holds until then.
+    `largest_face`: Most symbols of a face; |S| by default.
+    `spread`: Posteriors of which these faces are mixtures, in place of the symbols themselves: H is that of ``spread @
+    pi``, and `a` is P(S) given each of them.
     """
     search = _Search(a, lam, nu, level, spread)
     sizes = range(2, min(largest_face or a.shape[0], a.shape[1]) + 1)

@@ -28,12 +28,7 @@ LEAST_WEIGHT = 1e-14
 class FaceFunction:
     """phi(pi) = -H(A pi) + lam H(pi) - nu.pi on faces, one per row.
 
-    Attributes
-    ----------
-    a : array, ``(n, |S|, F)``
-        P(S|X) of each face's symbols.
-    lam : float
-    nu : array, ``(n, F)``
+    `a`: P(S|X) of each face's symbols.
     """
 
     a: Array

@@ -45,15 +45,8 @@ AT_ONCE = 200_000
 def wide_search(a: Array, lam: float, nu: Array, active: Array, rng: np.random.Generator) -> list[Found]:
     """Search phi(pi) = -H(A pi) + lam H(pi) - nu.pi for low posteriors.
 
-    Parameters
-    ----------
-    a : array, ``(|S|, |X|)``
-        P(S|X).
-    lam : float
-    nu : array, ``(|X|,)``
-    active : array, ``(|X|, k)``
-        The columns in use, k >= 1.
-    rng : Generator
+    `a`: P(S|X).
+    `active`: The columns in use, k >= 1.
 
     Returns
     -------

@@ -31,15 +31,9 @@ def one_pass(problem: Problem, method: str, variant: str, table: Array, gamma: f
 
     Conventional ADMM carries the odd iterate over in place of the even step.
 
-    Parameters
-    ----------
-    problem : Problem
-    method : str
-        One of `METHODS`.
-    variant : {"edge", "printed"}
-    table : ndarray, (passes, N)
-        eta_i(2k-1).
-    gamma : float
+    `method`: One of `METHODS`.
+    `variant`: {"edge", "printed"}.
+    `table`, (passes, N): eta_i(2k-1).
     """
     last = even_update(problem, variant, gamma) if method in RECYCLING else carry()
     return [penalty_step(table), odd_sweep(problem, variant), dual_update(problem, variant), last]
@@ -68,15 +62,8 @@ def blocks(problem: Problem, variant: str) -> dict[str, Block]:
 def initial_state(problem: Problem, init: ArrayLike | None = None) -> dict[str, Array]:
     """Return the start: f(0), and lambda = 0.
 
-    Parameters
-    ----------
-    init : array, (d,) or (N, d), optional
-        None is 0.
-
-    Raises
-    ------
-    ModelError
-        Another shape, or numbers that are not finite.
+    `init`, (d,) or (N, d): None is 0.
+    Raises ModelError: Another shape, or numbers that are not finite.
     """
     shape = (problem.nodes, problem.features)
     given = np.zeros(shape) if init is None else numbers("init", init)
@@ -128,11 +115,7 @@ MEMORY = 10
 class PublishedAndDual:
     """The packing of f and lambda at fixed penalties.
 
-    Parameters
-    ----------
-    problem : Problem
-    eta : ndarray, (N,)
-    variant : str
+    `eta`: (N,).
     """
 
     def __init__(self, problem: Problem, eta: Array, variant: str) -> None:

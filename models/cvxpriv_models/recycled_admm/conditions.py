@@ -134,12 +134,7 @@ def conditions(
 
 
 def sweep(problem: Problem, eta: Array, gammas: Sequence[float], variant: str, solvers: Sequence[str]) -> pd.DataFrame:
-    """Return the verdict for several gammas: holds, L, mu, margins, those of (iii)-(iv), and the linear rate.
-
-    Parameters
-    ----------
-    gammas : sequence of float
-    """
+    """Return the verdict for several gammas: holds, L, mu, margins, those of (iii)-(iv), and the linear rate."""
     rows = []
     for gamma in gammas:
         found = conditions(problem, eta, gamma, variant, solvers)

@@ -37,17 +37,9 @@ class Network:
     def of(cls, graph: Any) -> Network:
         """Validate a graph.
 
-        Parameters
-        ----------
-        graph : networkx.Graph, array or scipy.sparse, (N, N)
-            Edges have no weights: a matrix holds 0 and 1, and is symmetric with a diagonal of 0.
-
-        Raises
-        ------
-        DataError
-            Neither a graph nor such a matrix.
-        ModelError
-            Directed, with a loop, of fewer than two nodes, or not connected (the message names a part).
+        `graph`, (N, N): Edges have no weights: a matrix holds 0 and 1, and is symmetric with a diagonal of 0.
+        Raises DataError: Neither a graph nor such a matrix.
+        Raises ModelError: Directed, with a loop, of fewer than two nodes, or not connected (the message names a part).
         """
         known = graph if isinstance(graph, nx.Graph) else _of_matrix(graph)
         if known.is_directed():

@@ -49,11 +49,8 @@ class ConsensusResiduals:
 def residuals(problem: Problem, f: Array, dual: Array, gradient: Array | None = None) -> ConsensusResiduals:
     """Return the residuals at f and lambda.
 
-    Parameters
-    ----------
-    f, dual : ndarray, (N, d)
-    gradient : ndarray, (N, d), optional
-        Gradients of the O_i at f, without R where R is not a square. None: from the data.
+    `f`, `dual`: (N, d).
+    `gradient`, (N, d): Gradients of the O_i at f, without R where R is not a square. None: from the data.
     """
     return residuals_of_parts(problem, f, dual, stationarity_of(problem, f, dual, gradient))
 
@@ -99,13 +96,9 @@ def gap_of_parts(problem: Problem, f: Array, found: ConsensusResiduals, smoothne
     The gradient of sum_i O_i at the mean is at most sum_i (||grad O_i(f_i) + 2 lambda_i|| + M_i ||mean - f_i||) +
     2 ||sum_i lambda_i||.
 
-    Parameters
-    ----------
-    f : ndarray, (N, d)
-    found : ConsensusResiduals
-        The residuals at f.
-    smoothness : ndarray, (N,)
-        M_i of `Problem.smoothness`.
+    `f`: (N, d).
+    `found`: The residuals at f.
+    `smoothness`, (N,): M_i of `Problem.smoothness`.
     """
     modulus = problem.nodes * (problem.ridge or 0.0)
     if not modulus > 0.0:

@@ -62,17 +62,10 @@ class Posed(Protocol):
 class OddStep:
     """The result of the exact odd step.
 
-    Attributes
-    ----------
-    f : ndarray, (N, d)
-        f_i(2k-1).
-    gradient : ndarray, (N, d)
-        Gradient of O_i at f_i, without noise.
-    loss : ndarray, (N,)
-        (1/B_i) sum_n l at f_i.
-    residual : ndarray, (N,)
-        The norm of the gradient of (18) at f_i.
-    iterations : int
+    `f`, (N, d): f_i(2k-1).
+    `gradient`, (N, d): Gradient of O_i at f_i, without noise.
+    `loss`, (N,): (1/B_i) sum_n l at f_i.
+    `residual`, (N,): The norm of the gradient of (18) at f_i.
     """
 
     f: Array

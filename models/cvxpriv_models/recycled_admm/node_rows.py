@@ -49,10 +49,7 @@ class Spelling:
     def graph(self, nodes: int, seed: int = 0) -> nx.Graph:
         """Return the graph on nodes 0, 1, ...; a random one by the first seed from `seed` on that connects it.
 
-        Raises
-        ------
-        ModelError
-            Fewer than two nodes, or no such seed among a thousand.
+        Raises ModelError: Fewer than two nodes, or no such seed among a thousand.
         """
         if nodes < 2:
             raise ModelError(f"nodes={nodes}: a consensus needs two or more")

@@ -37,15 +37,7 @@ SHOWN = 6
 class ConsensusOnRows(Fit):
     """A consensus over a graph; the coefficients of every node of a private one are released.
 
-    Attributes
-    ----------
-    columns : tuple of str, optional
-    nodes : int, optional
-    graph : str
-    node_column : str, optional
-    placement : Placement
-    optimality : Optimality, optional
-        The distance from the optimum, without privacy and where there is a unique one.
+    `optimality`: The distance from the optimum, without privacy and where there is a unique one.
     """
 
     budgets: ClassVar[tuple[str, ...]] = ("epsilon", "alpha")

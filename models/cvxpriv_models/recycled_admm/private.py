@@ -55,10 +55,7 @@ RELEASED = frozenset({"f", "odd", "dual", "eta", "pass"})
 def planned(epsilon: float | None, delta: float | None, perturbation: str | None, adjacency: str) -> Plan:
     """Return what a fit is going to spend on the records of each node, from its options alone.
 
-    Raises
-    ------
-    PrivacyError
-        There is no epsilon, or one that is no budget.
+    Raises PrivacyError: There is no epsilon, or one that is no budget.
     """
     if epsilon is None:
         raise PrivacyError("a budget counts epsilon, and alpha is a rate of noise: pass epsilon in its place")

@@ -29,12 +29,8 @@ ROUNDING = 1e-12
 class Asked:
     """The requested privacy: a noise rate, or a total from which it follows.
 
-    Attributes
-    ----------
-    alpha : float or array, (N,), optional
-        The noise has density proportional to exp(-alpha_i ||b||).
-    epsilon, delta : float, optional
-        Budget of all passes together.
+    `alpha`, (N,): The noise has density proportional to exp(-alpha_i ||b||).
+    `epsilon`, `delta`: Budget of all passes together.
     """
 
     alpha: ArrayLike | None = None
@@ -46,25 +42,17 @@ class Asked:
 class Releases:
     """The plan of the nodes' releases, pass by pass; the ledger holds the part that was carried out.
 
-    Attributes
-    ----------
-    alpha : ndarray, (N,)
-        Rate of the noise, where it is the same in all passes; else NaN.
-    scale : ndarray, (passes, N)
-        Factor of a node's noise of rate 1 before it enters the objective; 0 for noise on the minimisers.
-    moves : ndarray, (passes, N)
-        Largest move, by one record, of the vector that gets noise and is released; 0 where the noise is in the
-        objective.
-    convexity : ndarray, (passes, N)
-        mu_i, of what node i minimises.
-    epsilon : ndarray, (passes, N)
-        Pure loss; 0 for Gaussian noise.
-    last : ndarray, (passes, N)
-        The part of it that pays for the noise on what was computed; all of it for noise on the minimisers.
-    printed : ndarray, (passes, N)
-        Pure loss by RADMM (32); NaN for noise on the minimisers, of which it says nothing.
-    mu : float
-        The mu of one pass's Gaussian noise, the same for every node; 0 for any other.
+    `alpha`, (N,): Rate of the noise, where it is the same in all passes; else NaN.
+    `scale`, (passes, N): Factor of a node's noise of rate 1 before it enters the objective; 0 for noise on the
+    minimisers.
+    `moves`, (passes, N): Largest move, by one record, of the vector that gets noise and is released; 0 where the noise
+    is in the objective.
+    `convexity`, (passes, N): mu_i, of what node i minimises.
+    `epsilon`, (passes, N): Pure loss; 0 for Gaussian noise.
+    `last`, (passes, N): The part of it that pays for the noise on what was computed; all of it for noise on the
+    minimisers.
+    `printed`, (passes, N): Pure loss by RADMM (32); NaN for noise on the minimisers, of which it says nothing.
+    `mu`: The mu of one pass's Gaussian noise, the same for every node; 0 for any other.
     """
 
     alpha: Array
@@ -125,10 +113,8 @@ class PrivateSettings:
 def require_suitable(problem: Problem, settings: PrivateSettings) -> None:
     """Refuse what bounds no sensitivity; no row is read for that.
 
-    Raises
-    ------
-    PrivacyError
-        The loss has no bounded slope and curvature, the penalty no constant curvature, or the row bound is none.
+    Raises PrivacyError: The loss has no bounded slope and curvature, the penalty no constant curvature, or the row
+    bound is none.
     """
     bound = settings.row_bound
     if not (np.isfinite(bound) and bound > 0.0):
@@ -149,10 +135,7 @@ def require_suitable(problem: Problem, settings: PrivateSettings) -> None:
 def within_bound(problem: Problem, bound: float, clip_rows: bool) -> Problem:
     """Return the problem on rows within their bound.
 
-    Raises
-    ------
-    PrivacyError
-        A row is beyond it, and is not to be clipped.
+    Raises PrivacyError: A row is beyond it, and is not to be clipped.
     """
     norms = problem.rows.norms
     beyond = norms > bound * (1.0 + ROUNDING)
@@ -178,18 +161,8 @@ def _scaled(part: Part, factors: Array) -> Part:
 def releases_of(problem: Problem, settings: PrivateSettings, table: Array, asked: Asked) -> Releases:
     """Return noise and cost of every pass.
 
-    Parameters
-    ----------
-    problem : Problem
-    settings : PrivateSettings
-    table : ndarray, (passes, N)
-        eta_i of each pass.
-    asked : Asked
-
-    Raises
-    ------
-    PrivacyError
-        No budget, two of them, or one that the curvature alone exceeds.
+    `table`, (passes, N): eta_i of each pass.
+    Raises PrivacyError: No budget, two of them, or one that the curvature alone exceeds.
     """
     reaches = np.array([reach(edge_weights(eta, problem.network.adjacency, settings.variant)) for eta in table])
     rows = problem.rows.counts.astype(float)

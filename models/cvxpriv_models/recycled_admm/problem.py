@@ -225,10 +225,7 @@ class Problem:
 def checked_rows(name: str, rows: Any) -> Part:
     """Return rows as a dense array or sparse by rows, without a copy where they are that already.
 
-    Raises
-    ------
-    DataError
-        Not a table of finite numbers with a row and a column.
+    Raises DataError: Not a table of finite numbers with a row and a column.
     """
     if sparse.issparse(rows) and cast(Any, rows).dtype.kind == "c":
         raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")

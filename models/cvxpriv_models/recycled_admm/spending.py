@@ -47,18 +47,11 @@ def objective_epsilon(
 ) -> Array:
     """Return the epsilon of one perturbed minimiser of each node, (N,).
 
-    Parameters
-    ----------
-    alpha : ndarray, (N,)
-        The noise has density proportional to exp(-alpha_i ||b||).
-    rows : ndarray, (N,)
-        B_i.
-    weight : float
-        C.
-    convexity : ndarray, (N,)
-        mu_i, of what node i minimises: rho / N and its penalties.
-    curvature, slope : float
-        c1 and the largest |l'|: Lipschitz constants of the loss's slope and of the loss.
+    `alpha`, (N,): The noise has density proportional to exp(-alpha_i ||b||).
+    `rows`, (N,): B_i.
+    `weight`: C.
+    `convexity`, (N,): mu_i, of what node i minimises: rho / N and its penalties.
+    `curvature`, `slope`: c1 and the largest |l'|: Lipschitz constants of the loss's slope and of the loss.
 
     Examples
     --------
