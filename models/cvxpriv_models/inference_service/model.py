@@ -250,9 +250,9 @@ class InferenceAsService(MechanismModel[InferenceRun]):
             description="starts",
         )
         settings = Settings(method, who.name, len(mechanisms), seed, chosen)
-        best = best_run(self.problem, self.constraints, done, origins, settings)
+        best = best_run(self.problem, self.constraints, done, origins, settings, proved)
         stopped = best.interrupted or (proved is not None and proved.interrupted)
-        return replace(best, seconds=time.perf_counter() - begun, bound=proved, interrupted=stopped)
+        return replace(best, seconds=time.perf_counter() - begun, interrupted=stopped)
 
     def size(self, **solving: Any) -> Size:
         """See `MechanismModel`."""

@@ -14,6 +14,7 @@ from cvxpriv.schedules.steps import Context
 
 from . import algorithm
 from .algorithm import AUTO
+from .bound import ServiceBound
 from .facts import NOTHING
 from .measured import Constraints, measure
 from .problem import Problem
@@ -36,6 +37,7 @@ def best_run(
     pieces: Sequence[tuple[Values, Context]],
     origins: Sequence[str],
     settings: Settings,
+    proved: ServiceBound | None = None,
 ) -> InferenceRun:
     """Return the run of the best start among those of all pieces; `seconds` is left at 0.
 
@@ -70,7 +72,8 @@ def best_run(
         log,
         constraints,
         interrupted,
-        _note(problem, constraints, starts["objective"].max()),
+        _note(problem, constraints, starts["objective"].max(), proved),
+        proved,
         overdue=overdue,
     )
 
@@ -96,11 +99,17 @@ def _best(starts: pd.DataFrame, same: float) -> int:
     return int(near["kkt"].idxmin() if not near["converged"].any() else near.index[near["converged"]][0])
 
 
-def _note(problem: Problem, constraints: Constraints, value: float) -> str:
+def _note(problem: Problem, constraints: Constraints, value: float, proved: ServiceBound | None) -> str:
     """Return cautions for a reader: the trivial mechanism is optimal here, or an f forgoes guarantees."""
     notes = [_divergence_note(problem.divergence)]
     if value <= NOTHING:
-        notes.append(_trivial_note(problem, bool(constraints)))
+        if proved is not None and proved.certified:
+            notes.append(
+                f"The bound proves that at beta={problem.beta:g} no mechanism is worth more than {proved.upper:.2g} nats: "
+                "the trivial mechanism, which says nothing, is optimal to that."
+            )
+        else:
+            notes.append(_trivial_note(problem, bool(constraints)))
     return " ".join(filter(None, notes))
 
 
