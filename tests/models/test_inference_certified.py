@@ -94,6 +94,7 @@ def test_an_enormous_beta_has_the_trivial_mechanism_and_says_so() -> None:
         assert (run.objective, run.accuracy, run.leakage) == (0.0, 0.0, 0.0)
         assert run.trivial
         assert run.bound is not None
+        assert run.gap is not None
         assert 0.0 <= run.gap <= 1e-9
         assert f"no mechanism is worth more than {run.bound.upper:.2g} nats" in run.note
         assert "the trivial mechanism, which says nothing, is optimal" in run.note

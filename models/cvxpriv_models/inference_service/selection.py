@@ -105,8 +105,8 @@ def _note(problem: Problem, constraints: Constraints, value: float, proved: Serv
     if value <= NOTHING:
         if proved is not None and proved.certified:
             notes.append(
-                f"The bound proves that at beta={problem.beta:g} no mechanism is worth more than {proved.upper:.2g} nats: "
-                "the trivial mechanism, which says nothing, is optimal to that."
+                f"The bound proves that at beta={problem.beta:g} no mechanism is worth more than {proved.upper:.2g} "
+                "nats: the trivial mechanism, which says nothing, is optimal to that."
             )
         else:
             notes.append(_trivial_note(problem, bool(constraints)))
