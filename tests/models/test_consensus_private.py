@@ -150,6 +150,19 @@ def test_every_rule_covers_the_node_that_spends_most_by_that_rule() -> None:
     assert first.epsilon < 2.0  # what the sum alone would have chosen
 
 
+@pytest.mark.parametrize("alpha", [0.3, 0.01, 0.0003])
+@pytest.mark.parametrize("eta", [0.01, 1.0])
+def test_strong_noise_and_long_iterates_are_no_reason_to_refuse(alpha: float, eta: float) -> None:
+    """The minimisers are as long as the noise makes them: the public bound of what is left grows with them."""
+    for seed in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            run = consensus(rows_each=400, C=300.0, reg=0.01).solve_private(
+                method="r-admm", alpha=alpha, eta=eta, max_iter=8, noise_seed=seed
+            )
+        assert run.accounting.releases == 8
+
+
 def test_recycling_halves_the_cost_of_as_many_iterations() -> None:
     # RADMM section V, and ERRATA: conventional ADMM with the same noise costs the same per iteration, twice in all.
     recycled = private_run("r-admm", max_iter=5)  # ten iterations

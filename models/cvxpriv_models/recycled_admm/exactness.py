@@ -27,14 +27,20 @@ UNSOLVED = (
 )
 
 
-def gradient_left(problem: Problem, tol: float, row_bound: float, spread: Array, dual: Array, pulled: Array) -> Array:
+def gradient_left(
+    problem: Problem, tol: float, row_bound: float, spread: Array, dual: Array, pulled: Array, bend: Array
+) -> Array:
     """Return the public bound of each node's gradient, (N,).
 
     `tol`: Exactness with which a node minimises, as requested of `solve_private`.
     `spread`, (N,): The size that noise in the objective usually has; 0 for none.
     `dual`, `pulled`, (N, d): lambda, and `updates.pull` of what was published.
+    `bend`, (N,): rho/N and twice the penalties. A minimiser is no longer than the sizes of the other terms over it, and
+    the rows' gradients are rounded by the more the longer it is.
     """
-    sizes = problem.C * problem.loss.slope * row_bound + spread + _lengths(2.0 * dual) + _lengths(pulled)
+    loss = problem.loss
+    sizes = problem.C * loss.slope * row_bound + spread + _lengths(2.0 * dual) + _lengths(pulled)
+    sizes = sizes * (1.0 + problem.C * loss.smoothness * row_bound * row_bound / bend)
     return np.asarray(tol + np.maximum(PART, 8.0 * _sums(problem)) * sizes)
 
 

@@ -197,9 +197,9 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases) ->
             linear = scale[:, None] * noise.gamma_ball(shape[1], 1.0, shape[0])
         links = edge_weights(state["eta"][0], adjacency, settings.variant)
         pulled = pull(links, previous)
-        left = gradient_left(problem, settings.node_tol, settings.row_bound, shape[1] * scale, dual, pulled)
-        found = private_odd_step(problem, previous, dual, linear, links, state["odd"][0])
         bend = releases.convexity[turn(state)]
+        left = gradient_left(problem, settings.node_tol, settings.row_bound, shape[1] * scale, dual, pulled, bend)
+        found = private_odd_step(problem, previous, dual, linear, links, state["odd"][0])
         require_solved(problem, found, left, settings.row_bound, linear, dual, pulled, bend)
         several = [releases.noise(turn(state), node, float(left[node]), shape[1]) for node in range(shape[0])]
         return {"odd": np.array([one.release(f, noise) for one, f in zip(several, found.f, strict=True)])[None]}
