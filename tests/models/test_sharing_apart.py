@@ -15,6 +15,7 @@ from cvxpriv_models.admm_sharing.apart_messages import SPOKEN
 from cvxpriv_models.admm_sharing.apart_party import Allowance, SharingParty
 from cvxpriv_models.admm_sharing.intercept import with_intercept
 
+from cvxpriv.distributed import participant
 from cvxpriv.distributed.alignment import digests
 from cvxpriv.distributed.carriers import Carrier, InProcess
 from cvxpriv.distributed.flight_holder import FlightHolder
@@ -247,9 +248,53 @@ def test_a_run_that_a_party_did_not_pay_for_gets_no_answer_from_it(tmp_path: Pat
     for _ in range(2):
         with pytest.raises(PrivacyError, match="budget"):
             role.answer(asked["begin-private"])
-        with pytest.raises(PartyError, match="pass 1 was asked for"):
+        with pytest.raises(PartyError, match="step 1 was asked for"):
             role.answer(asked["release"])
     assert role.ledger == []
+
+
+def test_a_run_without_privacy_keeps_the_ledger_of_an_earlier_private_one(tmp_path: Path) -> None:
+    parts, labels = table()
+    allowed = Allowance(exact=True, epsilon=1.0, bounds={"row_bound": 1.2})
+
+    def served() -> dict[str, SharingParty]:
+        return {name: SharingParty(part, allowed, folder=tmp_path / name) for name, part in parts.items()}
+
+    roles = served()
+    private_fit(allowed, roles)
+    entries = {name: ledger_document(role.ledger) for name, role in roles.items()}
+    assert all(entries.values())
+    for same in (roles, served(), roles):  # in one process, in a new one, and after both
+        SharingApart(InProcess(same, SPOKEN), labels).solve(max_iter=3)
+        assert {name: ledger_document(role.ledger) for name, role in same.items()} == entries
+        for asked in (same, served()):
+            with pytest.raises(PrivacyError, match="second private run"):
+                private_fit(allowed, asked)
+
+
+def test_a_release_leaves_only_after_it_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts, _ = table()
+    role = SharingParty(parts["a"], Allowance(epsilon=1.0, bounds={"row_bound": 1.2}), folder=tmp_path)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError("the disk is full")
+
+    answer, answered = role.answer, []
+
+    def listening(message: Message) -> Message:
+        with monkeypatch.context() as broken:
+            if message.kind == "release":
+                broken.setattr(participant, "write_checkpoint", full)
+                with pytest.raises(OSError, match="full"):
+                    answer(message)
+                assert (role.done, role.ledger) == (int(message.number("pass")) - 1, answered)
+        found = answer(message)
+        answered[:] = role.ledger
+        return found
+
+    role.answer = listening  # type: ignore[method-assign]
+    private_fit(EXACT, {"a": role})
+    assert len(answered) == 4
 
 
 def test_a_release_is_drawn_once_however_often_it_is_asked_for_and_a_party_comes_back(tmp_path: Path) -> None:
@@ -271,7 +316,7 @@ def test_a_release_is_drawn_once_however_often_it_is_asked_for_and_a_party_comes
     again = SharingParty(parts["a"], allowed, folder=tmp_path)  # its process died after the last step
     again.answer(positions)
     again.answer(begin)
-    assert (again.passes, len(again.ledger)) == (3, 2)
+    assert (again.done, len(again.ledger)) == (3, 2)
     assert again.answer(last).kind == "kept"
     assert again.coefficients.tobytes() == role.coefficients.tobytes()
     with pytest.raises(PartyError, match="this party is at 3"):
@@ -287,7 +332,7 @@ def test_a_release_is_drawn_once_however_often_it_is_asked_for_and_a_party_comes
     assert len(fresh.ledger) == 1
     with pytest.raises(PrivacyError, match="other terms"):
         fresh.answer(Message(begin.kind, {**begin.vectors, "releases": np.array([1.0])}, begin.texts))
-    with pytest.raises(PartyError, match="pass 3 was asked for"):
+    with pytest.raises(PartyError, match="step 3 was asked for"):
         fresh.answer(last)
 
 

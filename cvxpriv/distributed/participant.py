@@ -1,0 +1,174 @@
+"""The memory of a party between messages: its limits, the present run, and all that it ever released.
+
+A run that is refused changes nothing. A step is in the checkpoint before its answer leaves: a party that was killed
+comes back where it was, and a release that was drawn is sent again as it was, never drawn twice. The ledger is of all
+runs: one without privacy leaves the entries of earlier ones where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cvxpriv.distributed.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from cvxpriv.distributed.messages import Message
+from cvxpriv.errors import DataError, PartyError, PrivacyError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy import Budget, Release, gaussian_epsilon, ledger_document, ledger_of
+from cvxpriv.reports.files import PathLike
+
+__all__ = ["Allowance", "Participant"]
+
+#: Rounding of a budget that an option states in decimals.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """The limits of what leaves a party's process.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether exact vectors may leave it, without any privacy.
+    epsilon, delta : float, optional
+        The most that a private run may cost; None allows no private run.
+    budget : path, optional
+        File of a budget over several runs; without one a party takes part in one private run.
+    """
+
+    exact: bool = False
+    epsilon: float | None = None
+    delta: float = 1e-6
+    budget: PathLike | None = None
+
+    def require_exact(self) -> None:
+        """Refuse a run without privacy, unless it is allowed; raises PrivacyError."""
+        if not self.exact:
+            raise PrivacyError(
+                "exact vectors were asked for, and this party gives noisy ones alone: give it --exact to allow them"
+            )
+
+    def require(self, total: Release) -> None:
+        """Refuse a private run that costs more than is allowed; raises PrivacyError."""
+        if self.epsilon is None:
+            raise PrivacyError("a private run was asked for, and this party has no budget: give it --epsilon")
+        cost = total.epsilon if total.mu is None else gaussian_epsilon(delta=self.delta, mu=total.mu)
+        if cost is None or not cost <= self.epsilon * (1.0 + ROUNDING):
+            raise PrivacyError(
+                f"the run would cost epsilon={cost:.4g} at delta={self.delta:g}, and this party allows "
+                f"{self.epsilon:g}: lower the run's epsilon, or raise the party's"
+            )
+
+    def spend(self, total: Release, what: str, relation: str, earlier: bool) -> None:
+        """Write down what a run costs, before anything leaves; raises PrivacyError where the budget is spent."""
+        if self.budget is not None:
+            budget = Budget(self.epsilon or 0.0, self.delta, path=self.budget, adjacency=relation)
+            budget.spend([total], what=what, adjacency=relation)
+        elif earlier:
+            raise PrivacyError("a second private run was asked for, and this party's budget is for one: give --budget")
+
+
+class Participant:
+    """A party's memory.
+
+    Parameters
+    ----------
+    allowance : Allowance
+    folder : path, optional
+        Folder of its checkpoint. Without one it cannot come back to a run, and a new process knows of no earlier one.
+
+    Attributes
+    ----------
+    run : str
+        The name of the run that it takes part in.
+    done : int
+        The steps of it that it has taken.
+    state, before : dict of str to ndarray
+        The run's entries after the last step, and before it.
+    terms : dict
+        The message that began a private run; empty for one without privacy.
+    ledger : list of Release
+        Its releases, of all runs.
+    """
+
+    def __init__(self, allowance: Allowance, folder: PathLike | None) -> None:
+        self.allowance = allowance
+        self.file = None if folder is None else Path(folder) / "checkpoint.bin"
+        self.run, self.done = "", 0
+        self.state: dict[str, Array] = {}
+        self.before: dict[str, Array] = {}
+        self.terms: dict[str, Any] = {}
+        self.ledger: list[Release] = []
+
+    @property
+    def fitted(self) -> bool:
+        """Whether there are coefficients: a run has begun."""
+        return bool(self.state)
+
+    def _enter(
+        self,
+        message: Message,
+        zeros: Mapping[str, Array],
+        total: Release | None = None,
+        what: str = "",
+        relation: str = "replace-one",
+    ) -> None:
+        """Go back to the run that a message begins where it was left; or begin it, and pay the total if it has one."""
+        run, terms = message.texts["run"], {}
+        if total is not None:
+            terms = {**message.texts, **{name: vector.tolist() for name, vector in message.vectors.items()}}
+        found = None if self.file is None or run == self.run else read_checkpoint(self.file)
+        if run == self.run or (found is not None and found.run == run):
+            if terms != (self.terms if found is None else dict(found.terms)):
+                raise PrivacyError("the run began with other terms: a run keeps its privacy, budget, releases, bounds")
+            if found is not None:
+                state, before = (self._shaped(found, prefix, zeros) for prefix in ("", "before "))
+                self.run, self.done, self.terms, self.ledger = run, found.passes, terms, list(ledger_of(found.ledger))
+                self.state, self.before = state, before
+            return
+        ledger = self.ledger or list(ledger_of(found.ledger) if found else ())
+        if total is not None:
+            self.allowance.spend(total, what, relation, bool(ledger))
+            self._write(run, 0, zeros, zeros, terms, ledger)
+        self.run, self.done, self.terms, self.ledger = run, 0, terms, ledger
+        self.state, self.before = dict(zeros), dict(zeros)
+
+    def _start(self, step: int) -> dict[str, Array]:
+        """Return the entries before a step: the next one, or the last one again."""
+        if not self.run or step not in (self.done, self.done + 1) or step < 1:
+            raise PartyError(f"step {step} was asked for, and this party is at {self.done}: its checkpoint is missing")
+        return dict(self.before if step == self.done else self.state)
+
+    def _keep(
+        self, step: int, before: Mapping[str, Array], state: Mapping[str, Array], released: Iterable[Release] = ()
+    ) -> None:
+        """Write a step down, and only then go on from it."""
+        ledger = [*self.ledger, *released]
+        self._write(self.run, step, before, state, self.terms, ledger)
+        self.done, self.before, self.state, self.ledger = step, dict(before), dict(state), ledger
+
+    def _shaped(self, found: Checkpoint, prefix: str, zeros: Mapping[str, Array]) -> dict[str, Array]:
+        try:
+            return {name: found.arrays[prefix + name].reshape(zero.shape) for name, zero in zeros.items()}
+        except (KeyError, ValueError) as error:
+            raise DataError(f"{self.file} is the checkpoint of another table: serve the table of that run") from error
+
+    def _write(
+        self,
+        run: str,
+        step: int,
+        before: Mapping[str, Array],
+        state: Mapping[str, Array],
+        terms: Mapping[str, Any],
+        ledger: list[Release],
+    ) -> None:
+        """Write the checkpoint; what tells of releases is on the disk when this returns."""
+        if self.file is not None:
+            arrays = {**state, **{f"before {name}": np.asarray(value) for name, value in before.items()}}
+            found = Checkpoint(run, step, arrays, ledger_document(ledger), terms)
+            write_checkpoint(self.file, found, durable=bool(terms or ledger))
