@@ -6,7 +6,7 @@ with 1 there. Nothing else holds values while an algorithm runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,10 @@ Flags = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 Values = Mapping[str, Array]
 
-__all__ = ["Array", "Flags", "IntArray", "Values", "put", "single", "stack", "starts_in", "take"]
+__all__ = [
+    *("Array", "Flags", "IntArray", "Values"),
+    *("each_start", "measured_each", "put", "single", "stack", "starts_in", "take"),
+]
 
 
 def starts_in(state: Values) -> int:
@@ -56,3 +59,24 @@ def single(state: Values, start: int) -> dict[str, Array]:
 def stack(parts: list[dict[str, Any]]) -> dict[str, Array]:
     """Return the state whose starts are `parts`, each without a leading axis."""
     return {name: np.stack([np.asarray(part[name], dtype=float) for part in parts]) for name in parts[0]}
+
+
+def each_start(update: Callable[[Values], Mapping[str, Any]]) -> Callable[[Values], dict[str, Array]]:
+    """Return an update of one start as one of all starts."""
+
+    def every(state: Values) -> dict[str, Array]:
+        if starts_in(state) == 1:  # without a copy
+            return {name: np.asarray(value, dtype=float)[None] for name, value in update(single(state, 0)).items()}
+        return stack([dict(update(single(state, start))) for start in range(starts_in(state))])
+
+    return every
+
+
+def measured_each(figures: Callable[[Values], Mapping[str, float]]) -> Callable[[Values], dict[str, Array]]:
+    """Return the figures of one start as those of all starts."""
+
+    def every(state: Values) -> dict[str, Array]:
+        several = [figures(single(state, start)) for start in range(starts_in(state))]
+        return {name: np.array([each[name] for each in several]) for name in several[0]}
+
+    return every

@@ -22,7 +22,7 @@ from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
-from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in, take
+from cvxpriv.numerics.arrays import Array, Values, measured_each, single, stack, starts_in, take
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.facts import Facts
@@ -284,8 +284,7 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
 
     def _measured(self, state: Values) -> dict[str, Array]:
         """Return the figures of every start."""
-        figures = [self.figures(single(state, start)) for start in range(starts_in(state))]
-        named = {name: np.array([one[name] for one in figures]) for name in figures[0]}
+        named = measured_each(self.figures)(state)
         return {**named, "objective": next(iter(named.values()))}
 
     def _points(self, points: Iterable[float] | int) -> list[float]:

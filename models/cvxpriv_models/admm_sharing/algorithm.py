@@ -11,7 +11,7 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.numerics.anderson import Anderson
-from cvxpriv.numerics.arrays import Array, Values, single, starts_in
+from cvxpriv.numerics.arrays import Array, Values, measured_each
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep
 from cvxpriv.schedules.stopping import Below
 
@@ -128,11 +128,7 @@ def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constra
             figures["V"] = lagrangian.stationarity(problem, factors, view, r)
         return figures
 
-    def figures(state: Values) -> dict[str, Array]:
-        several = [one(single(state, start)) for start in range(starts_in(state))]
-        return {name: np.array([each[name] for each in several]) for name in several[0]}
-
-    return figures
+    return measured_each(one)
 
 
 def residuals_with_constraints(

@@ -15,7 +15,7 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
+from cvxpriv.numerics.arrays import Array, Values, each_start
 from cvxpriv.penalties import Penalty
 from cvxpriv.schedules.steps import Update
 
@@ -115,7 +115,7 @@ def party_towards(
         embed=lambda point, at: {"x": point[own_x]},
         repair=lambda values, view: {"x": penalty.prox(values["x"], 0.0)},  # the projection onto X_m
         write=lambda solution, view: written(solution.values["x"]),
-        direct=_each_start(exact) if linear or penalty.ridge is not None else None,
+        direct=each_start(exact) if linear or penalty.ridge is not None else None,
     )
 
 
@@ -176,7 +176,7 @@ def centre(problem: Problem, scheme: Scheme) -> Block:
         embed=lambda point, at: {"z": point["z"]},
         repair=lambda values, view: values,
         write=lambda solution, view: {"z": solution.values["z"]},
-        direct=_each_start(exact),
+        direct=each_start(exact),
         structure=structure,
     )
 
@@ -191,14 +191,3 @@ def dual(problem: Problem, scheme: Scheme) -> Update:
 
     reads = frozenset({"y", "z", "rho", *(f"v/{k}" for k in range(parties))})
     return Update("y", step, reads, frozenset({"y"}))
-
-
-def _each_start(exact: Callable[[Values], Values]) -> Callable[[Values], Values]:
-    """Return an update of one start as one of all of them."""
-
-    def every(state: Values) -> Values:
-        if starts_in(state) == 1:  # without a copy
-            return {name: value[None] for name, value in exact(single(state, 0)).items()}
-        return stack([dict(exact(single(state, start))) for start in range(starts_in(state))])
-
-    return every

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
-from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
+from cvxpriv.numerics.arrays import Array, Values, each_start, stack
 from cvxpriv.penalties.proximal import proximal, proximal_block
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Sweep, Update
 from cvxpriv.schedules.stopping import AnyOf, Below, Moved
@@ -136,7 +136,8 @@ def _weigh(problem: Problem, search: Search) -> Update:
             "step": np.asarray(step if shortfall <= 0.0 else search.shrink * step),
         }
 
-    return _each("F", one, {"theta", "trial", "step", "recent"}, {"trial_z", "height", "shortfall", "taken", "step"})
+    reads = frozenset({"theta", "trial", "step", "recent"})
+    return Update("F", each_start(one), reads, frozenset({"trial_z", "height", "shortfall", "taken", "step"}))
 
 
 def _move(problem: Problem, rule: str) -> Update:
@@ -159,18 +160,9 @@ def _move(problem: Problem, rule: str) -> Update:
             "passes": at["passes"] + 1.0,
         }
 
-    writes = {"theta", "gradient", "value", "recent", "step", "passes"}
-    reads = {"trial", "trial_z", "height", "shortfall", "taken", "shortest", "longest"}
-    return _each("move", one, writes | reads, writes)
-
-
-def _each(name: str, one: Callable[[Values], Values], reads: set[str], writes: set[str]) -> Update:
-    """Return the update that does the same to each start."""
-
-    def fn(state: Values) -> Values:
-        return stack([dict(one(single(state, start))) for start in range(starts_in(state))])
-
-    return Update(name, fn, frozenset(reads), frozenset(writes))
+    writes = frozenset({"theta", "gradient", "value", "recent", "step", "passes"})
+    reads = frozenset({"trial", "trial_z", "height", "shortfall", "taken", "shortest", "longest"})
+    return Update("move", each_start(one), writes | reads, writes)
 
 
 def _figures(problem: Problem) -> Callable[[Values], Mapping[str, Array]]:

@@ -5,6 +5,8 @@ A pass is one use of the data: the odd step, the dual step, and where there is o
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -12,7 +14,7 @@ from cvxpriv.blocks.block import Block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arguments import numbers
-from cvxpriv.numerics.arrays import Array, Values, single, starts_in
+from cvxpriv.numerics.arrays import Array, Values, measured_each
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Sweep
 from cvxpriv.schedules.stopping import Below
 
@@ -76,12 +78,7 @@ def initial_state(problem: Problem, init: ArrayLike | None = None) -> dict[str, 
 
 def measure(problem: Problem) -> Measure:
     """Return the figures of a state, per start; see `figures_of`."""
-
-    def figures(state: Values) -> dict[str, Array]:
-        several = [figures_of(problem, single(state, start)) for start in range(starts_in(state))]
-        return {name: np.array([each[name] for each in several]) for name in several[0]}
-
-    return figures
+    return measured_each(partial(figures_of, problem))
 
 
 def figures_of(problem: Problem, view: Values) -> dict[str, float]:

@@ -7,15 +7,13 @@ The state: `f` (N, d), what was published last, f(2k-2); `odd` (N, d), f(2k-1), 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.errors import NotConverged
-from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
+from cvxpriv.numerics.arrays import Array, Values, each_start
 from cvxpriv.schedules.steps import Public, Sweep, Update
 
 from .newton import odd_step
@@ -86,7 +84,7 @@ def odd_block(problem: Problem, node: int, variant: str) -> Block:
         embed=lambda point, at: {"f": point["odd"][node]},
         repair=repair,
         write=lambda solution, view: written(solution.values["f"], view),
-        direct=_each_start(exact),
+        direct=each_start(exact),
     )
 
 
@@ -99,7 +97,7 @@ def odd_sweep(problem: Problem, variant: str) -> Sweep:
         return {"odd": found.f, "gradient": found.gradient, "loss": found.loss}
 
     several = [odd_block(problem, node, variant) for node in range(problem.nodes)]
-    return Sweep(several, fused=_each_start(together) if problem.ridge is not None else None, name="odd")
+    return Sweep(several, fused=each_start(together) if problem.ridge is not None else None, name="odd")
 
 
 def penalty_step(table: Array) -> Update:
@@ -119,7 +117,7 @@ def dual_update(problem: Problem, variant: str) -> Update:
         links = edge_weights(view["eta"], problem.network.adjacency, variant)
         return {"dual": dual_step(view["dual"], view["odd"], links)}
 
-    return Update("dual", _each_start(step), frozenset({"dual", "odd", "eta"}), frozenset({"dual"}))
+    return Update("dual", each_start(step), frozenset({"dual", "odd", "eta"}), frozenset({"dual"}))
 
 
 def even_update(problem: Problem, variant: str, gamma: float) -> Public:
@@ -129,7 +127,7 @@ def even_update(problem: Problem, variant: str, gamma: float) -> Public:
         links = edge_weights(view["eta"], problem.network.adjacency, variant)
         return {"f": even_step(view["odd"], view["f"], links, gamma)}
 
-    return Public(Update("even", _each_start(step), PUBLISHED, frozenset({"f"})), PUBLISHED)
+    return Public(Update("even", each_start(step), PUBLISHED, frozenset({"f"})), PUBLISHED)
 
 
 def carry() -> Update:
@@ -141,15 +139,6 @@ def _with_row(values: Array, node: int, row: Array) -> Array:
     changed = values.copy()
     changed[node] = row
     return changed
-
-
-def _each_start(exact: Callable[[Values], Values]) -> Callable[[Values], Values]:
-    """An update of one start as one of all of them."""
-
-    def every(state: Values) -> Values:
-        return stack([dict(exact(single(state, start))) for start in range(starts_in(state))])
-
-    return every
 
 
 LIMIT = 20_000
