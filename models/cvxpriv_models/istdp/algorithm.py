@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from cvxpriv.blocks.block import Block
-from cvxpriv.errors import ModelError
-from cvxpriv.penalties.proximal import proximal_block
-from cvxpriv.schedules.steps import Accelerator, Loop
+import time
 
-from .gist import gist
+import numpy as np
+
+from cvxpriv.blocks.block import Block
+from cvxpriv.blocks.engines import Engine
+from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import Array, single
+from cvxpriv.penalties.proximal import proximal_block
+from cvxpriv.reports.progress import with_bar
+from cvxpriv.runs.shared_options import Watch
+from cvxpriv.schedules.history import History
+from cvxpriv.schedules.running import run
+from cvxpriv.schedules.steps import Accelerator, Context, Loop
+
+from .gist import LOOP, gist, initial_state
 from .line_search import Search
 from .problem import Problem
+from .run import Settings, SparseRun
 from .support_newton import suits, support_newton
 
 METHODS = ("gist",)
@@ -35,3 +46,37 @@ def _acceleration(problem: Problem, accelerate: str, tol: float) -> Accelerator 
             "|theta|: add them, or pass accelerate='none'"
         )
     return support_newton(problem, tol) if accelerate != "none" and suits(problem) else None
+
+
+def solve_from(
+    problem: Problem,
+    theta: Array,
+    *,
+    loop: Loop,
+    search: Search,
+    engine: Engine,
+    settings: Settings,
+    progress: bool = False,
+    callback: Watch | None = None,
+) -> SparseRun:
+    """Run the algorithm from one start, (size,)."""
+    begun = time.perf_counter()
+    watch = with_bar(callback, settings.max_iter, "passes", progress)
+    context = Context(engine, History(), watch, starts=np.arange(1))
+    final = single(run(loop, initial_state(problem, theta, search), context), 0)
+    return SparseRun(
+        theta=final["theta"],
+        loss=problem.loss,
+        penalty=problem.penalty,
+        classes=problem.classes,
+        names=problem.names,
+        gradient=final["gradient"],
+        objective=float(final["value"]),
+        step=float(final["taken"]),
+        iterations=int(context.reports[LOOP].iterations[0]),
+        settings=settings,
+        seconds=time.perf_counter() - begun,
+        log=context.history,
+        interrupted=context.interrupted,
+        overdue=context.overdue,
+    )

@@ -29,7 +29,7 @@ from cvxpriv.runs.options import Option, declared
 from cvxpriv.runs.shared_options import require_callback
 
 from . import options
-from .algorithm import METHODS, blocks, schedule
+from .algorithm import METHODS, blocks, schedule, solve_from
 from .clipping import ADJACENCIES
 from .design import refuse_huge
 from .line_search import Search
@@ -40,7 +40,6 @@ from .private_run import PrivateSparseRun
 from .problem import Problem
 from .public_rules import MOST_ITERATIONS
 from .run import Settings, SparseRun
-from .solving import solve_from
 
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000

@@ -14,20 +14,21 @@ import numpy as np
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import ClosedForm
+from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values, single, stack
+from cvxpriv.penalties import ElasticNet, Penalty
 from cvxpriv.penalties.proximal import proximal_block
-from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger
+from cvxpriv.privacy import GaussianNoise, Noise, Release
 from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Draw, Loop, Public, Sweep, Update
+from cvxpriv.schedules.steps import Context, Draw, Loop, Measure, Public, Sweep, Update
 from cvxpriv.schedules.stopping import Never
 
-from . import printed
-from .clipping import ClippedGradient, neighbours
+from .clipping import ClippedGradient
 from .closed_form import barzilai_borwein
-from .gradient_descent import descent
 from .private_run import LOOP, PrivateSettings, PrivateSparseRun
+from .problem import Problem
 
 GRADIENT_DESCENT = "gradient-descent"
 
@@ -72,17 +73,14 @@ def solve_noisy_descent(
     counted = float(final["passes"]) - settings.max_iter // 2
     averaged = settings.output == "average" and counted > 0.0
     plain = settings.method == GRADIENT_DESCENT
-    return PrivateSparseRun(
-        theta=final["total"] / counted if averaged else final["theta"],
-        loss=problem.loss,
-        penalty=problem.penalty,
-        classes=problem.classes,
-        names=problem.names,
-        accounting=account_ledger(
-            context.ledger, delta, neighbours=neighbours(settings.adjacency, average.divisor), secure=noise.secure
-        ),
-        ledger=tuple(context.ledger),
-        settings=settings,
+    return PrivateSparseRun.of(
+        problem,
+        final["total"] / counted if averaged else final["theta"],
+        settings,
+        context.ledger,
+        average.divisor,
+        delta=delta,
+        secure=noise.secure,
         history=history_of_loop(context.history, LOOP),
         interrupted=context.interrupted,
         center=None if plain else final["center"],
@@ -124,7 +122,7 @@ def _move(iterations: int) -> Update:
     return Update("move", fn, frozenset({"trial", "total", "passes"}), frozenset({"theta", "total", "passes"}))
 
 
-def _figures(features: int) -> printed.Figures:
+def _figures(features: int) -> Measure:
     """Return figures of public entries alone: length of the step, norm of the noisy gradient, size of the support."""
 
     def figures(state: Values) -> Mapping[str, Array]:
@@ -135,3 +133,28 @@ def _figures(features: int) -> printed.Figures:
         }
 
     return figures
+
+
+def smooth_weight(penalty: Penalty) -> float:
+    """Return lam of an l2 penalty.
+
+    Raises ModelError: The penalty has no gradient at 0.
+    """
+    if isinstance(penalty, ElasticNet) and (penalty.ratio == 0.0 or penalty.lam == 0.0):
+        return penalty.lam
+    raise ModelError(
+        f"penalty={penalty!r} has no gradient at 0, and this algorithm takes no proximal step: pass "
+        "penalty='l2:<lam>', 'l2:0' for none, or method='istdp'"
+    )
+
+
+def descent(problem: Problem) -> Update:
+    """Return the step theta - step (xi + lam theta), with the noisy gradient xi; an intercept has no lam."""
+    weights = np.zeros(problem.size)
+    weights[: problem.features] = smooth_weight(problem.penalty)
+
+    def fn(state: Values) -> Values:
+        trial = state["center"] - state["step"][:, None] * weights * state["last_theta"]
+        return {"trial": trial, "far": np.full(len(trial), np.nan)}
+
+    return Update("descent", fn, frozenset({"center", "step", "last_theta"}), frozenset({"trial", "far"}))

@@ -26,15 +26,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.penalties import LOSSES
-from cvxpriv.privacy import BallNoise, Noise, Release, account_ledger
+from cvxpriv.privacy import BallNoise, Noise, Release
 
-from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows, neighbours
-from .gradient_descent import smooth_weight
+from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows
+from .noisy_descent import smooth_weight
 from .output_perturbation import require_bounded_slope
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
@@ -109,20 +108,8 @@ def solve_objective_perturbation(
     tilted = Tilted(problem, clipped_rows(problem.design, row_bound), lam + spent.more, b, divisor, row_bound)
     theta = cover.release(tilted.minimiser(left), noise)
     note = f"pure; {spent.determinant:.3g} of it for the Hessian, {spent.more:.3g} added to lam"
-    ledger = (
-        *divided.ledger,
-        Release(epsilon=epsilon, step="coefficients", iteration=1, note=note),
+    ledger = (*divided.ledger, Release(epsilon=epsilon, step="coefficients", iteration=1, note=note))
+    settings = PrivateSettings(
+        "objective-perturbation", 1, slope * row_bound, "none", adjacency, "last", 1.0 / spent.rate, step_limit=0.0
     )
-    return PrivateSparseRun(
-        theta=theta,
-        loss=problem.loss,
-        penalty=problem.penalty,
-        classes=problem.classes,
-        names=problem.names,
-        accounting=account_ledger(ledger, neighbours=neighbours(adjacency, divisor), secure=noise.secure),
-        ledger=ledger,
-        settings=PrivateSettings(
-            "objective-perturbation", 1, slope * row_bound, "none", adjacency, "last", 1.0 / spent.rate, step_limit=0.0
-        ),
-        history=pd.DataFrame(),
-    )
+    return PrivateSparseRun.of(problem, theta, settings, ledger, divisor, secure=noise.secure)

@@ -11,22 +11,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import ModelError, PrivacyError
 from cvxpriv.numerics.rounding import sum_rounding
 from cvxpriv.penalties import ElasticNet, Penalty
-from cvxpriv.privacy import GaussianNoise, Noise, Release, account_ledger
+from cvxpriv.privacy import GaussianNoise, Noise, Release
 
-from .algorithm import schedule
-from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows, neighbours
+from .algorithm import schedule, solve_from
+from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows
 from .line_search import Search
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
 from .row_count import Divisor
 from .run import Settings
-from .solving import solve_from
 
 #: KKT residual at which the minimiser stops. The sensitivity includes the error that remains, and rounding.
 TOLERANCE = 1e-10
@@ -86,23 +84,12 @@ def solve_output_perturbation(
     count = divisor.number
     sensitivity = minimiser_sensitivity(problem, row_bound, adjacency, count)
     gaussian = GaussianNoise(sensitivity, divisor.left, problem.size)
-    ledger = (
-        *divisor.ledger,
-        Release(mu=gaussian.mu, step="coefficients", iteration=1),
+    ledger = (*divisor.ledger, Release(mu=gaussian.mu, step="coefficients", iteration=1))
+    settings = PrivateSettings(
+        "output-perturbation", 1, problem.loss.slope * row_bound, "none", adjacency, "last", gaussian.scale, 0.0
     )
-    return PrivateSparseRun(
-        theta=gaussian.release(_minimiser(problem, row_bound, count), noise),
-        loss=problem.loss,
-        penalty=problem.penalty,
-        classes=problem.classes,
-        names=problem.names,
-        accounting=account_ledger(ledger, delta, neighbours=neighbours(adjacency, count), secure=noise.secure),
-        ledger=ledger,
-        settings=PrivateSettings(
-            "output-perturbation", 1, problem.loss.slope * row_bound, "none", adjacency, "last", gaussian.scale, 0.0
-        ),
-        history=pd.DataFrame(),
-    )
+    theta = gaussian.release(_minimiser(problem, row_bound, count), noise)
+    return PrivateSparseRun.of(problem, theta, settings, ledger, count, delta=delta, secure=noise.secure)
 
 
 def _minimiser(problem: Problem, row_bound: float, divisor: int) -> np.ndarray:

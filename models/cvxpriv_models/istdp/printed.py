@@ -9,25 +9,23 @@ computed, and F itself stands for them. Theorem 3.3's noise is taken as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.numerics.arrays import Array, Values, single, stack
 from cvxpriv.penalties.proximal import proximal
-from cvxpriv.privacy import Claim, Noise, Release, account_ledger
+from cvxpriv.privacy import Claim, Noise, Release
 from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.schedules.running import run
-from cvxpriv.schedules.steps import Context, Draw, Loop, Sweep, Update
+from cvxpriv.schedules.steps import Context, Draw, Loop, Measure, Sweep, Update
 from cvxpriv.schedules.stopping import Never
 
-from .clipping import ClippedGradient, neighbours
+from .clipping import ClippedGradient
 from .closed_form import barzilai_borwein
 from .private_run import LOOP, PrivateSettings, PrivateSparseRun
 from .problem import Problem
-
-Figures = Callable[[Values], Mapping[str, Array]]
 
 LEAK = (
     "method='printed' is not private: its step length reads the clean gradient and its line search the clean "
@@ -74,23 +72,18 @@ def solve_printed(
     context = Context(ClosedForm(), starts=np.arange(1), noise=noise)
     final = single(run(loop, stack([{**begin, "step": LONGEST, "taken": np.nan}]), context), 0)
     claim = Claim("Theorem 3.3, as printed", epsilon, delta, holds=False, note=FLAW)
-    return PrivateSparseRun(
-        theta=final["theta"],
-        loss=problem.loss,
-        penalty=problem.penalty,
-        classes=problem.classes,
-        names=problem.names,
-        accounting=account_ledger(
-            context.ledger,
-            delta,
-            neighbours=neighbours(adjacency, average.divisor),
-            printed=[claim],
-            secure=noise.secure,
-        ),
-        ledger=tuple(context.ledger),
-        settings=PrivateSettings(
-            "printed", iterations, average.clip, "clean-bb", adjacency, "last", noise_scale=scale, step_limit=LONGEST
-        ),
+    settings = PrivateSettings(
+        "printed", iterations, average.clip, "clean-bb", adjacency, "last", noise_scale=scale, step_limit=LONGEST
+    )
+    return PrivateSparseRun.of(
+        problem,
+        final["theta"],
+        settings,
+        context.ledger,
+        average.divisor,
+        delta=delta,
+        secure=noise.secure,
+        printed=[claim],
         history=history_of_loop(context.history, LOOP),
         interrupted=context.interrupted,
     )
@@ -129,7 +122,7 @@ def _search(problem: Problem) -> Update:
     return Update("step 1.3", fn, reads, frozenset({"theta", "taken", "last_theta", "last_clean"}))
 
 
-def _figures(features: int) -> Figures:
+def _figures(features: int) -> Measure:
     def figures(state: Values) -> Mapping[str, Array]:
         support = np.count_nonzero(state["theta"][:, :features], axis=1).astype(float)
         return {"step": state["step"], "taken": state["taken"], "support": support}

@@ -29,7 +29,7 @@ from .clipping import ADJACENCIES, ClippedGradient
 from .noisy_descent import GRADIENT_DESCENT
 from .objective_perturbation import require_smooth, solve_objective_perturbation
 from .output_perturbation import require_bounded_minimiser, solve_output_perturbation
-from .private_descent import Descent, solve_descents
+from .private_descent import Descent
 from .private_options import column_bound, require_bounds
 from .private_run import PrivateSparseRun
 from .problem import Problem
@@ -124,8 +124,11 @@ def solve_private(
     each = divisor.left / float(np.sqrt(len(several)))
     if told := drowned(divisor.number, problem.size, each, ADJACENCIES[relation]):
         warn(told, PrivacyWarning)
-    asked = Descent(method, relation, step, output, centre, bound, row_bound, columns, max_iter, support, weights)
-    return solve_descents(problem, several, divisor, delta, asked, noise, callback, progress)
+    descent = Descent(
+        *(method, relation, step, output, centre, bound, row_bound, columns, max_iter, support, weights),
+        *(delta, noise, callback, progress),
+    )
+    return descent.solve(problem, several, divisor)
 
 
 def _require_descent(problem: Problem, method: str, centre: str, support: int | None) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,12 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties.proximal import proximal_block
-from cvxpriv.privacy import Accounting, Release
+from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.learning_run import SEEDED, PrivateLearningRun
 
+from .clipping import neighbours
+from .problem import Problem
 from .run import SparseFit, support_fact
 
 #: Name of the loop in a run's history.
@@ -91,6 +94,34 @@ class PrivateSparseRun(PrivateLearningRun, SparseFit):
     interrupted: bool = False
     center: Array | None = field(default=None, repr=False)
     last_step: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        theta: Array,
+        settings: PrivateSettings,
+        ledger: Iterable[Release],
+        divisor: int,
+        *,
+        delta: float | None = None,
+        secure: bool,
+        printed: Sequence[Claim] = (),
+        **more: Any,
+    ) -> PrivateSparseRun:
+        """Return the run of coefficients that were released, with the accounting of its ledger."""
+        entries, words = tuple(ledger), neighbours(settings.adjacency, divisor)
+        return cls(
+            theta=theta,
+            loss=problem.loss,
+            penalty=problem.penalty,
+            classes=problem.classes,
+            names=problem.names,
+            accounting=account_ledger(entries, delta, neighbours=words, printed=printed, secure=secure),
+            ledger=entries,
+            settings=settings,
+            **{"history": pd.DataFrame(), **more},
+        )
 
     @property
     def posable(self) -> bool:
