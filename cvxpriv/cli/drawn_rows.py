@@ -71,7 +71,7 @@ class Drawing:
         except DataError as error:
             raise DataError(in_options(str(error))) from error
         found = self._guessed(mechanism, frame)
-        files = self._written(mechanism, released)
+        files = self._written(mechanism, released, len(frame))
         shown = may_show(mechanism) if self.matrix is None else self.matrix
         document = {
             "rows": len(frame),
@@ -117,9 +117,9 @@ class Drawing:
             )
         return found
 
-    def _written(self, mechanism: Mechanism, released: pd.DataFrame) -> list[Path]:
+    def _written(self, mechanism: Mechanism, released: pd.DataFrame, given: int) -> list[Path]:
         if is_bundle(self.out):
-            return write_bundle(self.out, contents_of(mechanism, released, self.matrix, self.name))
+            return write_bundle(self.out, contents_of(mechanism, released, self.matrix, self.name, given))
         return [write_table(self.out, released)]
 
     def _left(self, mechanism: Mechanism) -> str:

@@ -84,18 +84,20 @@ def contents_of(
     released: pd.DataFrame,
     matrix: bool | None = None,
     name: str = RELEASED,
+    given: int | None = None,
 ) -> dict[str, Content]:
     """Return the files of a bundle by name.
 
     `released`: The rows that the mechanism released.
     `matrix`: Whether P(Y|X) goes into the bundle. None: where it may be published (`may_show`).
     `name`: Name of the released column.
+    `given`: Number of rows that came in, of which some may have been left out. None: as many as were released.
     """
     shown = may_show(mechanism) if matrix is None else matrix
     drawn = released[name].value_counts().reindex(list(mechanism.outputs), fill_value=0)
     counts = np.array(drawn.tolist(), dtype=np.float64)
     book = codebook(mechanism.array, mechanism.inputs, mechanism.outputs, counts, 0.0 if shown else STEP)
-    document = _document(mechanism, released, book, shown, name)
+    document = _document(mechanism, released, book, shown, name, len(released) if given is None else given)
     return {
         ROWS: csv_text(released),
         "codebook.csv": csv_text(book.frame),
@@ -120,13 +122,16 @@ def write_bundle(path: PathLike, contents: Mapping[str, Content]) -> list[Path]:
     return [write_bytes(path, packed.getvalue())]
 
 
-def _document(mechanism: Designed, released: pd.DataFrame, book: Codebook, shown: bool, name: str) -> dict[str, Any]:
+def _document(
+    mechanism: Designed, released: pd.DataFrame, book: Codebook, shown: bool, name: str, given: int
+) -> dict[str, Any]:
     kept = [str(column) for column in released.columns if column != name]
     return {
         "format": FORMAT,
         "version": VERSION,
         "column": name,
         "rows": len(released),
+        "left_out": given - len(released),
         "kept": kept,
         "columns": list(mechanism.inputs.columns),
         "symbols": [list(symbol) for symbol in mechanism.inputs.symbols],
@@ -138,7 +143,7 @@ def _document(mechanism: Designed, released: pd.DataFrame, book: Codebook, shown
         "posterior": book.posterior.tolist(),
         "posterior_step": book.step,
         "utility": _utility(mechanism, book, shown, kept),
-        "figures": _figures(mechanism.figures),
+        "figures": _figures(mechanism.figures, shown),
         "publish": str(mechanism.origin.get("publish", "")),
         "promise": PROMISE,
     }
@@ -156,8 +161,10 @@ def _utility(mechanism: Designed, book: Codebook, shown: bool, kept: Sequence[st
     return [*records(found), *({"column": name, "role": "kept", **whole} for name in kept)]
 
 
-def _figures(figures: Mapping[str, float]) -> dict[str, float]:
-    return {name: exact_zero(figures[name]) for name in ("leakage", "utility", "accuracy") if name in figures}
+def _figures(figures: Mapping[str, float], shown: bool) -> dict[str, float]:
+    """Return the figures; of a private table three digits, as all of them single it out among the tables that fit."""
+    found = {name: exact_zero(figures[name]) for name in ("leakage", "utility", "accuracy") if name in figures}
+    return found if shown else {name: float(f"{value:.3g}") for name, value in found.items()}
 
 
 def _told(utility: Sequence[Mapping[str, Any]]) -> str:
@@ -179,6 +186,7 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
         f"{document['rows']:,} rows. The column {document['column']!r} of {ROWS} is drawn in place of "
         f"{', '.join(document['columns'])}: {matrix.shape[0]} symbols, {matrix.shape[1]} outputs."
     )
+    left_out = f"{document['left_out']:,} further rows were left out: a value is missing there, or it has no symbol."
     kept = f"Columns kept as they are: {', '.join(document['kept'])}." if document["kept"] else ""
     words = [
         f"  {output}  {label}  ({int(count):,} {'row' if count == 1 else 'rows'})\n"
@@ -191,7 +199,12 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
         "A release of rows",
         *(
             paragraph(text, indent="", hanging="")
-            for text in (sizes, kept, f"Figures of the mechanism, in the table that it was designed on: {figures}.")
+            for text in (
+                sizes,
+                left_out * bool(document["left_out"]),
+                kept,
+                f"Figures of the mechanism, in the table that it was designed on: {figures}.",
+            )
             if text
         ),
         "What is promised, and what is not\n" + paragraph(document["promise"]),

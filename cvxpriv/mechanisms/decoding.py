@@ -18,7 +18,7 @@ import pandas as pd
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.bundle import DOCUMENT, FORMAT, ROWS, VERSION
 from cvxpriv.mechanisms.codebook import statistics_of
-from cvxpriv.mechanisms.frequencies import estimates
+from cvxpriv.mechanisms.frequencies import estimates, ranges
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
@@ -30,11 +30,9 @@ __all__ = ["Bundle", "Decoded", "decode", "read_bundle"]
 
 
 ROUNDED = (
-    "P(Y|X) is not in the bundle, so there are neither intervals nor unbiased estimates: ask its owner for a bundle "
-    "with P(Y|X) (`cvxpriv release --with-matrix`). These estimates average the codebook over the rows. The codebook's "
-    "prior is the most likely distribution of X, so they are the most likely estimates, off by at most {most:.3g} for "
-    "each symbol of X because the codebook is rounded. A codebook of other rows would pull them towards those rows. "
-    "Other distributions may fit the rows as well: whether a frequency is determined cannot be told without P(Y|X)."
+    "P(Y|X) is not in the bundle, so the codebook, rounded to {step:.0%}, stands in for it. The estimate is one of "
+    "many: low and high hold every value that fits the rows and some codebook within the rounding. There are no "
+    "unbiased estimates; its owner can give a bundle with P(Y|X) (`cvxpriv release --with-matrix`)."
 )
 UNKNOWN = (
     "Rows with identifiable=False are not determined by any number of outputs: their interval holds every value that "
@@ -67,7 +65,7 @@ class Decoded:
     def notes(self) -> tuple[str, ...]:
         """Cautions that a reader needs to read the estimates right."""
         if self.bundle.matrix is None:
-            return (ROUNDED.format(most=self.bundle.step / 2),)
+            return (SAMPLE, ROUNDED.format(step=self.bundle.step))
         return (SAMPLE, UNKNOWN)
 
     def frequencies(self, *columns: str) -> pd.DataFrame:
@@ -78,7 +76,8 @@ class Decoded:
         DataFrame
             One row for each combination of values that is a symbol of X. With P(Y|X): ``estimate`` by maximum
             likelihood; ``low`` and ``high``, its interval; ``unbiased``, which may lie outside [0, 1] and is NaN where
-            ``identifiable`` is False. Without it, ``estimate`` alone: `notes` says why.
+            ``identifiable`` is False. Without it, ``estimate``, ``low`` and ``high``, which hold what the rounded
+            codebook leaves open.
 
         Raises
         ------
@@ -103,7 +102,11 @@ class Decoded:
         if self.bundle.matrix is None:
             shares = self.bundle.counts / self.bundle.counts.sum()
             spread = shares @ self.bundle.posterior
-            return pd.DataFrame({"estimate": sums @ (spread / spread.sum())}, index=index)
+            middle = sums @ (spread / spread.sum())
+            held = self.bundle
+            low, high = ranges(held.posterior, held.step, held.counts, sums, self.level)
+            ends = {"low": np.minimum(low, middle), "high": np.maximum(high, middle)}
+            return pd.DataFrame({"estimate": middle, **ends}, index=index)
         found = estimates(self.bundle.matrix, self.bundle.counts, sums, self.level)
         return pd.DataFrame(
             {
@@ -184,6 +187,8 @@ class Bundle:
         if self.posterior.shape != sizes[::-1] or (self.matrix is not None and self.matrix.shape != sizes):
             raise DataError(f"its matrices do not have {sizes[0]} inputs and {sizes[1]} outputs")
         self.step, self.withheld = float(document["posterior_step"]), str(document["withheld"])
+        if not ((self.posterior >= 0) & (self.posterior <= 1)).all() or not 0 <= self.step < 1:
+            raise DataError("its codebook holds numbers that are no chances")
         self.counts = self._counted(str(document["column"]), rows)
 
     def _counted(self, column: str, rows: bytes) -> Array:

@@ -197,7 +197,7 @@ class Mechanism:
             Folder, or a zip file where it ends in ``.zip``.
         matrix : bool, optional
             Whether P(Y|X) goes with it. None: where it may be published, because noise was put into the table first
-            (`cvxpriv.private_table`). Without it the codebook is rounded, and estimates have no intervals.
+            (`cvxpriv.private_table`). Without it the codebook is rounded, and intervals of estimates are wider.
 
         Returns
         -------
@@ -210,7 +210,7 @@ class Mechanism:
             As for `release`, or the bundle cannot be written.
         """
         released = self.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)
-        return write_bundle(path, contents_of(self, released, matrix, name))
+        return write_bundle(path, contents_of(self, released, matrix, name, len(frame)))
 
     def reveals(self) -> Reveals:
         """Return the facts about its private table that the mechanism gives away: see `cvxpriv.mechanisms.revealing`.

@@ -13,7 +13,9 @@ from scipy.optimize import minimize
 
 import cvxpriv as cpv
 from cvxpriv.errors import CvxprivError
-from cvxpriv.mechanisms.frequencies import estimates
+from cvxpriv.mechanisms.bundle import contents_of
+from cvxpriv.mechanisms.codebook import codebook
+from cvxpriv.mechanisms.frequencies import estimates, ranges
 from cvxpriv.mechanisms.likelihood import most_likely
 from cvxpriv.tables.joint import Alphabet
 
@@ -80,6 +82,53 @@ def test_a_few_intervals_hold_the_truth() -> None:
     assert held >= 216  # 95% of 240 is 228, with a standard deviation of 3.4
 
 
+@pytest.mark.parametrize(
+    ("inputs", "rows", "studies"),
+    [
+        (4, 2000, 15),
+        (2, 30, 15),
+        *(pytest.param(k, n, 150, marks=pytest.mark.slow) for k in (2, 7) for n in (40, 2000)),
+    ],
+)
+def test_ranges_from_a_rounded_codebook_hold_the_truth(inputs: int, rows: int, studies: int) -> None:
+    rng, held = np.random.default_rng(inputs + rows), 0
+    alphabet, outputs = Alphabet.numbered("x", inputs), [f"y{number}" for number in range(4)]
+    statistics = np.vstack([np.eye(inputs), [1.0, 1.0, *[0.0] * (inputs - 2)]])
+    for _ in range(studies):
+        # A sparse truth: the rows then often fit no distribution, and symbols get no chance in the codebook.
+        matrix, truth = rng.dirichlet(np.full(4, 0.7), inputs), rng.dirichlet(np.full(inputs, 0.3))
+        counts = rng.multinomial(rows, truth @ matrix).astype(float)
+        book = codebook(matrix, alphabet, outputs, counts, 0.05)
+        low, high = ranges(book.posterior, 0.05, counts, statistics)
+        held += bool(((low <= statistics @ truth + 1e-9) & (statistics @ truth <= high + 1e-9)).all())
+    assert held >= 0.95 * studies  # simultaneous, and cautious beyond it
+
+
+def test_a_rounded_codebook_leaves_open_what_cannot_be_told_apart() -> None:
+    merged, counts = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([600.0, 400.0])
+    book = codebook(merged, Alphabet.numbered("x", 3), ["a", "b"], counts, 0.05)
+    low, high = ranges(book.posterior, 0.05, counts, np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]))
+    assert low[0] < 0.05  # all rows of their output may belong to the other
+    assert high[0] > 0.5
+    assert 0.45 < low[1] < 0.6 < high[1] < 0.75
+
+
+def test_a_private_bundle_is_the_same_for_matrices_that_the_rounding_does_not_tell_apart() -> None:
+    # All rows hold y0, which no distribution explains: its chances under the likeliest one are a row of the matrix.
+    rows = pd.DataFrame({"y": ["y0"] * 50})
+    near = np.array([[0.001, -0.001, 0.0, 0.0]] + [[0.0] * 4] * 3)
+    made = [cpv.Mechanism(one, INPUTS, figures={"leakage": 0.1 + one[0, 0] / 1e4}) for one in (MATRIX, MATRIX + near)]
+    assert contents_of(made[0], rows, name="y") == contents_of(made[1], rows, name="y")
+    assert contents_of(made[0], rows, True, name="y") != contents_of(made[1], rows, True, name="y")
+
+
+def test_the_bundle_says_how_many_rows_were_left_out(tmp_path: Path) -> None:
+    people = pd.concat([PEOPLE, pd.DataFrame({"age": ["unknown"] * 3, "sex": ["F"] * 3, "ill": ["no"] * 3})])
+    MECHANISM.bundle(people, tmp_path / "b", unseen="drop")
+    assert json.loads((tmp_path / "b" / "bundle.json").read_text())["left_out"] == 3
+    assert "3 further rows were left out" in (tmp_path / "b" / "README.txt").read_text()
+
+
 def test_what_merged_symbols_hide_is_said_and_bounded() -> None:
     merged = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     found = estimates(merged, np.array([60.0, 40.0]), np.array([[1.0, 0, 0], [1.0, 1.0, 0]]))
@@ -110,8 +159,9 @@ def test_without_the_matrix_the_estimate_is_the_likely_one_up_to_the_rounding(tm
     MECHANISM.bundle(PEOPLE, tmp_path / "b")
     decoded = cpv.decode(tmp_path / "b")
     found = decoded.frequencies()
-    assert list(found.columns) == ["estimate"]
-    assert "neither intervals nor unbiased estimates" in decoded.notes[0]
+    assert list(found.columns) == ["estimate", "low", "high"]
+    assert "every value that fits the rows" in decoded.notes[1]
+    assert ((found["low"] <= 0.25) & (found["high"] >= 0.25)).all()  # the truth: each symbol has a quarter
     assert np.abs(found["estimate"] - most_likely(MATRIX, decoded.bundle.counts).p).max() <= 0.03
     assert len(released) == decoded.bundle.counts.sum()
 
