@@ -6,7 +6,7 @@ It needs scikit-learn, which comes with ``pip install "cvxpriv[learn]"``; nothin
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,8 @@ from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.schema import PublicSchema, schema_named
 from cvxpriv.learning.schema_parts import numbers_in
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Plan, PrivacyWarning
+from cvxpriv.privacy import Accounting, Plan, PrivacyWarning
+from cvxpriv.runs.learning_run import LearningRun
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -46,7 +47,12 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     coef_: Array
     intercept_: Array
+    accounting_: Accounting | None
     _known: PublicSchema | None
+
+    def _keep(self, given: Mapping[str, Any]) -> None:
+        """Keep a constructor's parameters as they are, as scikit-learn asks; `given` is its `locals()`."""
+        self.__dict__.update({name: given[name] for name in self._get_param_names()})
 
     @abstractmethod
     def _plan(self, schema: PublicSchema | None) -> Plan:
@@ -104,6 +110,16 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         if (weights < 0.0).any():
             raise DataError("sample_weight holds a negative weight: pass numbers >= 0")
         return weights
+
+    def _solved_openly(self, run: LearningRun, tuned: str) -> None:
+        """Take the figures of a run without privacy; warn where it did not converge, and name what else is tuned."""
+        if not run.converged:
+            warn(
+                f"the KKT residual is {run.kkt.largest:.1e} after {run.iterations} passes, above tol={self.tol:g}: "
+                f"raise max_iter, scale the columns, or choose another {tuned}",
+                ConvergenceWarning,
+            )
+        self.n_iter_, self.converged_, self.accounting_ = run.iterations, run.converged, None
 
     def _take(self, found: Sequence[LinearFit]) -> None:
         self.coef_ = np.array([one.coefficients for one in found])

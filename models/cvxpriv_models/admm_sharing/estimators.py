@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from cvxpriv.errors import DataError, ModelError, warn
-from cvxpriv.learning.estimators import BinaryLogisticClassifier, ConvergenceWarning
+from cvxpriv.errors import DataError, ModelError
+from cvxpriv.learning.estimators import BinaryLogisticClassifier
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.schema import PublicSchema, relation_of
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Accounting, Budget, Plan
+from cvxpriv.privacy import Budget, Plan
 
 from .intercept import bounds_with_ones, with_intercept
 from .model import ADMMSharing
@@ -115,24 +115,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         schema: PublicSchema | str | Path | None = None,
         budget: Budget | str | Path | None = None,
     ) -> None:
-        self.groups = groups
-        self.lam = lam
-        self.penalty = penalty
-        self.rho = rho
-        self.method = method
-        self.max_iter = max_iter
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.row_bound = row_bound
-        self.clip = clip
-        self.clip_entries = clip_entries
-        self.labels = labels
-        self.noise_seed = noise_seed
-        self.schema = schema
-        self.budget = budget
+        self._keep(locals())
 
     @property
     def _private(self) -> bool:
@@ -162,14 +145,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
 
     def _solved(self, model: ADMMSharing) -> list[Array]:
         run = model.solve(method=self.method, rho=self.rho, max_iter=self.max_iter, tol=self.tol)
-        if not run.converged:
-            warn(
-                f"the KKT residual is {run.kkt.largest:.1e} after {run.iterations} passes, above tol={self.tol:g}: "
-                "raise max_iter, scale the columns, or choose another rho",
-                ConvergenceWarning,
-            )
-        self.n_iter_, self.converged_ = run.iterations, run.converged
-        self.accounting_: Accounting | None = None
+        self._solved_openly(run, "rho")
         self.warnings_: tuple[str, ...] = ()
         return run.coefficients
 

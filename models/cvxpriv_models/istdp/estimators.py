@@ -16,7 +16,7 @@ from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.schema import PublicSchema, relation_of
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Penalty
-from cvxpriv.privacy import Accounting, Budget, Plan
+from cvxpriv.privacy import Budget, Plan
 
 from .model import ISTDP
 from .private import planned, solve_private
@@ -28,7 +28,6 @@ REGRESSION_LOSSES = ("huber", "squared")
 class PrivateSparseEstimator(LinearEstimator):
     """The options of both estimators, and the fit of one model for each vector of labels."""
 
-    accounting_: Accounting
     support_: npt.NDArray[np.intp]
     n_iter_: int
     _weights: Any = None
@@ -52,21 +51,7 @@ class PrivateSparseEstimator(LinearEstimator):
         centre: str = "auto",
         support: int | None = None,
     ) -> None:
-        self.penalty = penalty
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_iter = max_iter
-        self.clip = clip
-        self.step = step
-        self.adjacency = adjacency
-        self.output = output
-        self.row_bound = row_bound
-        self.fit_intercept = fit_intercept
-        self.noise_seed = noise_seed
-        self.schema = schema
-        self.budget = budget
-        self.centre = centre
-        self.support = support
+        self._keep(locals())
 
     @property
     def _private(self) -> bool:
@@ -261,24 +246,7 @@ class PrivateSparseRegression(LinearRegressor, PrivateSparseEstimator):
         centre: str = "auto",
         support: int | None = None,
     ) -> None:
-        super().__init__(
-            penalty=penalty,
-            epsilon=epsilon,
-            delta=delta,
-            max_iter=max_iter,
-            clip=clip,
-            step=step,
-            adjacency=adjacency,
-            output=output,
-            row_bound=row_bound,
-            fit_intercept=fit_intercept,
-            noise_seed=noise_seed,
-            schema=schema,
-            budget=budget,
-            centre=centre,
-            support=support,
-        )
-        self.loss = loss
+        self._keep(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PrivateSparseRegression:
         """Fit the model.

@@ -9,12 +9,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from cvxpriv.errors import DataError, PrivacyError, warn
-from cvxpriv.learning.estimators import BinaryLogisticClassifier, ConvergenceWarning
+from cvxpriv.errors import DataError, PrivacyError
+from cvxpriv.learning.estimators import BinaryLogisticClassifier
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.privacy import Accounting, Budget, Plan
+from cvxpriv.privacy import Budget, Plan
 
 from .graph import Network
 from .model import RecycledADMM
@@ -110,27 +110,7 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
         fit_intercept: bool = True,
         random_state: Any = None,
     ) -> None:
-        self.nodes = nodes
-        self.graph = graph
-        self.method = method
-        self.eta = eta
-        self.growth = growth
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.tol = tol
-        self.reg = reg
-        self.C = C
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.perturbation = perturbation
-        self.row_bound = row_bound
-        self.clip_rows = clip_rows
-        self.noise_seed = noise_seed
-        self.schema = schema
-        self.budget = budget
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
+        self._keep(locals())
 
     @property
     def _private(self) -> bool:
@@ -192,14 +172,7 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
 
     def _solved(self, model: RecycledADMM) -> Array:
         run = model.solve(**self._steps(), tol=self.tol)
-        if not run.converged:
-            warn(
-                f"the KKT residual is {run.kkt.largest:.1e} after {run.iterations} passes, above tol={self.tol:g}: "
-                "raise max_iter, scale the columns, or choose another eta",
-                ConvergenceWarning,
-            )
-        self.n_iter_, self.converged_ = run.iterations, run.converged
-        self.accounting_: Accounting | None = None
+        self._solved_openly(run, "eta")
         return run.parameters
 
     def _solved_private(self, model: RecycledADMM) -> Array:
