@@ -21,14 +21,9 @@ BESIDE = 1e-6
 class Pieces:
     """The pieces of f in t, from 0 to infinity.
 
-    Attributes
-    ----------
-    kinks : array, (K,)
-        Rising.
-    slopes : array, (K + 1,)
-        f' on each piece.
-    intercepts : array, (K + 1,)
-        f(t) - t f'(t) on each piece: f_x.
+    `kinks`, (K,): Rising.
+    `slopes`, (K + 1,): f' on each piece.
+    `intercepts`, (K + 1,): f(t) - t f'(t) on each piece: f_x.
     """
 
     def __init__(self, divergence: FDivergence) -> None:

@@ -29,18 +29,11 @@ SLACK = 1e-9
 class Problem:
     """The data of IAS (1), validated. The server infers S, the user holds the data Y, and U is sent.
 
-    Attributes
-    ----------
-    table : JointTable
-        P(S, Y), (|S|, |Y|); its private symbols are S, its public ones Y.
-    beta : float
-        The weight of privacy, > 0.
-    divergence : FDivergence
-        f of the leakage E[f(p(u)/p(u|y))].
-    size_u : int
-        |U|.
-    floor : float
-        The paper's epsilon, the least p(u|y); 0 is legal.
+    `table`: P(S, Y), (|S|, |Y|); its private symbols are S, its public ones Y.
+    `beta`: The weight of privacy, > 0.
+    `divergence`: f of the leakage E[f(p(u)/p(u|y))].
+    `size_u`: |U|.
+    `floor`: The paper's epsilon, the least p(u|y); 0 is legal.
     """
 
     table: JointTable
@@ -75,12 +68,8 @@ class Problem:
     ) -> Problem:
         """Validate what a user passes; `size_u` None is |Y| + 1.
 
-        Raises
-        ------
-        DataError
-            The table is no joint distribution.
-        ModelError
-            beta, the divergence, `size_u` or `floor` is out of range, or the floor leaves rows no room.
+        Raises DataError: The table is no joint distribution.
+        Raises ModelError: beta, the divergence, `size_u` or `floor` is out of range, or the floor leaves rows no room.
         """
         table = p_sy if isinstance(p_sy, JointTable) else JointTable.from_array(p_sy)
         weight = real_number(beta, "beta", "a weight > 0, for example 0.5")

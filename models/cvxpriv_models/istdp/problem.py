@@ -34,24 +34,13 @@ FAR = 1e6
 class Problem:
     """The data of ISTDP (2), validated.
 
-    Attributes
-    ----------
-    design : ndarray (column by column in memory) or csr_array, (n, d) or (n, d + 1)
-        The rows x_i. With an intercept there is a last column of ones, whose coefficient is not penalised: it is one
-        more coordinate of theta.
-    y : ndarray, (n,)
-        Labels, -1 and 1 for a margin loss.
-    loss : Loss
-    penalty : Penalty
-    intercept : bool
-    classes : ndarray, (2,), optional
-        The user's labels for -1 and 1; None for a residual loss.
-    names : tuple of str
-        Names of the d features.
-    automatic : bool
-        Whether the penalty was left to the model.
-    schema : PublicSchema, optional
-        Public knowledge of the rows.
+    `design`, (n, d) or (n, d + 1): The rows x_i. With an intercept there is a last column of ones, whose coefficient is
+    not penalised: it is one more coordinate of theta.
+    `y`, (n,): Labels, -1 and 1 for a margin loss.
+    `classes`, (2,): The user's labels for -1 and 1; None for a residual loss.
+    `names`: Names of the d features.
+    `automatic`: Whether the penalty was left to the model.
+    `schema`: Public knowledge of the rows.
     """
 
     design: Design
@@ -77,12 +66,8 @@ class Problem:
     ) -> Problem:
         """Validate a user's data; see `ISTDP`.
 
-        Raises
-        ------
-        DataError
-            X or y is not a table of numbers, they do not fit, or a column is constant and not 0.
-        ModelError
-            The loss is not smooth, or the penalty lacks a part.
+        Raises DataError: X or y is not a table of numbers, they do not fit, or a column is constant and not 0.
+        Raises ModelError: The loss is not smooth, or the penalty lacks a part.
         """
         for name, value in (("intercept", intercept), ("allow_constant", allow_constant)):
             if not isinstance(value, (bool, np.bool_)):
@@ -174,10 +159,7 @@ class Problem:
 
         The same holds for the weights of MCP, SCAD and capped l1, for the start at 0.
 
-        Raises
-        ------
-        ModelError
-            The loss of an intercept alone has no minimum.
+        Raises ModelError: The loss of an intercept alone has no minimum.
         """
         theta = np.zeros(self.size)
         if self.intercept:

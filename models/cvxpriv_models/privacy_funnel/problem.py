@@ -23,14 +23,9 @@ ROUNDING = 1e-12
 class Problem:
     """The data of PF (1), validated.
 
-    Attributes
-    ----------
-    table : JointTable
-        P(S, X), (|S|, |X|).
-    rate : float
-        R in nats, 0 <= R <= H(X).
-    size_y : int
-        |Y|.
+    `table`: P(S, X), (|S|, |X|).
+    `rate`: R in nats, 0 <= R <= H(X).
+    `size_y`: |Y|.
     """
 
     table: JointTable
@@ -56,12 +51,8 @@ class Problem:
     def of(cls, p_sx: JointTable | ArrayLike, rate: float, rate_unit: str, size_y: int | None) -> Problem:
         """Validate what a user passes.
 
-        Raises
-        ------
-        DataError
-            The table is no joint distribution.
-        ModelError
-            The rate, its unit or `size_y` is out of range, or `size_y` symbols cannot carry the rate.
+        Raises DataError: The table is no joint distribution.
+        Raises ModelError: The rate, its unit or `size_y` is out of range, or `size_y` symbols cannot carry the rate.
         """
         table = p_sx if isinstance(p_sx, JointTable) else JointTable.from_array(p_sx)
         nats = _rate_in_nats(rate, rate_unit, table.entropy_x)

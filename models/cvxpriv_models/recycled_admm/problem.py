@@ -38,24 +38,12 @@ class Problem:
     Minimise sum_i O_i(f) with O_i(f) = (C/B_i) sum_n l(x_n'f, y_n) + (reg/N) R(f): every node weighs the same, whatever
     its number of rows.
 
-    Attributes
-    ----------
-    network : Network
-    rows : Rows
-    y : ndarray, (n,)
-        All nodes' labels, node after node; -1 and 1 for a margin loss.
-    loss : Loss
-    penalty : Penalty
-        R; the square is (1/2)||f||^2.
-    reg : float
-        The paper's rho.
-    C : float
-    classes : ndarray, (2,), optional
-        The labels that the user gave for -1 and 1; None for a residual loss.
-    automatic : bool
-        Whether reg was left to the model.
-    schema : PublicSchema, optional
-        Public knowledge of all nodes' rows.
+    `y`, (n,): All nodes' labels, node after node; -1 and 1 for a margin loss.
+    `penalty`: R; the square is (1/2)||f||^2.
+    `reg`: The paper's rho.
+    `classes`, (2,): The labels that the user gave for -1 and 1; None for a residual loss.
+    `automatic`: Whether reg was left to the model.
+    `schema`: Public knowledge of all nodes' rows.
     """
 
     network: Network
@@ -90,12 +78,9 @@ class Problem:
     ) -> Problem:
         """Validate what a user passes; see `RecycledADMM`.
 
-        Raises
-        ------
-        DataError
-            The shards are not one a node, one has no rows, columns differ, NaN, or labels that are not two classes.
-        ModelError
-            The graph is not connected; the loss is not smooth and convex; reg or C is out of range.
+        Raises DataError: The shards are not one a node, one has no rows, columns differ, NaN, or labels that are not
+        two classes.
+        Raises ModelError: The graph is not connected; the loss is not smooth and convex; reg or C is out of range.
         """
         network = Network.of(graph)
         designs, labels = _shards(shards, network, schema)
@@ -121,10 +106,7 @@ class Problem:
     ) -> Problem:
         """Return the problem of nodes that are apart: their numbers of rows are known, and rows of 0 stand in for them.
 
-        Raises
-        ------
-        ModelError
-            See `of`.
+        Raises ModelError: See `of`.
         """
         zero = np.zeros(())
         rows = Rows(tuple(np.broadcast_to(zero, (count, features)) for count in counts))
@@ -205,10 +187,7 @@ class Problem:
     def gradients(self, f: Array) -> Array:
         """Return the gradient of O_i at f_i, (N, d).
 
-        Raises
-        ------
-        ModelError
-            R is no square, and has no gradient everywhere.
+        Raises ModelError: R is no square, and has no gradient everywhere.
         """
         if self.ridge is None:
             raise ModelError(f"penalty={self.penalty.name!r} has no gradient everywhere: use loss_gradients")
