@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ import pandas as pd
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.runs.learning_run import LearningRun
 from cvxpriv.schedules.independent_runs import run_each
 
 __all__ = ["best_start", "initial_points", "random_scale"]
@@ -19,32 +22,7 @@ __all__ = ["best_start", "initial_points", "random_scale"]
 #: Standard deviation of the predictions of a random start: log odds of this size are far from 0, and not absurd.
 SPREAD = 3.0
 
-
-class Largest(Protocol):
-    """The residuals of a run."""
-
-    @property
-    def largest(self) -> float: ...
-
-
-class Solved(Protocol):
-    """A run from one start, with its objective and residuals."""
-
-    @property
-    def objective(self) -> float: ...
-    @property
-    def converged(self) -> bool: ...
-    @property
-    def iterations(self) -> int: ...
-    @property
-    def interrupted(self) -> bool: ...
-    @property
-    def overdue(self) -> bool: ...
-    @property
-    def kkt(self) -> Largest: ...
-
-
-Run = TypeVar("Run", bound=Solved)
+Run = TypeVar("Run", bound=LearningRun)
 
 
 def initial_points(init: object, shape: tuple[int, ...], starts: int | None, seed: int, scale: float) -> list[Array]:
@@ -89,23 +67,18 @@ def random_scale(squares: float, rows: int) -> float:
     return SPREAD / spread if spread > 0.0 else 1.0
 
 
-def best_start(
-    solve: Callable[[Array], Run], points: list[Array], *, n_jobs: int = 1, progress: bool = False
-) -> tuple[Run, pd.DataFrame]:
-    """Solve from every point; return the best run, and a summary of each start.
+def best_start(solve: Callable[..., Run], points: list[Array], *, n_jobs: int, progress: bool) -> Run:
+    """Solve from every point; return the best run, with a summary of each start as its `starts`.
 
-    The best run has the least objective among those that converged, or among all where none did.
-
-    Returns
-    -------
-    run, starts
-        `starts` has one row per start: objective, kkt, iterations, converged, best.
+    The best run has the least objective among those that converged, or among all where none did. Its `starts` have one
+    row each: objective, kkt, iterations, converged, best. A single start shows the progress of its own passes.
     """
+    alone = len(points) == 1
     runs = run_each(
-        solve,
+        partial(solve, progress=progress and alone),
         points,
         n_jobs=n_jobs,
-        progress=progress,
+        progress=progress and not alone,
         description="starts",
         last=lambda run: run.interrupted or run.overdue,
     )
@@ -119,4 +92,5 @@ def best_start(
             "best": [k == best for k in range(len(runs))],
         }
     )
-    return runs[best], table.rename_axis("start")
+    best_run: Run = replace(cast(Any, runs[best]), starts=table.rename_axis("start"))
+    return best_run

@@ -199,10 +199,8 @@ class ADMMSharing(LearningModel):
         anderson = self._accelerated(accelerate, chosen, who, adapt_rho)
         settings = Settings(chosen.name, who.name, weight, anderson, adapt_rho, max_iter or MAX_ITER, tol)
         points = initial_points(init, (self.problem.columns,), starts, seed, self.problem.random_scale)
-        alone = len(points) == 1
-        work = partial(self._from, settings=settings, engine=who, progress=progress and alone, callback=callback)
-        best, table = best_start(work, points, n_jobs=n_jobs, progress=progress and not alone)
-        return replace(best, starts=table)
+        work = partial(self._from, settings=settings, engine=who, callback=callback)
+        return best_start(work, points, n_jobs=n_jobs, progress=progress)
 
     @declared
     def solve_private(

@@ -193,19 +193,10 @@ class ISTDP(LearningModel):
         settings = Settings(method or METHODS[0], who.name, step, accelerate, max_iter or MAX_ITER, float(tol))
         loop = schedule(self.problem, step, accelerate, search, settings.tol, settings.max_iter)
         points = initial_points(init, (self.problem.size,), starts, seed, self.problem.random_scale)
-        alone = len(points) == 1
         work = partial(
-            solve_from,
-            self.problem,
-            loop=loop,
-            search=search,
-            engine=who,
-            settings=settings,
-            progress=progress and alone,
-            callback=callback,
+            solve_from, self.problem, loop=loop, search=search, engine=who, settings=settings, callback=callback
         )
-        best, table = best_start(work, points, n_jobs=n_jobs, progress=progress and not alone)
-        return replace(best, starts=table)
+        return best_start(work, points, n_jobs=n_jobs, progress=progress)
 
     @declared
     def solve_private(

@@ -198,12 +198,8 @@ class RecycledADMM(LearningModel):
             _accelerated(accelerate, who, table),
         )
         points = initial_points(init, (problem.nodes, problem.features), starts, seed, problem.random_scale)
-        alone = len(points) == 1
-        work = partial(
-            self._from, table=table, settings=settings, engine=who, progress=progress and alone, callback=callback
-        )
-        best, found = best_start(work, points, n_jobs=n_jobs, progress=progress and not alone)
-        return replace(best, starts=found)
+        work = partial(self._from, table=table, settings=settings, engine=who, callback=callback)
+        return best_start(work, points, n_jobs=n_jobs, progress=progress)
 
     @declared
     def solve_private(
