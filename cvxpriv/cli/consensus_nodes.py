@@ -17,6 +17,7 @@ from cvxpriv.cli.members import entries_of, fitted
 from cvxpriv.cli.options import endings
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
+from cvxpriv.errors import ModelError
 from cvxpriv.reports.facts import Facts
 
 _ABOUT = """Fit a model whose rows and labels are with the nodes of a graph, each in a process of its own.
@@ -28,18 +29,23 @@ nodes = ["hospital-a", "hospital-b", "hospital-c"]
 wait = 60
 
 FILE.toml says this; its paths are relative to it, and `wait` may be left out. Each node dials in with
-`cvxpriv party serve TABLE.csv --model RecycledADMM --holder coordinator --exact`. This process keeps the clock, and
-brings what a node sends to its neighbours alone; messages.csv has every message and every edge. A node that is lost for
-`wait` seconds ends the run; the last state is then in state.npz. There is no private run of nodes that are apart."""
+`cvxpriv party serve TABLE.csv --model RecycledADMM --holder coordinator`, and `--exact` or `--epsilon`. This process
+keeps the clock, and brings what a node sends to its neighbours alone; messages.csv has every message and every edge. A
+node that is lost for `wait` seconds ends the run; the last state is then in state.npz. With --epsilon every node draws
+its own noise, and keeps its own ledger."""
 #: Options of the model that this command has.
 _OWN = ("loss", "penalty", "reg", "C", "method", "tol", "max_iter", "eta", "growth", "eta_cap", "gamma", "variant")
+_PRIVATE = ("epsilon", "delta", "alpha", "perturbation", "budget", "row_bound", "node_tol")
 _POSED = ("loss", "penalty", "reg", "C")
+
+#: Bound of a row that `cvxpriv party serve` encodes: columns to a norm of 1, and one of ones for the intercept.
+ROW_BOUND = 2.0**0.5
 
 
 def nodes_command(kind: Any) -> click.Command:
     """Return ``cvxpriv NAME --nodes FILE.toml`` of a model."""
     found = {one.name: one for one in on_the_command_line(kind.solve_private, kind.solve, kind.__init__)}
-    parameters = [replace(found[name], default=None) for name in (*_OWN, "epsilon", "alpha")]
+    parameters = [replace(found[name], default=None) for name in (*_OWN, *_PRIVATE)]
 
     def command(
         terminal: Terminal,
@@ -83,8 +89,10 @@ def _fit(
     from cvxpriv.distributed.keys import keys_in
 
     apart = resolve_name(kind.apart)
-    if "epsilon" in asked or "alpha" in asked:
-        apart.solve_private(**asked)  # says why not
+    private = "epsilon" in asked or "alpha" in asked
+    if stray := [name for name in (("tol",) if private else _PRIVATE) if name in asked]:
+        flag = stray[0].replace("_", "-")
+        raise ModelError(f"--{flag} goes {'without' if private else 'with'} --epsilon or --alpha: leave one out")
     said = entries_of(path, "nodes", ("keys", "listen"), f"cvxpriv {kind.command} --nodes x.toml")
     home, names = Path(path).parent, tuple(said["nodes"])
     posed = {name: value for name, value in asked.items() if name in _POSED}
@@ -94,7 +102,10 @@ def _fit(
     carrier = FlightHolder(said["listen"], keys_in(home / said["keys"]), names, apart.spoken, wait)
 
     def fit(**watching: Any) -> Any:
-        return apart(carrier, graph, classes=classes, **posed).solve(**solving, **watching)
+        posed_fit = apart(carrier, graph, classes=classes, **posed)
+        if private:
+            return posed_fit.solve_private(**{"row_bound": ROW_BOUND, **solving}, **watching)
+        return posed_fit.solve(**solving, **watching)
 
     run, facts = fitted(terminal, carrier, folder, fit)
     return replace(facts, files={"model.json": run.save})

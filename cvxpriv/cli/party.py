@@ -48,7 +48,7 @@ def serve_command(terminal: Terminal, /, source: str, join: str, folder: str, ou
     """Hold a table, and dial the label holder or coordinator, whose run it then takes part in.
 
     Parties of ADMMSharing hold columns. Nodes of RecycledADMM hold rows and labels: give --model RecycledADMM, --label,
-    --positive, and a range or values for every column, the same at every node; they run with --exact only.
+    --positive, and a range or values for every column, the same at every node.
 
     This end opens no port. It answers a fixed vocabulary of messages, and only what its options allow: --exact, or
     private runs within --epsilon. Its checkpoint, coefficients, ledger and message log are in the folder --out, for

@@ -84,8 +84,8 @@ def party_of(source: str, home: Path, secret: bytes, **given: Any) -> tuple[Any,
 def _node_of(apart: Any, frame: pd.DataFrame, home: Path, given: Mapping[str, Any]) -> tuple[Any, Mapping[str, float]]:
     """Return a party that holds rows and their labels; every one must encode its columns alike."""
     label, positive = given["label"], given["positive"]
-    if stray := [f"--{name}" for name in ("epsilon", "budget", "identifier") if given[name] is not None]:
-        raise ModelError(f"{stray[0]} is not for a party that holds rows: it runs with --exact, and aligns nothing")
+    if stray := [f"--{name}" for name in ("identifier",) if given[name] is not None]:
+        raise ModelError(f"{stray[0]} is not for a party that holds rows: it aligns nothing")
     if positive is None:
         raise ModelError("a party that holds rows needs --positive VALUE, the same at every node")
     columns = list(given["columns"] or [str(name) for name in frame.columns if name != label])
@@ -106,7 +106,8 @@ def _node_of(apart: Any, frame: pd.DataFrame, home: Path, given: Mapping[str, An
         rows, factors = np.hstack([rows, np.ones((len(frame), 1))]), {**factors, "(intercept)": 1.0}
     said = json.dumps([encoding.document(), classes, list(factors)], sort_keys=True, default=str)
     layout = int.from_bytes(hashlib.sha256(said.encode()).digest()[:8], "little")
-    return apart.party(rows, signs, apart.allowance(exact=given["exact"]), layout=layout, folder=home), factors
+    limits = {name: given[name] for name in ("exact", "epsilon", "delta", "budget")}
+    return apart.party(rows, signs, apart.allowance(**limits), layout=layout, folder=home), factors
 
 
 def write_own(role: Any, features: Mapping[str, float], log: MessageLog, home: Path) -> list[Path]:

@@ -103,10 +103,50 @@ def test_nodes_and_coordinator_fit_together(folder: Path, run: Run) -> None:
     assert set(model.predict([[0.5, 0.1, 1.0]])) <= {"yes", "not yes"}
 
 
+def test_a_private_fit_says_what_was_released_and_each_node_keeps_its_ledger(folder: Path, run: Run) -> None:
+    port = plan(folder)
+    threads = []
+    for name in NODES:
+        keys, home = keys_in(folder / "team" / name), folder / f"node-{name}"
+        given = {**NODE, "exact": False, "epsilon": 1.0, "delta": 1e-6}
+        role, features = party_of(str(folder / f"{name}.csv"), home, keys.alignment, **given)
+
+        def work(role: Any = role, keys: Any = keys, home: Any = home, features: Any = features) -> None:
+            serve(role, f"127.0.0.1:{port}", keys, holder="coordinator", wait=20.0)
+            write_own(role, features, MessageLog(), home)
+
+        threads.append(threading.Thread(target=work))
+        threads[-1].start()
+    options = (
+        "--graph",
+        "edges.csv",
+        "--positive",
+        "yes",
+        "--epsilon",
+        "1",
+        "--delta",
+        "1e-6",
+        "--no-report",
+        "--json",
+    )
+    result = run("consensus", "--nodes", "nodes.toml", *options)
+    for thread in threads:
+        thread.join()
+    assert result.exit_code == 0, result.stderr
+    model = cpv.load(folder / "out" / "model.json")
+    assert model.accounting.epsilon == pytest.approx(1.0, rel=1e-6)  # the budget, to the margin of the noise's scale
+    assert model.accounting.secure
+    assert len(model.released) == 10
+    for name in NODES:
+        ledger = json.loads((folder / f"node-{name}" / "ledger.json").read_text())
+        assert [entry["iteration"] for entry in ledger] == list(range(1, 11))
+    assert "differentially private" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--nodes", "nodes.toml", "--epsilon", "1"), "have no private run"),
+        (("--nodes", "nodes.toml", "--delta", "1e-6"), "--delta goes with --epsilon"),
         (("--nodes", "nowhere.toml"), "nowhere.toml"),
         (("--nodes", "nodes.toml", "--max-iter", "0"), "max_iter=0"),
     ],
@@ -124,7 +164,7 @@ def test_what_is_wrong_is_one_line_before_any_node_is_waited_for(
         (RANGES, "needs --label"),
         (("--label", "ill", *RANGES), "needs --positive"),
         (("--label", "ill", "--positive", "yes"), "every node must encode alike"),
-        (("--label", "ill", "--positive", "yes", "--epsilon", "1", *RANGES), "--epsilon is not for a party"),
+        (("--label", "ill", "--positive", "yes", "--identifier", "x", *RANGES), "--identifier is not for a party"),
     ],
 )
 def test_a_node_says_what_its_table_needs(folder: Path, run: Run, options: tuple[str, ...], said: str) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
+from cvxpriv_models.recycled_admm import private
 from cvxpriv_models.recycled_admm.apart import ConsensusApart
 from cvxpriv_models.recycled_admm.apart_messages import SPOKEN
 from cvxpriv_models.recycled_admm.apart_node import Allowance, ConsensusNode
@@ -23,6 +26,7 @@ from cvxpriv.errors import DataError, ModelError, PartyError, PrivacyError
 from cvxpriv.models import RecycledADMM
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import loss_named
+from cvxpriv.privacy import EVERYONE, BallNoise, Budget, Noise, PrivacyWarning, Release, ledger_document
 
 EXACT = Allowance(exact=True)
 ENTRIES = ("f", "odd", "dual", "loss", "eta")
@@ -136,6 +140,195 @@ def test_a_node_learns_its_neighbours_vectors_alone() -> None:
     assert not any(secret.tobytes() in crossed for secret in secrets)
 
 
+def private_roles(
+    shards: Shards, noise: Noise | None = None, folder: Path | None = None, **limits: Any
+) -> dict[str, ConsensusNode]:
+    allowed = Allowance(**{"epsilon": 1.0, "delta": 1e-6, "clip_rows": True, **limits})
+    return {
+        name: ConsensusNode(*shard, allowed, noise=noise, folder=None if folder is None else folder / name)
+        for name, shard in shards.items()
+    }
+
+
+@pytest.mark.parametrize("uneven", [0, 3])
+@pytest.mark.parametrize("options", [{}, {"method": "m-admm", "eta": 2.0, "growth": 1.1}, {"method": "admm"}])
+def test_private_nodes_release_the_bits_of_one_process(uneven: int, options: dict[str, Any]) -> None:
+    """Each node draws in its turn from one seeded source, as one process does."""
+    shards, graph = shards_of(4, uneven=uneven), graph_of(4)
+    given = {"epsilon": 1.0, "delta": 1e-6, "perturbation": "output", "max_iter": 12, **options}
+    roles = private_roles(shards, Noise(np.random.default_rng(5)))
+    apart = ConsensusApart(InProcess(roles, SPOKEN), graph).solve_private(**given)
+    with pytest.warns(PrivacyWarning):
+        together = RecycledADMM(graph, shards).solve_private(**given, noise_seed=5, clip_rows=True)
+    assert apart.released.tobytes() == together.released.tobytes()
+    assert apart.history.to_numpy().tolist() == together.history.to_numpy().tolist()
+    assert apart.privacy_loss.to_numpy().tolist() == together.privacy_loss.to_numpy().tolist()
+    assert (apart.ledger, apart.accounting) == (together.ledger, together.accounting)
+    for name, role in roles.items():  # a node's own ledger is its part of it, and all of its records are its own
+        part = [replace(entry, touches=EVERYONE) for entry in together.ledger if entry.source == f"node {name!r}"]
+        assert [replace(entry, source=f"node {name!r}") for entry in role.ledger] == part
+
+
+def test_private_nodes_send_what_the_statement_lists_and_no_row_or_label() -> None:
+    shards, graph = shards_of(4), graph_of(4)
+    carrier = Listening(private_roles(shards))
+    run = ConsensusApart(carrier, graph).solve_private(epsilon=1.0, max_iter=3)  # pure: noise in the objective
+    assert run.accounting.secure
+    assert run.accounting.epsilon == pytest.approx(1.0)  # sums of three costs: rounding
+    kinds = {one.kind for _, *pair in carrier.seen for one in pair}
+    assert kinds == {"begin-private", "agreed", "release", "released", "recycle", "reused"}
+    answered = [(name, answer) for name, _, answer in carrier.seen]
+    crossed = [(name, one, one.vectors["odd"]) for name, one in answered if one.kind == "released"]
+    places = {name: place for place, name in enumerate(shards)}
+    for name, one, vector in crossed:
+        assert set(one.vectors) == {"pass", "odd"}
+        assert vector.tobytes() == run.released[int(one.number("pass")) - 1, places[name]].tobytes()
+    log = carrier.log.frame()
+    edges = log[(log["sender"] != HOLDER) & (log["receiver"] != HOLDER)]
+    assert set(zip(edges["sender"], edges["receiver"], strict=True)) == set(graph.to_directed().edges)
+    sent = b"".join(v.tobytes() for _, *pair in carrier.seen for one in pair for v in one.vectors.values())
+    secrets = [row for x, _ in shards.values() for row in (*x, *x.T)] + [y for _, y in shards.values()]
+    assert not any(secret.tobytes() in sent for secret in secrets)
+
+
+def test_with_noise_in_the_objective_each_node_releases_the_bits_that_its_own_draws_make(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One process draws for all nodes at once: one seed is spread otherwise, and given the draws the bits are equal."""
+    shards, graph = shards_of(4, uneven=3), graph_of(4)
+
+    def sources() -> list[Noise]:
+        return [Noise(np.random.default_rng(seed)) for seed in range(4)]
+
+    class Spread(Noise):
+        """A source that gives each node the next draw of its own."""
+
+        each = sources()
+
+        def gamma_ball(self, size: int, rate: float, count: int = 1) -> Array:
+            assert count == 4
+            return np.concatenate([one.gamma_ball(size, rate, 1) for one in self.each])
+
+    release, turns = BallNoise.release, count()
+
+    def own(self: BallNoise, value: Array, noise: Noise) -> Array:
+        return release(self, value, Spread.each[next(turns) % 4])
+
+    own_sources = dict(zip(shards, sources(), strict=True))
+    allowed = Allowance(epsilon=20.0)
+    roles = {name: ConsensusNode(*shards[name], allowed, noise=own_sources[name]) for name in shards}
+    given: dict[str, Any] = {"epsilon": 20.0, "max_iter": 4, "eta": 3.0, "row_bound": 8.0}
+    apart = ConsensusApart(InProcess(roles, SPOKEN), graph, reg=40.0).solve_private(**given)
+    one = Noise(np.random.default_rng(5))
+    of_one_seed = {name: ConsensusNode(*shards[name], allowed, noise=one) for name in shards}
+    in_turn = ConsensusApart(InProcess(of_one_seed, SPOKEN), graph, reg=40.0).solve_private(**given)
+    with pytest.warns(PrivacyWarning):
+        at_once = RecycledADMM(graph, shards, reg=40.0).solve_private(**given, noise_seed=5)
+    assert (in_turn.released != at_once.released).any()
+    monkeypatch.setattr(private, "noise_source", lambda _: Spread())
+    monkeypatch.setattr(BallNoise, "release", own)
+    together = RecycledADMM(graph, shards, reg=40.0).solve_private(**given)
+    assert apart.settings.perturbation == "objective"
+    assert apart.released.tobytes() == together.released.tobytes()
+    assert apart.ledger == together.ledger
+
+
+def private_fit(roles: dict[str, ConsensusNode], graph: nx.Graph, **given: Any) -> Listening:
+    carrier = Listening(roles)
+    ConsensusApart(carrier, graph).solve_private(**{"epsilon": 1.0, "delta": 1e-6, "max_iter": 2, **given})
+    return carrier
+
+
+def test_a_node_takes_part_in_the_private_runs_that_it_allows() -> None:
+    shards, graph = shards_of(2), graph_of(2)
+    for limits, said in (
+        ({"epsilon": None}, "no budget"),
+        ({"epsilon": 0.5}, "allows 0.5"),
+        ({"delta": 1e-9}, "1e-09"),
+        ({"clip_rows": False}, "does not hold"),
+    ):
+        with pytest.raises(PrivacyError, match=said):
+            private_fit(private_roles(shards, **limits), graph)
+    with pytest.raises(PrivacyError, match="allows 1"):
+        private_fit(private_roles(shards), graph, epsilon=None, delta=None, alpha=50.0)
+
+
+def test_a_private_node_draws_once_and_comes_back_to_its_run_alone(tmp_path: Path) -> None:
+    shards, graph = shards_of(2), graph_of(2)
+    roles = private_roles(shards, folder=tmp_path)
+    begin, first, _, _, last = [message for name, message, _ in private_fit(roles, graph).seen if name == "n0"]
+    again = private_roles(shards, folder=tmp_path)["n0"]  # its process died after the last step
+    again.answer(begin)
+    assert len(again.ledger) == 2
+    assert again.answer(last).vectors["f"].tobytes() == roles["n0"].state["f"][0].tobytes()
+    for kind in ("odd", "even", "finish"):
+        with pytest.raises(PrivacyError, match="in a private run"):
+            again.answer(Message(kind, {"pass": np.full(1, 2.0)}))
+    with pytest.raises(PartyError, match="step 1 was asked for"):
+        again.answer(first)
+    with pytest.raises(PrivacyError, match="3 was asked for, and 2 were announced"):
+        again.answer(Message("release", {**first.vectors, "pass": np.full(1, 3.0)}))
+    with pytest.raises(PrivacyError, match="other terms"):
+        again.answer(Message(begin.kind, {**begin.vectors, "row_bound": np.array([9.0])}, begin.texts))
+    fresh = private_roles(shards)["n0"]
+    with pytest.raises(PartyError, match="no run has begun"):
+        fresh.answer(first)
+    fresh.answer(begin)
+    one, two = fresh.answer(first), fresh.answer(first)
+    assert one.vectors["odd"].tobytes() == two.vectors["odd"].tobytes()
+    assert len(fresh.ledger) == 1
+
+
+def test_a_run_that_a_node_did_not_pay_for_changes_nothing_there(tmp_path: Path) -> None:
+    shards, graph = shards_of(2), graph_of(2)
+
+    def served() -> dict[str, ConsensusNode]:
+        return private_roles(shards, folder=tmp_path, exact=True)
+
+    roles = served()
+    heard = [message for name, message, _ in private_fit(roles, graph).seen if name == "n0"]
+    entries = {name: ledger_document(role.ledger) for name, role in roles.items()}
+    assert [len(each) for each in entries.values()] == [2, 2]
+    for same in (roles, roles, served(), served()):  # a refusal forgets nothing, nor does a process that begins anew
+        with pytest.raises(PrivacyError, match="second private run"):
+            private_fit(same, graph)
+    for same in (roles, served()):  # and neither does a run without privacy
+        ConsensusApart(InProcess(same, SPOKEN), graph).solve(max_iter=2)
+        assert {name: ledger_document(role.ledger) for name, role in same.items()} == entries
+        for asked in (same, served()):
+            with pytest.raises(PrivacyError, match="second private run"):
+                private_fit(asked, graph)
+    spent = tmp_path / "budget.json"
+    Budget(1.0, 1e-6, path=spent).spend([Release(mu=0.1)])
+    role = private_roles(shards, budget=spent)["n0"]
+    for _ in range(2):
+        with pytest.raises(PrivacyError, match="budget"):
+            role.answer(heard[0])
+        with pytest.raises(PartyError, match="no run has begun"):
+            role.answer(heard[1])
+    assert role.ledger == []
+
+
+def test_a_run_under_way_goes_on_after_another_one_was_refused() -> None:
+    shards, graph = shards_of(3), graph_of(3)
+    roles = roles_of(shards)
+    begin = Listening(private_roles(shards))
+    ConsensusApart(begin, graph).solve_private(epsilon=1.0, delta=1e-6, max_iter=1)
+    unpaid = {name: message for name, message, _ in begin.seen if message.kind == "begin-private"}
+    answer = roles["n1"].answer
+
+    def disturbed(message: Message) -> Message:
+        if message.kind != "begin":
+            with pytest.raises(PrivacyError, match="no budget"):
+                answer(unpaid["n1"])
+        return answer(message)
+
+    roles["n1"].answer = disturbed  # type: ignore[method-assign]
+    run = ConsensusApart(InProcess(roles, SPOKEN), graph).solve(max_iter=5)
+    expected = RecycledADMM(graph, shards).solve(accelerate="none", max_iter=5)
+    assert run.parameters.tobytes() == expected.parameters.tobytes()
+
+
 @pytest.fixture(scope="module")
 def team(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Keys]:
     folder = create_team(tmp_path_factory.mktemp("keys") / "team")
@@ -217,10 +410,8 @@ def test_a_node_that_is_lost_ends_the_run_with_the_last_state_saved(kind: str, t
 def test_what_does_not_fit_is_refused() -> None:
     shards, graph = shards_of(3), graph_of(3)
     closed = {name: ConsensusNode(x, y, Allowance()) for name, (x, y) in shards.items()}
-    with pytest.raises(PrivacyError, match="give this node --exact"):
+    with pytest.raises(PrivacyError, match="give it --exact"):
         ConsensusApart(InProcess(closed, SPOKEN), graph).solve()
-    with pytest.raises(PrivacyError, match="have no private run"):
-        ConsensusApart(InProcess(roles_of(shards), SPOKEN), graph).solve_private(epsilon=1.0)
     stray = nx.relabel_nodes(graph, {"n2": "nowhere"})
     with pytest.raises(DataError, match="differ in nowhere"):
         ConsensusApart(InProcess(roles_of(shards), SPOKEN), stray)
@@ -241,7 +432,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(DataError, match="none of classes"):
         ConsensusNode(*shards["n0"], EXACT, classes=("no", "yes"))
     role = roles_of(shards)["n0"]
-    with pytest.raises(PartyError, match="step 1 was asked for"):
+    with pytest.raises(PartyError, match="no run has begun"):
         role.answer(Message("odd", {"pass": np.ones(1), "f": np.zeros(4), "eta": np.ones(2)}))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -19,16 +20,17 @@ from cvxpriv.distributed.last_state import saved_if_lost
 from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, ModelError, PrivacyError, shown
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.privacy import Noise, Release
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.options import Option, declared
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run as run_schedule
-from cvxpriv.schedules.steps import Context, Loop, Sweep, Update
-from cvxpriv.schedules.stopping import Below
+from cvxpriv.schedules.steps import AnyStep, Context, Draw, Loop, Measure, Public, Sweep, Update
+from cvxpriv.schedules.stopping import Below, Never
 
-from . import algorithm, kkt, options
+from . import algorithm, kkt, options, private
 from .algorithm import LOOP
 from .apart_messages import SPOKEN
 from .apart_node import Allowance, ConsensusNode
@@ -36,9 +38,12 @@ from .blocks import dual_update, penalty_step
 from .default_eta import fastest_eta
 from .eta import checked_gamma
 from .graph import Network
-from .methods import METHODS, RECYCLING, penalty_table, usual_method
+from .methods import METHODS, PRIVATE_METHODS, RECYCLING, penalty_table, usual_method
 from .node_rows import Spelling, graph_named
+from .private_run import PrivateConsensusRun
+from .private_settings import PrivateSettings, Releases
 from .problem import Problem
+from .public_defaults import Privacy
 from .run import ConsensusRun, Settings
 from .updates import EDGE
 
@@ -163,7 +168,7 @@ class ConsensusApart:
         problem, gamma = self.problem, checked_gamma(gamma)
         self.passes, self.latest = 0, {}
         with saved_if_lost(save, lambda: (self.passes, self.latest)):
-            ready = self._begin(chosen, variant, gamma)
+            ready = self._begin("begin", problem, (chosen, variant, gamma))
             first = self._usual_eta(ready, gamma if chosen in RECYCLING else None) if eta is None else eta
             table = penalty_table(chosen, variant, first, growth, eta_cap, max_iter, problem.nodes, MAX_ITER)
             planned = tuple(table[-1].tolist())
@@ -180,38 +185,140 @@ class ConsensusApart:
             del state["gradient"], state["noise"]  # with the nodes
             return self._finished(single(run_schedule(loop, state, context), 0), context, settings, begun)
 
-    @staticmethod
-    def solve_private(**options: Any) -> ConsensusRun:
-        """Refuse: nodes that are apart run without privacy only.
+    @declared
+    def solve_private(
+        self,
+        *,
+        epsilon: shared.Epsilon | None = None,
+        delta: shared.Delta | None = None,
+        adjacency: shared.Adjacency = None,
+        method: Annotated[
+            shared.Method, Option(choices=PRIVATE_METHODS, usual="r-admm, and mr-admm for penalties that differ")
+        ] = None,
+        max_iter: Annotated[shared.MaxIter, Option("Passes.", usual="3, and 10 for Gaussian noise")] = None,
+        budget: shared.BudgetOption = None,
+        alpha: options.Alpha = None,
+        perturbation: options.Perturbation = None,
+        eta: options.PublicEta = None,
+        growth: options.Growth = 1.0,
+        eta_cap: options.EtaCap = None,
+        gamma: options.Gamma = 0.5,
+        variant: options.Variant = EDGE,
+        row_bound: options.RowBound = 1.0,
+        node_tol: options.NodeTol = 1e-9,
+        progress: shared.Progress = False,
+        callback: shared.Callback = None,
+        save: PathLike | None = None,
+    ) -> PrivateConsensusRun:
+        """Fit with privacy: each node draws its own noise, and keeps its own ledger. See `RecycledADMM.solve_private`.
+
+        Every node finds the cost itself before it agrees. It releases one vector a pass, and nothing else of its rows.
 
         Raises
         ------
         PrivacyError
-            Always: the noise, its scale and its ledger would have to be the nodes' own, and are not built.
+            The budget is not valid, or the classes are not public.
+        ModelError
+            Another option is out of range.
+        DataError
+            The nodes' columns or classes differ in their names.
+        PartyError
+            A node is lost, late, or does not allow what is asked.
         """
-        raise PrivacyError(
-            "nodes that are apart have no private run: fit with privacy in one process, by RecycledADMM.solve_private"
+        if adjacency not in (None, "replace-one"):
+            raise PrivacyError("adjacency='add-remove': every node's number of rows is public, and weighs them")
+        chosen, asked = method or usual_method(eta, growth), Privacy(epsilon, delta, alpha, perturbation)
+        problem, settings, table, releases = private.posed(
+            self.problem, asked, chosen, max_iter, eta, growth, eta_cap, gamma, variant, row_bound, node_tol
         )
+        if budget is not None:
+            private.planned(epsilon, delta, perturbation, "replace-one").spend(budget)
+        self.passes, self.latest = 0, {}
+        with saved_if_lost(save, lambda: (self.passes, self.latest)):
+            public, terms = (chosen, variant, settings.gamma), self._terms(settings, table, releases, asked)
+            agreed = self._begin("begin-private", problem, public, terms, perturbation=settings.perturbation)
+            secure = all(one.number("secure") == 1.0 for one in agreed.values())
+            watch = with_bar(callback, len(table), "passes", progress)
+            context = Context(ClosedForm(), History(), watch, starts=np.arange(1))
+            steps = self._private_steps(problem, settings, table, releases)
+            loop = Loop(Sweep(steps), Never(), len(table), self._followed(problem), name=LOOP)
+            state = single(run_schedule(loop, algorithm.initial_state(problem), context), 0)
+        return private.finished(problem, settings, releases, state, context, delta, secure)
 
-    def _begin(self, method: str, variant: str, gamma: float) -> dict[str, Message]:
-        """Begin a run at every node; return what they answered."""
-        problem, carrier = self.problem, self.carrier
+    def _terms(self, settings: PrivateSettings, table: Array, releases: Releases, asked: Privacy) -> list[Values]:
+        """Return what each node is told of a private run before it agrees: all that its cost depends on."""
+        found: list[Values] = []
+        for node, near in enumerate(self.neighbours):
+            rated = bool(np.isfinite(releases.alpha[node]))
+            numbers = {
+                "releases": len(table),
+                "row_bound": settings.row_bound,
+                "node_tol": settings.node_tol,
+                "alpha": releases.alpha[node] if rated else 0.0,
+                "epsilon": 0.0 if rated else asked.epsilon,
+                "delta": asked.delta if releases.mu else 0.0,
+            }
+            etas = table[:, [node, *near]].ravel()
+            found.append({"etas": etas, **{name: np.array([value], dtype=float) for name, value in numbers.items()}})
+        return found
+
+    def _private_steps(
+        self, problem: Problem, settings: PrivateSettings, table: Array, releases: Releases
+    ) -> list[AnyStep]:
+        """Return the steps of a pass: those of `private.private_passes`, two of which the nodes take."""
+
+        def release(view: Values, noise: Noise) -> Values:
+            return {"odd": _stacked(self._along_edges("release", "f", single(view, 0)), "odd")}
+
+        def cost(view: Values) -> list[Release]:
+            return releases.entries(int(view["pass"][0]) - 1, problem.network.labels)
+
+        def recycle(view: Values) -> Values:
+            return {"f": _stacked(self._along_edges("recycle", "odd", single(view, 0)), "f")}
+
+        seen = private.RELEASED
+        return [
+            Public(penalty_step(table), seen),
+            Draw("release", release, frozenset({"f", "eta", "pass"}), frozenset({"odd"}), cost),
+            Public(dual_update(problem, settings.variant), seen),
+            Public(Update("even", recycle, frozenset({"odd", "pass"}), frozenset({"f"})), seen),
+        ]
+
+    def _followed(self, problem: Problem) -> Measure:
+        """Return the figures of a private pass; its state is the last one that is whole."""
+        figures = private.figures_of(problem)
+
+        def measure(state: Values) -> Mapping[str, Array]:
+            names = ("f", "odd", "dual", "eta", "pass")
+            self.passes, self.latest = int(state["pass"][0]), {name: state[name] for name in names}
+            return figures(state)
+
+        return measure
+
+    def _begin(
+        self, kind: str, problem: Problem, public: tuple[str, str, float], more: Sequence[Values] = (), **texts: str
+    ) -> dict[str, Message]:
+        """Begin a run at every node; return what they answered.
+
+        `public`: Method, variant and gamma. `more`: The further vectors of each node.
+        """
+        method, variant, gamma = public
         numbers = {"nodes": float(problem.nodes), "C": problem.C, "reg": problem.reg, "gamma": gamma}
-        vectors = {name: np.array([value]) for name, value in numbers.items()}
-        texts = {"run": secrets.token_hex(8), "method": method, "variant": variant}
+        texts |= {"run": secrets.token_hex(8), "method": method, "variant": variant}
         texts |= {"loss": self.loss, "penalty": self.penalty}
-        messages = {}
-        for node, name in enumerate(carrier.names):
-            own = {"place": np.array([float(node)]), "neighbours": self.neighbours[node].astype("<u8")}
-            messages[name] = Message("begin", {**vectors, **own}, texts)
-        ready = carrier.step_all(messages, opening=True)
-        layouts = {name: int(ready[name].vectors["layout"][0]) for name in carrier.names}
-        if stray := [name for name in carrier.names if layouts[name] != layouts[carrier.names[0]]]:
+        messages, names = {}, self.carrier.names
+        for node, name in enumerate(names):
+            vectors = {key: np.array([value]) for key, value in {**numbers, "place": float(node)}.items()}
+            own = {"neighbours": self.neighbours[node].astype("<u8"), **(more[node] if more else {})}
+            messages[name] = Message(kind, {**vectors, **own}, texts)
+        answers = self.carrier.step_all(messages, opening=True)
+        layouts = {name: int(one.vectors["layout"][0]) for name, one in answers.items()}
+        if stray := [name for name in names if layouts[name] != layouts[names[0]]]:
             raise DataError(
-                f"{stray[0]} and {carrier.names[0]} have other columns or classes: give every node the same --columns, "
+                f"{stray[0]} and {names[0]} have other columns or classes: give every node the same --columns, "
                 "--range, --category and --positive"
             )
-        return ready
+        return answers
 
     def _usual_eta(self, ready: dict[str, Message], gamma: float | None) -> float:
         least, largest = ([one.number(name) for one in ready.values()] for name in ("least", "largest"))
@@ -230,13 +337,13 @@ class ConsensusApart:
         """Return the step in which every node takes its own dual step, and publishes f(2k)."""
 
         def step(state: Values) -> Values:
-            answers = self._along_edges("even", "odd", single(state, 0), with_eta=False)
+            answers = self._along_edges("even", "odd", single(state, 0))
             figures = {name: _stacked(answers, name)[..., 0] for name in ("loss", "stationarity")}
             return {"f": _stacked(answers, "f"), **figures}
 
         return Update("even", step, frozenset({"odd", "pass"}), frozenset({"f", "loss", "stationarity"}))
 
-    def _along_edges(self, kind: str, name: str, view: Values, with_eta: bool) -> dict[str, Message]:
+    def _along_edges(self, kind: str, name: str, view: Values, with_eta: bool = False) -> dict[str, Message]:
         """Bring every node its neighbours' vectors, and return the answers; the log has each edge."""
         names, messages = self.carrier.names, {}
         for node, receiver in enumerate(names):

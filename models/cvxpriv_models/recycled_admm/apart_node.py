@@ -1,14 +1,13 @@
 """A node of a consensus in a process of its own: its rows, its labels, its multipliers.
 
 It answers messages of `apart_messages.SPOKEN`. Its steps are the blocks of `blocks`, on arrays of all nodes in which it
-knows its own row and its neighbours' rows. Its checkpoint is written before an answer leaves.
+knows its own row and its neighbours' rows. A pass has two of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,19 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from cvxpriv.blocks.engines import ClosedForm
-from cvxpriv.distributed.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from cvxpriv.distributed import participant
 from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import DataError, PartyError, PrivacyError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import Loss, convex_penalty, loss_named
-from cvxpriv.privacy import Release
+from cvxpriv.privacy import Noise
 from cvxpriv.reports.files import PathLike
 from cvxpriv.schedules.running import run as run_schedule
 from cvxpriv.schedules.steps import AnyStep, Context, Sweep
 
 from . import kkt
 from .apart_messages import SPOKEN
+from .apart_release import Private, private_of
 from .blocks import carry, dual_update, even_update, odd_block
 from .default_eta import curvatures
 from .graph import Network
@@ -39,16 +39,16 @@ __all__ = ["Allowance", "ConsensusNode"]
 
 
 @dataclass(frozen=True)
-class Allowance:
-    """The limits of what leaves a node's process.
+class Allowance(participant.Allowance):
+    """The limits of what leaves a node's process: see `cvxpriv.distributed.participant.Allowance`.
 
     Attributes
     ----------
-    exact : bool
-        Whether exact parameters may leave it, without any privacy.
+    clip_rows : bool
+        Whether rows beyond a private run's bound are shortened rather than refused.
     """
 
-    exact: bool = False
+    clip_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,14 @@ class _Begun:
     known: np.ndarray[Any, Any]
     odd: AnyStep
     even: AnyStep
+    private: Private | None = None
+
+    @property
+    def zeros(self) -> dict[str, Array]:
+        """The entries of a run that begins: of the node and its neighbours, or its own alone."""
+        wide, one = np.zeros((self.known.size, self.problem.features)), np.zeros((1, self.problem.features))
+        own = {"dual": one, "gradient": one, "loss": np.zeros(1)}
+        return {"f": wide, "odd": wide, **own, "eta": np.zeros(self.known.size)}
 
     def spread(self, values: Array, other: float = 0.0) -> Array:
         """Return values of the node and its neighbours, (1 + V, ...), among those of all nodes, with a leading axis."""
@@ -69,7 +77,7 @@ class _Begun:
         return together[None]
 
 
-class ConsensusNode:
+class ConsensusNode(participant.Participant):
     """The node's side of `ConsensusApart`.
 
     Parameters
@@ -82,6 +90,8 @@ class ConsensusNode:
         The labels that stand for -1 and for 1, the same at every node.
     layout : int
         A hash of what the columns are: nodes with different ones do not fit together.
+    noise : Noise, optional
+        Source of its noise; the operating system's secure one unless `noise_source(seed)` is given, which warns.
     folder : path, optional
         Folder of its checkpoint. Without one it cannot come back to a run.
 
@@ -92,6 +102,7 @@ class ConsensusNode:
     """
 
     vocabulary: Vocabulary = SPOKEN
+    allowance: Allowance
 
     def __init__(
         self,
@@ -101,18 +112,15 @@ class ConsensusNode:
         *,
         classes: tuple[Any, Any] | None = None,
         layout: int = 0,
+        noise: Noise | None = None,
         folder: PathLike | None = None,
     ) -> None:
+        super().__init__(allowance, folder)
         self.rows = Rows.of([checked_rows("rows", rows)]).parts[0]  # in one piece of memory, as in one process
-        self.allowance, self.layout = allowance, layout
+        self.layout, self.noise = layout, noise or Noise()
         self.y = _labels(np.asarray(y), self.rows.shape[0], classes)
-        self.file = None if folder is None else Path(folder) / "checkpoint.bin"
         self.sizes: Mapping[str, int] = {"rows": int(self.rows.shape[0]), "features": int(self.rows.shape[1])}
         self.begun: _Begun | None = None
-        self.run, self.turn = "", 0
-        self.state: dict[str, Array] = {}
-        self.before: dict[str, Array] = {}
-        self.ledger: list[Release] = []  # nothing private leaves it
 
     @property
     def coefficients(self) -> Array:
@@ -123,11 +131,6 @@ class ConsensusNode:
     def height(self) -> float:
         """Value of a further column that the run itself gives the node, for an intercept: it gives none."""
         return 0.0
-
-    @property
-    def fitted(self) -> bool:
-        """Whether there are coefficients: a run has begun."""
-        return bool(self.state)
 
     def hello(self) -> Message:
         """See `Role`."""
@@ -149,6 +152,12 @@ class ConsensusNode:
         match message.kind:
             case "begin":
                 return self._begin(message)
+            case "begin-private":
+                return self._begin_private(message)
+            case "release":
+                return self._release(message)
+            case "recycle":
+                return self._recycle(message)
             case "odd":
                 return self._odd(message)
             case "even":
@@ -159,22 +168,51 @@ class ConsensusNode:
                 raise PartyError(f"a message {message.kind!r} came, which is for parties that hold columns")
 
     def _begin(self, message: Message) -> Message:
-        if not self.allowance.exact:
-            raise PrivacyError("exact parameters were asked for: give this node --exact to let them leave")
+        self.allowance.require_exact()
+        begun = self._posed(message)
+        self._enter(message, begun.zeros)
+        self._go(begun)
+        figures = dict(zip(("least", "largest"), curvatures(begun.alone), strict=True))
+        return Message("ready", {"layout": self._layout, **{name: np.array([one]) for name, one in figures.items()}})
+
+    def _begin_private(self, message: Message) -> Message:
+        """Agree to a private run whose cost it has found itself, and write that cost down; or come back to it."""
+        begun = self._posed(message)
+        private = private_of(message, begun.problem, begun.place, begun.known)
+        self.allowance.require(private.total)
+        private = private.within(self.allowance.clip_rows)
+        self._enter(message, begun.zeros, private.total, "RecycledADMM")
+        self._go(replace(begun, private=private))
+        return Message("agreed", {"layout": self._layout, "secure": np.array([float(self.noise.secure)])})
+
+    def _go(self, begun: _Begun) -> None:
+        width = begun.problem.features
+        self.begun = begun
+        self.sizes = {**self.sizes, "edges": (begun.known.size - 1) * width, "closed": begun.known.size}
+
+    @property
+    def _layout(self) -> np.ndarray[Any, Any]:
+        return np.array([self.layout], dtype="<u8")
+
+    def _posed(self, message: Message) -> _Begun:
+        """Return the run that a message asks for, as far as this node knows it.
+
+        A node that is no neighbour is linked to itself alone.
+        """
         loss = loss_named(message.texts["loss"])
         _require_signs(self.y, loss)
-        place, known = self._neighbourhood(message)
-        problem = self._posed(message, loss, place, known)
+        nodes, (place, known) = int(message.number("nodes")), self._neighbourhood(message)
+        adjacency = np.eye(nodes)
+        adjacency[known, known] = 0.0
+        adjacency[place, known[1:]] = adjacency[known[1:], place] = 1.0
+        nothing = np.zeros((0, self.rows.shape[1]))
+        rows = Rows(tuple(self.rows if node == place else nothing for node in range(nodes)))
+        network, penalty = Network(tuple(range(nodes)), adjacency), convex_penalty(message.texts["penalty"])
+        problem = Problem(network, rows, self.y, loss, penalty, message.number("reg"), message.number("C"))
         variant, recycles = message.texts["variant"], message.texts["method"] in RECYCLING
         last = even_update(problem, variant, message.number("gamma")) if recycles else carry()
-        alone = problem.of_node(place)
         steps = odd_block(problem, place, variant), Sweep([dual_update(problem, variant), last])
-        self.begun = _Begun(problem, alone, place, known, *steps)
-        self.sizes = {**self.sizes, "edges": (known.size - 1) * problem.features, "closed": known.size}
-        self._resume(message.texts["run"])
-        least, largest = curvatures(alone)
-        layout = np.array([self.layout], dtype="<u8")
-        return Message("ready", {"least": np.array([least]), "largest": np.array([largest]), "layout": layout})
+        return _Begun(problem, problem.of_node(place), place, known, *steps)
 
     def _neighbourhood(self, message: Message) -> tuple[int, np.ndarray[Any, Any]]:
         """Return the place of this node, and the places of it and its neighbours."""
@@ -184,83 +222,64 @@ class ConsensusNode:
             raise PartyError("the neighbours that came are no nodes of a graph: the coordinator is at fault")
         return place, known
 
-    def _posed(self, message: Message, loss: Loss, place: int, known: np.ndarray[Any, Any]) -> Problem:
-        """Return the problem as far as this node knows it: a node that is no neighbour is linked to itself alone."""
-        nodes = int(message.number("nodes"))
-        adjacency = np.eye(nodes)
-        adjacency[known, known] = 0.0
-        adjacency[place, known[1:]] = adjacency[known[1:], place] = 1.0
-        nothing = np.zeros((0, self.rows.shape[1]))
-        rows = Rows(tuple(self.rows if node == place else nothing for node in range(nodes)))
-        network, penalty = Network(tuple(range(nodes)), adjacency), convex_penalty(message.texts["penalty"])
-        return Problem(network, rows, self.y, loss, penalty, message.number("reg"), message.number("C"))
+    def _stepped(self, message: Message, step: AnyStep, turn: int, received: str, eta: Array | None = None) -> None:
+        """Take a step from what the neighbours sent, and keep this node's own rows of what it writes."""
+        before, begun = self._start(turn), self._running
+        told = message.vectors[received].reshape(-1, begun.problem.features)
+        state = {**before, received: np.concatenate([before[received][:1], told])}
+        state |= {} if eta is None else {"eta": eta}
+        view: Values = {name: begun.spread(value, float(name == "eta")) for name, value in state.items()}
+        context = Context(ClosedForm(), starts=np.arange(1), noise=self.noise, iteration=(turn + 1) // 2)
+        done = run_schedule(step, {**view, "noise": np.zeros_like(view["f"])}, context)
+        for name in ("f", "odd", "dual", "gradient", "loss"):
+            state[name] = np.concatenate([done[name][0, [begun.place]], state[name][1:]])
+        self._keep(turn, before, state, context.ledger)
 
-    def _resume(self, run: str) -> None:
-        """Take up a run where the checkpoint left it, or begin it."""
-        if run == self.run:
-            return
-        assert self.begun is not None
-        wide, one = (self.begun.known.size, self.begun.problem.features), (1, self.begun.problem.features)
-        shapes = {"f": wide, "odd": wide, "dual": one, "gradient": one, "loss": (1,), "eta": wide[:1]}
-        self.run, self.turn = run, 0
-        self.state = {name: np.zeros(shape) for name, shape in shapes.items()}
-        self.before = dict(self.state)
-        found = None if self.file is None else read_checkpoint(self.file)
-        if found is None or found.run != run:
-            return
-        try:
-            self.state = {name: found.arrays[name].reshape(shape) for name, shape in shapes.items()}
-            self.before = {name: found.arrays[f"before {name}"].reshape(shape) for name, shape in shapes.items()}
-        except (KeyError, ValueError) as error:
-            raise DataError(f"{self.file} is the checkpoint of another table: serve the table of that run") from error
-        self.turn = found.passes
-
-    def _at(self, turn: int) -> _Begun:
-        """Go to a step, two a pass: the next one, or the last one again."""
-        if self.begun is None or turn not in (self.turn, self.turn + 1):
-            raise PartyError(f"step {turn} was asked for, and this node is at {self.turn}: its checkpoint is missing")
-        if turn == self.turn:
-            self.state = dict(self.before)
-        else:
-            self.before = dict(self.state)
+    @property
+    def _running(self) -> _Begun:
+        if self.begun is None:
+            raise PartyError("a step was asked for, and no run has begun here")
         return self.begun
 
-    def _stepped(self, begun: _Begun, step: AnyStep, turn: int, received: str, told: Array) -> None:
-        """Take a step from what the neighbours sent, keep its own rows of what it writes, and write the checkpoint."""
-        state = self.state
-        state[received] = np.concatenate([state[received][:1], told.reshape(-1, begun.problem.features)])
-        eta = begun.spread(state["eta"], 1.0)
-        view: Values = {**{name: begun.spread(value) for name, value in state.items()}, "eta": eta}
-        view = {**view, "noise": np.zeros_like(view["f"])}
-        done = run_schedule(step, view, Context(ClosedForm()))
-        for name in ("f", "odd", "dual", "gradient", "loss"):
-            own = done[name][0, [begun.place]]
-            state[name] = np.concatenate([own, state[name][1:]])
-        self.turn = turn
-        if self.file is not None:
-            arrays = {**state, **{f"before {name}": value for name, value in self.before.items()}}
-            write_checkpoint(self.file, Checkpoint(self.run, turn, arrays), durable=False)
+    def _turn(self, message: Message, private: bool) -> int:
+        """Return the step that a message asks for, two a pass; raises where it is not of this kind of run."""
+        if private != (self._running.private is not None):
+            if private:
+                raise PartyError(f"a message {message.kind!r} came outside a private run")
+            raise PrivacyError("exact parameters or figures were asked for in a private run")
+        return 2 * int(message.number("pass")) - (message.kind in ("odd", "release"))
+
+    def _release(self, message: Message) -> Message:
+        """Draw a release; one that was drawn is sent again as it was."""
+        turn, begun, number = self._turn(message, True), self._running, int(message.number("pass"))
+        assert begun.private is not None
+        if number > len(begun.private.etas):
+            raise PrivacyError(f"release {number} was asked for, and {len(begun.private.etas)} were announced")
+        if turn != self.done:
+            step = begun.private.draw(begun.problem, begun.place, number - 1)
+            self._stepped(message, step, turn, "f", begun.private.etas[number - 1])
+        return Message("released", {"pass": message.vectors["pass"], "odd": self.state["odd"][0]})
+
+    def _recycle(self, message: Message) -> Message:
+        self._stepped(message, self._running.even, self._turn(message, True), "odd")
+        return Message("reused", {"pass": message.vectors["pass"], "f": self.state["f"][0]})
 
     def _odd(self, message: Message) -> Message:
-        turn = 2 * int(message.number("pass")) - 1
-        begun = self._at(turn)
-        self.state["eta"] = np.array(message.vectors["eta"])
-        self._stepped(begun, begun.odd, turn, "f", message.vectors["f"])
+        self._stepped(message, self._running.odd, self._turn(message, False), "f", np.array(message.vectors["eta"]))
         return Message("published", {"pass": message.vectors["pass"], "odd": self.state["odd"][0]})
 
     def _even(self, message: Message) -> Message:
-        turn = 2 * int(message.number("pass"))
-        begun, state = self._at(turn), self.state
-        self._stepped(begun, begun.even, turn, "odd", message.vectors["odd"])
+        self._stepped(message, self._running.even, self._turn(message, False), "odd")
+        begun, state = self._running, self.state
         distance = kkt.stationarity_of(begun.alone, state["odd"][:1], state["dual"], state["gradient"])
         figures = {"loss": state["loss"], "stationarity": np.array(distance)}
         return Message("recycled", {"pass": message.vectors["pass"], **figures, "f": state["f"][0]})
 
     def _finish(self, message: Message) -> Message:
         """Return the node's figures, from its rows anew."""
-        if self.begun is None or self.turn != 2 * int(message.number("pass")):
-            raise PartyError(f"pass {message.number('pass'):g} was the last, and this node is at step {self.turn}")
-        alone, odd = self.begun.alone, self.state["odd"][:1]
+        if self._turn(message, False) != self.done:
+            raise PartyError(f"pass {message.number('pass'):g} was the last, and this node is at step {self.done}")
+        alone, odd = self._running.alone, self.state["odd"][:1]
         figures = {
             "loss": alone.node_losses(odd),
             "stationarity": np.array(kkt.stationarity_of(alone, odd, self.state["dual"])),

@@ -16,7 +16,7 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.rounding import UNIT, sum_rounding
 from cvxpriv.privacy.sampling import BALL_ERROR
 
-from .newton import OddStep, odd_step
+from .newton import OddStep, minimised
 from .problem import Problem
 
 #: Rounding of a gradient, as a part of the sizes of its terms; more where a node has very many rows.
@@ -44,15 +44,13 @@ def gradient_left(
     return np.asarray(tol + np.maximum(PART, 8.0 * _sums(problem)) * sizes)
 
 
-def private_odd_step(
-    problem: Problem, previous: Array, dual: Array, noise: Array, links: Array, start: Array
-) -> OddStep:
-    """Return `newton.odd_step`, whose failure tells no number.
+def private_odd_step(problem: Problem, slope: Array, bend: Array, start: Array) -> OddStep:
+    """Return `newton.minimised`, whose failure tells no number.
 
     Raises PrivacyError: Newton's method found no minimiser.
     """
     try:
-        return odd_step(problem, previous, dual, noise, links, start)
+        return minimised(problem, slope, bend, start)
     except NotConverged:
         raise PrivacyError(UNSOLVED) from None
 

@@ -88,12 +88,19 @@ def odd_step(
     `start`, (N, d): First point of Newton's method.
     Raises NotConverged: The residual is not 0 to working precision.
     """
-    ridge = _ridge(problem)
-    bend = ridge + 2.0 * reach(links)
-    slope = 2.0 * dual + noise - pull(links, previous)
+    bend = _ridge(problem) + 2.0 * reach(links)
+    return minimised(problem, 2.0 * dual + noise - pull(links, previous), bend, start)
+
+
+def minimised(problem: Posed, slope: Array, bend: Array, start: Array | None = None) -> OddStep:
+    """Return the least of each node's C/B_i sum_n l(x_n'f, y_n) + (bend_i/2)||f||^2 + slope_i'f.
+
+    `slope`, `start`, (N, d). `bend`, (N,): rho/N and twice the penalties.
+    Raises NotConverged: The residual is not 0 to working precision.
+    """
     found = _newton(_Groups(problem.rows, problem.y, problem.loss, problem.row_weights, bend, slope), start)
     losses = problem.node_sums(found.values) / problem.rows.counts
-    return OddStep(found.f, found.of_rows + ridge * found.f, losses, found.residual, found.iterations)
+    return OddStep(found.f, found.of_rows + _ridge(problem) * found.f, losses, found.residual, found.iterations)
 
 
 def centralised(problem: Posed, shares: Array | None = None) -> Array:

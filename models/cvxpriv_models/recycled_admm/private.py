@@ -46,7 +46,7 @@ from .private_settings import (
 from .problem import Problem
 from .public_defaults import Privacy, usual_eta
 from .spending import accounted, node_costs
-from .updates import edge_weights, pull
+from .updates import edge_weights, pull, reach
 
 #: The public entries: published vectors, and those that follow from them and the public options.
 RELEASED = frozenset({"f", "odd", "dual", "eta", "pass"})
@@ -96,18 +96,45 @@ def solve_private(
     elif relation != "replace-one":
         raise PrivacyError("adjacency='add-remove': every node's number of rows is public, and weighs them")
     asked = Privacy(epsilon, delta, alpha, perturbation)
+    given, settings, table, releases = posed(
+        given, asked, method, max_iter, eta, growth, eta_cap, gamma, variant, row_bound, node_tol
+    )
+    if budget is not None:
+        planned(epsilon, delta, perturbation, relation).spend(budget)
+    problem = within_bound(given, settings.row_bound, clip_rows or _clips(given))
+    noise = noise_source(noise_seed)
+    watch = with_bar(callback, len(table), "passes", progress)
+    context = Context(ClosedForm(), History(), watch, starts=np.arange(1), noise=noise)
+    loop = private_passes(problem, settings, table, releases)
+    state = single(run_schedule(loop, initial_state(problem, init), context), 0)
+    return finished(problem, settings, releases, state, context, delta, noise.secure)
+
+
+def posed(
+    given: Problem,
+    asked: Privacy,
+    method: str,
+    max_iter: int | None,
+    eta: ArrayLike | None,
+    growth: ArrayLike,
+    eta_cap: ArrayLike | None,
+    gamma: float,
+    variant: str,
+    row_bound: float,
+    node_tol: float,
+) -> tuple[Problem, PrivateSettings, Array, Releases]:
+    """Return the problem with its reg, the settings, the table of penalties and the releases, from public numbers."""
     usual = asked.usual
     if given.automatic:
         given = given.with_reg(usual.reg * given.C * given.nodes)
     first = usual_eta(given, usual) if eta is None else eta
     table = penalty_table(method, variant, first, growth, eta_cap, max_iter, given.nodes, usual.passes)
-    passes = len(table)
     settings = PrivateSettings(
         method,
         asked.where,
         variant,
         checked_gamma(gamma),
-        passes,
+        len(table),
         float(row_bound),
         float(node_tol),
         given.C,
@@ -115,15 +142,21 @@ def solve_private(
         tuple(table[0].tolist()),
     )
     require_suitable(given, settings)
-    releases = releases_of(given, settings, table, Asked(alpha, epsilon, delta))
-    if budget is not None:
-        planned(epsilon, delta, perturbation, relation).spend(budget)
-    problem = within_bound(given, settings.row_bound, clip_rows or _clips(given))
-    noise = noise_source(noise_seed)
-    watch = with_bar(callback, passes, "passes", progress)
-    context = Context(ClosedForm(), History(), watch, starts=np.arange(1), noise=noise)
-    loop = private_passes(problem, settings, table, releases)
-    state = single(run_schedule(loop, initial_state(problem, init), context), 0)
+    weights = [edge_weights(one, given.network.adjacency, variant) for one in table]
+    reaches = np.array([reach(one) for one in weights])
+    return given, settings, table, releases_of(given, settings, reaches, Asked(asked.alpha, asked.epsilon, asked.delta))
+
+
+def finished(
+    problem: Problem,
+    settings: PrivateSettings,
+    releases: Releases,
+    state: Values,
+    context: Context,
+    delta: float | None,
+    secure: bool,
+) -> PrivateConsensusRun:
+    """Return the run of what was published."""
     done, labels = len(context.published), problem.network.labels
     printed = releases.printed[:done].sum(axis=0) if np.isfinite(releases.printed).all() else None
     return PrivateConsensusRun(
@@ -132,7 +165,7 @@ def solve_private(
         classes=problem.classes,
         labels=labels,
         settings=settings,
-        accounting=accounted(context.ledger, delta, printed, secure=noise.secure),
+        accounting=accounted(context.ledger, delta, printed, secure=secure),
         ledger=tuple(context.ledger),
         privacy_loss=_privacy_loss(problem, settings, releases, context.ledger, printed),
         released=np.array([written["odd"][0] for written in context.published]).reshape(done, *state["odd"].shape),
@@ -155,7 +188,7 @@ def private_passes(problem: Problem, settings: PrivateSettings, table: Array, re
         Sweep([penalty, _release(problem, settings, releases), dual, last]),
         stop=Never(),
         limit=settings.max_iter,
-        measure=_figures(problem),
+        measure=figures_of(problem),
         name=LOOP,
     )
 
@@ -185,24 +218,15 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases) ->
 
     Either is solved to within a public bound, and the noise on what is published covers that: see `exactness`.
     """
-    adjacency, shape = problem.network.adjacency, (problem.nodes, problem.features)
+    adjacency = problem.network.adjacency
 
     def turn(state: Values) -> int:
         return int(state["pass"][0]) - 1
 
     def fn(state: Values, noise: Noise) -> Values:
-        scale, previous, dual = releases.scale[turn(state)], state["f"][0], state["dual"][0]
-        linear = np.zeros(shape)
-        if settings.perturbation == "objective":
-            linear = scale[:, None] * noise.gamma_ball(shape[1], 1.0, shape[0])
         links = edge_weights(state["eta"][0], adjacency, settings.variant)
-        pulled = pull(links, previous)
-        bend = releases.convexity[turn(state)]
-        left = gradient_left(problem, settings.node_tol, settings.row_bound, shape[1] * scale, dual, pulled, bend)
-        found = private_odd_step(problem, previous, dual, linear, links, state["odd"][0])
-        require_solved(problem, found, left, settings.row_bound, linear, dual, pulled, bend)
-        several = [releases.noise(turn(state), node, float(left[node]), shape[1]) for node in range(shape[0])]
-        return {"odd": np.array([one.release(f, noise) for one, f in zip(several, found.f, strict=True)])[None]}
+        pulled, dual, odd = pull(links, state["f"][0]), state["dual"][0], state["odd"][0]
+        return {"odd": released(problem, settings, releases, turn(state), pulled, dual, odd, noise)[None]}
 
     def cost(state: Values) -> list[Release]:
         return releases.entries(turn(state), problem.network.labels)
@@ -210,7 +234,33 @@ def _release(problem: Problem, settings: PrivateSettings, releases: Releases) ->
     return Draw("release", fn, frozenset({"f", "odd", "dual", "eta", "pass"}), frozenset({"odd"}), cost)
 
 
-def _figures(problem: Problem) -> Callable[[Values], Mapping[str, Array]]:
+def released(
+    problem: Problem,
+    settings: PrivateSettings,
+    releases: Releases,
+    turn: int,
+    pulled: Array,
+    dual: Array,
+    start: Array,
+    noise: Noise,
+) -> Array:
+    """Return what the problem's nodes release in a pass, (N, d), on a grid.
+
+    `turn`: The pass, from 0.
+    `pulled`, `dual`, (N, d): `updates.pull` of what was published, and lambda.
+    `start`, (N, d): First point of Newton's method.
+    """
+    scale, bend, size, linear = releases.scale[turn], releases.convexity[turn], problem.features, np.zeros(dual.shape)
+    if settings.perturbation == "objective":
+        linear = scale[:, None] * noise.gamma_ball(size, 1.0, problem.nodes)
+    left = gradient_left(problem, settings.node_tol, settings.row_bound, size * scale, dual, pulled, bend)
+    found = private_odd_step(problem, 2.0 * dual + linear - pulled, bend, start)
+    require_solved(problem, found, left, settings.row_bound, linear, dual, pulled, bend)
+    several = [releases.noise(turn, node, float(left[node]), size) for node in range(problem.nodes)]
+    return np.array([one.release(f, noise) for one, f in zip(several, found.f, strict=True)])
+
+
+def figures_of(problem: Problem) -> Callable[[Values], Mapping[str, Array]]:
     """Return figures of published entries alone: the spread of the nodes, and the sum of the duals."""
 
     def figures(state: Values) -> Mapping[str, Array]:

@@ -17,7 +17,6 @@ from cvxpriv.privacy.gaussian import require_budget
 from .problem import Problem
 from .rows import Part, Rows
 from .spending import gradient_move, node_name, objective_epsilon, output_move, printed_epsilon
-from .updates import edge_weights, reach
 
 #: Privacy cost of a minimiser's inexactness, as a part of the cost of the exact one.
 COVER = 2.0**-8
@@ -158,13 +157,12 @@ def _scaled(part: Part, factors: Array) -> Part:
     return sparse.csr_array(sparse.diags_array(factors) @ part)
 
 
-def releases_of(problem: Problem, settings: PrivateSettings, table: Array, asked: Asked) -> Releases:
+def releases_of(problem: Problem, settings: PrivateSettings, reaches: Array, asked: Asked) -> Releases:
     """Return noise and cost of every pass.
 
-    `table`, (passes, N): eta_i of each pass.
+    `reaches`, (passes, N): sum_j eta_ij of each pass.
     Raises PrivacyError: No budget, two of them, or one that the curvature alone exceeds.
     """
-    reaches = np.array([reach(edge_weights(eta, problem.network.adjacency, settings.variant)) for eta in table])
     rows = problem.rows.counts.astype(float)
     longest = settings.row_bound * (1.0 + ROUNDING)
     slope = problem.loss.slope * longest
