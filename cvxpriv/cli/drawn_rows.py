@@ -23,8 +23,6 @@ from cvxpriv.reports.layout import number, paragraph, table
 from cvxpriv.reports.spreadsheets import require_table_file, write_table
 from cvxpriv.tables.recipe import blank
 
-__all__ = ["Drawing", "Drawn", "require_target"]
-
 
 @dataclass(frozen=True)
 class Drawn:

@@ -49,8 +49,6 @@ from cvxpriv.solvers.silence import solvers_silent
 from cvxpriv.tables.estimability import judged
 from cvxpriv.tables.joint import JointTable
 
-__all__ = ["CROSSCHECKED", "Asked", "crosscheck_command", "design", "design_command"]
-
 CROSSCHECKED = 2_000
 """Number of cells of a mechanism above which it is cross-checked only on demand: SCS needs minutes for 160 x 161."""
 REPLICATES = 200

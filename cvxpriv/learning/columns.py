@@ -14,9 +14,6 @@ from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.tables.frames import in_order, symbol
 
-__all__ = ["Category", "Column", "Number", "column_of", "missing_cells"]
-
-
 #: Largest number of values of a category read off the data: a column with more holds names or codes of single rows.
 MOST_VALUES = 1000
 #: Text with a leading zero is a code, not a number, as for `cvxpriv.tables.frames.symbol`.

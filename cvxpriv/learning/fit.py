@@ -22,8 +22,6 @@ from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.name_lists import names_in
 
-__all__ = ["Columns", "Fit", "Scored"]
-
 Columns = Annotated[
     tuple[str, ...] | None,
     Option(

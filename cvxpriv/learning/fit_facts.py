@@ -19,8 +19,6 @@ from cvxpriv.reports.formatting import format_number
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.runs.saved import write_run
 
-__all__ = ["fit_facts"]
-
 #: Number of the largest coefficients that a terminal shows.
 LARGEST = 10
 #: Number of passes below which the history has no picture.

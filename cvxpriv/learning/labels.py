@@ -12,8 +12,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import as_array
 from cvxpriv.penalties.losses import Loss
 
-__all__ = ["LARGEST", "class_probabilities", "predicted", "require_public_classes", "signed_labels"]
-
 #: The largest label, and the largest entry of a row, of which sums of fourth powers are doubles.
 LARGEST = 1e50
 #: Number of labels shown in a message.

@@ -12,8 +12,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.learning_run import LearningRun, PrivateLearningRun
 
-__all__ = ["LearningModel"]
-
 
 @door
 class LearningModel(ABC):

@@ -8,8 +8,6 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["LinearFit"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:

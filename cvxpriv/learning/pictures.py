@@ -14,8 +14,6 @@ from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["SHOWN", "plot_coefficients", "plot_operating_characteristic"]
-
 #: Number of coefficients that the picture shows.
 SHOWN = 25
 #: Number of points of a curve that are drawn; more of them cannot be told apart.

@@ -14,8 +14,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact, Section, Table
 from cvxpriv.reports.formatting import format_number
 
-__all__ = ["Rows"]
-
 #: Number of values of a category that the table of columns names.
 NAMED_VALUES = 6
 

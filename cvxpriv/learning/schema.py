@@ -35,8 +35,6 @@ from cvxpriv.reports.files import PathLike, read_document
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.frames import symbol
 
-__all__ = ["PublicSchema", "SchemaOption", "relation_of", "schema_named"]
-
 RELATIONS = ("replace-one", "add-remove")
 BEYOND = ("clip", "refuse")
 #: Size at which numbers of a column without a range are clipped: squares of them, and their sums, stay finite.

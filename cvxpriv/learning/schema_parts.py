@@ -15,8 +15,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import as_array, is_missing
 from cvxpriv.tables.frames import symbol
 
-__all__ = ["Range", "categories_in", "classes_in", "columns_in", "numbers_in", "range_in", "ranges_in", "text_in"]
-
 Range: TypeAlias = tuple[float, float]
 
 

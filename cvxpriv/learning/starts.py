@@ -16,9 +16,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.runs.learning_run import LearningRun
 from cvxpriv.schedules.independent_runs import run_each
 
-__all__ = ["best_start", "initial_points", "random_scale"]
-
-
 #: Standard deviation of the predictions of a random start: log odds of this size are far from 0, and not absurd.
 SPREAD = 3.0
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array, Values
 
-__all__ = ["Anderson", "Packing"]
-
 #: Part of the trace that is added to the normal equations: steps become parallel near the end.
 DAMPING = 1e-10
 #: Factor and power of the safeguard: the n-th combination is kept only if its pass moves at most this times the first

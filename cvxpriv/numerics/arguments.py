@@ -12,8 +12,6 @@ from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.reading import finite_double, real_numbers
 
-__all__ = ["few", "numbers", "require_at_most", "require_counts", "require_positive", "require_seed"]
-
 
 def numbers(name: str, values: object) -> Array:
     """Return an array of floats.

@@ -21,8 +21,6 @@ import numpy as np
 from cvxpriv.errors import CvxprivError, DataError, ModelError, shown
 from cvxpriv.numerics.reading import as_array, real_numbers
 
-__all__ = ["door"]
-
 Wrapped = TypeVar("Wrapped", bound=Callable[..., Any])
 
 MOST_ITEMS = 10_000

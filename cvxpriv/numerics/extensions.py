@@ -16,8 +16,6 @@ from typing import Any
 
 from cvxpriv.errors import ModelError
 
-__all__ = ["extension", "extensions"]
-
 
 def extensions(group: str) -> dict[str, EntryPoint]:
     """Return the entry points of a group by name, in the order of their names, without importing any.

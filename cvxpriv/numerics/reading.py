@@ -12,8 +12,6 @@ import numpy as np
 from cvxpriv.errors import CvxprivError, DataError, ModelError, shown
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["as_array", "finite_double", "is_missing", "real_number", "real_numbers"]
-
 EXACT = 2**53
 """Largest whole number up to which all are doubles."""
 

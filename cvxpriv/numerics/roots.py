@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Rows", "increasing_root"]
-
 #: The functions that are evaluated: all of them, or their numbers.
 Rows = slice | npt.NDArray[np.intp]
 Equation = Callable[[Array, Rows], tuple[Array, Array]]

@@ -6,8 +6,6 @@ import numpy as np
 
 from cvxpriv.errors import ModelError
 
-__all__ = ["UNIT", "sum_rounding"]
-
 #: Half the distance from 1 to the next double.
 UNIT = float(np.finfo(float).eps) / 2.0
 

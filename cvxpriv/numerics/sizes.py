@@ -10,17 +10,6 @@ from dataclasses import dataclass, replace
 
 from cvxpriv.errors import ModelError
 
-__all__ = [
-    "MOST",
-    "MOST_POINTS",
-    "Size",
-    "of_learning",
-    "of_mechanism",
-    "of_problem",
-    "of_resampling",
-    "require_feasible",
-]
-
 LONGEST = 86_400.0
 """The limit in seconds: a day."""
 LARGEST = 4.0 * 2**30

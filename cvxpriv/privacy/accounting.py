@@ -17,8 +17,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.composition import advanced_composition, optimal_epsilon, zcdp_epsilon
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 
-__all__ = ["Accounting", "Claim", "composition_claims"]
-
 EXACT = "exact Gaussian composition"
 TOGETHER = "exact, Gaussian and pure"
 OPTIMAL = "exact, pure at a delta"

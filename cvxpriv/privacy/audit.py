@@ -20,9 +20,6 @@ from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import MOST, Size, require_feasible
 
-__all__ = ["Audit", "audit"]
-
-
 #: Number of cut points that are tried on the first half of the runs.
 CUTS = 200
 #: Bytes of a release beside its numbers.

@@ -33,8 +33,6 @@ from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 from cvxpriv.privacy.ledger import Release, ledger_document, ledger_of
 from cvxpriv.reports.files import PathLike
 
-__all__ = ["Budget", "Plan", "budget_named", "covering_mu"]
-
 
 @dataclass(frozen=True)
 class Plan:

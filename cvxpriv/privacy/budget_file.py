@@ -13,8 +13,6 @@ from cvxpriv.errors import DataError
 from cvxpriv.reports import locks
 from cvxpriv.reports.files import PathLike, read_document, write_text
 
-__all__ = ["locked", "read_budget", "write_budget"]
-
 FORMAT, VERSION = "cvxpriv budget", 1
 _KINDS = {"epsilon": float, "delta": float, "adjacency": str, "adaptive": bool, "spent": list}
 

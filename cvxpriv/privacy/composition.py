@@ -17,8 +17,6 @@ from scipy.special import expit
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.gaussian import gaussian_deltas, gaussian_epsilon, gaussian_mu
 
-__all__ = ["advanced_composition", "coin_losses", "mu_beside", "optimal_delta", "optimal_epsilon", "zcdp_epsilon"]
-
 #: Largest number of steps of the grid on which unequal epsilons are rounded up: for coins alone, and beside a Gaussian
 #: release.
 CELLS, CELLS_BESIDE = 2**18, 2**14

@@ -21,16 +21,6 @@ from scipy.special import erfcx, log_ndtr
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = [
-    "composed",
-    "gaussian_delta",
-    "gaussian_deltas",
-    "gaussian_epsilon",
-    "gaussian_mu",
-    "noise_scale",
-    "require_budget",
-]
-
 #: Roots are found for a delta smaller by this part, times 1 + mu, so that rounding never flatters a guarantee:
 #: `gaussian_delta` is right to 1e-11 of itself, but for large mu, where epsilon/mu and mu/2 cancel.
 MARGIN = 1e-10

@@ -28,8 +28,6 @@ from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.noise import Noise
 
-__all__ = ["BallNoise", "GaussianNoise", "grid_step", "on_grid"]
-
 #: Bounds of g sqrt(d): at most this part of the noise's standard deviation, and at most that part of the sensitivity...
 OF_NOISE, OF_SENSITIVITY = 2.0**-20, 2.0**-12
 #: ...unless the grid were so fine that doubles cannot hold the noise as whole numbers.

@@ -17,8 +17,6 @@ from cvxpriv.errors import PrivacyError
 from cvxpriv.privacy.accounting import Accounting, Claim, composition_claims
 from cvxpriv.privacy.gaussian import composed
 
-__all__ = ["EVERYONE", "Release", "account_ledger", "ledger_document", "ledger_of", "touching"]
-
 #: The group of all records: such a release touches every neighbour's change.
 EVERYONE = "everyone"
 

@@ -21,8 +21,6 @@ from cvxpriv.errors import PrivacyError, shown, warn
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.sampling import balls, exact_coins, half_normals, rounded_balls, rounded_normals
 
-__all__ = ["Noise", "PrivacyWarning", "noise_source"]
-
 Shape = int | tuple[int, ...]
 
 

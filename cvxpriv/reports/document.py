@@ -13,8 +13,6 @@ import pandas as pd
 
 from cvxpriv.reports.facts import Fact, Facts
 
-__all__ = ["SCHEMA_VERSION", "document_of", "error_document", "plain_data", "records"]
-
 SCHEMA_VERSION = 1
 """Version of the schema, raised by one whenever a key of a document changes its name or its meaning."""
 

@@ -23,8 +23,6 @@ from cvxpriv.reports.sliders import Slider
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Fact", "Facts", "Picture", "Section", "Table"]
-
 _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"<?xml": "image/svg+xml", b"<svg": "image/svg+xml"}
 
 

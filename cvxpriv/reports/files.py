@@ -17,8 +17,6 @@ from typing import Any, TypeAlias
 
 from cvxpriv.errors import DataError, shown
 
-__all__ = ["PathLike", "parsed", "read_document", "read_text", "write_bytes", "write_text"]
-
 PathLike: TypeAlias = str | os.PathLike[str]
 MOST_BYTES = 2**28
 """Largest number of bytes of a document that is read (256 MiB)."""

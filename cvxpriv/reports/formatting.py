@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 
-__all__ = ["DIGITS", "MISSING", "exact_zero", "format_cell", "format_number", "is_number"]
-
 DIGITS = 4
 """Number of significant digits."""
 MISSING = "–"

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from cvxpriv.reports.facts import Table
 from cvxpriv.reports.formatting import DIGITS, MISSING, format_cell, is_number
 
-__all__ = ["BADGES", "Cell", "Grid", "grid"]
-
 SHORT = 16
 """Length of texts up to which a column is not broken into lines."""
 BADGES = ("wrong", "failed", "loose", "agrees")

@@ -9,8 +9,6 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Heatmap", "per_cent"]
-
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:

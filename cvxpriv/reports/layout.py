@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from cvxpriv.reports.formatting import DIGITS, format_number
 
-__all__ = ["WIDTH", "ascii_text", "number", "paragraph", "residual", "table"]
-
 WIDTH = 96
 """Length of the longest line of a paragraph."""
 _ASCII = str.maketrans({"−": "-", "–": "-", "∞": "inf"})

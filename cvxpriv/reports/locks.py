@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["locked", "sync_folder"]
-
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True) -> Iterator[None]:

@@ -23,8 +23,6 @@ from cvxpriv.reports.provenance import machine, versions
 from cvxpriv.reports.readers import INTERNAL
 from cvxpriv.reports.sharing import for_page
 
-__all__ = ["render", "write"]
-
 
 def render(facts: Facts) -> str:
     """Return the page as a text. All texts are escaped.

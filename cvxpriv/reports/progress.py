@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["track", "with_bar"]
-
 T = TypeVar("T")
 Watch = Callable[[str, int, Mapping[str, Array]], "bool | None"]
 

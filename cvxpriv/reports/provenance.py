@@ -7,8 +7,6 @@ import platform
 from collections.abc import Iterable
 from importlib import metadata
 
-__all__ = ["PACKAGES", "machine", "versions"]
-
 PACKAGES = ("numpy", "scipy", "cvxpy", "clarabel", "ecos", "scs", "osqp", "highspy")
 """The packages on which numbers depend."""
 

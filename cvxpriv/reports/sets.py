@@ -24,8 +24,6 @@ from typing import Any, TypeAlias
 from cvxpriv.errors import DataError
 from cvxpriv.reports.files import PathLike, read_text, write_bytes, write_text
 
-__all__ = ["MANIFEST", "Content", "require_whole", "write_set"]
-
 Content: TypeAlias = "str | bytes | Callable[[Path], Path]"
 
 MANIFEST = "manifest.json"

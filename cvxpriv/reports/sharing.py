@@ -17,8 +17,6 @@ from cvxpriv.reports.facts import Fact, Facts
 from cvxpriv.reports.formatting import is_number
 from cvxpriv.reports.readers import INTERNAL, PAGES, SHAREABLE
 
-__all__ = ["DIGITS", "for_page", "rounded"]
-
 DIGITS = 2
 """Number of significant digits on a page for others."""
 WORDS = frozenset({"private", "public", "publish", "divergence"})

@@ -13,8 +13,6 @@ from html import escape
 
 from cvxpriv.reports.heatmaps import Heatmap
 
-__all__ = ["Slider", "Stop"]
-
 WIDTH, HEIGHT = 640.0, 360.0
 LEFT, RIGHT, TOP, BOTTOM = 92.0, 24.0, 20.0, 46.0
 TICKS = 4

@@ -16,8 +16,6 @@ import pandas as pd
 from cvxpriv.errors import DataError
 from cvxpriv.reports.files import PathLike, write_bytes
 
-__all__ = ["BINARY", "csv_text", "inert_cells", "require_package", "require_table_file", "write_table"]
-
 TEXTS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 """Separators of text files by their suffix."""
 BINARY = {".xlsx": "openpyxl", ".parquet": "pyarrow"}

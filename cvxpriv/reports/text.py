@@ -13,8 +13,6 @@ from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import DIGITS, format_cell, is_number
 from cvxpriv.reports.layout import WIDTH, ascii_text, paragraph, table
 
-__all__ = ["facts_html", "facts_lines", "facts_text", "section_text", "text_of"]
-
 #: Least length of lines into which a last column is broken.
 NARROWEST = 24
 

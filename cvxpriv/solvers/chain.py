@@ -20,8 +20,6 @@ from cvxpriv.errors import CvxprivError, SolverFailure
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.registry import solver_spec
 
-__all__ = ["Attempt", "Solution", "Solved", "Unusable", "solve", "try_solver"]
-
 _LOG = logging.getLogger(__name__)
 OUT_OF_MEMORY = "out of memory: merge symbols, or take an engine with exact updates, such as closed_form"
 NOT_THE_SOLVER = (KeyboardInterrupt, SystemExit, GeneratorExit, CvxprivError, cp.error.DCPError, cp.error.DPPError)

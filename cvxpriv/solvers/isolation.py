@@ -23,8 +23,6 @@ from typing import IO, Any
 
 from cvxpriv.errors import ModelError
 
-__all__ = ["HERE", "TIME_LIMIT", "Ending", "Place", "Worker", "isolated", "serve"]
-
 TIME_LIMIT = 300.0
 """Default time limit in seconds. The start of a process takes about two seconds, which do not count."""
 START = 60.0

@@ -18,18 +18,6 @@ import cvxpy as cp
 from cvxpriv.errors import ModelError, shown, suggest
 from cvxpriv.numerics.extensions import extension, extensions
 
-__all__ = [
-    "DEFAULT_CHAIN",
-    "GROUP",
-    "SOLVERS",
-    "SolverSpec",
-    "among_installed",
-    "fallback_chain",
-    "installed",
-    "package_of",
-    "solver_spec",
-]
-
 
 @dataclass(frozen=True)
 class SolverSpec:

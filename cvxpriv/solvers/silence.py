@@ -11,8 +11,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-__all__ = ["solvers_silent"]
-
 _LOCK = threading.Lock()
 _HELD: list[int] = []
 """Copies of the descriptor of the standard output, one for each thread that currently wants silence."""

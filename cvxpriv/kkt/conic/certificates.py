@@ -11,8 +11,6 @@ from cvxpriv.kkt.conic.bounds import lower_bound
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Certificate", "infeasibility", "unboundedness"]
-
 
 @dataclass(frozen=True)
 class Certificate:

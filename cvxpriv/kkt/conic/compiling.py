@@ -23,8 +23,6 @@ from cvxpy.reductions.flip_objective import FlipObjective
 from cvxpy.reductions.solvers.solver_inverse_data import SolverInverseData
 from cvxpy.reductions.solvers.solving_chain import SolvingChain
 
-__all__ = ["Compilations"]
-
 SHARED = (EvalParams, FlipObjective, Dcp2Cone, CvxAttr2Constr, EliminateZeroSized, ConeMatrixStuffing)
 """The steps that solvers share where they are alike; a chain with others is compiled for its solver alone."""
 CONTEXTUAL = (cp.perspective,)

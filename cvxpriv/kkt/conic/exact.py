@@ -21,8 +21,6 @@ import scipy.sparse as sp
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["LARGEST", "Interval", "proved_infeasible", "proved_interval"]
-
 LARGEST = 80
 """Rows and columns up to which elimination in fractions takes about a second."""
 NEAR = (1e-6, 1e-8, 1e-4, 1e-10, 0.0)

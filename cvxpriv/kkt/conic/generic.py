@@ -14,8 +14,6 @@ import numpy as np
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Unreadable", "bound_multipliers", "generic_answer", "require_plain"]
-
 OTHER_CONES = ("exp", "psd", "p3d", "pnd")
 
 

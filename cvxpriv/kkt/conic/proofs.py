@@ -28,8 +28,6 @@ from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.registry import SOLVERS
 
-__all__ = ["PROOF", "ROOM", "infeasibility_proof", "ray", "roomy"]
-
 PROOF = 1e-8
 """Largest distance from exact, at strength one, of a certificate that is found here."""
 ROOM = 1e-6

@@ -28,8 +28,6 @@ from cvxpriv.kkt.conic.solving import ConicSolution
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.silence import solvers_silent
 
-__all__ = ["Units", "solve_scaled", "units_of"]
-
 ROUNDS = 25
 LEAST, MOST = 1e-10, 1e10
 """Range of the units of columns and rows."""
