@@ -48,17 +48,9 @@ _LOW_MASS = FLOOR + 40.0
 def expectation(log_u: Array, s: Array) -> Array:
     """q block, PF Algorithm 1: ``phi = log u - S' log(S u)``.
 
-    Parameters
-    ----------
-    log_u
-        (B, M, N).
-    s
-        P(s | x), (K, M).
-
-    Returns
-    -------
-    Array
-        phi, (B, M, N): what the u block needs of ``q_ijk = s_ki u_ij / sum_i' s_ki' u_i'j``.
+    `log_u`: (B, M, N).
+    `s`: P(s | x), (K, M).
+    Returns: phi, (B, M, N): what the u block needs of ``q_ijk = s_ki u_ij / sum_i' s_ki' u_i'j``.
     """
     # Each column is scaled by its largest cell: q does not change, and a dead column does not underflow.
     phi: Array = log_u - log_u.max(axis=-2, keepdims=True)
@@ -74,20 +66,11 @@ def mechanism(
     The box in the paper drops r from the denominator (docs/errata.md). The constraint holds at the returned u with
     log w as given, so I(X;Y) >= R holds too.
 
-    Parameters
-    ----------
-    phi, log_r, log_w
-        The q, r and w blocks.
-    p, target
-        P(x) and R^.
-    start
-        A first guess of the multiplier per start, (B,); None is 0.
-
-    Returns
-    -------
-    tuple
-        log u (B, M, N), not below ``FLOOR``, and lam (B,). Where G has no root (see ``multiplier.py``) lam is the
-        largest multiplier tried.
+    `phi`, `log_r`, `log_w`: The q, r and w blocks.
+    `p`, `target`: P(x) and R^.
+    `start`: A first guess of the multiplier per start, (B,); None is 0.
+    Returns: log u (B, M, N), not below ``FLOOR``, and lam (B,). Where G has no root (see ``multiplier.py``) lam is the
+    largest multiplier tried.
     """
     rows = rows_at_root(phi + log_r[:, None, :], log_w, p, target, start)
     return _log_rows(rows), rows.lam

@@ -94,23 +94,12 @@ def stationarity(at: Point, lam: Array) -> Array:
 def direction(at: Point, lam: Array, damping: Array, newton: Array, p: Array, s: Array, target: float) -> Direction:
     """The step of the module's model.
 
-    Parameters
-    ----------
-    at
-        Where.
-    lam
-        The current multipliers, (B,), for reduced costs and for the Newton model.
-    damping
-        Per start, (B,): curvature of a relative-entropy proximal term.
-    newton
-        Per start, (B,), 1 for the Newton model and 0 for the convex-concave one.
-    p, s, target
-        The problem.
-
-    Returns
-    -------
-    Direction
-        May hold non-finite entries where the model is singular; the line search then keeps the point.
+    `at`: The point.
+    `lam`: The current multipliers, (B,), for reduced costs and for the Newton model.
+    `damping`: Per start, (B,): curvature of a relative-entropy proximal term.
+    `newton`: Per start, (B,), 1 for the Newton model and 0 for the convex-concave one.
+    `p`, `s`, `target`: The problem.
+    Returns: May hold non-finite entries where the model is singular; the line search then keeps the point.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return _direction(at, lam, damping, newton, p, s, target)

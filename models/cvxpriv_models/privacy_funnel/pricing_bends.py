@@ -30,10 +30,7 @@ def bends_down(t: Array, posteriors: Array, a: Array, spread: Array | None, lam:
     `a`: P(S) given each of the face's symbols, or posteriors.
     `spread`: The posteriors of which the faces are mixtures, if not of symbols.
 
-    Returns
-    -------
-    mask, ``(n,)``
-        True where phi has no local minimum inside the cell.
+    Returns: True where phi has no local minimum inside the cell.
     """
     low, high = t.min(axis=0), posteriors.max(axis=0)
     done = np.zeros(t.shape[2], dtype=bool)

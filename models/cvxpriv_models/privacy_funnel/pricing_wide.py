@@ -48,10 +48,8 @@ def wide_search(a: Array, lam: float, nu: Array, active: Array, rng: np.random.G
     `a`: P(S|X).
     `active`: The columns in use, k >= 1.
 
-    Returns
-    -------
-    list of (supports, weights, values)
-        Posteriors by their symbols, (n, F), probabilities, (n, F), and phi, (n,); F = min(|S|, |X|).
+    Returns (supports, weights, values): Posteriors by their symbols, (n, F), probabilities, (n, F), and phi, (n,); F =
+    min(|S|, |X|).
     """
     size = min(a.shape)
     supports, w = _largest(active.T, size)

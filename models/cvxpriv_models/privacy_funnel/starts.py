@@ -40,29 +40,14 @@ def child_seeds(seed: int | np.random.SeedSequence, count: int) -> list[np.rando
 def feasible_starts(p: Array, rate: float, size_y: int, count: int, seed: int | np.random.SeedSequence = 0) -> Array:
     """Random starts with I(X;Y) >= ``rate``, every cell positive.
 
-    Parameters
-    ----------
-    p
-        P(x) > 0, (M,).
-    rate
-        R in nats, ``0 <= R <= H(X)``.
-    size_y
-        N, the number of released symbols, at least 1.
-    count
-        Number of starts.
-    seed
-        Start k depends on the seed and on k alone.
-
-    Returns
-    -------
-    Array
-        log u, (count, M, N), rows of u summing to p. At R = H(X) a start is an injective map with its other cells
-        at ``FLOOR``.
-
-    Raises
-    ------
-    ModelError
-        No deterministic map onto ``size_y`` symbols that reaches the rate was found.
+    `p`: P(x) > 0, (M,).
+    `rate`: R in nats, ``0 <= R <= H(X)``.
+    `size_y`: N, the number of released symbols, at least 1.
+    `count`: Number of starts.
+    `seed`: Start k depends on the seed and on k alone.
+    Returns: log u, (count, M, N), rows of u summing to p. At R = H(X) a start is an injective map with its other cells
+    at ``FLOOR``.
+    Raises ModelError: No deterministic map onto ``size_y`` symbols that reaches the rate was found.
 
     Examples
     --------
