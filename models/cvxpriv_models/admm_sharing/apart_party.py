@@ -15,6 +15,7 @@ from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.distributed import participant
 from cvxpriv.distributed.messages import Message, Vocabulary
 from cvxpriv.errors import PartyError, PrivacyError
+from cvxpriv.learning.matrices import with_column
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import convex_penalty, loss_named
 from cvxpriv.penalties.contract import distance
@@ -27,7 +28,7 @@ from . import bounds, mechanism
 from .apart_messages import SPOKEN
 from .blocks import party_towards
 from .factor import Factor
-from .intercept import bounds_with_ones, with_column
+from .intercept import bounds_with_ones
 from .problem import Problem, checked_part
 from .schemes import Scheme, scheme_named
 from .spending import parties_touched

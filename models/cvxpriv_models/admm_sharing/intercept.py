@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from cvxpriv.errors import ModelError
+from cvxpriv.learning.matrices import with_column
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Penalty, convex_penalty
 
@@ -71,11 +71,3 @@ def bounds_with_ones(bounds: Sequence[float], adjacency: str, rows: int) -> list
     ones = {"column": float(np.sqrt(rows)), "cell": 1.0}
     first = max(bounds[0], ones[adjacency]) if adjacency in ones else float(np.hypot(bounds[0], 1.0))
     return [first, *bounds[1:]]
-
-
-def with_column(part: Part, height: float) -> Part:
-    """Return columns with one more, of one number."""
-    column = np.full((part.shape[0], 1), height)
-    if isinstance(part, np.ndarray):
-        return np.hstack([part, column])
-    return sparse.csr_array(sparse.hstack([part, sparse.csr_array(column)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.matrices import Matrix, checked_matrix
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
@@ -19,7 +20,7 @@ from cvxpriv.numerics.reading import real_numbers
 from cvxpriv.penalties import Loss, Penalty, Within, convex_penalty, loss_named
 
 #: One party's columns, (N, d_m): dense, or sparse by rows.
-Part = Array | sparse.csr_array
+Part = Matrix
 
 #: Largest entry and weight: products of a few of them stay finite.
 LARGEST = 1e75
@@ -148,33 +149,9 @@ class Problem:
 
 
 def checked_part(name: str, part: Any) -> Part:
-    """Return a party's columns as a dense array or by rows, without a copy where they have that form already.
-
-    Raises DataError: Not a table of finite numbers with a row and a column, or numbers whose squares overflow.
-    """
-    if sparse.issparse(part) and cast(Any, part).dtype.kind == "c":
-        raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
-    if sparse.issparse(part):
-        rows = sparse.csr_array(cast(Any, part), dtype=np.float64)
-        if not rows.has_canonical_format:  # an entry stored in several parts would pass a bound that each part keeps
-            rows = rows.copy()
-            rows.sum_duplicates()
-        entries = rows.data
-        matrix: Part = rows
-    else:
-        matrix = real_numbers(part, name, copy=False)
-        entries = matrix
-    if len(matrix.shape) != 2 or 0 in matrix.shape:
-        raise DataError(
-            f"{name} has shape {matrix.shape}, expected (samples, columns) with at least one of each: leave out a "
-            "party without columns"
-        )
-    if not np.isfinite(entries).all():
-        raise DataError(f"{name} holds NaN or infinite entries: drop the rows or fill them")
-    largest = max(float(entries.max(initial=0.0)), -float(entries.min(initial=0.0)))
-    if largest > LARGEST:
-        raise DataError(f"{name} holds entries above {LARGEST:g}, whose squares overflow: scale its columns")
-    return matrix
+    """Return a party's columns: see `checked_matrix`."""
+    advice = ": leave out a party without columns"
+    return checked_matrix(name, part, LARGEST, axes="samples, columns", remedy=advice)
 
 
 def _parts(parts: Any) -> tuple[Part, ...]:

@@ -71,13 +71,6 @@ def refuse_constant(design: Design, names: tuple[str, ...]) -> None:
         )
 
 
-def with_ones(design: Design) -> Design:
-    """Return the design with a last column of ones."""
-    if isinstance(design, np.ndarray):
-        return np.asfortranarray(np.column_stack([design, np.ones(design.shape[0])]))
-    return _sparse(sp.hstack([design, _sparse(np.ones((design.shape[0], 1)))]))
-
-
 def _sparse(x: Any) -> sp.csr_array:
     return sp.csr_array(x, dtype=float)
 

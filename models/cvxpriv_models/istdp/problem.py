@@ -15,12 +15,13 @@ from scipy.sparse.linalg import svds
 
 from cvxpriv.errors import ModelError, shown
 from cvxpriv.learning.labels import signed_labels
+from cvxpriv.learning.matrices import with_column
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import MCP, Loss, Penalty, loss_named, penalty_named, require_penalty
 
-from .design import Design, read_design, refuse_constant, with_ones
+from .design import Design, read_design, refuse_constant
 
 #: Largest share of coefficients other than 0 for which only their columns are multiplied.
 FEW = 0.25
@@ -83,7 +84,8 @@ class Problem:
             design, names = read_design(schema.table(x), least=0)
             labels, classes = schema.labels(y, design.shape[0], margin=smooth.margin)
         if intercept:
-            design = with_ones(design)
+            ones = with_column(design)
+            design = np.asfortranarray(ones) if isinstance(ones, np.ndarray) else ones
         automatic = isinstance(penalty, str) and penalty == AUTOMATIC
         return cls(design, labels, smooth, chosen, bool(intercept), classes, names, automatic, schema)
 

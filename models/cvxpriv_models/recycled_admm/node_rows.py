@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError, suggest
+from cvxpriv.learning.matrices import with_column
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.frames import in_order, read_table, symbol
@@ -80,15 +80,8 @@ class Placement:
 
         `rows`: (n, d). `labels`: (n,). `intercept`: R takes its coefficient for one like any other.
         """
-        design = _with_ones(rows) if intercept else rows
+        design = with_column(rows) if intercept else rows
         return [(design[part], labels[part]) for part in self.parts]
-
-
-def _with_ones(rows: Any) -> Any:
-    ones = np.ones((rows.shape[0], 1))
-    if sparse.issparse(rows):
-        return sparse.csr_array(sparse.hstack([cast(Any, rows), sparse.csr_array(ones)]))
-    return np.hstack([rows, ones])
 
 
 def spelled(text: str) -> Spelling:

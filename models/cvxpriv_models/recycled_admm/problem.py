@@ -13,10 +13,11 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.learning.labels import LARGEST, signed_labels
+from cvxpriv.learning.matrices import checked_matrix
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
-from cvxpriv.numerics.reading import as_array, real_numbers
+from cvxpriv.numerics.reading import as_array
 from cvxpriv.penalties import Loss, Penalty, convex_penalty, loss_named
 
 from .graph import Network
@@ -202,24 +203,8 @@ class Problem:
 
 
 def checked_rows(name: str, rows: Any) -> Part:
-    """Return rows as a dense array or sparse by rows, without a copy where they are that already.
-
-    Raises DataError: Not a table of finite numbers with a row and a column.
-    """
-    if sparse.issparse(rows) and cast(Any, rows).dtype.kind == "c":
-        raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
-    if sparse.issparse(rows):
-        table: Part = sparse.csr_array(cast(Any, rows), dtype=np.float64)
-    else:
-        table = real_numbers(rows, name, copy=False)
-    if len(table.shape) != 2 or 0 in table.shape:
-        raise DataError(f"{name} has shape {table.shape}, expected (rows, columns) with at least one of each")
-    if not np.isfinite(table if isinstance(table, np.ndarray) else table.data).all():
-        raise DataError(f"{name} holds NaN or infinite entries: drop the rows or fill them")
-    entries = table if isinstance(table, np.ndarray) else table.data
-    if max(entries.max(initial=0.0), -entries.min(initial=0.0)) > LARGEST:
-        raise DataError(f"{name} holds entries above {LARGEST:g}, whose squares overflow: scale its columns")
-    return table
+    """Return rows of a node: see `checked_matrix`."""
+    return checked_matrix(name, rows, LARGEST)
 
 
 def _shards(shards: Any, network: Network, schema: PublicSchema | None) -> tuple[list[Part], list[np.ndarray]]:

@@ -1,0 +1,51 @@
+"""Rows of numbers in the form that products need: dense, or sparse by rows."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from scipy import sparse
+
+from cvxpriv.errors import DataError
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.reading import real_numbers
+
+#: Dense rows, or sparse ones by rows.
+Matrix = Array | sparse.csr_array
+
+
+def checked_matrix(name: str, given: Any, most: float, *, axes: str = "rows, columns", remedy: str = "") -> Matrix:
+    """Return a caller's rows, without a copy where they have that form already.
+
+    `name`, `axes`: Names of the matrix and of its axes in messages.
+    `most`: Largest size of an entry: its squares stay finite.
+    `remedy`: Advice on an empty matrix.
+    Raises DataError: Not a table of finite numbers with a row and a column, or numbers beyond `most`.
+    """
+    if sparse.issparse(given) and cast(Any, given).dtype.kind == "c":
+        raise DataError(f"{name} holds complex numbers: pass real ones, for example real and imaginary part apart")
+    if sparse.issparse(given):
+        rows = sparse.csr_array(cast(Any, given), dtype=np.float64)
+        if not rows.has_canonical_format:  # an entry stored in several parts would pass a bound that each part keeps
+            rows = rows.copy()
+            rows.sum_duplicates()
+        matrix: Matrix = rows
+    else:
+        matrix = real_numbers(given, name, copy=False)
+    entries = matrix if isinstance(matrix, np.ndarray) else matrix.data
+    if len(matrix.shape) != 2 or 0 in matrix.shape:
+        raise DataError(f"{name} has shape {matrix.shape}, expected ({axes}) with at least one of each{remedy}")
+    if not np.isfinite(entries).all():
+        raise DataError(f"{name} holds NaN or infinite entries: drop the rows or fill them")
+    if max(float(entries.max(initial=0.0)), -float(entries.min(initial=0.0))) > most:
+        raise DataError(f"{name} holds entries above {most:g}, whose squares overflow: scale its columns")
+    return matrix
+
+
+def with_column(rows: Any, height: float = 1.0) -> Any:
+    """Return rows with a last column of one number: that of an intercept."""
+    column = np.full((rows.shape[0], 1), height)
+    if sparse.issparse(rows):
+        return sparse.csr_array(sparse.hstack([cast(Any, rows), sparse.csr_array(column)]))
+    return np.hstack([rows, column])
