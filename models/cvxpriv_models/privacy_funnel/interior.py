@@ -28,6 +28,7 @@ LIGHT = 1e-6
 _TINY = float(np.finfo(np.float64).tiny)
 _LEAST_CELL = float(np.exp(FLOOR))
 _LEAST_CURVATURE = 1e-12
+_UNFELT = 1e-120  # smaller cells change no sum, and their products are subnormal: each costs a hundred times as much
 
 
 class Point(NamedTuple):
@@ -131,10 +132,11 @@ class _ColumnInverse:
         share = np.where(light[:, 0], 1.0, 1.0 - (newton * lam)[:, None])
         self._s = s
         self._diagonal = at.u / curvature
+        self._felt = np.where(at.u < _UNFELT, 0.0, self._diagonal)
         count, symbols = len(at.u), len(s)
         # Per column, T and the Gram matrix are taken relative to r: light columns are as well scaled as heavy ones.
         pairs = (s[:, None, :] * s[None, :, :]).reshape(symbols * symbols, -1)
-        gram = np.swapaxes(pairs @ (self._diagonal / at.mass[:, None, :]), 1, 2).reshape(count, -1, symbols, symbols)
+        gram = np.swapaxes(pairs @ (self._felt / at.mass[:, None, :]), 1, 2).reshape(count, -1, symbols, symbols)
         kernel = np.zeros_like(gram)
         kernel[..., np.arange(symbols), np.arange(symbols)] = 1.0 / np.maximum(np.swapaxes(at.share, 1, 2), _TINY)
         kernel -= share[..., None, None]
@@ -150,11 +152,12 @@ class _ColumnInverse:
 
     def schur(self) -> Array:
         """sum_j H_j^{-1}, (B, M, M)."""
-        count, rows, _ = self._diagonal.shape
-        spread = np.swapaxes(self._diagonal, 1, 2)[..., None] * self._s.T
-        left = np.swapaxes(spread @ self._core, 1, 2).reshape(count, rows, -1)
-        total: Array = -(left @ np.swapaxes(np.swapaxes(spread, 1, 2).reshape(count, rows, -1), 1, 2))
-        total[:, np.arange(rows), np.arange(rows)] += self._diagonal.sum(axis=-1)
+        rows = np.arange(self._diagonal.shape[1])
+        total = np.zeros((len(self._diagonal), rows.size, rows.size))
+        for symbol, likely in enumerate(self._s):
+            seen = self._s.T @ np.swapaxes(self._core[:, :, symbol], 1, 2)
+            total -= likely[:, None] * (self._felt @ np.swapaxes(self._felt * seen, 1, 2))
+        total[:, rows, rows] += self._diagonal.sum(axis=-1)
         return total
 
 

@@ -85,13 +85,15 @@ def merge_changes(columns: Array, order: IntArray) -> tuple[Array, Array]:
     return utility_drop - joint_drop, utility_drop
 
 
-def improve_subset(columns: Array, start: IntArray, multiplier: float) -> IntArray:
+def improve_subset(columns: Array, start: IntArray, multiplier: float, known: set[bytes] | None = None) -> IntArray:
     """Lower the Lagrangian's change over subsets of columns, by the submodular-supermodular procedure.
 
-    `columns`, ``(|S|, |Y|)``, are ``P(S, Y)`` of a deterministic mechanism, and the multiplier is in [0, 1]. Returns a
+    `columns`, ``(|S|, |Y|)``, are ``P(S, Y)`` of a deterministic mechanism, and the multiplier is in [0, 1]. The search
+    ends early at a subset that is `known` from an earlier start, and adds those that it meets. Returns a
     subset whose merging changes ``I(S;Y) - multiplier I(X;Y)`` by no more than that of the start; fewer than two
     columns, where merging nothing is best.
     """
+    known = set() if known is None else known
     weight = 1.0 - multiplier
     masses = columns.sum(axis=0)
     subset, change = start, _change(columns, start, multiplier)
@@ -105,6 +107,9 @@ def improve_subset(columns: Array, start: IntArray, multiplier: float) -> IntArr
         if not reached < change - LEAST_GAIN:
             return subset
         subset, change = candidate, reached
+        if subset.tobytes() in known:
+            return subset
+        known.add(subset.tobytes())
 
 
 def agglomerative_curve(
@@ -166,7 +171,9 @@ def _nearest_first(columns: Array, subset: IntArray, multiplier: float) -> IntAr
     The order decides how tight the lower bound is outside the subset: with it the search found the global minimum in
     399 of 400 random cases, with the plain order of the columns in 330.
     """
-    rest = np.setdiff1d(np.arange(columns.shape[1]), subset)
+    outside = np.ones(columns.shape[1], dtype=bool)
+    outside[subset] = False
+    rest = np.flatnonzero(outside)
     union = columns[:, subset].sum(axis=1)
     leakage_drop, utility_drop = pair_drops(np.column_stack([columns[:, rest], union]), rest.size)
     change = (multiplier * utility_drop - leakage_drop)[:-1]
@@ -186,14 +193,15 @@ def _cluster(p_sx: Array, multiplier: float, rate: float, starts: int) -> Baseli
 def _best_merge(clusters: Clusters, multiplier: float, rate: float, starts: int) -> IntArray | None:
     """The admissible subset of clusters with the lowest change that the searches found, if any is below 0."""
     change = np.where(clusters.admissible(rate), multiplier * clusters.utility_drop - clusters.leakage_drop, np.inf)
-    nearest = np.argsort(change, axis=None, kind="stable")[:starts]
+    nearest = np.argpartition(change, min(starts, change.size) - 1, axis=None)[:starts]
+    nearest = nearest[np.lexsort((nearest, change.flat[nearest]))]
     pairs = [np.array(np.unravel_index(pair, change.shape)) for pair in nearest if np.isfinite(change.flat[pair])]
     living = np.flatnonzero(clusters.alive)
     columns, spare = clusters.columns[:, living], clusters.utility - rate + RATE_SLACK
-    best, lowest = None, -LEAST_GAIN
+    best, lowest, known = None, -LEAST_GAIN, set[bytes]()
     for pair in pairs:
         inside = np.searchsorted(living, pair)
-        for subset in (inside, improve_subset(columns, inside, multiplier)):
+        for subset in (inside, improve_subset(columns, inside, multiplier, known)):
             reached = _change(columns, subset, multiplier)
             if reached < lowest and merge_changes(columns, subset)[1][-1] <= spare:
                 best, lowest = living[subset], reached
