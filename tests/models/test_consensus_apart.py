@@ -434,25 +434,3 @@ def test_what_does_not_fit_is_refused() -> None:
     role = roles_of(shards)["n0"]
     with pytest.raises(PartyError, match="no run has begun"):
         role.answer(Message("odd", {"pass": np.ones(1), "f": np.zeros(4), "eta": np.ones(2)}))
-
-
-@pytest.mark.slow
-def test_twenty_nodes_over_flight_have_the_bits_of_one_process(tmp_path: Path) -> None:
-    folder = create_team(tmp_path / "team")
-    shards = shards_of(20, rows=200, features=12)
-    graph = nx.relabel_nodes(nx.circulant_graph(20, [1, 2]), lambda node: f"n{node}")
-    keys = {name: keys_in(add_member(folder, name)) for name in ("coordinator", *shards)}
-    roles = roles_of(shards)
-    carrier = FlightHolder("127.0.0.1:0", keys["coordinator"], list(shards), SPOKEN, wait=60.0)
-    options = {"holder": "coordinator", "wait": 20.0}
-    threads = [threading.Thread(target=serve, args=(roles[n], carrier.address, keys[n]), kwargs=options) for n in roles]
-    for thread in threads:
-        thread.start()
-    try:
-        there = ConsensusApart(carrier, graph).solve(max_iter=40)
-    finally:
-        carrier.close()
-    for thread in threads:
-        thread.join()
-    here = RecycledADMM(graph, shards).solve(accelerate="none", max_iter=40)
-    assert all(there.state[name].tobytes() == here.state[name].tobytes() for name in ENTRIES)
