@@ -251,10 +251,11 @@ class FDivergence:
         """
         p, q = _together(p, q)
         value = np.zeros(p.shape)
-        both = (p > 0.0) & (q > 0.0)
-        with np.errstate(over="ignore"):  # a ratio may be beyond what its power can be: the term is then infinite
-            value[both] = p[both] * self.f(q[both] / p[both])
-        only_p, only_q = (p > 0.0) & (q == 0.0), (p == 0.0) & (q > 0.0)
+        with np.errstate(over="ignore"):  # a ratio, or its power, may be beyond what a float holds
+            ratio = np.divide(q, p, out=np.full(p.shape, np.inf), where=p > 0.0)
+            both = (ratio > 0.0) & (ratio < np.inf)
+            value[both] = p[both] * self.f(ratio[both])
+        only_p, only_q = (p > 0.0) & (ratio == 0.0), (p >= 0.0) & (q > 0.0) & (ratio == np.inf)
         if only_p.any():
             value[only_p] = p[only_p] * self.limit_at_zero
         if only_q.any():

@@ -148,6 +148,14 @@ def test_zeros_cost_what_the_limits_say(name: str) -> None:
     assert with_zeros.tolist() == [0.4 * f.limit_at_zero, 0.3 * f.limit_slope if f.limit_slope else 0.0, 0.0]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_quotient_that_no_float_holds_counts_as_its_limit(name: str) -> None:
+    f, tiny = divergence(name), 1e-320
+    found = f.terms(np.array([0.4, tiny]), np.array([tiny, 0.3]))
+    assert not np.isnan(found).any()
+    assert found[1] == (0.3 * f.limit_slope if f.limit_slope else 0.0)
+
+
 def test_between_sums_over_the_axes_that_are_asked_for() -> None:
     f, rng = divergence("js"), np.random.default_rng(5)
     p, q = rng.dirichlet(np.ones(4), size=(2, 3)), rng.dirichlet(np.ones(4))
