@@ -6,15 +6,23 @@ import time
 
 import numpy as np
 import pytest
-from cvxpriv_models.inference_service import measures
+from cvxpriv_models.inference_service import bound_search, measures
 from cvxpriv_models.inference_service.any_conjugate import conjugate_of
 from cvxpriv_models.inference_service.bound import bound
-from cvxpriv_models.inference_service.cells_of_s import bisected, cell_bounds, first_cell, kl_to_prior, verify
+from cvxpriv_models.inference_service.cells_of_s import (
+    bisected,
+    cell_bounds,
+    centre_bounds,
+    first_cell,
+    kl_to_prior,
+    verify,
+)
 from cvxpriv_models.inference_service.conjugates import closed_form
 from cvxpriv_models.inference_service.local_dp_pricing import local_dp_pricing
 from cvxpriv_models.inference_service.merged_symbols import information_lost, merge, merged_table
 from cvxpriv_models.inference_service.pricing import Pricing
 from cvxpriv_models.inference_service.problem import Problem
+from cvxpriv_models.inference_service.smoothed_master import Pace
 from hypothesis import given, settings, strategies as st
 
 from cvxpriv import datasets
@@ -140,7 +148,7 @@ def test_no_column_of_a_cell_has_a_price_above_the_cells_bound() -> None:
     cells = first_cell(problem.p_s_given_y)
     for _ in range(6):
         cells = bisected(cells, problem.p_s)
-    bounds = cell_bounds(pricing, alpha, cells)
+    bounds = np.minimum(cell_bounds(pricing, alpha, cells), centre_bounds(pricing, alpha, cells)[2])
     x = rng.dirichlet(np.full(10, 0.3), size=4000)
     price = pricing.gain(x) - x @ alpha
     inside = np.linalg.solve(cells.transpose(0, 2, 1)[:, None], (x @ problem.p_s_given_y.T)[None, :, :, None])[..., 0]
@@ -305,6 +313,35 @@ def test_four_symbols_of_s_are_certified() -> None:
     found = bound(datasets.heart_failure(), 0.1)
     assert found.certified
     assert found.lower == pytest.approx(0.12590535866, rel=1e-8)
+
+
+def test_empty_cells_of_a_table_leave_its_bound_tight() -> None:
+    """Counts as they are: P(S|Y) has zeros, and cells of s shrink to a point where two of its entries are 0."""
+    frame = datasets.load_table("heart-failure")
+    public = ["anaemia", "high_blood_pressure", "diabetes", "smoking"]
+    for private, beta in ((["death"], 0.05), (["sex", "death"], 0.1)):
+        table = frame.pivot_table(index=private, columns=public, values="count", aggfunc="sum").to_numpy(float)
+        found = bound(table / table.sum(), beta)
+        assert found.certified
+        if len(private) == 1:
+            assert found.lower == pytest.approx(0.00648285325, rel=1e-8)  # by another program
+
+
+def test_cells_whose_vertices_no_float_tells_apart_have_a_bound() -> None:
+    pricing = pricing_of(Problem.of(random_table(1, 3, 5), 0.2))
+    cells = np.array([[[0.0, 0.5, 0.5], [0.25, 0.25, 0.5], [0.125, 0.375, 0.5]]])  # on one line
+    found = cell_bounds(pricing, np.zeros(5), cells)
+    assert found == pytest.approx(centre_bounds(pricing, np.zeros(5), cells)[2], abs=1e-9)
+
+
+def test_a_pace_that_does_not_arrive_is_followed_by_a_surer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = bound(g10("hellinger", 1.0))
+    monkeypatch.setattr(bound_search, "QUICK", Pace(points=3, tau=1e-4, factor=0.1))
+    monkeypatch.setattr(bound_search, "FEW", 1)
+    found = bound(g10("hellinger", 1.0))
+    assert found.certified
+    assert found.lower == pytest.approx(expected.lower, rel=1e-9)
+    assert found.upper == pytest.approx(expected.upper, rel=1e-6)
 
 
 def test_a_time_limit_returns_a_bound_that_holds() -> None:

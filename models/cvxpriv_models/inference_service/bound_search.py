@@ -14,12 +14,14 @@ from .crossover import ARRIVED, Columns, cross_over, extended
 from .linear_master import generate_columns
 from .local_maxima import sharpened
 from .pricing import ULPS, Pricing
-from .smoothed_master import LAST_TAU, Master, minima, settle, starting_shares
+from .smoothed_master import LAST_TAU, QUICK, SURE, Master, Pace, minima, settle, starting_shares
 
 #: Nats: values below this count as this where a relative gap is asked for.
 FLOOR = 1e-3
-#: Rounds of master and verification; by what tau falls where a round is not exact enough, and how far.
-ROUNDS, FINER, LEAST_TAU = 25, 0.3, 1e-9
+#: Rounds of master and verification: at the quick pace, which takes five at most or never arrives, and at the sure one.
+FEW, ROUNDS = 8, 25
+#: By what tau falls where a round is not exact enough, and how far.
+FINER, LEAST_TAU = 0.3, 1e-9
 #: Steps of climbing where J has edges.
 EDGED_CLIMB = 20
 #: The price, in nats, below which the linear master ignores columns at first.
@@ -55,11 +57,11 @@ class Found(NamedTuple):
 class _Smooth:
     """Proposals of the smoothed master and the crossover."""
 
-    def __init__(self, pricing: Pricing, grid: Array, deadline: float) -> None:
+    def __init__(self, pricing: Pricing, grid: Array, pace: Pace, deadline: float) -> None:
         self.pricing, self.grid, self.tau = pricing, grid, LAST_TAU
         self.master = Master(np.zeros(pricing.p_y.size), grid)
         try:
-            for master in minima(pricing, grid, deadline):
+            for master in minima(pricing, grid, pace, deadline):
                 self.master = master
         except KeyboardInterrupt:
             self.interrupted = True
@@ -95,7 +97,7 @@ class _Smooth:
 class _Linear:
     """Proposals of the linear master."""
 
-    def __init__(self, pricing: Pricing, grid: Array, deadline: float) -> None:
+    def __init__(self, pricing: Pricing, grid: Array, pace: Pace, deadline: float) -> None:
         self.pricing, self.grid, self.tolerance = pricing, grid, FIRST_PRICE
         self.columns = generate_columns(pricing, grid, self.tolerance, deadline)
 
@@ -118,30 +120,45 @@ def search(pricing: Pricing, gap: float, deadline: float) -> Found:
     A keyboard interrupt ends it with what there is: a mechanism, and a bound that one more second of verification
     makes, or none (`upper` is then infinite).
     """
-    grid = starting_shares(pricing.channel)
     nothing = np.zeros(pricing.p_y.size)
-    trivial = Found(np.inf, nothing, np.ones((pricing.p_y.size, 1)), 0)
-    try:
-        risen = _risen(pricing, grid, nothing)
-        if pricing.surface(pricing.mu_of(risen), nothing).value.max() <= NOTHING:
-            shown = verify(pricing, nothing, gap * FLOOR, deadline)
-            trivial = trivial._replace(upper=above(pricing, nothing, shown), cells=shown.cells)
-            if not len(shown.above):
-                return trivial
-            grid = np.vstack([grid, shown.above])
-        now = time.monotonic()
-        halfway = now + MASTER_TIME * max(deadline - now, 0.0)
-        propose = (_Smooth if pricing.smooth else _Linear)(pricing, grid, halfway)
-    except KeyboardInterrupt:
-        return trivial._replace(interrupted=True)
-    refinement = _Refinement(pricing, gap, grid, trivial, propose)
-    try:
-        if not propose.interrupted:
-            refinement.run(halfway, deadline)
-            return refinement.best
-    except KeyboardInterrupt:
-        pass
-    return refinement.ended()
+    best = Found(np.inf, nothing, np.ones((pricing.p_y.size, 1)), 0)
+    now = time.monotonic()
+    halfway = now + MASTER_TIME * max(deadline - now, 0.0)
+    more = np.zeros((0, pricing.p_s.size))
+    for pace, rounds in ((QUICK, FEW), (SURE, ROUNDS)) if pricing.smooth else ((SURE, ROUNDS),):
+        grid = np.vstack([more, starting_shares(pricing.channel, pace.points)])
+        try:
+            if best.value <= 0.0 and _worthless(pricing, grid):
+                shown = verify(pricing, nothing, gap * FLOOR, deadline)
+                best = best._replace(upper=above(pricing, nothing, shown), cells=best.cells + shown.cells)
+                if not len(shown.above):
+                    return best
+                more = shown.above
+                grid = np.vstack([more, grid])
+            propose = (_Smooth if pricing.smooth else _Linear)(pricing, grid, pace, halfway)
+        except KeyboardInterrupt:
+            return best._replace(interrupted=True)
+        refinement = _Refinement(pricing, gap, grid, best, propose)
+        try:
+            if propose.interrupted:
+                return refinement.ended()
+            done = refinement.run(rounds, pace is SURE, halfway, deadline)
+        except KeyboardInterrupt:
+            return refinement.ended()
+        best = refinement.best
+        if done:
+            break
+    return best
+
+
+def _worthless(pricing: Pricing, grid: Array) -> bool:
+    """Whether local search finds no column that is worth anything: then nothing may be the best mechanism."""
+    nothing = np.zeros(pricing.p_y.size)
+
+    def worth(share: Array) -> float:
+        return float(pricing.surface(pricing.mu_of(share), nothing).value.max())
+
+    return worth(grid) <= NOTHING and worth(_risen(pricing, grid, nothing)) <= NOTHING
 
 
 class _Refinement:
@@ -150,16 +167,19 @@ class _Refinement:
     def __init__(self, pricing: Pricing, gap: float, grid: Array, best: Found, propose: _Smooth | _Linear) -> None:
         self.pricing, self.gap, self.grid, self.best, self.propose = pricing, gap, grid, best, propose
 
-    def run(self, halfway: float, deadline: float) -> None:
-        """Go on until the gap is reached; half of the time at least is left for verification."""
-        for turn in range(ROUNDS):
+    def run(self, rounds: int, final: bool, halfway: float, deadline: float) -> bool:
+        """Go on until the gap is reached or the time is over, or say that a surer pace is needed.
+
+        `halfway`: When verification begins at the latest. `final`: Whether the last round verifies what there is.
+        """
+        for turn in range(rounds):
             columns = self.propose.columns
             self._keep(columns)
             value, tolerance = self.best.value, self.gap * max(self.best.value, FLOOR)
             points = _risen(self.pricing, np.vstack([self.grid, columns.x @ self.pricing.channel.T]), columns.alpha)
             prices = self.pricing.surface(self.pricing.mu_of(points), columns.alpha).value
             lacking = float(columns.alpha @ self.pricing.p_y) - value
-            last = turn == ROUNDS - 1 or time.monotonic() > halfway
+            last = (final and turn == rounds - 1) or time.monotonic() > halfway
             threshold = max(tolerance - lacking, LEAST_SHARE * tolerance)
             if prices.max() > threshold and not last:
                 self.propose.learn(points[prices > threshold], halfway)
@@ -169,11 +189,12 @@ class _Refinement:
                 continue
             shown = self._verified(columns.alpha, max(threshold, MARGIN * float(prices.max())), deadline)
             if last or self.best.upper - value <= tolerance or time.monotonic() > deadline:
-                break
+                return True
             if len(shown.above):
                 self.propose.learn(shown.above, halfway)
             else:
                 self.propose.refine(halfway)
+        return final
 
     def ended(self) -> Found:
         """Return the results so far after an interrupt; a second of verification is added if there was none."""

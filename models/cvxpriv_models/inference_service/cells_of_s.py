@@ -15,10 +15,12 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array
 
-from .pricing import Pricing
+from .pricing import Inner, Pricing
 
 #: Cells times |Y| in one batch; cells after which a verification ends.
 BATCH, MOST = 1_500_000, 20_000_000
+#: Fewer cells are bisected twice: a batch so small takes the time of its calls.
+SMALL = 200
 #: Cells that may wait at once: beyond that, memory would run out.
 WAITING = 3_000_000
 #: Newton steps for n, which need not be exact here: any n is valid.
@@ -73,14 +75,16 @@ def verify(pricing: Pricing, alpha: Array, threshold: float, deadline: float) ->
             batch = slice(start, start + size)
             bounds[batch] = np.minimum(cell_bounds(pricing, alpha, cells[batch]), bounds[batch])
             looked += len(bounds[batch])
-            centre = cells[batch][bounds[batch] > threshold].mean(axis=1)
-            value = pricing.surface(pricing.mu_of(centre), alpha).value
+            left = start + np.flatnonzero(bounds[batch] > threshold)
+            centre, value, bound = centre_bounds(pricing, alpha, cells[left])
+            bounds[left] = np.minimum(bound, bounds[left])
             above = centre[value > threshold]
         else:
             proved = max(proved, bounds[bounds <= threshold].max(initial=-np.inf))
             cells, bounds = cells[bounds > threshold], bounds[bounds > threshold]
             if not len(above) and len(cells) <= WAITING:
-                cells, bounds = bisected(cells, pricing.p_s), np.tile(bounds, 2)
+                for _ in range(2 if len(cells) < SMALL else 1):
+                    cells, bounds = bisected(cells, pricing.p_s), np.tile(bounds, 2)
                 continue
         return Verified(max(proved, bounds.max(initial=-np.inf)), looked, not len(cells), above[:VIOLATORS])
     return Verified(proved, looked, True, nowhere)
@@ -92,9 +96,28 @@ def cell_bounds(pricing: Pricing, alpha: Array, cells: Array) -> Array:
     `alpha`: (|Y|,). `cells`, (C, |S|, |S|): The vertices of each cell.
     """
     at_vertices = kl_to_prior(cells, pricing.p_s)
-    mu = np.asarray(np.linalg.solve(cells, at_vertices[:, :, None])[:, :, 0], dtype=np.float64)
-    inner = pricing.inner(mu, alpha, LIMIT, PRECISION)
-    lack = (at_vertices - np.einsum("cas,cs->ca", cells, mu)).max(axis=1)
+    try:
+        mu = np.asarray(np.linalg.solve(cells, at_vertices[:, :, None])[:, :, 0], dtype=np.float64)
+    except np.linalg.LinAlgError:  # in floats, the vertices of one lie in a plane through 0
+        mu = pricing.mu_of(cells.mean(axis=1))
+    return _raised(pricing, alpha, cells, mu, pricing.inner(mu, alpha, LIMIT, PRECISION))
+
+
+def centre_bounds(pricing: Pricing, alpha: Array, cells: Array) -> tuple[Array, Array, Array]:
+    """The centres of cells, J there, and the bounds that the tangents of KL there give.
+
+    In a cell that touches s_l = 0, KL bends so sharply that the plane through its vertices stays as steep however small
+    the cell is; a tangent's bound falls to J.
+    """
+    centre = cells.mean(axis=1)
+    mu = pricing.mu_of(centre)
+    surface = pricing.surface(mu, alpha)
+    return centre, surface.value, _raised(pricing, alpha, cells, mu, surface.inner)
+
+
+def _raised(pricing: Pricing, alpha: Array, cells: Array, mu: Array, inner: Inner) -> Array:
+    """Phi at one mu for each cell, and what mu.v lacks of KL at its vertices, (C,)."""
+    lack = (kl_to_prior(cells, pricing.p_s) - np.einsum("cas,cs->ca", cells, mu)).max(axis=1)
     found = np.asarray(inner.value + lack + pricing.rounding(mu, alpha, inner))
     return np.where(np.isnan(found), np.inf, found)  # what cannot be computed proves nothing
 

@@ -18,10 +18,10 @@ from cvxpriv.numerics.arrays import Array
 from .local_maxima import distinct, sharpened
 from .pricing import Inner, Pricing, Surface
 
-__all__ = ["Master", "minima", "settle", "starting_shares"]
+__all__ = ["QUICK", "SURE", "Master", "Pace", "minima", "settle", "starting_shares"]
 
-#: tau falls from the first to the last by this factor a stage; columns are looked for there.
-FIRST_TAU, LAST_TAU, FACTOR = 0.05, 1e-4, 0.3
+#: tau falls to this.
+LAST_TAU = 1e-4
 #: Newton steps at one tau; the fall, relative to tau, below which they stop.
 STEPS, STILL = 40, 1e-4
 #: Rounds of new points at one tau; how far above the smoothed level a new point must be, relative to tau.
@@ -31,8 +31,26 @@ ROUNDS, ABOVE = 4, 0.2
 CLIMB, SHARPEN, NEAR = 5, 6, 0.3
 #: Points that J leaves so many tau below its largest value weigh nothing.
 BELOW = 25.0
-#: About how many points a grid of s has.
-GRID = 200
+
+
+class Pace(NamedTuple):
+    """How carefully a master goes.
+
+    Attributes
+    ----------
+    points : int
+        About how many points a grid of s has.
+    tau, factor : float
+        The first tau, and what it falls by in a stage.
+    """
+
+    points: int
+    tau: float
+    factor: float
+
+
+#: The pace that nearly always arrives, and the one for where that does not.
+QUICK, SURE = Pace(60, 0.02, 0.1), Pace(200, 0.05, 0.3)
 
 
 class Master(NamedTuple):
@@ -45,12 +63,12 @@ class Master(NamedTuple):
     share: Array
 
 
-def starting_shares(channel: Array) -> Array:
-    """Return a grid of s inside {s >= min over y of A}, and up to 40 columns of A, (N, |S|)."""
+def starting_shares(channel: Array, points: int = SURE.points) -> Array:
+    """Return a grid of about so many s inside {s >= min over y of A}, and up to 40 columns of A, (N, |S|)."""
     symbols, cells = channel.shape
     least = channel.min(axis=1)
     fine = 1
-    while fine < GRID and _count(fine + 1, symbols) <= GRID:
+    while fine < points and _count(fine + 1, symbols) <= points:
         fine += 1
     corners = _compositions(fine, symbols) / fine
     inside = least + (1.0 - least.sum()) * corners
@@ -76,18 +94,18 @@ def _compositions(total: int, parts: int) -> Array:
     return np.vstack(rows)
 
 
-def minima(pricing: Pricing, grid: Array, deadline: float) -> Iterator[Master]:
+def minima(pricing: Pricing, grid: Array, pace: Pace, deadline: float) -> Iterator[Master]:
     """Yield the minimum over alpha at every tau, while tau falls or until the deadline, a value of `time.monotonic`.
 
     `grid`, (N, |S|): Points s from which local maxima are looked for at every tau.
     """
-    master, tau = Master(np.zeros(pricing.p_y.size), grid), FIRST_TAU
+    master, tau = Master(np.zeros(pricing.p_y.size), grid), pace.tau
     while True:
         master = settle(pricing, master, tau, grid, deadline)
         yield master
         if tau <= LAST_TAU or time.monotonic() > deadline:
             return
-        tau = max(FACTOR * tau, LAST_TAU)
+        tau = max(pace.factor * tau, LAST_TAU)
 
 
 def settle(pricing: Pricing, master: Master, tau: float, grid: Array, deadline: float) -> Master:
