@@ -34,7 +34,7 @@ BELOW = 25.0
 
 
 class Pace(NamedTuple):
-    """How carefully a master goes.
+    """The care with which a master goes.
 
     Attributes
     ----------
