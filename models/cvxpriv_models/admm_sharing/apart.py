@@ -305,9 +305,9 @@ class SharingApart:
         answers = self.carrier.step_all(dict.fromkeys(self.carrier.names, last))
         off = [answers[name].number("off") for name in self.carrier.names]
         return SharingApartRun(
-            self.carrier.names,
-            self.columns,
-            settings,
+            names=self.carrier.names,
+            columns=self.columns,
+            settings=settings,
             converged=found.largest <= settings.tol,
             iterations=passes,
             objective=together.objective(state),

@@ -7,30 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.distributed.log import MessageLog
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import require_counts, require_seed
-from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.codec import UNSAVED
-from cvxpriv.runs.learning_run import LearningRun
-from cvxpriv.schedules.history import History
 
 from .blocks import centre, total_share
-from .kkt import SharingResiduals
-from .problem import Problem
-from .run import ROWS, Settings, sampled
+from .run import ROWS, SharedFit, sampled
 from .schemes import scheme_named
 
-__all__ = ["SharingApartRun"]
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SharingApartRun(LearningRun):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class SharingApartRun(SharedFit):
     """A fit of parties that are apart: what the label holder knows of it. Each party has its coefficients.
+
+    Its state has no coefficients, and the parts of its problem have no columns; see `SharedFit`.
 
     Attributes
     ----------
@@ -38,41 +33,15 @@ class SharingApartRun(LearningRun):
         The parties.
     columns : tuple of int
         Number of columns of each.
-    settings : Settings
-    converged, iterations, objective, kkt, gap, seconds, interrupted
-        See `SharingRun`.
-    state : mapping of str to ndarray
-        The final state: v/0.., z, y, rho.
-    problem : Problem
-        The labels and the loss; its parts have no columns.
-    log : History
     messages : MessageLog
         Every message with its size.
     """
 
-    model: ClassVar[str] = "ADMMSharing"
     open: ClassVar[str] = "The shares that the parties sent, exact, and their figures"
 
     names: tuple[str, ...]
     columns: tuple[int, ...]
-    settings: Settings
-    converged: bool
-    iterations: int
-    objective: float
-    kkt: SharingResiduals
-    gap: float
-    seconds: float
-    interrupted: bool = False
-    overdue: bool = False
-    state: Values = field(default_factory=dict, repr=False, metadata=UNSAVED)
-    problem: Problem | None = field(default=None, repr=False, metadata=UNSAVED)
-    log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
     messages: MessageLog = field(default_factory=MessageLog, repr=False, metadata=UNSAVED)
-
-    @property
-    def history(self) -> pd.DataFrame:
-        """See `SharingRun`."""
-        return self.log.frame(0)
 
     @property
     def predictions(self) -> Array:
@@ -113,8 +82,3 @@ class SharingApartRun(LearningRun):
             Always: a file of the label holder's has no model, which the parties hold.
         """
         raise ModelError("a run across parties is not read from a file: each party's coefficients are with it")
-
-    def _problem(self) -> Problem:
-        if self.problem is None:
-            raise ModelError("this run has no labels: solve again")
-        return self.problem

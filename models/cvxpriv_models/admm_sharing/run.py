@@ -100,13 +100,11 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SharingRun(LearningRun, Fitted):
-    """A solved sharing problem.
+class SharedFit(LearningRun):
+    """A fit without privacy, wherever its parties are.
 
     Attributes
     ----------
-    state : mapping of str to ndarray
-        The final state, without a leading axis: x/0.., v/0.., z, y, rho.
     settings : Settings
     converged : bool
         Whether `kkt.largest` is at most the tolerance.
@@ -118,18 +116,16 @@ class SharingRun(LearningRun, Fitted):
     gap : float
         Upper bound of objective - optimum, by duality; inf where no dual is known in closed form.
     seconds : float
+    interrupted : bool
+        Whether a keyboard interrupt or a callback ended the solve.
+    state : mapping of str to ndarray
+        The final state, without a leading axis: x/0.., v/0.., z, y, rho.
     problem : Problem, optional
         The problem; None in a run read from a file, which does not hold the parties' columns.
     log : History
-    constraints : tuple
-    interrupted : bool
-        Whether a keyboard interrupt or a callback ended the solve.
-    starts : DataFrame, optional
-        One row per start: objective, kkt, iterations, converged, best.
     """
 
     model: ClassVar[str] = "ADMMSharing"
-    open: ClassVar[str] = "What the parties share in each pass, and every coefficient,"
 
     settings: Settings
     converged: bool
@@ -140,11 +136,9 @@ class SharingRun(LearningRun, Fitted):
     seconds: float
     interrupted: bool = False
     overdue: bool = False
-    starts: pd.DataFrame | None = None
     state: Values = field(default_factory=dict, repr=False, metadata=UNSAVED)
     problem: Problem | None = field(default=None, repr=False, metadata=UNSAVED)
     log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
-    constraints: Constraints = field(default=(), repr=False, metadata=UNSAVED)
 
     @property
     def history(self) -> pd.DataFrame:
@@ -153,6 +147,28 @@ class SharingRun(LearningRun, Fitted):
         For a loss that is not convex it also has the augmented Lagrangian (5) and the paper's V^t.
         """
         return self.log.frame(0)
+
+    def _problem(self) -> Problem:
+        if self.problem is None:
+            raise ModelError("this run was read from a file, and the parties' columns are not in it: solve again")
+        return self.problem
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SharingRun(SharedFit, Fitted):
+    """A solved sharing problem: see `SharedFit` and `Fitted`.
+
+    Attributes
+    ----------
+    starts : DataFrame, optional
+        One row per start: objective, kkt, iterations, converged, best.
+    constraints : tuple
+    """
+
+    open: ClassVar[str] = "What the parties share in each pass, and every coefficient,"
+
+    starts: pd.DataFrame | None = None
+    constraints: Constraints = field(default=(), repr=False, metadata=UNSAVED)
 
     @cached_property
     def factors(self) -> tuple[Factor, ...]:
@@ -206,11 +222,6 @@ class SharingRun(LearningRun, Fitted):
     def document(self) -> dict[str, Any]:
         """See `Run`. The file holds coefficients and figures, but neither the parties' columns nor their shares."""
         return {**super().document(), "constraints": [name for _, name, _ in self.constraints]}
-
-    def _problem(self) -> Problem:
-        if self.problem is None:
-            raise ModelError("this run was read from a file, and the parties' columns are not in it: solve again")
-        return self.problem
 
 
 def sampled(problem: Problem, view: Values, rows: int | None, seed: int) -> tuple[Problem, Values]:
