@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.certify.yardstick import Measures
+from cvxpriv.kkt.conic.bounds import NEARBY
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.residuals import ConeResiduals
 from cvxpriv.numerics.arrays import Values
@@ -61,6 +62,8 @@ class Answer:
         a maximisation. NaN where there is none.
     bound_reason : str
         Source of the bound, or the reason why there is none.
+    near : float
+        Bound on the points that are `NEARBY` alone, for which a dual need not be exact; NaN where `bound` holds.
     unit : float
         The largest coefficient of the cone program's objective, or 1 where that is smaller.
     reach : float
@@ -87,6 +90,7 @@ class Answer:
     ray: Values | None = None
     bound: float = NAN
     bound_reason: str = "no certificate: there is no dual"
+    near: float = NAN
     unit: float = 1.0
     reach: float = NAN
     steepness: float = 1.0
@@ -164,11 +168,14 @@ class Context:
         The tightest bound that any answer's dual certifies; NaN if none does.
     unit : float
         Size of the objective's coefficients, at most 1.
+    witnesses : sequence of Answer
+        The answers whose bounds hold nearby.
     """
 
     reference: float = NAN
     tightest: float = NAN
     unit: float = 1.0
+    witnesses: Sequence[Answer] = ()
 
     def gap(self, answer: Answer) -> float:
         """Return the distance to the reference, relative to max(1, |reference|)."""
@@ -195,6 +202,19 @@ class Context:
         """
         return max(self.proven_gap(answer) * self.unit, answer.infeasibility) <= tolerance
 
+    def settled(self, tolerance: float) -> bool:
+        """Return whether a certified bound proves the reference's value."""
+        return abs(self.reference - self.tightest) <= tolerance * max(1.0, abs(self.reference))
+
+    def right(self, answer: Answer, tolerance: float) -> bool:
+        """Return whether the point is proven optimal, or feasible and as good as any near it: nothing else is asked."""
+        if self.proven(answer, tolerance):
+            return True
+        if answer.values is None or answer.infeasibility > tolerance:
+            return False
+        gaps = [abs(answer.objective - one.near) for one in self.witnesses if _nearby(answer.values, one.values)]
+        return min(gaps, default=np.inf) <= tolerance * max(1.0, abs(answer.objective))
+
     def certified(self, answer: Answer, tolerance: float) -> bool:
         """Return the same in the objective's own units."""
         return max(self.proven_gap(answer), answer.infeasibility) <= tolerance
@@ -204,4 +224,10 @@ def context_of(answers: Sequence[Answer], reference: float, maximise: bool) -> C
     """Return the context of the answers to one case."""
     bounds = [answer.bound for answer in answers if np.isfinite(answer.bound)]
     tightest = (min if maximise else max)(bounds, default=NAN)
-    return Context(reference, tightest, min((answer.unit for answer in answers), default=1.0))
+    witnesses = [answer for answer in answers if np.isfinite(answer.near)]
+    return Context(reference, tightest, min((answer.unit for answer in answers), default=1.0), witnesses)
+
+
+def _nearby(values: Values, own: Values | None) -> bool:
+    """Return whether every entry of a point is nearby another."""
+    return own is not None and all((np.abs(values[k]) <= NEARBY * (1.0 + np.abs(own[k]))).all() for k in own)

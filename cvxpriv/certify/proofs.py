@@ -8,7 +8,7 @@ certificate of infeasibility, is there a ray (`cvxpriv.kkt.conic.proofs`) that h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from cvxpriv.certify.answers import Answer
 from cvxpriv.certify.cases import Case, values_kept
+from cvxpriv.certify.rescaled_answers import rescaled_answer
+from cvxpriv.certify.solver_answers import solver_answer
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.proofs import infeasibility_proof, ray, roomy
@@ -115,6 +118,11 @@ class Proofs:
         """Return a certified bound on the optimum that no answer brings, in the sense of the problem; or NaN."""
         found = self._called(_bound, self._case)
         return float("nan") if found is None else float(found)
+
+    def witnesses(self, asked: Collection[str]) -> list[Answer]:
+        """Return answers whose bounds decide where those of the solvers that were asked do not."""
+        own = [] if PROVER in asked else [self._called(solver_answer, self._case, PROVER, None, {})]
+        return [one for one in (*own, self._called(rescaled_answer, self._case, PROVER, None, {})) if one is not None]
 
     def growth(self, size: float) -> Growth:
         """Return the best values of the variables in boxes that are larger than a point of some size."""

@@ -111,8 +111,8 @@ def said(
         reason = f"none: it claims {solution.status}"
         return {**known, "bound_reason": reason, "ray": _ray(declaration, solution)}
     bound = solution.lower_bound
-    value = NAN if bound.value is None else program.user_value(bound.value)
-    return {**known, "cone": solution.residuals, "bound": value, "bound_reason": bound.reason}
+    value, near = (NAN if one is None else program.user_value(one) for one in (bound.value, bound.near))
+    return {**known, "cone": solution.residuals, "bound": value, "bound_reason": bound.reason, "near": near}
 
 
 def _ray(declaration: Declaration, solution: ConicSolution) -> Values | None:

@@ -166,12 +166,11 @@ def rows_of(
     """
     maximise = isinstance(case.declare().objective, cp.Maximize)
     context = context_of(answers, reference.objective, maximise)
-    alone = [
-        judge_claim(answer, context, tolerances, exact=answer.solver == CLOSED_FORM)
-        if answer.status == CLAIMED
-        else judge(answer, context, tolerances)
-        for answer in answers
-    ]
+    alone = _alone(answers, context, tolerances)
+    if case.mixed is None and not context.settled(tolerances.agree) and _doubtful(answers, alone, tolerances):
+        witnesses = proofs.witnesses([answer.solver for answer in answers])
+        context = context_of([*answers, *witnesses], reference.objective, maximise)
+        alone = _alone(answers, context, tolerances)
     if case.mixed is not None:
         alone = [unproven(verdict, answer) for verdict, answer in zip(alone, answers, strict=True)]
     verdicts = settle(answers, alone, maximise, tolerances, proofs, context)
@@ -179,6 +178,24 @@ def rows_of(
         _row(case, answer, context, _distance(answer.values, reference.values), verdict)
         for answer, verdict in zip(answers, verdicts, strict=True)
     ]
+
+
+def _alone(answers: Sequence[Answer], context: Context, tolerances: Tolerances) -> list[Verdict]:
+    return [
+        judge_claim(answer, context, tolerances, exact=answer.solver == CLOSED_FORM)
+        if answer.status == CLAIMED
+        else judge(answer, context, tolerances)
+        for answer in answers
+    ]
+
+
+def _doubtful(answers: Sequence[Answer], verdicts: Sequence[Verdict], tolerances: Tolerances) -> bool:
+    """Return whether a feasible point is called WRONG, which a bound could put right."""
+    pairs = zip(answers, verdicts, strict=True)
+    return any(
+        verdict.verdict == "WRONG" and np.isfinite(answer.objective) and answer.infeasibility <= tolerances.agree
+        for answer, verdict in pairs
+    )
 
 
 def _row(case: Case, answer: Answer, context: Context, distance: float, verdict: Verdict) -> dict[str, Any]:

@@ -11,7 +11,7 @@ failed   returned no solution, or one that claims no accuracy and has none; or c
 
 A feasible point with the value of a certified bound is proven optimal: it is never WRONG, neither for its distance from
 stationary, nor for the multipliers that came with it, nor for its distance from the reference. Where its distance from
-stationary cannot be measured, that proof makes it agree.
+stationary cannot be measured, the proof makes it agree. A bound over points near an answer suffices not to be WRONG.
 
 A verdict names its evidence: `CERTIFIED` by a bound and feasibility or by a proof, which hold whatever anybody claims,
 by `SMALL` residuals alone, or, where something is found against an answer, by its `RESIDUALS`. The number of solvers
@@ -123,6 +123,8 @@ class _Limits:
     gap: float
     claimed: bool = False
     """Whether figures are as solvers claim them: relative to the objective's terms, but not below one."""
+    right: bool = False
+    """Whether the point is known to be right, whatever its multipliers."""
 
 
 def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
@@ -135,7 +137,7 @@ def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
     value = max(tolerances.wrong_objective, tolerances.overclaim * answer.asked)
     drift = max(tolerances.drift * np.sqrt(answer.asked) + tolerances.agree, tolerances.minimiser)
     allowed = max(tolerances.overclaim * answer.asked, tolerances.agree)
-    proven = context.proven(answer, tolerances.agree)
+    proven = context.right(answer, tolerances.agree)
     limits = _Limits(allowed, value, drift, value, claimed=True)
     far = [] if proven else _findings(answer, context, limits)
     if not np.isfinite(answer.objective):
@@ -166,7 +168,8 @@ def _near(answer: Answer, context: Context, tolerances: Tolerances, minimiser: f
     agree = tolerances.agree
     # Multipliers that the proof does without are held to what their solver claims of them.
     certified = context.certified(answer, agree)
-    found = _findings(answer, context, _Limits(agree, agree, minimiser, agree, claimed=certified))
+    limits = _Limits(agree, agree, minimiser, agree, claimed=certified, right=context.right(answer, agree))
+    found = _findings(answer, context, limits)
     if not found and context.own_gap(answer) > agree and np.isfinite(context.reference):
         what = f"its value is {context.own_gap(answer):.1e} off the reference, relative to the objective's own size"
         found = [f"{what}: no coefficient of it is above {context.unit:.0e}"]
@@ -225,7 +228,8 @@ def _findings(answer: Answer, context: Context, limits: _Limits) -> list[str]:
         worst = max(figures, key=lambda name: figures[name])
         if figures[worst] > limits.residual:
             where = f" at {cone.worst_block}" if worst == cone.worst and cone.worst_block else ""
-            found.append(f"{_CONDITIONS[worst]} by {figures[worst]:.1e} (relative){where}")
+            poor = "its multipliers are poor: " if limits.right and worst != "cone" else ""
+            found.append(f"{poor}{_CONDITIONS[worst]} by {figures[worst]:.1e} (relative){where}")
     if measures.missed[0] > limits.missed:
         found.append(f"its point misses constraint {measures.missed[1]!r} by {measures.missed[0]:.1e} (relative)")
     if measures.displacement > limits.drift:

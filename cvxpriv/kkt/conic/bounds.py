@@ -15,7 +15,7 @@ solver's point, or of points with the bound's value, there is no certificate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +30,7 @@ NOTHING = 1e-30  # a miss that moves no bound by more than 1e-10 while the varia
 ALTERNATIONS = 60  # alternating projections gain slowly after that; the step inwards does the rest
 PATIENCE, STALLED = 20, 0.7  # so many of them have to bring the distance down to this fraction
 REACH = 1e3
+NEARBY = 10.0  # points are near whose entries are at most so many times one plus the solver's own
 DUST = 1e-6  # of the bound, relative to max(1, |bound|): what rounding may be worth at most
 SWEEPS = 8  # rounds of bound propagation
 DOUBLINGS = 50
@@ -42,12 +43,14 @@ DENSE = 400  # columns up to which eigenvalues are computed, which takes a tenth
 class LowerBound:
     """A certified lower bound of the minimisation, or None and the reason.
 
-    ``repair`` is the largest change made to an entry of the solver's dual.
+    ``repair`` is the largest change made to an entry of the solver's dual. ``near`` is a lower bound over the points
+    that are `NEARBY` only, where there is none over all; None in exponential and power cones.
     """
 
     value: float | None
     reason: str
     repair: float = 0.0
+    near: float | None = None
 
 
 def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, Array] | None = None) -> LowerBound:
@@ -70,7 +73,18 @@ def lower_bound(program: ConeProgram, x: Array, z: Array, bounds: tuple[Array, A
             found = found if again.value is None else again
     if found.value is None and not (program.P.nnz or program.c.any()):
         return LowerBound(float(program.d), "the objective is constant")
-    return found
+    return found if found.value is not None else replace(found, near=_near_bound(program, x, inside, limits))
+
+
+def _near_bound(program: ConeProgram, x: Array, z: Array, limits: tuple[Array, Array]) -> float | None:
+    """Return the bound of a dual in ``K*`` over nearby points, at whose entries its dual equation is priced."""
+    if any(family.kind in ("exp", "power") for family in program.layout.families):
+        return None
+    rho, size = program.P @ x + program.c + program.transposed @ z, NEARBY * (1.0 + np.abs(x))
+    reach = np.where(rho > 0, np.maximum(limits[0], -size), np.minimum(limits[1], size))
+    quadratic, _, pull = program.sizes
+    noise = (quadratic @ np.abs(x) + np.abs(program.c) + pull @ np.abs(z)) @ size + np.abs(program.b) @ np.abs(z)
+    return program.dual_value(x, z) + float(rho @ reach) - ROUNDING * float(noise)
 
 
 def _bound(
