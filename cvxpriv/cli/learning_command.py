@@ -115,11 +115,11 @@ def _or_apart(kind: Kind, flag: str) -> type[click.Command]:
             named = [*after, *(one.partition("=")[2] for one in args if one.startswith(f"{flag}="))]
             if not named or (flag == "--nodes" and not named[-1].endswith(".toml")):  # a number of nodes
                 return super().make_context(info_name, args, parent, **extra)
-            from cvxpriv.cli.consensus_nodes import nodes_command
-            from cvxpriv.cli.sharing_parties import parties_command
+            from cvxpriv.cli.consensus_nodes import NODES
+            from cvxpriv.cli.sharing_parties import PARTIES
 
-            apart = nodes_command if flag == "--nodes" else parties_command
-            return apart(kind).make_context(info_name, args, parent, **extra)
+            apart = NODES if flag == "--nodes" else PARTIES
+            return apart.command(kind).make_context(info_name, args, parent, **extra)
 
     return OrApart
 
