@@ -18,7 +18,7 @@ from cvxpriv_models.inference_service.cells_of_s import (
     verify,
 )
 from cvxpriv_models.inference_service.conjugates import closed_form
-from cvxpriv_models.inference_service.local_dp_pricing import local_dp_pricing
+from cvxpriv_models.inference_service.local_dp_pricing import _Cone, local_dp_pricing
 from cvxpriv_models.inference_service.merged_symbols import information_lost, merge, merged_table
 from cvxpriv_models.inference_service.pricing import Pricing
 from cvxpriv_models.inference_service.problem import Problem
@@ -283,6 +283,15 @@ def test_the_cone_of_local_differential_privacy_holds_every_column_that_it_price
         x = r * problem.p_y / (r @ problem.p_y)
         other = c @ x - 0.2 * (conjugate.price(x / problem.p_y) @ problem.p_y)
         assert (other <= inner.value + 1e-12).all()
+
+
+def test_cells_beyond_every_m_stand_exactly_at_its_ends() -> None:
+    """Rounding there once made them look free at m = 1, and cost fifty steps for one."""
+    problem, width = g10("jensen-shannon", 0.1), float(np.exp(2.0))
+    cone = _Cone(problem.p_y, 0.1, conjugate_of(problem.divergence, 10.0), width)
+    ratios, _ = cone.free_ratios(np.linspace(-2.0, 2.0, 10)[None], np.zeros(1))
+    assert ratios[0, :4].tolist() == [1.0 / width] * 4
+    assert ratios[0, -4:].tolist() == [width] * 4
 
 
 def test_an_enormous_beta_leaves_exactly_nothing() -> None:

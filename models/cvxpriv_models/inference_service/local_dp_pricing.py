@@ -18,7 +18,7 @@ from .conjugates import Conjugate
 from .pricing import Inner, Pricing
 
 #: Steps for n, and steps for m in each; what the sum of x and what F' may be off.
-STEPS, SUM, FLAT = 60, 1e-12, 1e-13
+STEPS, SUM, FLAT = 60, 1e-12, 1e-11
 #: An interval this narrow is one number; a rate below this is none.
 NARROW, TINY = 4e-16, 1e-300
 
@@ -39,10 +39,15 @@ class _Cone(NamedTuple):
     width: float
 
     def free_ratios(self, c: Array, n: Array) -> tuple[Array, Array]:
-        """The ratios r that each cell would take alone, within what any m allows, and dr/dt where they are free."""
-        ends = self.conjugate.slope(np.array([1.0 / self.width, self.width]))
+        """The ratios r that each cell would take alone, within what any m allows, and dr/dt where they are free.
+
+        Those at an end are exactly there: `slopes` tells clamped cells by it.
+        """
+        low, high = 1.0 / self.width, self.width
+        ends = self.conjugate.slope(np.array([low, high]))
         t = (c - n[:, None]) / self.beta
-        return self.conjugate.response(np.clip(t, ends[0], ends[1]))
+        ratios, turn = self.conjugate.response(np.clip(t, ends[0], ends[1]))
+        return np.where(t <= ends[0], low, np.where(t >= ends[1], high, np.clip(ratios, low, high))), turn
 
     def slopes(self, c: Array, n: Array, m: Array, ratios: Array) -> tuple[Array, Array, Array]:
         """F'(m) at a fixed n; kappa = dx/dm of the clamped cells, 0 of the others; and -F''(m)."""

@@ -50,7 +50,7 @@ class Pace(NamedTuple):
 
 
 #: The pace that nearly always arrives, and the one for where that does not.
-QUICK, SURE = Pace(60, 0.02, 0.1), Pace(200, 0.05, 0.3)
+QUICK, SURE = Pace(40, 0.02, 0.1), Pace(200, 0.05, 0.3)
 
 
 class Master(NamedTuple):
