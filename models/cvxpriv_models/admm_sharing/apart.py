@@ -51,8 +51,6 @@ from .rho import default_rho
 from .run import Settings
 from .schemes import USUAL, Scheme, scheme_named
 
-__all__ = ["MAX_ITER", "SharingApart"]
-
 ALIGNED = (
     "Rows were aligned by keyed hashes of identifiers: the label holder knows which of its people each party has, and "
     "no guarantee covers that."

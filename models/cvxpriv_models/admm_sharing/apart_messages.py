@@ -11,8 +11,6 @@ from cvxpriv.distributed.messages import Kind, Text, Vector, Vocabulary
 from .bounds import ADJACENCIES
 from .schemes import SCHEMES
 
-__all__ = ["SPOKEN"]
-
 _PASS = Vector(1, "the number of the pass", low=0.0, high=2.0**53)
 _WEIGHTS = {
     "rho": Vector(1, "the penalty of S = z, an option", low=0.0),

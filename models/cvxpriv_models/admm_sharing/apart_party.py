@@ -33,8 +33,6 @@ from .problem import Problem, checked_part
 from .schemes import Scheme, scheme_named
 from .spending import parties_touched
 
-__all__ = ["Allowance", "SharingParty"]
-
 
 @dataclass(frozen=True)
 class Allowance(participant.Allowance):

@@ -29,8 +29,6 @@ from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 from .summed_search import search_summed
 
-__all__ = ["CERTIFIED", "ServiceBound", "bound", "bound_of"]
-
 #: A bound, its alpha, and the groups of S that it merges.
 Claim = tuple[float, Array, list[int] | None]
 

@@ -27,9 +27,6 @@ from .measured import Constraints
 from .pricing import Inner, Pricing
 from .problem import Problem
 
-__all__ = ["PricedConstraints", "pricing_of", "ratios_within", "solve_segments", "straight_pricing"]
-
-
 #: Largest number of cells of a mechanism that are tested one by one for being forbidden.
 MOST_CELLS = 5000
 
@@ -38,24 +35,14 @@ MOST_CELLS = 5000
 class PricedConstraints:
     """The conditions on columns.
 
-    Attributes
-    ----------
-    epsilon : float, optional
-        Local differential privacy, p(u|y) <= exp(epsilon) p(u|y').
-    low, high : float
-        low p(u) <= p(u|y) <= high p(u).
-    peak : float
-        sum_u max_y p(u|y) is at most this.
-    moved, moved_on_average : float
-        The largest and the average total variation from P(U|y) to P(U).
-    distortions : tuple of (array (|Y|, |U|), float)
-        The average of each matrix is at most its number.
-    forbidden : array of bool, (|Y|, |U|), optional
-        Cells that are 0.
-    counted : tuple of Constraint, with names
-        The constraints that the bound takes into account.
-    ignored : tuple of str
-        The names of the constraints that the bound leaves out.
+    `epsilon`: Local differential privacy, p(u|y) <= exp(epsilon) p(u|y').
+    `low`, `high`: low p(u) <= p(u|y) <= high p(u).
+    `peak`: sum_u max_y p(u|y) is at most this.
+    `moved`, `moved_on_average`: The largest and the average total variation from P(U|y) to P(U).
+    `distortions`: The average of each matrix is at most its number.
+    `forbidden`, (|Y|, |U|): Cells that are 0.
+    `counted`: The constraints that the bound takes into account.
+    `ignored`: The names of the constraints that the bound leaves out.
     """
 
     epsilon: float | None = None

@@ -22,8 +22,6 @@ from .run import InferenceRun, Settings
 from .solving import polished, pooled
 from .thresholds import critical_beta
 
-__all__ = ["best_run"]
-
 #: Two starts whose objectives differ by less are one answer, as are those within the rounding of beta times a leakage:
 #: the one of least residual is kept.
 SAME_OBJECTIVE, ROUNDING = 1e-9, 1e-15

@@ -29,8 +29,6 @@ from .blocks import expectation, marginal, mechanism, posterior
 from .larger_blocks import convex_concave, mechanism_and_marginal, most_telling
 from .problem import Problem
 
-__all__ = ["ACCELERATIONS", "LOOP", "MAX_ITER", "METHODS", "blocks", "measure", "residuals_of", "schedule"]
-
 #: Default of the largest number of passes per start.
 MAX_ITER = 500
 #: The name under which the loop stands in a run's history.

@@ -25,8 +25,6 @@ from .cells import RESOLUTION, Cells
 from .joint import joint_declaration, multiplier, rate_parameters, softmax
 from .problem import Problem
 
-__all__ = ["expectation", "marginal", "mechanism", "posterior"]
-
 
 def expectation(problem: Problem) -> Block:
     """q block: minimise -sum_ijk s_ki u_ij log q_ijk subject to sum_i q_ijk = 1.

@@ -32,8 +32,6 @@ from .run import FunnelRun, Settings
 from .sorted_start import sorted_merging
 from .starts import feasible_starts, softened
 
-__all__ = ["FEASIBLE", "best_run", "initial", "solve_starts"]
-
 #: Distance below the rate allowed for a start: the rounding of a mechanism's rows in a file.
 FEASIBLE = 1e-9
 #: Shares of P(Y) that are mixed in until rounding leaves the constraints alone.

@@ -47,8 +47,6 @@ from .public_defaults import Privacy
 from .run import ConsensusRun, Settings
 from .updates import EDGE
 
-__all__ = ["MAX_ITER", "ConsensusApart"]
-
 #: Largest number of passes, unless told otherwise.
 MAX_ITER = 1000
 

@@ -11,8 +11,6 @@ from cvxpriv.distributed.messages import Kind, Text, Vector, Vocabulary
 from .methods import PRIVATE_METHODS
 from .updates import VARIANTS
 
-__all__ = ["SPOKEN"]
-
 _PASS = Vector(1, "the number of the pass", low=1.0, high=2.0**52)
 _FIGURES = {
     "pass": _PASS,

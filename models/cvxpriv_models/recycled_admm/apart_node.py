@@ -35,8 +35,6 @@ from .methods import RECYCLING
 from .problem import Problem, checked_rows
 from .rows import Rows
 
-__all__ = ["Allowance", "ConsensusNode"]
-
 
 @dataclass(frozen=True)
 class Allowance(participant.Allowance):
