@@ -33,6 +33,8 @@ def proved(terminal: Terminal, run: MechanismRun[Any, Any], facts: Facts) -> Fac
     certificate = getattr(bound, "certificate", None)
     if certificate is None:
         missing = "nothing is proved of this mechanism: leave method, engine and starts as they are, or --certify out"
+        if bound is not None:
+            missing = "the checker of certificates does not know the constraints that are part of the bound"
     else:
         with terminal.phase("deriving the certificate again in exact arithmetic"):
             certificate.verify()

@@ -61,10 +61,22 @@ def test_a_run_under_constraints_on_columns_is_certified(asked: constraints.Read
     assert model.solve(method="joint", starts=2).objective <= run.objective + run.gap + 1e-8
 
 
-def test_a_constraint_that_is_no_matter_of_columns_leaves_a_bound_that_holds() -> None:
-    run = service().constrain("least", constraints.floor(0.01)).solve(max_iter=1)
+def test_a_run_says_why_it_keeps_no_certificate(tmp_path: Path) -> None:
+    run = service().constrain("ldp", constraints.local_differential_privacy(0.8)).solve(gap=1e-3)
     assert run.bound is not None
-    assert run.bound.ignored == ("least",)
+    assert run.bound.certificate is None
+    assert "The bound is under ldp. No certificate of it is kept" in run.note
+    again = cpv.load(run.save(tmp_path / "run.json"))
+    assert (again.gap, again.note) == (None, run.note)
+
+
+def test_a_constraint_that_is_no_matter_of_columns_leaves_a_bound_that_holds(tmp_path: Path) -> None:
+    run = service(floor=1e-3).constrain("least", constraints.floor(0.01)).solve(max_iter=1)
+    assert run.bound is not None
+    assert run.bound.ignored == ("least", "floor")
+    assert "The bound is that without least, floor: it holds" in run.note
+    again = cpv.load(run.save(tmp_path / "run.json"))
+    assert again.bound.ignored == run.bound.ignored
     assert run.bound.upper == pytest.approx(service().bound().upper, abs=1e-7)
     assert run.gap == pytest.approx(run.bound.upper - run.objective)
     assert "without least" in str(run.facts["gap"].detail)

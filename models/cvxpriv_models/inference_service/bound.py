@@ -63,8 +63,8 @@ class ServiceBound:
     cells : int
         Cells that the verification looked at.
     ignored : tuple of str
-        Names of constraints that the bound leaves out: it is that without them, holds with them, and `mechanism` may
-        violate them.
+        Names of constraints that the bound leaves out, the model's floor among them: it is that without them, holds
+        with them, and `mechanism` may violate them.
     interrupted : bool
         Whether the keyboard ended the search. The bounds hold all the same.
     """
@@ -158,14 +158,22 @@ def bound(
     return replace(bounded, interrupted=True, reason=INTERRUPTED) if found.interrupted else bounded
 
 
-def bound_of(certificate: ServiceCertificate, problem: Problem) -> ServiceBound:
+def bound_of(certificate: ServiceCertificate, problem: Problem, constraints: Constraints) -> ServiceBound:
     """Return what a stored certificate says of a problem, after a check in floating point with rounding bounded.
+
+    `constraints`: Those of the problem, all of which a certificate leaves out.
 
     Raises DataError: The certificate does not prove its claim.
     """
     proved(certificate, problem)
     lower = problem.objective(certificate.mechanism)
-    return ServiceBound(lower, max(certificate.bound, lower), certificate.mechanism, "", certificate, 0)
+    ignored = _left_out(problem, tuple(name for name, _ in constraints))
+    return ServiceBound(lower, max(certificate.bound, lower), certificate.mechanism, "", certificate, 0, ignored)
+
+
+def _left_out(problem: Problem, ignored: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of constraints that a bound leaves out, with the floor of the problem."""
+    return (*ignored, "floor") if problem.floor > 0.0 else ignored
 
 
 def _searched(
@@ -213,7 +221,7 @@ def _answer(
         certificate = certificate_of(
             problem, alpha, max(upper, lower + allowed), mechanism, _rows(problem, groups), allowed
         )
-    return ServiceBound(lower, upper, mechanism, reason, certificate, found.cells, asked.ignored)
+    return ServiceBound(lower, upper, mechanism, reason, certificate, found.cells, _left_out(problem, asked.ignored))
 
 
 def _rows(problem: Problem, groups: list[int] | None) -> list[int] | None:

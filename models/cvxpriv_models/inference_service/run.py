@@ -74,8 +74,10 @@ class InferenceRun(MechanismRun[Problem, Settings]):
     def gap(self) -> float | None:
         """Certified distance in nats from the best objective of any mechanism, whatever the server's reading of U.
 
-        None where no bound was sought: |S| > 4, or a method or starts of the caller's. Constraints that the bound
-        leaves out (`bound.ignored`) and a floor make it loose, not wrong.
+        None where no bound was sought: |S| > 4, or a method or starts of the caller's; and in a run that was loaded
+        where constraints are part of the bound, for which no certificate is kept. What the bound leaves out
+        (`bound.ignored`) makes it loose, not wrong. Where nothing is worth telling it is an absolute number too: no
+        mechanism is worth more.
         """
         return None if self.bound is None else max(self.bound.upper - self.objective, 0.0)
 
@@ -233,12 +235,14 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         problem = Problem(
             table_of(document), document["beta"], _divergence(document, own), document["size_u"], document["floor"]
         )
+        kept = restored(document)
+        held = None if proof is None else ServiceCertificate.of_document(proof)
         return cls(
             problem=problem,
-            bound=None if proof is None else bound_of(ServiceCertificate.of_document(proof), problem),
+            bound=None if held is None else bound_of(held, problem, kept["constraints"]),
             settings=decoded(Settings, document["settings"]),
             note=document["note"],
-            **restored(document),
+            **kept,
         )
 
 

@@ -98,8 +98,10 @@ def _best(starts: pd.DataFrame, same: float) -> int:
 
 
 def _note(problem: Problem, constraints: Constraints, value: float, proved: ServiceBound | None) -> str:
-    """Return cautions for a reader: the trivial mechanism is optimal here, or an f forgoes guarantees."""
+    """Return cautions for a reader: what the bound leaves out, that nothing is best, or that f forgoes guarantees."""
     notes = [_divergence_note(problem.divergence)]
+    if proved is not None:
+        notes += _bound_notes(constraints, proved)
     if value <= NOTHING:
         if proved is not None and proved.certified:
             notes.append(
@@ -109,6 +111,22 @@ def _note(problem: Problem, constraints: Constraints, value: float, proved: Serv
         else:
             notes.append(_trivial_note(problem, bool(constraints)))
     return " ".join(filter(None, notes))
+
+
+def _bound_notes(constraints: Constraints, proved: ServiceBound) -> list[str]:
+    notes = []
+    if proved.ignored:
+        notes.append(
+            f"The bound is that without {', '.join(proved.ignored)}: it holds, since constraints only lower the optimum, but "
+            "the gap may be far above the distance from the best mechanism."
+        )
+    if proved.certificate is None:
+        counted = ", ".join(name for name, _ in constraints if name not in proved.ignored)
+        notes.append(
+            f"The bound is under {counted}. No certificate of it is kept, since the checker of certificates knows no "
+            "constraints: the run has no gap once it is loaded from a file."
+        )
+    return notes
 
 
 def _trivial_note(problem: Problem, constrained: bool) -> str:
