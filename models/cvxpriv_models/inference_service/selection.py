@@ -117,8 +117,8 @@ def _bound_notes(constraints: Constraints, proved: ServiceBound) -> list[str]:
     notes = []
     if proved.ignored:
         notes.append(
-            f"The bound is that without {', '.join(proved.ignored)}: it holds, since constraints only lower the optimum, but "
-            "the gap may be far above the distance from the best mechanism."
+            f"The bound is that without {', '.join(proved.ignored)}: it holds, since constraints only lower the "
+            "optimum, but the gap may be far above the distance from the best mechanism."
         )
     if proved.certificate is None:
         counted = ", ".join(name for name, _ in constraints if name not in proved.ignored)
