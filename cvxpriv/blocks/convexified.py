@@ -32,17 +32,10 @@ PRICE, SLACK = "price of slack", "slack"
 class Convexified:
     """A problem made convex around the values of its variables.
 
-    Attributes
-    ----------
-    problem : cvxpy.Problem
-    slack : bool
-        Whether constraints that are not convex may be violated at a price.
-    tangents : Tangents
-        Those of the latest declaration.
-    split : dict of str to int
-        Number of tangents that the objective and each constraint took; 0 is a convex one, which stays as it is.
-    slacks : dict of str to cvxpy.Variable
-        The tangents of the latest declaration.
+    `slack`: Whether constraints that are not convex may be violated at a price.
+    `tangents`: Those of the latest declaration.
+    `split`: Number of tangents that the objective and each constraint took; 0 is a convex one, which stays as it is.
+    `slacks`: The tangents of the latest declaration.
     """
 
     problem: cp.Problem
@@ -54,10 +47,8 @@ class Convexified:
     def declaration(self) -> Declaration:
         """Return the convex problem around the point that the Parameters hold.
 
-        Raises
-        ------
-        ModelError
-            A part is not a difference of convex functions, or a variable is unfit: the message names it and the reason.
+        Raises ModelError: A part is not a difference of convex functions, or a variable is unfit: the message names it
+        and the reason.
         """
         names = named(self.problem)
         self.tangents, self.split, self.slacks = Tangents(), {}, {}

@@ -36,15 +36,9 @@ SHOWN = 100
 class Tangent:
     """The tangent of one atom in its arguments: constant + sum of slopes times arguments.
 
-    Attributes
-    ----------
-    atom : cvxpy Atom
-    constant : str
-        Name of the constant's Parameter.
-    slopes : mapping of int to str
-        Names of the Parameters of the arguments that are not constant.
-    signs : mapping of int to int
-        Sign of each slope: +1 where it is known not to be negative, -1 not to be positive, else 0.
+    `constant`: Name of the constant's Parameter.
+    `slopes`: Names of the Parameters of the arguments that are not constant.
+    `signs`: Sign of each slope: +1 where it is known not to be negative, -1 not to be positive, else 0.
     """
 
     atom: Atom

@@ -126,10 +126,7 @@ def label(constraint: cp.Constraint, place: int) -> str:
 def named(problem: cp.Problem) -> dict[str, cp.Variable]:
     """Return a problem's variables by name, in the order in which they were made.
 
-    Raises
-    ------
-    ModelError
-        There are none, two have the same name, or one takes whole or complex numbers.
+    Raises ModelError: There are none, two have the same name, or one takes whole or complex numbers.
     """
     names: dict[str, cp.Variable] = {}
     variables = sorted(problem.variables(), key=lambda one: one.id)

@@ -20,19 +20,12 @@ from cvxpriv.solvers.chain import Solution
 class Refinement:
     """The rule by which a block's cuts are refined.
 
-    Attributes
-    ----------
-    refine : callable
-        Maps (the solver's own values, before repair; one start of the state) to state entries for the next round, from
-        which the block's `parameters` reads its cuts. They are not part of the model's state: where they are missing,
-        `parameters` takes its first cuts.
-    gap : float
-        Gap at which rounds stop: bound and objective differ by at most this, relative to max(1, |objective|).
-    rounds : int
-        Largest number of rounds.
+    `refine`: Maps (the solver's own values, before repair; one start of the state) to state entries for the next round,
+    from which the block's `parameters` reads its cuts. They are not part of the model's state: where they are missing,
+    `parameters` takes its first cuts.
+    `gap`: Gap at which rounds stop: bound and objective differ by at most this, relative to max(1, |objective|).
+    `rounds`: Largest number of rounds.
 
-    Notes
-    -----
     `repair` must give variables that the cuts bound their true values, so that the declared objective at repaired
     values is the true one.
     """

@@ -59,8 +59,6 @@ def introduction_of(kind: type[Any]) -> str:
 def click_option(parameter: Parameter) -> Callable[[Command], Command]:
     """Return the option of a parameter.
 
-    Examples
-    --------
     >>> from cvxpriv.runs.options import Option
     >>> rate = Parameter("rate", Option("Utility asked for.", unit="nats"), (float,), 0.8)
     >>> command = click.Command("design", params=[click_option(rate)(lambda: None).__click_params__[0]])

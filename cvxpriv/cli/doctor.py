@@ -26,17 +26,10 @@ _EXTRA = re.compile(r"extra == ['\"](?P<name>[^'\"]+)['\"]")
 class Finding:
     """One line of the examination.
 
-    Attributes
-    ----------
-    part : str
-        The part of the installation that it is about.
-    name : str
-    found : str
-        A version, a verdict, or a place.
-    state : str
-        "fine", "absent" (something optional that is not there), or "broken".
-    remedy : str
-        The remedy; empty where nothing is wrong.
+    `part`: The part of the installation that it is about.
+    `found`: A version, a verdict, or a place.
+    `state`: "fine", "absent" (something optional that is not there), or "broken".
+    `remedy`: The remedy; empty where nothing is wrong.
     """
 
     part: str

@@ -36,16 +36,10 @@ class Drawn:
 class Drawing:
     """The wishes of a release.
 
-    Attributes
-    ----------
-    out : str
-        The table, or the bundle.
-    matrix : bool, optional
-        Whether P(Y|X) goes into a bundle. None: where it may be published.
-    seed, keep, unseen, name
-        As for `cvxpriv.mechanisms.release.release`.
-    confirmed : bool
-        Whether kept columns may help to guess private ones.
+    `out`: The table, or the bundle.
+    `matrix`: Whether P(Y|X) goes into a bundle. None: where it may be published.
+    `seed`, `keep`, `unseen`, `name`: As for `cvxpriv.mechanisms.release.release`.
+    `confirmed`: Whether kept columns may help to guess private ones.
     """
 
     out: str
@@ -59,10 +53,7 @@ class Drawing:
     def of(self, mechanism: Mechanism, frame: pd.DataFrame) -> Drawn:
         """Draw an output for each row, and write what is released.
 
-        Raises
-        ------
-        DataError, PrivacyError
-            As for `Mechanism.release`; kept columns help to guess private ones.
+        Raises DataError, PrivacyError: As for `Mechanism.release`; kept columns help to guess private ones.
         """
         try:
             released = mechanism.release(frame, seed=self.seed, keep=self.keep, unseen=self.unseen, name=self.name)
@@ -146,9 +137,7 @@ def _prepared(mechanism: Mechanism, frame: pd.DataFrame) -> pd.DataFrame:
 def require_target(out: str, *inputs: str, option: str = "--out") -> None:
     """Check, before any work, that a release can be written: a known kind of file, none that is read.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
     """
     for given in inputs:
         if os.path.exists(out) and os.path.exists(given) and os.path.samefile(out, given):

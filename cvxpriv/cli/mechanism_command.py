@@ -69,24 +69,15 @@ _WRITES = (
 class Asked:
     """The requested results of a model, beside its mechanism.
 
-    Attributes
-    ----------
-    solving : mapping of str to object
-        The options of the model's `solve`.
-    curve : int or tuple of float, optional
-        Number of points, or the points; None for no curve.
-    crosscheck : bool, optional
-        Whether to cross-check. None does for up to `CROSSCHECKED` cells of the mechanism.
-    solvers : tuple of str
-        Solvers that cross-check.
-    bootstrap : int
-        Number of replicates for intervals; 0 for none.
-    certify : bool
-        Whether the bound's certificate is derived again, and a mechanism without a proof is not what was asked for.
-    costs : tuple of float
-        Epsilons of noise in the table whose cost is computed.
-    again : callable, optional
-        Maps a table to the model with the same options; needed for `costs`.
+    `solving`: The options of the model's `solve`.
+    `curve`: Number of points, or the points; None for no curve.
+    `crosscheck`: Whether to cross-check. None does for up to `CROSSCHECKED` cells of the mechanism.
+    `solvers`: Solvers that cross-check.
+    `bootstrap`: Number of replicates for intervals; 0 for none.
+    `certify`: Whether the bound's certificate is derived again, and a mechanism without a proof is not what was asked
+    for.
+    `costs`: Epsilons of noise in the table whose cost is computed.
+    `again`: Maps a table to the model with the same options; needed for `costs`.
     """
 
     solving: Mapping[str, Any]
@@ -291,9 +282,7 @@ def _say_sizes(terminal: Terminal, model: Model, size: Size) -> None:
 def _require_feasible(model: Model, asked: Asked) -> Size:
     """Return the size of the work. Refuse, before anything is solved, work that cannot finish.
 
-    Raises
-    ------
-    ModelError
+    Raises ModelError.
     """
     oversize = bool(asked.solving.get("oversize", False))
     one, curve = model.size(**asked.solving), asked.curve

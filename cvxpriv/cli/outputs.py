@@ -15,10 +15,7 @@ from cvxpriv.reports.files import PathLike
 def require_writable(folder: PathLike, option: str = "--out") -> Path:
     """Check, before any work, that files can be made in a folder, which need not exist yet.
 
-    Raises
-    ------
-    DataError
-        The folder, or the nearest one above it that exists, is no folder or takes no file.
+    Raises DataError: The folder, or the nearest one above it that exists, is no folder or takes no file.
     """
     path = Path(folder)
     nearest = next(part for part in (path.absolute(), *path.absolute().parents) if os.path.lexists(part))

@@ -49,12 +49,8 @@ def party_of(source: str, home: Path, secret: bytes, **given: Any) -> tuple[Any,
 
     Each is named with the factor that brings the run's coefficient to a column from 0 to 1.
 
-    Raises
-    ------
-    DataError
-        The table is malformed.
-    PrivacyError
-        Bounds would be read off private rows.
+    Raises DataError: The table is malformed.
+    Raises PrivacyError: Bounds would be read off private rows.
     """
     apart = apart_of(given["model_name"])
     frame = read_rows(source, None, None, None)

@@ -27,14 +27,9 @@ class PluginGroup(click.Group):
     A model has a command if it has a name for one, `command`, and a `task`. Lists of commands (help, completion) import
     no command of its own and no model: what a command needs is imported when it is run.
 
-    Parameters
-    ----------
-    own : mapping of str to str
-        Its own commands, ``cvxpriv.cli.NAME:NAME``, and the short help of each.
-    plugins : str
-        The entry-point group of click commands.
-    making : mapping of str to str
-        The place of the function that makes a model's command, by the model's task.
+    `own`: Its own commands, ``cvxpriv.cli.NAME:NAME``, and the short help of each.
+    `plugins`: The entry-point group of click commands.
+    `making`: The place of the function that makes a model's command, by the model's task.
     """
 
     def __init__(

@@ -97,9 +97,7 @@ def prepared(
 ) -> Prepared:
     """Return rows prepared as the options say; a number without a column speaks of the public ones.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
     """
     merges: dict[str, dict[str, Any]] = {}
     for column, into, values in given["merge"]:

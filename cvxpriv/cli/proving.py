@@ -24,10 +24,7 @@ def certify_option(command: Any) -> Any:
 def proved(terminal: Terminal, run: MechanismRun[Any, Any], facts: Facts) -> Facts:
     """Return the facts of a run with what the check of its certificate found.
 
-    Raises
-    ------
-    DataError
-        The certificate does not prove what it claims.
+    Raises DataError: The certificate does not prove what it claims.
     """
     bound: Any = getattr(run, "bound", None)
     certificate = getattr(bound, "certificate", None)

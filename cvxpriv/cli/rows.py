@@ -127,26 +127,13 @@ class RowOptions:
     ) -> Rows:
         """Return the rows of a file, or of the set of that name.
 
-        Parameters
-        ----------
-        source : str
-        columns : sequence of str, optional
-            Names of the columns. None: those of a named set, or all of a file except the label.
-        scaled : bool
-            Divide rows by the square root of the number of columns.
-        private : bool
-            Refuse bounds and classes that were read off the rows, unless `bounds_from_data`.
-        counted : bool
-            Whether the number of rows is public.
-        beside : str, optional
-            A column that accompanies the rows and is not learned from.
-
-        Raises
-        ------
-        DataError
-            The source, a column or a value is malformed.
-        PrivacyError
-            Bounds would be read off private rows.
+        `columns`: Names of the columns. None: those of a named set, or all of a file except the label.
+        `scaled`: Divide rows by the square root of the number of columns.
+        `private`: Refuse bounds and classes that were read off the rows, unless `bounds_from_data`.
+        `counted`: Whether the number of rows is public.
+        `beside`: A column that accompanies the rows and is not learned from.
+        Raises DataError: The source, a column or a value is malformed.
+        Raises PrivacyError: Bounds would be read off private rows.
         """
         try:
             self._require_once()

@@ -23,14 +23,9 @@ from typing import Any
 class Card:
     """The entry of a model in a list of commands.
 
-    Attributes
-    ----------
-    command : str
-        Name of its command; empty where it has none.
-    task : str
-        "mechanism", "learning" or "problem"; empty for a model that learns, but not from a file of rows.
-    purpose : str
-        The first line of its docstring.
+    `command`: Name of its command; empty where it has none.
+    `task`: "mechanism", "learning" or "problem"; empty for a model that learns, but not from a file of rows.
+    `purpose`: The first line of its docstring.
     """
 
     command: str
@@ -52,10 +47,8 @@ def card_of(point: EntryPoint) -> Card:
 def read(point: EntryPoint) -> Card:
     """Return the card of a model as its source has it.
 
-    Raises
-    ------
-    LookupError, SyntaxError, ValueError, ImportError
-        There is no such source, or it does not state command and task as texts.
+    Raises LookupError, SyntaxError, ValueError, ImportError: There is no such source, or it does not state command and
+    task as texts.
     """
     home, kind = _class(point.module, point.attr)
     stated: dict[str, Any] = {}

@@ -45,12 +45,8 @@ class Plan:
 def read_plan(path: str) -> Plan:
     """Read a plan, check each of its options by the model's signatures, and load the data.
 
-    Raises
-    ------
-    DataError
-        The file cannot be read, is no TOML, lacks a part, or its data cannot be read.
-    ModelError, PrivacyError
-        A name or a value is wrong; the message names its key and line.
+    Raises DataError: The file cannot be read, is no TOML, lacks a part, or its data cannot be read.
+    Raises ModelError, PrivacyError: A name or a value is wrong; the message names its key and line.
     """
     text = read_text(path)
     document = parsed(text, path, "the plan of a sweep", toml=True)

@@ -32,12 +32,8 @@ class TableNoise:
     def load(self, source: str, columns: TableOptions) -> JointTable:
         """Return the table of a file or of an embedded one, with the noise that was asked for.
 
-        Raises
-        ------
-        DataError
-            As for `TableOptions.load` and `private_table`.
-        PrivacyError
-            No domain, or a budget that is out of range.
+        Raises DataError: As for `TableOptions.load` and `private_table`.
+        Raises PrivacyError: No domain, or a budget that is out of range.
         """
         if self.table_epsilon is None:
             if unused := [f"--{name.replace('_', '-')}" for name in ("table_delta", "domain") if getattr(self, name)]:

@@ -48,10 +48,7 @@ class TableOptions:
     def load(self, source: str) -> JointTable:
         """Return the joint table of a file, or of the embedded one of that name.
 
-        Raises
-        ------
-        DataError
-            No such file, not a table, or columns that are missing or contradict each other.
+        Raises DataError: No such file, not a table, or columns that are missing or contradict each other.
         """
         try:
             if is_embedded(source):
@@ -65,9 +62,7 @@ class TableOptions:
     def rows(self, source: str) -> pd.DataFrame:
         """Return the rows of a file, as they are.
 
-        Raises
-        ------
-        DataError
+        Raises DataError.
         """
         return read_rows(source, self.separator, self.missing_text, self.encoding)
 

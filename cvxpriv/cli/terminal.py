@@ -32,16 +32,10 @@ Callback = Callable[[str, int, Mapping[str, Any]], "bool | None"]
 class Terminal:
     """The output of a command; the options ``--json``, ``--quiet`` and ``--debug`` set it.
 
-    Attributes
-    ----------
-    json : bool
-        Write one JSON document to standard output and no other text.
-    quiet : bool
-        Write only errors.
-    debug : bool
-        Write errors with their traceback, and the warnings of other packages.
-    answered : bool
-        Whether the document was written.
+    `json`: Write one JSON document to standard output and no other text.
+    `quiet`: Write only errors.
+    `debug`: Write errors with their traceback, and the warnings of other packages.
+    `answered`: Whether the document was written.
     """
 
     json: bool = False

@@ -71,10 +71,7 @@ class ReadyConstraint:
 def number(argument: str, value: object, low: float, high: float, remedy: str) -> float:
     """Return an argument as a finite number in [low, high].
 
-    Raises
-    ------
-    ModelError
-        It is not.
+    Raises ModelError: It is not.
     """
     given = finite_double(value) if isinstance(value, Real) else np.nan
     if not low <= given <= high:
@@ -135,10 +132,7 @@ def channel_of(of: str, known: Known | None, constraint: str, inputs: int) -> tu
 def option(argument: str, value: object, choices: tuple[str, ...]) -> str:
     """Return an argument that is one of a few words.
 
-    Raises
-    ------
-    ModelError
-        It is none of them.
+    Raises ModelError: It is none of them.
     """
     if not isinstance(value, str) or value not in choices:
         raise ModelError(f"{argument}={shown(value)}: expected one of {', '.join(map(repr, choices))}")

@@ -29,16 +29,9 @@ ZERO, JUMP = mpmath.mpf(10) ** -30, mpmath.mpf(10) ** -9
 class Analysis:
     """The analysis of an f that was typed as text.
 
-    Attributes
-    ----------
-    formula : str
-        The text, with the multiple of t - 1 that was taken away.
-    curve : Curve
-    kinks : tuple of float
-    strictly_convex : bool
-    convexity : {"proved", "not refuted"}
-    notes : tuple of str
-        Remarks on how convexity is known, the parts of the form, and the changes that were made.
+    `formula`: The text, with the multiple of t - 1 that was taken away.
+    `convexity`: {"proved", "not refuted"}.
+    `notes`: Remarks on how convexity is known, the parts of the form, and the changes that were made.
     """
 
     formula: str
@@ -52,13 +45,9 @@ class Analysis:
 def analysed(text: str) -> Analysis:
     """Return the analysis of a line of text in t: see `FDivergence.parse`.
 
-    Raises
-    ------
-    ModelError
-        The text is refused, f has no value somewhere, f(1) is not 0, f is not convex, or it is a multiple of t - 1.
+    Raises ModelError: The text is refused, f has no value somewhere, f(1) is not 0, f is not convex, or it is a
+    multiple of t - 1.
 
-    Examples
-    --------
     >>> analysed("abs(t-1)/2").kinks
     (1.0,)
     """

@@ -29,14 +29,9 @@ MOST_CELLS = 4096
 class Roots:
     """The places where a tree changes its sign on (0, inf).
 
-    Attributes
-    ----------
-    at : tuple of mpf
-        The places in ascending order, in many digits.
-    complete : bool
-        Whether it is proved that there are no others.
-    touching : tuple of float
-        Places where it may be 0 without a change of sign.
+    `at`: The places in ascending order, in many digits.
+    `complete`: Whether it is proved that there are no others.
+    `touching`: Places where it may be 0 without a change of sign.
     """
 
     at: tuple[Any, ...]
@@ -48,14 +43,9 @@ class Roots:
 class Branches:
     """f as one tree without abs, max and min on each interval between breakpoints.
 
-    Attributes
-    ----------
-    at : tuple of mpf
-        The breakpoints in ascending order.
-    trees : tuple of Node
-        One tree more than breakpoints.
-    complete : bool
-        Whether it is proved that no other breakpoint exists.
+    `at`: The breakpoints in ascending order.
+    `trees`: One tree more than breakpoints.
+    `complete`: Whether it is proved that no other breakpoint exists.
     """
 
     at: tuple[Any, ...]

@@ -24,15 +24,9 @@ DIGITS = 60
 class Kind:
     """A kind of number, by its operations.
 
-    Attributes
-    ----------
-    number : callable
-        Maps a node without t to a number.
-    exp, log : callable
-    power : callable
-        Maps (number, exponent as a number, exponent as a fraction or None) to the power.
-    largest : callable
-        Maps (jets, side) to the jet of the largest value; `side` is +1 or -1.
+    `number`: Maps a node without t to a number.
+    `power`: Maps (number, exponent as a number, exponent as a fraction or None) to the power.
+    `largest`: Maps (jets, side) to the jet of the largest value; `side` is +1 or -1.
     """
 
     number: Callable[[Node], Any]

@@ -31,8 +31,6 @@ def limit_of(values: Iterable[Any], noise: float) -> float:
 
     `values`: Values at 10^(d 2^k), k = 0, 1, ... `noise`: Relative differences up to this count as zero.
 
-    Examples
-    --------
     >>> limit_of((math.log(2.0 + 10.0**-k) for k in (1, 2, 4, 8, 16, 32)), 1e-12)
     0.693147...
     >>> limit_of((-math.log(10.0**-k) for k in (1, 2, 4, 8, 16, 32)), 1e-12)

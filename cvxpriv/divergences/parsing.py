@@ -89,8 +89,6 @@ def line_of(text: str) -> Line:
 
     Raises ModelError: The text is not such an expression, or it exceeds a limit; the message shows the part.
 
-    Examples
-    --------
     >>> line_of("t + t").f == line_of("2*t").f
     True
     """

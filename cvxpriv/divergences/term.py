@@ -62,17 +62,11 @@ class TermForm:
 class DivergenceTerm:
     """sum_i p_i f(q_i/p_i) over the cells of two arrays of one shape.
 
-    Attributes
-    ----------
-    divergence : FDivergence
-    shape : tuple of int
-        Shape of P and Q.
-    fixed : {"p", "q"}, optional
-        The one of P and Q that holds no variable, only numbers or Parameters. None: both hold variables.
-    name : str
-        Prefix of the names of variables, Parameters and constraints; a block with two terms gives two names.
-    moving : int
-        Number of tangents for each cell that are refined; others stay (`cvxpriv.divergences.tangents`).
+    `shape`: Shape of P and Q.
+    `fixed`, {"p", "q"}: The one of P and Q that holds no variable, only numbers or Parameters. None: both hold
+    variables.
+    `name`: Prefix of the names of variables, Parameters and constraints; a block with two terms gives two names.
+    `moving`: Number of tangents for each cell that are refined; others stay (`cvxpriv.divergences.tangents`).
     """
 
     divergence: FDivergence

@@ -39,10 +39,7 @@ class RealForm:
     def split(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
         """Return values by complex variable or its name, as values of the parts; others unchanged.
 
-        Raises
-        ------
-        DataError
-            A value of another shape.
+        Raises DataError: A value of another shape.
         """
         found: dict[Any, Any] = {}
         for key, value in values.items():
@@ -82,8 +79,6 @@ def is_complex(problem: cp.Problem) -> bool:
 def real_form(problem: cp.Problem) -> RealForm:
     """Return a complex problem in real numbers, its Parameters at their values.
 
-    Examples
-    --------
     >>> x = cp.Variable(complex=True, name="x")
     >>> form = real_form(cp.Problem(cp.Minimize(cp.abs(x - 1j))))
     >>> sorted(variable.name() for variable in form.problem.variables())

@@ -23,18 +23,9 @@ SYMMETRIC = ("symmetric", "PSD", "NSD")
 class Coordinates:
     """The places of the variables' free numbers in the flat point, column-major within a variable.
 
-    Parameters
-    ----------
-    variables : sequence of cvxpy.Variable
-
-    Attributes
-    ----------
-    slices : dict of int to slice
-        The place of each variable's free numbers, by the variable's id.
-    entries : dict of int to int array
-        For each entry of a variable, column-major, its free number, or -1 where it is always zero.
-    size : int
-        The number of free numbers.
+    `slices`: The place of each variable's free numbers, by the variable's id.
+    `entries`: For each entry of a variable, column-major, its free number, or -1 where it is always zero.
+    `size`: The number of free numbers.
     """
 
     def __init__(self, variables: Sequence[cp.Variable]) -> None:

@@ -39,14 +39,9 @@ OPPOSITE = "opposite infinite derivatives meet; move the point off the boundary"
 class Slopes:
     """The options of derivatives.
 
-    Attributes
-    ----------
-    kink : float
-        Distance from a kink within which arguments count as on it.
-    domain : float
-        Largest distance of an argument outside its domain; it is then taken as on the boundary.
-    floor : float
-        Lower bound to which the arguments of logarithms and roots are lifted, which makes all derivatives finite.
+    `kink`: Distance from a kink within which arguments count as on it.
+    `domain`: Largest distance of an argument outside its domain; it is then taken as on the boundary.
+    `floor`: Lower bound to which the arguments of logarithms and roots are lifted, which makes all derivatives finite.
     """
 
     kink: float = 0.0

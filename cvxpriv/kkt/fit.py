@@ -51,17 +51,10 @@ class MultiplierFit:
     Equalities have free ones, nearly active inequalities nonnegative ones, cones those of their complementary face.
     Bounds on single variables have none: they absorb their part of the residual (`cvxpriv.kkt.multipliers`).
 
-    Parameters
-    ----------
-    written : Written
-    v : array (rows,)
-        Values of the conditions.
-    jacobian : Derivative
-        Derivative of the conditions.
-    active : array (rows,)
-        Slack up to which a row may carry a multiplier.
-    columns : Columns
-    among : bool array (rows,)
+    `v`, (rows,): Values of the conditions.
+    `jacobian`: Derivative of the conditions.
+    `active`, (rows,): Slack up to which a row may carry a multiplier.
+    `among`: (rows,).
     """
 
     def __init__(

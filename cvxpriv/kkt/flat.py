@@ -42,15 +42,9 @@ class Atom:
 class Group:
     """Elementwise atoms of one kind and level, side by side.
 
-    Attributes
-    ----------
-    node : cvxpy expression
-        Any of them: it stands for the function.
-    rows : tuple of int array
-        For each argument the rows that the group's entries read, broadcast.
-    places : int array
-        Places of the entries in ``t``.
-    atoms : tuple of Atom
+    `node`: Any of them: it stands for the function.
+    `rows`: For each argument the rows that the group's entries read, broadcast.
+    `places`: Places of the entries in ``t``.
     """
 
     node: Any
@@ -71,14 +65,9 @@ class State:
 class Flat:
     """Expressions over some variables, taken apart.
 
-    Attributes
-    ----------
-    coordinates : Coordinates
-    atoms : tuple of Atom
-        The atoms; those that others need come first.
-    places : tuple of slice
-        The rows of the requested expressions, in order.
-    M, m : sparse (rows, n + t), array (rows,)
+    `atoms`: The atoms; those that others need come first.
+    `places`: The rows of the requested expressions, in order.
+    `M`, `m`: (rows, n + t), (rows,).
     """
 
     def __init__(

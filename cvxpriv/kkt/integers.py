@@ -60,15 +60,9 @@ class Restriction:
 class MixedInteger:
     """A mixed-integer problem.
 
-    Attributes
-    ----------
-    problem : cvxpy.Problem
-        The problem as its user wrote it.
-    relaxed : cvxpy.Problem
-        The problem without restrictions, in twins of the restricted variables.
-    restrictions : tuple of Restriction
-    twins : tuple of (cvxpy.Variable, cvxpy.Variable)
-        Each variable of the problem, and its twin; itself where it is not restricted.
+    `problem`: The problem as its user wrote it.
+    `relaxed`: The problem without restrictions, in twins of the restricted variables.
+    `twins`: Each variable of the problem, and its twin; itself where it is not restricted.
     """
 
     problem: cp.Problem
@@ -109,8 +103,6 @@ class MixedInteger:
 def mixed_integer(problem: cp.Problem) -> MixedInteger | None:
     """Return a problem with boolean or integer variables or finite sets, taken apart; None where there are none.
 
-    Examples
-    --------
     >>> x = cp.Variable(integer=True, name="x")
     >>> apart = mixed_integer(cp.Problem(cp.Minimize(x), [x >= 0.5]))
     >>> [one.name for one in apart.restrictions]

@@ -31,14 +31,11 @@ class DerivativeError(ModelError):
 class Derivative:
     """The set of generalised Jacobians described in `cvxpriv.kkt.jacobian_sets`.
 
-    Parameters
-    ----------
-    base : sparse (m, n)
-    outer, inner : sparse (m, K), sparse (K, n)
-    low, high : array (K,)
-    exact : bool
-        False where the set is only known to contain the generalised Jacobian (ties of three or more, balls replaced by
-        boxes, products of kinks), or where another atom's single subgradient was taken.
+    `base`: (m, n).
+    `outer`, `inner`: (m, K), (K, n).
+    `low`, `high`: (K,).
+    `exact`: False where the set is only known to contain the generalised Jacobian (ties of three or more, balls
+    replaced by boxes, products of kinks), or where another atom's single subgradient was taken.
     """
 
     base: sp.csr_array
@@ -121,13 +118,10 @@ def broadcast_rows(shape: tuple[int, ...], target: tuple[int, ...]) -> np.ndarra
 class Local:
     """The set of one atom's Jacobians in one argument, entry by entry, from which a `Derivative` is assembled.
 
-    Parameters
-    ----------
-    base : (rows, columns, values)
-    outer : (rows, kinks, values)
-    inner : (kinks, columns, values)
-    low, high : array (K,)
-    exact : bool
+    `base`: (rows, columns, values).
+    `outer`: (rows, kinks, values).
+    `inner`: (kinks, columns, values).
+    `low`, `high`: (K,).
     """
 
     base: Triplets

@@ -20,8 +20,6 @@ LOGIC = (logic.And, logic.Or, logic.Xor, logic.Not)
 def lifted(problem: cp.Problem) -> cp.Problem:
     """Return the same problem without indicators and inner problems; itself where it has none.
 
-    Examples
-    --------
     >>> x = cp.Variable(name="x")
     >>> len(lifted(cp.Problem(cp.Minimize(x + cp.transforms.indicator([x >= 1])))).constraints)
     1

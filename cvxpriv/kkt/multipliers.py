@@ -38,19 +38,12 @@ def bounded_least_squares(
 ) -> Array:
     """Return the minimiser described in `cvxpriv.kkt.multipliers`.
 
-    Parameters
-    ----------
-    g : array (n,)
-    M : sparse (n, k)
-    low, high : array (k,)
-        Bounds of ``y``, which may be infinite.
-    at_low, at_high : bool array (n,)
-        Variables that stand at a bound.
-    weights : array (n,)
-
-    Returns
-    -------
-    array (k,)
+    `g`: (n,).
+    `M`: (n, k).
+    `low`, `high`, (k,): Bounds of ``y``, which may be infinite.
+    `at_low`, `at_high`, (n,): Variables that stand at a bound.
+    `weights`: (n,).
+    Returns: (k,).
     """
     y = np.clip(np.zeros(M.shape[1]), low, high)
     if not y.size:

@@ -40,8 +40,6 @@ def real_and_continuous(problem: cp.Problem, names: Mapping[str, Any]) -> Plain:
 
     Raises ModelError: A variable has no value.
 
-    Examples
-    --------
     >>> x = cp.Variable(integer=True, name="x")
     >>> x.save_value(1.25)
     >>> real_and_continuous(cp.Problem(cp.Minimize(x), [x >= 1]), {}).off

@@ -24,13 +24,8 @@ THIN = 1e-8
 def with_every_eigenvalue(problem: cp.Problem, *, below: bool = False) -> cp.Problem:
     """Return the problem with its ill-conditioned quadratic forms written out; itself where it has none.
 
-    Parameters
-    ----------
-    below : bool
-        Take off what rounding makes unsure, so that the optimum bounds that of `problem`.
+    `below`: Take off what rounding makes unsure, so that the optimum bounds that of `problem`.
 
-    Examples
-    --------
     >>> x = cp.Variable(2, name="x")
     >>> thin = cp.Problem(cp.Maximize(x[0]), [cp.quad_form(x, np.diag([1e-3, 1e8])) <= 1])
     >>> round(float(with_every_eigenvalue(thin).solve(solver="CLARABEL")), 3)

@@ -29,14 +29,9 @@ LASTING = 0.5
 class Trial:
     """The result of following a direction.
 
-    Attributes
-    ----------
-    reach : float
-        The longest step at which the point was still feasible and better, in multiples of its size.
-    slope : float
-        Mean change of the objective for a step of one there, in the sense of a minimisation.
-    endless : bool
-        Whether all steps were feasible and better, and the slope lasts.
+    `reach`: The longest step at which the point was still feasible and better, in multiples of its size.
+    `slope`: Mean change of the objective for a step of one there, in the sense of a minimisation.
+    `endless`: Whether all steps were feasible and better, and the slope lasts.
     """
 
     reach: float = 0.0

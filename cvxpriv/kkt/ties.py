@@ -67,8 +67,6 @@ def smooth_atom(atom: cp.Expression) -> bool:
 def kinked(problem: cp.Problem) -> bool:
     """Return whether any atom of a problem has kinks, wherever its arguments stand.
 
-    Examples
-    --------
     >>> x = cp.Variable(2)
     >>> kinked(cp.Problem(cp.Minimize(cp.sum_squares(x)), [cp.norm1(x) <= 1]))
     True

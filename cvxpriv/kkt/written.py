@@ -28,26 +28,15 @@ from cvxpriv.numerics.arrays import Array, Flags
 class Written:
     """Conditions ``v = 0``, ``v <= 0`` and ``v in K``, stacked, with ``v = C [x; t] + c``.
 
-    Attributes
-    ----------
-    problem : cvxpy.Problem
-    flat : Flat
-        The flat expressions; the first one is the objective.
-    sign : float
-        Sign of the objective: -1 for a maximisation.
-    names : tuple of str
-        Names of the constraints, then of the implied conditions.
-    own : int
-        Number of the problem's own constraints among them.
-    rows : tuple of int array
-        The rows of each condition.
-    duals : tuple of (sequence of cvxpy variables, int array, float array)
-        The multipliers of each own constraint, with their order and scale.
-    C, c : sparse (rows, n + t), array (rows,)
-    zero, cone : bool array (rows,)
-        Rows of equalities and of cones; the others are inequalities.
-    layout : ConeLayout
-        Layout of the rows of cones, which come last.
+    `flat`: The flat expressions; the first one is the objective.
+    `sign`: Sign of the objective: -1 for a maximisation.
+    `names`: Names of the constraints, then of the implied conditions.
+    `own`: Number of the problem's own constraints among them.
+    `rows`: The rows of each condition.
+    `duals`: The multipliers of each own constraint, with their order and scale.
+    `C`, `c`: (rows, n + t), (rows,).
+    `zero`, `cone`, (rows,): Rows of equalities and of cones; the others are inequalities.
+    `layout`: Layout of the rows of cones, which come last.
     """
 
     problem: cp.Problem
@@ -77,16 +66,9 @@ class Written:
     def of(cls, problem: cp.Problem, names: Mapping[str, cp.Constraint] | None = None) -> Written:
         """Take a problem apart.
 
-        Parameters
-        ----------
-        names : mapping of str to constraint, optional
-            Names of constraints; the others are called ``constraint[k]``. A constraint that occurs several times counts
-            each time.
-
-        Raises
-        ------
-        ModelError
-            A constraint is of an unknown kind, or a variable is not real and continuous.
+        `names`: Names of constraints; the others are called ``constraint[k]``. A constraint that occurs several times
+        counts each time.
+        Raises ModelError: A constraint is of an unknown kind, or a variable is not real and continuous.
         """
         coordinates = Coordinates(problem.variables())
         labels = _labels(problem.constraints, names or {})

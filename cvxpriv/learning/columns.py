@@ -60,13 +60,8 @@ class Number:
 class Category:
     """A column of categories: one column of 0 and 1 for each value; a missing value sets none.
 
-    Attributes
-    ----------
-    name : str
-    values : tuple of str
-        The values, as `cvxpriv.tables.frames.symbol` writes them.
-    given : bool
-        Whether the user gave the values; otherwise they were read off the data.
+    `values`: The values, as `cvxpriv.tables.frames.symbol` writes them.
+    `given`: Whether the user gave the values; otherwise they were read off the data.
     """
 
     name: str

@@ -38,16 +38,10 @@ Columns = Annotated[
 class Scored:
     """A fitted linear model with its scores on the held-out rows.
 
-    Attributes
-    ----------
-    name : str
-        A name for readers, such as "all parties together".
-    linear : LinearFit
-        The model over the encoded columns; 0 where it does not see one.
-    margin : ndarray, (held out,)
-        Its predictions on the held-out rows.
-    scores : Scores, optional
-        Its scores; None where no rows are held out, or a budget does not cover them.
+    `name`: A name for readers, such as "all parties together".
+    `linear`: The model over the encoded columns; 0 where it does not see one.
+    `margin`, (held out,): Its predictions on the held-out rows.
+    `scores`: Its scores; None where no rows are held out, or a budget does not cover them.
     """
 
     name: str

@@ -23,34 +23,17 @@ def signed_labels(
 ) -> tuple[Array, npt.NDArray[np.generic] | None]:
     """Return y as -1 and 1 for a margin loss, or as numbers for a residual loss, and the user's names of the classes.
 
-    Parameters
-    ----------
-    y : array, (n,)
-        Labels. A margin loss takes two classes of any type, and the smaller one becomes -1. Labels of -1 and 1, or of
-        False and True, keep their meaning whichever of them occur.
-    rows : int
-        Number of rows, n.
-    loss : Loss
-    one_class : bool
-        Accept labels of one class where the other one is known: 0 and 1, or -1 and 1. Whether both occur is a fact
-        about the data, which a private model should not reveal by an error.
-    any_size : bool
-        Accept numeric labels above `LARGEST`, where the size of a label is such a fact as well.
+    `y`, (n,): Labels. A margin loss takes two classes of any type, and the smaller one becomes -1. Labels of -1 and 1,
+    or of False and True, keep their meaning whichever of them occur.
+    `rows`: Number of rows, n.
+    `one_class`: Accept labels of one class where the other one is known: 0 and 1, or -1 and 1. Whether both occur is a
+    fact about the data, which a private model should not reveal by an error.
+    `any_size`: Accept numeric labels above `LARGEST`, where the size of a label is such a fact as well.
+    Returns `labels`, (n,).
+    Returns `classes`, (2,): The user's labels of -1 and of 1; None for a residual loss.
+    Raises DataError: Another shape, NaN, not numbers for a residual loss, or not two classes for a margin loss (the
+    message names those found).
 
-    Returns
-    -------
-    labels : ndarray, (n,)
-    classes : ndarray, (2,), or None
-        The user's labels of -1 and of 1; None for a residual loss.
-
-    Raises
-    ------
-    DataError
-        Another shape, NaN, not numbers for a residual loss, or not two classes for a margin loss (the message names
-        those found).
-
-    Examples
-    --------
     >>> from cvxpriv.penalties import loss_named
     >>> labels, classes = signed_labels(["no", "yes", "no"], 3, loss_named("logistic"))
     >>> labels.tolist(), classes.tolist()
@@ -89,10 +72,7 @@ def signed_labels(
 def require_public_classes(classes: npt.NDArray[np.generic] | None) -> None:
     """Refuse classes that were read off private labels: only -1 and 1, or False and True, are known without them.
 
-    Raises
-    ------
-    PrivacyError
-        The message is the same for all labels.
+    Raises PrivacyError: The message is the same for all labels.
     """
     if classes is None or classes.dtype == bool or (classes.dtype.kind in "if" and classes.tolist() == [-1, 1]):
         return
@@ -105,10 +85,7 @@ def require_public_classes(classes: npt.NDArray[np.generic] | None) -> None:
 def class_probabilities(margin: Array, loss: str) -> Array:
     """Return the probabilities of the two classes, (n, 2), from the predicted log odds of the second one.
 
-    Raises
-    ------
-    ModelError
-        The loss is not the logistic one: no other here is a likelihood of two classes.
+    Raises ModelError: The loss is not the logistic one: no other here is a likelihood of two classes.
     """
     if loss != "logistic":
         raise ModelError(

@@ -13,11 +13,7 @@ from cvxpriv.numerics.arrays import Array
 class LinearFit:
     """A linear model.
 
-    Attributes
-    ----------
-    coefficients : ndarray, (d,)
-        One coefficient per feature, in the order of the features.
-    intercept : float
+    `coefficients`, (d,): One coefficient per feature, in the order of the features.
     """
 
     coefficients: Array

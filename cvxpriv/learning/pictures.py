@@ -24,12 +24,8 @@ POINTS = 400
 def plot_operating_characteristic(margins: Mapping[str, Array], labels: Array) -> Figure:
     """Draw the share of class 1 found against the share of class -1 mistaken for it, one line per model.
 
-    Parameters
-    ----------
-    margins : mapping of str to ndarray, (n,)
-        The predictions of each model, by its name and the area under its curve.
-    labels : ndarray, (n,)
-        Labels of -1 and 1.
+    `margins`, (n,): The predictions of each model, by its name and the area under its curve.
+    `labels`, (n,): Labels of -1 and 1.
     """
     figure = blank(5.6, 4.6)
     axes = figure.add_subplot()
@@ -49,10 +45,7 @@ def plot_operating_characteristic(margins: Mapping[str, Array], labels: Array) -
 def plot_coefficients(coefficients: pd.DataFrame) -> Figure:
     """Draw the largest coefficients as bars, those of one party in one colour.
 
-    Parameters
-    ----------
-    coefficients : DataFrame
-        Columns feature, coefficient, and party, a text, if there are several parties.
+    `coefficients`: Columns feature, coefficient, and party, a text, if there are several parties.
     """
     from matplotlib.patches import Patch
 

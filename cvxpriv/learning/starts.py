@@ -25,22 +25,11 @@ Run = TypeVar("Run", bound=LearningRun)
 def initial_points(init: object, shape: tuple[int, ...], starts: int | None, seed: int, scale: float) -> list[Array]:
     """Return the initial point of each start: the first at `init`, the others at random.
 
-    Parameters
-    ----------
-    init : array, optional
-        The first point, of this shape or one that broadcasts to it. None is 0.
-    shape : tuple of int
-    starts : int, optional
-        Number of starts. None is 1.
-    seed : int
-        Seed of the random points. Start k is the same whatever the number of starts.
-    scale : float
-        Standard deviation of the entries of a random start.
-
-    Raises
-    ------
-    ModelError
-        `init` has another shape, or numbers that are not finite.
+    `init`: The first point, of this shape or one that broadcasts to it. None is 0.
+    `starts`: Number of starts. None is 1.
+    `seed`: Seed of the random points. Start k is the same whatever the number of starts.
+    `scale`: Standard deviation of the entries of a random start.
+    Raises ModelError: `init` has another shape, or numbers that are not finite.
     """
     given = np.zeros(shape) if init is None else numbers("init", init)
     fits = given.ndim >= 1 and given.shape == shape[len(shape) - given.ndim :]
@@ -54,11 +43,7 @@ def initial_points(init: object, shape: tuple[int, ...], starts: int | None, see
 def random_scale(squares: float, rows: int) -> float:
     """Return the standard deviation of random coefficients with which predictions spread by about `SPREAD`.
 
-    Parameters
-    ----------
-    squares : float
-        Sum of the squares of all entries of the rows.
-    rows : int
+    `squares`: Sum of the squares of all entries of the rows.
     """
     spread = float(np.sqrt(squares / rows))  # 0 too where the quotient is below the doubles
     return SPREAD / spread if spread > 0.0 else 1.0

@@ -35,8 +35,6 @@ def require_counts(**counts: object) -> None:
 
     Raises ModelError: Not a whole number >= 1.
 
-    Examples
-    --------
     >>> require_counts(starts=3, max_iter=None)
     """
     for name, count in counts.items():

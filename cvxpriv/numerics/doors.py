@@ -34,13 +34,9 @@ OPTIONS = (bool, int, float, str, type(None), Literal)
 def door(wrapped: Wrapped) -> Wrapped:
     """Name the wrong argument where a function, or a class's constructor or public method, fails because of its type.
 
-    Raises
-    ------
-    ModelError, or DataError where tables, arrays or files are expected
-        When it is called: it failed, and an argument is of another type than its annotation.
+    Raises ModelError, or DataError where tables, arrays or files are expected: When it is called: it failed, and an
+    argument is of another type than its annotation.
 
-    Examples
-    --------
     >>> @door
     ... def share(parts: int, names: Sequence[str] = ()) -> float:
     ...     return 1.0 / parts
@@ -63,9 +59,7 @@ def door(wrapped: Wrapped) -> Wrapped:
 def _require_type(name: str, value: object, annotation: object, cause: Exception) -> None:
     """Refuse a value that is not of a type, by which a function failed.
 
-    Raises
-    ------
-    ModelError, or DataError where tables, arrays or files are expected
+    Raises ModelError, or DataError where tables, arrays or files are expected.
     """
     if not _fits(name, value, annotation):
         kinds = set(_members(annotation))

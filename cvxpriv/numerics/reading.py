@@ -26,8 +26,6 @@ def real_numbers(values: object, argument: str, error: type[CvxprivError] = Data
     Raises DataError: Or the error asked for: ragged or endless nesting, masked or missing entries, texts, dates,
     complex numbers, objects, whole numbers that no double holds.
 
-    Examples
-    --------
     >>> real_numbers([[1, 2.5]], "table")
     array([[1. , 2.5]])
     >>> real_numbers([1 + 2j], "rates")
@@ -60,8 +58,6 @@ def real_number(value: object, argument: str, expected: str, error: type[Cvxpriv
 
     Raises ModelError: Or the error asked for: anything else; the message ends with what is ``expected``.
 
-    Examples
-    --------
     >>> real_number("1", "rate", "a fraction of H(X)")
     Traceback (most recent call last):
     cvxpriv.errors.ModelError: rate='1' is not a finite number: pass a fraction of H(X)

@@ -34,8 +34,6 @@ def increasing_root(equation: Equation, low: Array, high: Array, start: Array, c
     `close`: A value of this size counts as 0.
     Returns (m,): The last point at which each function was evaluated.
 
-    Examples
-    --------
     >>> increasing_root(lambda t, rows: (t**3 - 2.0, 3.0 * t**2), np.zeros(1), np.full(1, np.inf), np.ones(1))
     array([1.25992105])
     """

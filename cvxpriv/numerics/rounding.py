@@ -18,8 +18,6 @@ def sum_rounding(terms: int) -> float:
 
     Raises ModelError: There are so many terms that no bound is known.
 
-    Examples
-    --------
     >>> f"{sum_rounding(1000):.2e}"
     '1.11e-13'
     """

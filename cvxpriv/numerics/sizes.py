@@ -100,8 +100,6 @@ def require_feasible(size: Size, oversize: bool | None = None) -> None:
 
     Raises ModelError: The message says the size, the limits and the remedy.
 
-    Examples
-    --------
     >>> require_feasible(of_mechanism(2, 8834, 8835, starts=1, passes=500), oversize=False)
     Traceback (most recent call last):
     cvxpriv.errors.ModelError: a mechanism of 8,834 x 8,835 cells, 1 start, 500 passes can take 20 h and 12 GB, ...
@@ -170,11 +168,7 @@ def of_learning(
 def of_problem(entries: int, *, starts: int, passes: int, blocks: int = 1) -> Size:
     """Return the size of the search of a problem of cvxpy, each of whose blocks a solver solves in each pass.
 
-    Parameters
-    ----------
-    entries : int
-        Entries of all variables.
-    starts, passes, blocks : int
+    `entries`: Entries of all variables.
     """
     starts, passes = min(starts, MOST), min(passes, MOST)
     seconds = float(passes) * starts * blocks * (SOLVE + SOLVED_ENTRY * entries)

@@ -23,11 +23,7 @@ def monotone_root(
     half of the logistic cases with a small ratio (ERRATA SHARING 2), Newton inside the bracket never. For a loss that
     is not convex an end where the sign is not right is opened.
 
-    Parameters
-    ----------
-    derivative, second : callable
-        Functions phi' and phi''; phi'' + ratio > 0.
-    v, ratio, guess : ndarray
+    `derivative`, `second`: Functions phi' and phi''; phi'' + ratio > 0.
     """
     edge = v - derivative(v) / ratio
     low, high = np.minimum(v, edge), np.maximum(v, edge)
@@ -47,10 +43,6 @@ def logistic_root(v: Array, ratio: Array, guess: Array) -> Array:
     Halley's steps, clipped to the bracket [v, v + 1/ratio]. The slope f' of the gap changes slowly, |f''| <= f', so a
     short step s leaves an error of the order s^3: from a good guess two passes leave nothing but rounding. Samples that
     do not settle have the bracketed root.
-
-    Parameters
-    ----------
-    v, ratio, guess : ndarray
     """
     high = v + 1.0 / ratio
     t = np.minimum(np.maximum(guess, v), high)

@@ -44,11 +44,7 @@ def proximal_block(penalty: Penalty, features: int) -> Block:
     the problem was convex and nothing was compared. Coordinates after `features`, such as an intercept, stay at their
     centre.
 
-    Parameters
-    ----------
-    penalty : Penalty
-    features : int
-        Number of features d; the centre has d coordinates, or more.
+    `features`: Number of features d; the centre has d coordinates, or more.
     """
 
     def structure(view: Values) -> Hashable:

@@ -42,8 +42,6 @@ def rounded_normals(words: Words, sigma: float, count: int) -> Integers:
 
     `sigma`: > 0; as this double stands for.
 
-    Examples
-    --------
     >>> draw = np.random.default_rng(0).bit_generator.random_raw
     >>> bool(abs(rounded_normals(draw, 2.0**20, 1000).std() / 2.0**20 - 1.0) < 0.1)
     True
@@ -87,8 +85,6 @@ def balls(words: Words, scale: float, count: int, dimension: int) -> Array:
 def exact_coins(words: Words, epsilon: float, count: int) -> npt.NDArray[np.bool_]:
     """Return independent coins that are True with probability 1/(1 + exp(epsilon)), exactly.
 
-    Examples
-    --------
     >>> coins = exact_coins(np.random.default_rng(0).bit_generator.random_raw, 1.0, 10_000)
     >>> bool(abs(coins.mean() - 0.2689) < 0.02)
     True

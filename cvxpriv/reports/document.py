@@ -22,8 +22,6 @@ def document_of(facts: Facts, command: str = "", files: Sequence[Path] = ()) -> 
 
     `command`: The command that made them. `files`: Files that were written.
 
-    Examples
-    --------
     >>> document = document_of(Facts("Funnel", facts=[Fact("leakage", 0.25, "nats", "What is told of S.")]))
     >>> document["schema_version"], document["facts"]["leakage"]["value"]
     (1, 0.25)

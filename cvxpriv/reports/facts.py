@@ -30,34 +30,18 @@ _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"<?xml": "image/svg+xml", b"<
 class Fact:
     """A number or a short text, with its meaning.
 
-    Attributes
-    ----------
-    name : str
-        Name for programs: a key of the JSON document.
-    value : object
-        A number, a text, a truth value, several of them, or None.
-    unit : str
-    sentence : str
-        Its meaning in one sentence.
-    label : str
-        Name for readers; the name with blanks unless given.
-    detail : str
-        The value or standard that it is compared with.
-    interval : (float, float), optional
-        Interval for the population's value.
-    level : float
-        Probability that the interval covers it.
-    digits : int
-        Number of significant digits that are shown.
-    percent : bool
-        Whether it is shown as a percentage.
-    main : bool
-        Whether it is among the few that a reader sees first.
-    aside : bool
-        Whether a terminal leaves it out.
+    `name`: Name for programs: a key of the JSON document.
+    `value`: A number, a text, a truth value, several of them, or None.
+    `sentence`: Its meaning in one sentence.
+    `label`: Name for readers; the name with blanks unless given.
+    `detail`: The value or standard that it is compared with.
+    `interval`, (float, float): Interval for the population's value.
+    `level`: Probability that the interval covers it.
+    `digits`: Number of significant digits that are shown.
+    `percent`: Whether it is shown as a percentage.
+    `main`: Whether it is among the few that a reader sees first.
+    `aside`: Whether a terminal leaves it out.
 
-    Examples
-    --------
     >>> fact = Fact("leakage", 0.0123456, "nats", interval=(0.01, 0.02))
     >>> fact.shown, fact.remark
     ('0.01235', '95% interval 0.01000 to 0.02000')
@@ -132,24 +116,12 @@ class Fact:
 class Picture:
     """A picture.
 
-    Attributes
-    ----------
-    source : bytes, Figure or callable
-        A PNG or SVG file, a matplotlib figure, or a function that draws one.
-    alt : str
-        Description for readers who do not see it.
-    caption : str
-    wide : bool
-        Keep it large enough to read on a narrow screen, and let it scroll.
-    file : str
-        Name of a file that the picture is also written to, such as ``curve.png``.
-    beside : bool
-        Whether it is for its file alone, since the page shows the same in another form.
-
-    Raises
-    ------
-    DataError
-        Bytes that are neither PNG nor SVG, or no ``alt``.
+    `source`: A PNG or SVG file, a matplotlib figure, or a function that draws one.
+    `alt`: Description for readers who do not see it.
+    `wide`: Keep it large enough to read on a narrow screen, and let it scroll.
+    `file`: Name of a file that the picture is also written to, such as ``curve.png``.
+    `beside`: Whether it is for its file alone, since the page shows the same in another form.
+    Raises DataError: Bytes that are neither PNG nor SVG, or no ``alt``.
     """
 
     source: bytes | Figure | Callable[[], Figure]
@@ -168,10 +140,7 @@ class Picture:
     def image(self, kind: str = "svg") -> bytes:
         """Return the picture as the bytes of a file, by default SVG; bytes are returned as they are.
 
-        Raises
-        ------
-        ModelError
-            matplotlib is missing.
+        Raises ModelError: matplotlib is missing.
         """
         if isinstance(self.source, bytes):
             return self.source
@@ -220,22 +189,11 @@ class Table:
 class Section:
     """A part of a report.
 
-    Attributes
-    ----------
-    title : str
-    text : str
-        A blank line begins a paragraph.
-    pictures : sequence of Picture
-    slider : Slider, optional
-        A curve that a reader walks along.
-    heatmaps : sequence of Heatmap
-    tables : sequence of Table
-    notes : sequence of str
-        Notes that are listed at the end.
-    brief : Section, optional
-        The part that a terminal shows in place of the section. None: a terminal does not show it.
-    shared : Section, optional
-        The part that a page to be shared shows in its place, where the data are private. None: nothing of it.
+    `text`: A blank line begins a paragraph.
+    `slider`: A curve that a reader walks along.
+    `notes`: Notes that are listed at the end.
+    `brief`: The part that a terminal shows in place of the section. None: a terminal does not show it.
+    `shared`: The part that a page to be shared shows in its place, where the data are private. None: nothing of it.
     """
 
     title: str
@@ -311,10 +269,7 @@ class Facts:
     def __getitem__(self, name: str) -> Fact:
         """Return a fact by name.
 
-        Raises
-        ------
-        DataError
-            There is none of that name.
+        Raises DataError: There is none of that name.
         """
         if name not in self._by_name:
             raise DataError(f"name={name!r} is no fact: {suggest(name, self._by_name)}")

@@ -35,8 +35,6 @@ def format_number(value: float, digits: int = DIGITS) -> str:
 
     Whole numbers of type int keep all their digits, with commas between thousands.
 
-    Examples
-    --------
     >>> [format_number(v) for v in (0.5, 12.3456, 0.0001234, 1.234e-7, 32561, 0.0, float("nan"))]
     ['0.5000', '12.35', '0.0001234', '1.234e-7', '32,561', '0', '–']
     """
@@ -60,8 +58,6 @@ def format_number(value: float, digits: int = DIGITS) -> str:
 def format_cell(value: object, digits: int = DIGITS) -> str:
     """Return a cell of a table as text: a number by `format_number`, a truth value as yes or no, nothing as a dash.
 
-    Examples
-    --------
     >>> format_cell(None), format_cell(True), format_cell("CLARABEL"), format_cell((1, 0.25))
     ('–', 'yes', 'CLARABEL', '1, 0.2500')
     """

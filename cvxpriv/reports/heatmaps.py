@@ -14,18 +14,10 @@ from cvxpriv.numerics.arrays import Array
 class Heatmap:
     """Chances by row and column, shown in per cent.
 
-    Attributes
-    ----------
-    values : array, ``(rows, columns)``
-        Chances, from 0 to 1.
-    rows, columns : sequence of str
-        Names of rows and columns.
-    corner : str
-        Heading of the names of rows, such as "age, sex".
-    caption : str
+    `values`, (rows, columns): Chances, from 0 to 1.
+    `rows`, `columns`: Names of rows and columns.
+    `corner`: Heading of the names of rows, such as "age, sex".
 
-    Examples
-    --------
     >>> shown = Heatmap(np.array([[0.996, 0.004], [0.25, 0.75]]), ["young", "old"], ["y0", "y1"], "age")
     >>> shown.cells
     [[('99', 99), ('<1', 0)], [('25', 25), ('75', 75)]]

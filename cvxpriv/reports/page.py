@@ -27,13 +27,8 @@ from cvxpriv.reports.sharing import for_page
 def render(facts: Facts) -> str:
     """Return the page as a text. All texts are escaped.
 
-    Raises
-    ------
-    ModelError
-        Jinja2 is missing, or matplotlib where there are pictures.
+    Raises ModelError: Jinja2 is missing, or matplotlib where there are pictures.
 
-    Examples
-    --------
     >>> from cvxpriv.reports.facts import Fact
     >>> page = render(Facts("Funnel", "2 < 3", [Fact("leakage", 0.0123456, "nats", main=True)]))
     >>> "0.01235" in page, "2 &lt; 3" in page

@@ -14,8 +14,6 @@ PACKAGES = ("numpy", "scipy", "cvxpy", "clarabel", "ecos", "scs", "osqp", "highs
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
     """Return the versions of cvxpriv, Python and some packages; ``"not installed"`` where one is missing.
 
-    Examples
-    --------
     >>> list(versions(["numpy"]))
     ['cvxpriv', 'python', 'numpy']
     """
@@ -29,8 +27,6 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 def machine() -> dict[str, str]:
     """Return the kind of machine: system, processor architecture, number of cores.
 
-    Examples
-    --------
     >>> sorted(machine())
     ['cores', 'processor', 'system']
     """

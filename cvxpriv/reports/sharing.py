@@ -36,8 +36,6 @@ def for_page(facts: Facts, page: str) -> Facts:
     `page`: {"internal", "shareable"}.
     Raises DataError: Unknown page.
 
-    Examples
-    --------
     >>> facts = Facts("Funnel", facts=[Fact("leakage", 0.0123456, "nats", main=True)], published=False)
     >>> for_page(facts, "shareable").facts[0].shown, for_page(facts, "internal").messages[0][:23]
     ('0.012', 'Private: do not publish')

@@ -23,17 +23,10 @@ TICKS = 4
 class Stop:
     """A point of the curve.
 
-    Attributes
-    ----------
-    name : str
-        Words for the slider's place, such as "0.6 of H(X)".
-    across, up : float
-        Its place in the plane.
-    low : float, optional
-        Lower end of the certified band at this point.
-    shown : sequence of (str, str)
-        Labels and values that are shown at this point.
-    heatmap : Heatmap, optional
+    `name`: Words for the slider's place, such as "0.6 of H(X)".
+    `across`, `up`: Its place in the plane.
+    `low`: Lower end of the certified band at this point.
+    `shown`: Labels and values that are shown at this point.
     """
 
     name: str
@@ -48,25 +41,14 @@ class Stop:
 class Slider:
     """The curve.
 
-    Attributes
-    ----------
-    label : str
-        Name of the quantity that the slider moves, such as "Rate".
-    across, up : str
-        Names of the axes with their units.
-    stops : sequence of Stop
-        The points, in the slider's order.
-    alt : str
-        Description for readers who do not see the picture.
-    level : (str, float), optional
-        A horizontal line with its name.
-    chosen : (float, float), optional
-        The place of the page's own mechanism: a ring.
-    first : int
-        The stop at which the slider stands at first.
+    `label`: Name of the quantity that the slider moves, such as "Rate".
+    `across`, `up`: Names of the axes with their units.
+    `stops`: The points, in the slider's order.
+    `alt`: Description for readers who do not see the picture.
+    `level`: A horizontal line with its name.
+    `chosen`, (float, float): The place of the page's own mechanism: a ring.
+    `first`: The stop at which the slider stands at first.
 
-    Examples
-    --------
     >>> slider = Slider("Rate", "utility", "leakage", [Stop("0", 0.0, 0.0), Stop("1", 1.0, 0.5, 0.25)], "rises")
     >>> slider.svg.count("<circle"), "certified" in slider.svg
     (3, False)

@@ -28,8 +28,6 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 def csv_text(frame: pd.DataFrame, separator: str = ",") -> str:
     """Return a frame as CSV without its index, formulas made inert.
 
-    Examples
-    --------
     >>> print(csv_text(pd.DataFrame({"change": ["-1", "=1+1"], "note": ["kept", "@all"]})), end="")
     change,note
     -1,kept

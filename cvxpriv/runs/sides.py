@@ -13,18 +13,11 @@ from cvxpriv.tables.datasets import SOURCES
 class Side:
     """One side of a table.
 
-    Attributes
-    ----------
-    symbol : str
-        The symbol, such as "S".
-    title : str
-        The title, such as "private S".
-    flag : str
-        The option on the command line that names its columns, such as ``--private``.
-    help : str
-        The help text of that option.
-    embedded : mapping of str to tuple of str
-        The columns of the embedded tables that are used where none are named.
+    `symbol`: The symbol, such as "S".
+    `title`: The title, such as "private S".
+    `flag`: The option on the command line that names its columns, such as ``--private``.
+    `help`: The help text of that option.
+    `embedded`: The columns of the embedded tables that are used where none are named.
     """
 
     symbol: str

@@ -31,8 +31,6 @@ def content(value: Any) -> Any:
 
     Raises ModelError: The value holds code, or an object without a known content.
 
-    Examples
-    --------
     >>> content({"rate": (0.5, None)})
     {'mapping': [['rate', {'list': [0.5, None]}]]}
     """

@@ -20,15 +20,9 @@ from cvxpriv.runs.sweep_tasks import Task
 class Order:
     """The part that all tasks of a sweep share.
 
-    Attributes
-    ----------
-    model : class
-    budget : str, optional
-        The file of the budget of private fits; None: the fits are not private.
-    kept : bool
-        Whether the run's file is wanted.
-    process : int
-        The process that asks. In another one the linear algebra stays at one thread.
+    `budget`: The file of the budget of private fits; None: the fits are not private.
+    `kept`: Whether the run's file is wanted.
+    `process`: The process that asks. In another one the linear algebra stays at one thread.
     """
 
     model: type[Any]
@@ -41,16 +35,10 @@ class Order:
 class Fitted:
     """The result of a task.
 
-    Attributes
-    ----------
-    row : mapping of str to object
-        Status, facts, error, warnings: plain data.
-    seconds : float
-        Wall time.
-    document : mapping, optional
-        The content of the run's file, where it is wanted.
-    interrupted : bool
-        Whether the keyboard ended the fit: its row is no result.
+    `row`: Status, facts, error, warnings: plain data.
+    `seconds`: Wall time.
+    `document`: The content of the run's file, where it is wanted.
+    `interrupted`: Whether the keyboard ended the fit: its row is no result.
     """
 
     row: Mapping[str, Any]

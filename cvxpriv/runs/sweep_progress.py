@@ -16,20 +16,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 class Pace:
     """The pace of a sweep.
 
-    Attributes
-    ----------
-    left : int
-        Number of tasks without a result.
-    workers : int
-    finished : int
-        Number of tasks that were finished now; those that a checkpoint held tell nothing of the pace.
-    failed : int
-        Number of these that failed.
-    seconds : float
-        Sum of their times.
+    `left`: Number of tasks without a result.
+    `finished`: Number of tasks that were finished now; those that a checkpoint held tell nothing of the pace.
+    `failed`: Number of these that failed.
+    `seconds`: Sum of their times.
 
-    Examples
-    --------
     >>> pace = Pace(left=5, workers=2)
     >>> pace.remaining
     inf

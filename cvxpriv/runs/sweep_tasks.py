@@ -43,18 +43,11 @@ class Choice:
 class Task:
     """One fit of a sweep.
 
-    Attributes
-    ----------
-    table : str
-        The name of its data; empty where the sweep has one data set without a name.
-    settings : mapping of str to object
-        The options of the grid at their values of this task, as JSON holds them.
-    posing, solving : mapping of str to object
-        The arguments of the constructor, and of the solve.
-    key : str
-        The hash of model, name of the data, settings and the sweep's seed.
-    seed : int
-        The task's own seed, which follows from the key alone.
+    `table`: The name of its data; empty where the sweep has one data set without a name.
+    `settings`: The options of the grid at their values of this task, as JSON holds them.
+    `posing`, `solving`: The arguments of the constructor, and of the solve.
+    `key`: The hash of model, name of the data, settings and the sweep's seed.
+    `seed`: The task's own seed, which follows from the key alone.
     """
 
     table: str

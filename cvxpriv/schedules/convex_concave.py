@@ -76,14 +76,7 @@ class Patient:
 class Passes:
     """One start after the other, on blocks that are compiled once.
 
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-    price : Price
-    tol : float
-    limit : int
-        Largest number of passes of a start.
-    engine : Engine
+    `limit`: Largest number of passes of a start.
     """
 
     problem: cp.Problem

@@ -52,25 +52,16 @@ Solved = tuple[Mapping[str, Any], Mapping[str, Any], float]
 class Solution:
     """A solver's solution, by the names of the declaration.
 
-    Attributes
-    ----------
-    values, duals : dict of str to ndarray
-        Repaired variables, and multipliers. L = objective + sum of dual * (lhs - rhs) for a minimisation, and a
-        maximisation of -f has the multipliers of the minimisation of f.
-    objective : float
-        Objective at `values`, which are repaired.
-    attempts : tuple of Attempt
-        Every solver tried; the last one answered.
-    rounds : int
-        Number of solves of the problem; more than once only for a block with cuts (`cvxpriv.blocks.refinement`).
-    gap, bound : float, optional
-        For a block with cuts: the optimum lies between `bound`, the best value of the cut problems as their solvers
-        claim it, and `objective`, which is `gap` away.
-    refined : mapping of str to ndarray
-        For a block with cuts: the view entries that hold the last ones. `crosscheck(block, at={**view, **refined})`
-        certifies the bound.
-    reached : bool
-        Whether the gap is as small as requested.
+    `values`, `duals`: Repaired variables, and multipliers. L = objective + sum of dual * (lhs - rhs) for a
+    minimisation, and a maximisation of -f has the multipliers of the minimisation of f.
+    `objective`: Objective at `values`, which are repaired.
+    `attempts`: Every solver tried; the last one answered.
+    `rounds`: Number of solves of the problem; more than once only for a block with cuts (`cvxpriv.blocks.refinement`).
+    `gap`, `bound`: For a block with cuts: the optimum lies between `bound`, the best value of the cut problems as their
+    solvers claim it, and `objective`, which is `gap` away.
+    `refined`: For a block with cuts: the view entries that hold the last ones. `crosscheck(block, at={**view,
+    **refined})` certifies the bound.
+    `reached`: Whether the gap is as small as requested.
     """
 
     values: Mapping[str, Any]

@@ -40,16 +40,10 @@ _LENGTH = struct.Struct("!Q")
 class Ending:
     """The ending of an isolated call.
 
-    Attributes
-    ----------
-    status : str
-        ``"returned"``, ``"raised"``, ``"crashed"`` or ``"timed out"``.
-    value : object
-        The returned value.
-    error : str
-        The error in a sentence, for any other ending.
-    seconds : float
-        Wall time of the call.
+    `status`: ``"returned"``, ``"raised"``, ``"crashed"`` or ``"timed out"``.
+    `value`: The returned value.
+    `error`: The error in a sentence, for any other ending.
+    `seconds`: Wall time of the call.
     """
 
     status: str
@@ -86,8 +80,6 @@ def isolated(function: Callable[..., Any], *arguments: Any, time_limit: float | 
     `time_limit`: Seconds for the call, after which its process is killed. None is `TIME_LIMIT`.
     Raises ModelError: The function or its arguments cannot be sent to another process, or the limit is not positive.
 
-    Examples
-    --------
     >>> isolated(max, 1, 2).value
     2
     """

@@ -256,13 +256,9 @@ DEFAULT_CHAIN = among_installed("CLARABEL", "ECOS", "SCS")
 def solver_spec(name: str) -> SolverSpec:
     """Return the table's row for a solver; one without options for another solver that cvxpy finds here.
 
-    Raises
-    ------
-    ModelError
-        Neither the table nor cvxpy has such a solver, or it is not installed; or another package's row is not valid.
+    Raises ModelError: Neither the table nor cvxpy has such a solver, or it is not installed; or another package's row
+    is not valid.
 
-    Examples
-    --------
     >>> solver_spec("clarabel").licence
     'Apache-2.0'
     """

@@ -20,8 +20,6 @@ _HELD: list[int] = []
 def solvers_silent() -> Iterator[None]:
     """Send output that bypasses `sys.stdout` to nowhere; several threads may ask for it at once.
 
-    Examples
-    --------
     >>> with solvers_silent():
     ...     _ = os.write(1, b"a banner")
     """

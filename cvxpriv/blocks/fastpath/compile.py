@@ -133,10 +133,7 @@ def _require_finite(program: Any) -> None:
 def named(given: Mapping[str, Any] | None, present: list[Any], what: str) -> dict[str, Any]:
     """Return names for a problem's parts of one kind: the caller's, or its own.
 
-    Raises
-    ------
-    ModelError
-        The caller names a part that the problem does not have, or two of its own names are the same.
+    Raises ModelError: The caller names a part that the problem does not have, or two of its own names are the same.
     """
     if given is not None:
         known = {one.id for one in present}

@@ -29,20 +29,13 @@ CONSTANT = -1
 class ConeMap:
     """The map to ``minimise 1/2 x'Px + q'x + d`` over ``A x + s = b``, ``s`` in a cone, from the Parameters.
 
-    Attributes
-    ----------
-    buffer : array
-        All numbers, one section after the other: P (upper triangle), q, d, A, b. `P` and `A` are views of it.
-    touched : int array
-        The entries of the buffer that Parameters reach.
-    rows : sparse (touched, 1 + sum of the Parameters' sizes)
-        ``buffer[touched] = rows @ stacked``.
-    sections : mapping of str to slice
-        Place of each section in the buffer.
-    zero : int
-        Number of equality rows; they come first in A and b.
-    P, A : sparse columns (n, n), (m, n)
-        Entries that are zero for some values of the Parameters are stored as well: the pattern never changes.
+    `buffer`: All numbers, one section after the other: P (upper triangle), q, d, A, b. `P` and `A` are views of it.
+    `touched`: The entries of the buffer that Parameters reach.
+    `rows`, (touched, 1 + sum of the Parameters' sizes): ``buffer[touched] = rows @ stacked``.
+    `sections`: Place of each section in the buffer.
+    `zero`: Number of equality rows; they come first in A and b.
+    `P`, `A`, (n, n), (m, n): Entries that are zero for some values of the Parameters are stored as well: the pattern
+    never changes.
     """
 
     buffer: Array
@@ -76,10 +69,7 @@ class ConeMap:
     def apply(self, stacked: Array) -> None:
         """Write the entries that Parameters reach.
 
-        Raises
-        ------
-        DataError
-            One of them is not a finite number; the buffer is then left as it was.
+        Raises DataError: One of them is not a finite number; the buffer is then left as it was.
         """
         values = self.rows @ stacked
         if not np.isfinite(values).all():

@@ -25,16 +25,10 @@ SIGN_TOLERANCE = 1e-10  # cvxpy's own, for a value that has to have a sign
 class Entries:
     """The places of each Parameter's entries in the stacked vector.
 
-    Attributes
-    ----------
-    parameters : mapping of str to cvxpy.Parameter
-    spans : mapping of str to (start, stop, shape)
-    stacked : array (1 + sum of sizes,)
-        Written at each call of `stack`; the constant's place holds 1.
-    least, most : int array
-        Entries that must not be negative, or not positive.
-    reduced : mapping of str to cvxpy.Parameter
-        Parameters of which fewer entries are stored: symmetric and sparse ones.
+    `spans`: (start, stop, shape).
+    `stacked`, (1 + sum of sizes,): Written at each call of `stack`; the constant's place holds 1.
+    `least`, `most`: Entries that must not be negative, or not positive.
+    `reduced`: Parameters of which fewer entries are stored: symmetric and sparse ones.
     """
 
     parameters: Mapping[str, cp.Parameter]

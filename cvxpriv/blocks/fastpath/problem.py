@@ -32,23 +32,14 @@ _WITH_POINT = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE, cp.USER_LIMIT)
 class FastSolution:
     """A solver's solution on the fast path.
 
-    Attributes
-    ----------
-    values : mapping of str to ndarray
-        Variables by name; empty where the status comes without a point.
-    duals : mapping of str to ndarray, or to a list of them for a cone constraint
-        Constraints' multipliers by name, with cvxpy's signs; empty where the status comes without a point.
-    status : str
-        The status in cvxpy's words; ``solver_error`` also where the solver raised an error.
-    objective : float
-        Objective of the cone program at the solver's point, in the sense of the problem: infinite where it is
-        infeasible or unbounded, NaN after an error. Where the answer is inaccurate, a variable that cvxpy added for a
-        function's value may be off that value, and the objective with it: evaluate the problem's own at `values`.
-    seconds : float
-        Wall time of the call.
-    iterations : int
-    message : str
-        The error that the solver raised, or "".
+    `values`: Variables by name; empty where the status comes without a point.
+    `duals`: Constraints' multipliers by name, with cvxpy's signs; empty where the status comes without a point.
+    `status`: The status in cvxpy's words; ``solver_error`` also where the solver raised an error.
+    `objective`: Objective of the cone program at the solver's point, in the sense of the problem: infinite where it is
+    infeasible or unbounded, NaN after an error. Where the answer is inaccurate, a variable that cvxpy added for a
+    function's value may be off that value, and the objective with it: evaluate the problem's own at `values`.
+    `seconds`: Wall time of the call.
+    `message`: The error that the solver raised, or "".
     """
 
     values: Values
@@ -94,31 +85,17 @@ def _clipped(variable: cp.Variable) -> bool:
 class FastProblem:
     """A DPP problem compiled for one solver.
 
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-        The problem. It stays as it is, except for cvxpy's own cache of the compilation.
-    solver : str
-        CLARABEL, ECOS, OSQP or SCS.
-    options : mapping, optional
-        The solver's options, as `Problem.solve` takes them; the same at each solve.
-    variables, parameters, constraints : mapping of str to cvxpy object, optional
-        Names for these objects, such as a `Declaration`'s. By default their own names, and a constraint's label or
-        ``constraint[k]``.
-    reuse : bool
-        Also keep the solver's object between solves where earlier solves change its later answers, within its
-        tolerance: faster, above all with OSQP. See `cvxpriv.blocks.fastpath.solvers`.
+    `problem`: The problem. It stays as it is, except for cvxpy's own cache of the compilation.
+    `solver`: CLARABEL, ECOS, OSQP or SCS.
+    `options`: The solver's options, as `Problem.solve` takes them; the same at each solve.
+    `variables`, `parameters`, `constraints`: Names for these objects, such as a `Declaration`'s. By default their own
+    names, and a constraint's label or ``constraint[k]``.
+    `reuse`: Also keep the solver's object between solves where earlier solves change its later answers, within its
+    tolerance: faster, above all with OSQP. See `cvxpriv.blocks.fastpath.solvers`.
+    Raises NotFast: The fast path does not take the problem; `supported` asks the same without an error.
+    Raises ModelError: If a name stands for nothing in the problem or for several things in it, a Parameter has no name,
+    or an option is not one that the solver's interface knows.
 
-    Raises
-    ------
-    NotFast
-        The fast path does not take the problem; `supported` asks the same without an error.
-    ModelError
-        If a name stands for nothing in the problem or for several things in it, a Parameter has no name, or an option
-        is not one that the solver's interface knows.
-
-    Examples
-    --------
     >>> x, target = cp.Variable(3, name="x"), cp.Parameter(3, name="target")
     >>> problem = cp.Problem(cp.Minimize(cp.sum_squares(x - target)), [cp.sum(x) == 1, x >= 0])
     >>> fast = FastProblem(problem, "CLARABEL")
@@ -160,17 +137,10 @@ class FastProblem:
     def solve(self, parameters: Mapping[str, npt.ArrayLike] | None = None) -> FastSolution:
         """Solve from a cold start; threads that share a problem wait for each other.
 
-        Parameters
-        ----------
-        parameters : mapping of str to array, optional
-            Every Parameter's value by name. None: the values that the Parameters hold.
-
-        Raises
-        ------
-        ModelError
-            If a Parameter is missing, unknown, of another shape, no array of numbers, or of the wrong sign.
-        DataError
-            If a value is NaN or infinite.
+        `parameters`: Every Parameter's value by name. None: the values that the Parameters hold.
+        Raises ModelError: If a Parameter is missing, unknown, of another shape, no array of numbers, or of the wrong
+        sign.
+        Raises DataError: If a value is NaN or infinite.
         """
         with self._lock:  # the data's buffer and the solver's object are shared
             return self._solve(parameters)

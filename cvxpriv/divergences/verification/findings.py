@@ -23,17 +23,11 @@ Setting = TypeVar("Setting")
 class Finding:
     """The outcome of one check.
 
-    Attributes
-    ----------
-    verdict : {"holds", "fails", "not applicable"}
-    meaning : str
-        One sentence: the property that holds, or the problem and the remedy.
-    worst_value : float
-        The largest error that the check met; NaN if it measures none.
-    worst_point : mapping of str to value
-        The point of the largest error.
-    check : str
-        Name of the check.
+    `verdict`: {"holds", "fails", "not applicable"}.
+    `meaning`: One sentence: the property that holds, or the problem and the remedy.
+    `worst_value`: The largest error that the check met; NaN if it measures none.
+    `worst_point`: The point of the largest error.
+    `check`: Name of the check.
     """
 
     verdict: str
@@ -52,16 +46,10 @@ class Finding:
 class Check(Generic[Setting]):
     """One check with its preconditions.
 
-    Attributes
-    ----------
-    name : str
-        The property that is checked.
-    run : callable
-        Maps the setting of a verification to a finding, whose `check` may stay empty.
-    needs : tuple of str
-        Names of earlier checks that must hold; where one does not, this one does not apply.
-    barred_by : tuple of str
-        Names of earlier checks that must not fail.
+    `name`: The property that is checked.
+    `run`: Maps the setting of a verification to a finding, whose `check` may stay empty.
+    `needs`: Names of earlier checks that must hold; where one does not, this one does not apply.
+    `barred_by`: Names of earlier checks that must not fail.
     """
 
     name: str

@@ -16,21 +16,14 @@ from cvxpriv.numerics.arrays import Array
 class Certificate:
     """A proof of infeasibility or unboundedness, normalised to strength one and checked.
 
-    Parameters
-    ----------
-    kind : {"infeasible", "unbounded"}
-    equation : float
-        Largest entry of ``A'z`` (infeasible), or of ``P x`` (unbounded).
-    membership : float
-        Distance of ``z`` to ``K*``, or of ``-A x`` to ``K``.
-    radius : float
-        Size of points that an imperfect proof of infeasibility, with ``z`` projected on ``K*``, still excludes: no
-        feasible point has all entries below ``radius``. Zero for none, NaN for unboundedness.
-    valid : bool
-        Whether the claimed sign holds at all: ``b'z < 0``, or ``c'x < 0``.
-    exact : bool
-        Infeasible: repaired, it proves that there is no feasible point at all, to rounding; a proof that is off by 1e-8
-        says nothing of points with entries of 1e8.
+    `kind`: {"infeasible", "unbounded"}.
+    `equation`: Largest entry of ``A'z`` (infeasible), or of ``P x`` (unbounded).
+    `membership`: Distance of ``z`` to ``K*``, or of ``-A x`` to ``K``.
+    `radius`: Size of points that an imperfect proof of infeasibility, with ``z`` projected on ``K*``, still excludes:
+    no feasible point has all entries below ``radius``. Zero for none, NaN for unboundedness.
+    `valid`: Whether the claimed sign holds at all: ``b'z < 0``, or ``c'x < 0``.
+    `exact`: Infeasible: repaired, it proves that there is no feasible point at all, to rounding; a proof that is off by
+    1e-8 says nothing of points with entries of 1e8.
     """
 
     kind: str

@@ -43,12 +43,8 @@ class Interval:
 def proved_interval(program: ConeProgram, x: Array, z: Array) -> Interval:
     """Return an interval that holds the optimum, from a point and a dual that are nearly optimal.
 
-    Parameters
-    ----------
-    x, z : array (n,), (m,)
+    `x`, `z`: (n,), (m,).
 
-    Examples
-    --------
     >>> import cvxpy as cp
     >>> t = cp.Variable(name="t")
     >>> program = ConeProgram.from_problem(cp.Problem(cp.Minimize(3 * t), [t >= 0.1]), "CLARABEL")

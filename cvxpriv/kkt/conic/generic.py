@@ -24,9 +24,7 @@ class Unreadable(ModelError):
 def require_plain(solver: str, data: dict[str, Any]) -> None:
     """Refuse data that are not equalities, inequalities and second-order cones in one of cvxpy's usual forms.
 
-    Raises
-    ------
-    Unreadable
+    Raises Unreadable.
     """
     dims = data.get("dims")
     plain = dims is not None and "param_prob" in data and "A" in data and ("c" in data or "q" in data)

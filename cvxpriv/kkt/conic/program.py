@@ -22,19 +22,11 @@ from cvxpriv.numerics.arrays import Array
 class ConeProgram:
     """``minimise 1/2 x'Px + c'x + d`` over ``A x + s = b``, ``s`` in the cone of ``layout``.
 
-    Parameters
-    ----------
-    P : sparse (n, n)
-        The quadratic part, symmetric, with both triangles.
-    c, d : array (n,), float
-        Linear part and constant of the objective.
-    A, b : sparse (m, n), array (m,)
-        Rows in the order of ``layout``.
-    layout : ConeLayout
-    maximise : bool
-        Whether the user's problem is a maximisation: its value is then the negative of the program's.
-    columns : tuple of (str, int)
-        Name and size of the variables behind the columns, for messages.
+    `P`, (n, n): The quadratic part, symmetric, with both triangles.
+    `c`, `d`, (n,): Linear part and constant of the objective.
+    `A`, `b`, (m, n), (m,): Rows in the order of ``layout``.
+    `maximise`: Whether the user's problem is a maximisation: its value is then the negative of the program's.
+    `columns`: Name and size of the variables behind the columns, for messages.
     """
 
     P: sp.csc_array

@@ -58,10 +58,7 @@ def ray(compiled: ConeData) -> Array | None:
 
     It belongs to the compiled program; `cvxpriv.kkt.rays` follows it in the problem as written.
 
-    Parameters
-    ----------
-    compiled : ConeData
-        Compiled for CLARABEL.
+    `compiled`: Compiled for CLARABEL.
     """
     program = ConeProgram(**compiled.fields)
     size = program.c.size

@@ -21,26 +21,16 @@ CONDITIONS = ("cone", "dual", "dual_cone", "complementarity", "gap")
 class ConeResiduals:
     """The five optimality conditions of a cone program at ``(x, z)``.
 
-    Parameters
-    ----------
-    cone, dual_cone : float
-        Distance of ``b - A x`` to ``K`` and of ``z`` to ``K*``.
-    dual : float
-        Largest entry of ``P x + A'z + c``.
-    complementarity : float
-        ``|(b - A x)'z|``.
-    gap : float
-        Distance of primal and dual objective.
-    relative : mapping
-        The same five, relative.
-    claimed : mapping
-        The same five as solvers measure them: relative only where the terms are larger than one.
-    objective : float
-        Primal objective of the minimisation.
-    worst : str
-        The condition with the largest relative residual.
-    worst_block : str
-        The place where that one is worst: a cone's name such as ``exp[1]``, or a variable's entry such as ``x[2]``.
+    `cone`, `dual_cone`: Distance of ``b - A x`` to ``K`` and of ``z`` to ``K*``.
+    `dual`: Largest entry of ``P x + A'z + c``.
+    `complementarity`: ``|(b - A x)'z|``.
+    `gap`: Distance of primal and dual objective.
+    `relative`: The same five, relative.
+    `claimed`: The same five as solvers measure them: relative only where the terms are larger than one.
+    `objective`: Primal objective of the minimisation.
+    `worst`: The condition with the largest relative residual.
+    `worst_block`: The place where that one is worst: a cone's name such as ``exp[1]``, or a variable's entry such as
+    ``x[2]``.
     """
 
     cone: float

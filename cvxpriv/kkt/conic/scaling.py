@@ -61,15 +61,9 @@ class Units:
 def units_of(program: ConeProgram, bounded: int = 0, near: float = 0.0) -> Units:
     """Return units in which a program's numbers are near one.
 
-    Parameters
-    ----------
-    bounded : int
-        Number of rows at the end that bound one variable each: they follow its unit.
-    near : float
-        0 makes the largest right-hand side 1, 1 the least one; between them the mean of their logarithms.
+    `bounded`: Number of rows at the end that bound one variable each: they follow its unit.
+    `near`: 0 makes the largest right-hand side 1, 1 the least one; between them the mean of their logarithms.
 
-    Examples
-    --------
     >>> t = cp.Variable(name="t")
     >>> program = ConeProgram.from_problem(cp.Problem(cp.Minimize(t), [1e-8 * t >= 1]), "CLARABEL")
     >>> round(float(units_of(program).point(np.ones(1))[0]), -2)
@@ -116,10 +110,7 @@ def solve_scaled(
 
     The problem's variables keep their values.
 
-    Raises
-    ------
-    ModelError
-        As `cvxpriv.kkt.conic.solving.solve_conic`.
+    Raises ModelError: As `cvxpriv.kkt.conic.solving.solve_conic`.
     """
     compiled = extract(problem, solver, options, shared)
     program = ConeProgram(**compiled.fields)

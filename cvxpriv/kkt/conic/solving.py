@@ -25,25 +25,15 @@ from cvxpriv.solvers.silence import solvers_silent
 class ConicSolution:
     """The unaltered answer of a solver, in the terms of ``program``.
 
-    Parameters
-    ----------
-    x, z : array or None
-        Point and dual; a certificate where the status is infeasible or unbounded. None for a part that is missing.
-    status : str
-        cvxpy's status, or ``"failed"`` if the solver raised.
-    iterations : int or None
-    solver_seconds : float or None
-        The solver's own clock; None if it keeps none.
-    seconds : float
-        Wall time of the call.
-    error : str
-        The reason why it gave up or the error that was raised, with the remedy, or ``""``.
-    raw : object
-        The solver's own answer.
-    direction : mapping of int to array, optional
-        The entries of the user's variables in ``x``, by id, where the status is unbounded.
-    bounded_by_cvxpy : bool
-        Whether the program holds bounds that cvxpy found for variables of its own: HiGHS is given such.
+    `x`, `z`: Point and dual; a certificate where the status is infeasible or unbounded. None for a part that is
+    missing.
+    `status`: cvxpy's status, or ``"failed"`` if the solver raised.
+    `solver_seconds`: The solver's own clock; None if it keeps none.
+    `seconds`: Wall time of the call.
+    `error`: The reason why it gave up or the error that was raised, with the remedy, or ``""``.
+    `raw`: The solver's own answer.
+    `direction`: The entries of the user's variables in ``x``, by id, where the status is unbounded.
+    `bounded_by_cvxpy`: Whether the program holds bounds that cvxpy found for variables of its own: HiGHS is given such.
     """
 
     program: ConeProgram

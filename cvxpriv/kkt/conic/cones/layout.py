@@ -40,28 +40,16 @@ class Family:
 class ConeLayout:
     """A product of cones, in the order of cvxpy and SCS.
 
-    Parameters
-    ----------
-    zero, nonneg : int
-        Number of entries fixed to zero, and of nonnegative entries.
-    soc : tuple of int
-        Sizes of the second-order cones ``(t, x)``, ``||x|| <= t``.
-    psd : tuple of int
-        Orders of the semidefinite cones, each stored as a scaled triangle of ``n(n+1)/2`` entries.
-    exp : int
-        Number of exponential cones ``(x, y, z)``, ``y exp(x/y) <= z``.
-    power : tuple of tuple of float
-        Exponents of each power cone ``(x_1 .. x_n, z)``, ``prod x_i^a_i >= |z|``; ``(a, 1 - a)`` for the 3-d cone.
-    triangle : {"lower", "upper"}
-        The triangle of a symmetric matrix that is stored, column by column.
+    `zero`, `nonneg`: Number of entries fixed to zero, and of nonnegative entries.
+    `soc`: Sizes of the second-order cones ``(t, x)``, ``||x|| <= t``.
+    `psd`: Orders of the semidefinite cones, each stored as a scaled triangle of ``n(n+1)/2`` entries.
+    `exp`: Number of exponential cones ``(x, y, z)``, ``y exp(x/y) <= z``.
+    `power`: Exponents of each power cone ``(x_1 .. x_n, z)``, ``prod x_i^a_i >= |z|``; ``(a, 1 - a)`` for the 3-d cone.
+    `triangle`, {"lower", "upper"}: The triangle of a symmetric matrix that is stored, column by column.
 
-    Notes
-    -----
     A distance is the Euclidean distance inside each block, and the largest over blocks: one bad cone among thousands
     shows undiluted. A block is one cone; each zero or nonnegative entry is a block of its own.
 
-    Examples
-    --------
     >>> layout = ConeLayout(nonneg=1, exp=1)
     >>> layout.worst(np.array([-0.5, 0.0, 1.0, 1.0]))
     ('nonneg[0]', 0.5)
