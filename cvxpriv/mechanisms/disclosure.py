@@ -24,7 +24,9 @@ from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import Protection
 from cvxpriv.tables.resampling import (
+    accepted_hull,
     corrected_interval,
+    milder_populations,
     percentile_interval,
     resampled_tables,
     with_noise,
@@ -239,7 +241,8 @@ def disclosure(
             " give the mechanism of this table's alphabet, in its order"
         )
     _check(bootstrap, seed, level)
-    require_feasible(of_resampling(len(table.private), matrix.shape[0], matrix.shape[1], bootstrap), oversize)
+    replicates = bootstrap if table.protection is None else 9 * bootstrap  # of eight milder populations as well
+    require_feasible(of_resampling(len(table.private), matrix.shape[0], matrix.shape[1], replicates), oversize)
     if bootstrap and table.counts is None:
         raise DataError(
             "table holds probabilities without counts, so its records cannot be resampled: make it with"
@@ -281,9 +284,14 @@ def _intervals(
     shares = counts / counts.sum()
     wider = with_unseen_cells(counts) if table.protection is None else shares  # noise fills cells by itself
     value, own = measure(shares[None], matrix)[0], replicates(shares)
+    if table.protection is not None:
+        level = (1.0 + level) / 2  # the middle of noisy replicates alone held the truth in 85% to 93% of studies
     hulls = [corrected_interval(value, own, level)]
     if not np.array_equal(shares, wider):
         hulls.append(corrected_interval(value, replicates(wider), level, measure(wider[None], matrix)[0]))
+    if table.protection is not None:
+        tried = np.stack(list(milder_populations(shares)))
+        hulls.append(accepted_hull(value, measure(tried, matrix), np.stack([replicates(one) for one in tried]), level))
     if same_records:
         of_y = np.isin(list(MEASURES), OF_Y)
         hulls.append(np.where(of_y, percentile_interval(own, level), hulls[0]))
@@ -316,8 +324,7 @@ def _notes(table: JointTable, bootstrap: int, same_records: bool) -> tuple[str, 
     if table.protection is not None:
         notes.append(
             f"The counts hold {table.protection.noise}: every replicate gets the same noise again, so the intervals "
-            "allow for it. They take the noisy table for the population, so few records in many cells make them too "
-            "narrow."
+            "allow for it. Few records in many cells make them wide."
         )
         return tuple(notes)
     # Good (1953): the cells seen once estimate the share of the population in cells never seen.

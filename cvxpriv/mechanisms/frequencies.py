@@ -3,7 +3,7 @@
 The chances of the outputs are q = p M. A statistic ``a . p`` is *identifiable* where ``a = M w`` for some weights w:
 then ``a . p = w . q``, whatever p is, and the shares of the outputs estimate it without bias. Among such weights those
 of least variance, ``w = diag(1/q) M' (M diag(1/q) M')^+ a``, give the error of the most likely estimate (delta method,
-away from the boundary), and the interval.
+away from the boundary), and with a continuity correction the interval.
 
 Any other statistic is not determined by q, however many rows there are. Its interval then holds every value that some
 distribution takes whose q lies in simultaneous (Bonferroni) Clopper-Pearson intervals of the outputs' chances: two
@@ -83,7 +83,8 @@ def estimates(matrix: Array, counts: Array, statistics: Array, level: float = 0.
     weights = statistics @ best
     middle = weights @ shares
     variance = np.maximum(weights**2 @ filled - (weights @ filled) ** 2, 0.0) / rows
-    reach = ndtri((1 + level) / 2) * np.sqrt(variance)
+    lattice = np.ptp(weights, axis=1) / (2 * rows)  # the continuity correction: without it 94% held at 100 to 300 rows
+    reach = ndtri((1 + level) / 2) * np.sqrt(variance) + lattice
     low, high = np.clip(middle - reach, 0.0, likely), np.clip(middle + reach, likely, 1.0)
     box = _boxes(counts, found @ matrix, level) if not known.all() else None
     for place in np.flatnonzero(~known):

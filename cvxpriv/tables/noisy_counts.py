@@ -11,7 +11,7 @@ import numpy as np
 
 from cvxpriv.numerics.arrays import Array, IntArray
 
-__all__ = ["nearest_shares", "whole_counts"]
+__all__ = ["nearest_shares", "nearest_tables", "whole_counts"]
 
 
 def nearest_shares(noisy: Array, total: float) -> Array:
@@ -24,11 +24,16 @@ def nearest_shares(noisy: Array, total: float) -> Array:
     >>> nearest_shares(np.array([5.0, -2.0, 1.0]), 5.0)
     array([4.5, 0. , 0.5])
     """
-    flat = np.asarray(noisy, dtype=np.float64).ravel()
-    falling = np.sort(flat)[::-1]
-    shifts = (np.cumsum(falling) - total) / np.arange(1, flat.size + 1)
-    kept = int(np.flatnonzero(falling > shifts)[-1])
-    return np.asarray(np.maximum(flat - shifts[kept], 0.0)).reshape(np.shape(noisy))
+    return nearest_tables(np.asarray(noisy)[None], total)[0]
+
+
+def nearest_tables(noisy: Array, total: float) -> Array:
+    """Return `nearest_shares` of each of several tables, ``(tables, ...)``."""
+    flat = np.asarray(noisy, dtype=np.float64).reshape(len(noisy), -1)
+    falling = -np.sort(-flat, axis=1)
+    shifts = (np.cumsum(falling, axis=1) - total) / np.arange(1, flat.shape[1] + 1)
+    kept = flat.shape[1] - 1 - np.argmax((falling > shifts)[:, ::-1], axis=1)
+    return np.maximum(flat - shifts[np.arange(len(flat)), kept][:, None], 0.0).reshape(np.shape(noisy))
 
 
 def whole_counts(shares: Array, total: int) -> IntArray:

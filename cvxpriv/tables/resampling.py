@@ -15,6 +15,11 @@ cells a 95% percentile interval held the true I(S;X) in none of 400 simulated st
   very table, so I(S;Y) comes out too *low* (0.0008 for a true 0.015 at 299 records). The population then differs from
   the table as the replicates do, which is what the percentile interval answers for. With ``same_records`` the interval
   of what Y tells is the hull of corrected and percentile.
+- **noise** in the counts looks like information, and where it rules the replicates of the noisy table are all off. Every
+  replicate gets the noise again, quantiles are taken at half the miss, and the interval also holds the measures of
+  those populations between the noisy table and independent or even cells whose replicates are as the table is
+  (`milder_populations`, `accepted_hull`). On 2 x 2 to 4 x 16 cells, 100 to 10000 records, epsilon 0.2 to 4 (100 studies
+  each) the truth was held in 91-100%; without this I(S;X) in as few as 20%.
 
 **Measured** by ``python -m benchmarks disclosure``: 95% intervals, populations of 2 x 2, 4 x 16 and 10 x 160 cells, 100
 to 10000 records. With a mechanism that does not depend on the records (100 studies each) the true I(S;X) was held in
@@ -32,10 +37,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array, IntArray
-from cvxpriv.tables.noisy_counts import nearest_shares
+from cvxpriv.tables.noisy_counts import nearest_tables
 from cvxpriv.tables.protection import Protection
 
-__all__ = ["corrected_interval", "percentile_interval", "resampled_tables", "with_noise", "with_unseen_cells"]
+__all__ = [
+    "accepted_hull",
+    "corrected_interval",
+    "milder_populations",
+    "percentile_interval",
+    "resampled_tables",
+    "with_noise",
+    "with_unseen_cells",
+]
 
 CHUNK = 4_000_000
 """Number of cells of replicates that are held at once (32 MB)."""
@@ -94,8 +107,38 @@ def with_noise(tables: Iterator[Array], protection: Protection, records: int, se
     """
     rng = np.random.default_rng([seed, 1])
     for part in tables:
-        noisy = records * part + protection.simulated(rng, part.shape)
-        yield np.stack([nearest_shares(one, float(records)) for one in noisy]) / records
+        yield nearest_tables(records * part + protection.simulated(rng, part.shape), float(records)) / records
+
+
+def milder_populations(shares: Array) -> Iterator[Array]:
+    """Yield populations between a noisy table and the two that noise hides most: independent sides, and even cells.
+
+    `shares`: ``(|S|, |X|)``.
+
+    >>> [float(population[0, 0].round(2)) for population in milder_populations(np.diag([0.5, 0.5]))][::4]
+    [0.25, 0.25]
+    """
+    for aim in (np.outer(shares.sum(axis=1), shares.sum(axis=0)), np.full(shares.shape, 1 / shares.size)):
+        for kept in (0.0, 0.25, 0.5, 0.75):
+            yield kept * shares + (1.0 - kept) * aim
+
+
+def accepted_hull(value: Array, tried: Array, replicates: Array, level: float) -> Array:
+    """Return the least and the largest measure of those populations whose replicates are as the value is.
+
+    A population is kept for a measure where the value lies in the middle share `level` of its replicates. This is the
+    inversion of a test, and needs no correction for bias. The hull is empty (inf, -inf) where none is kept.
+
+    `value`, ``(measures,)``. `tried`, ``(populations, measures)``. `replicates`:
+    ``(populations, replicates, measures)``. Returns ``(2, measures)``.
+
+    >>> accepted_hull(np.array([1.0]), np.array([[0.2], [5.0]]), np.array([[[0.8], [1.2]], [[4.8], [5.2]]]), 0.9)
+    array([[0.2],
+           [0.2]])
+    """
+    low, high = np.quantile(replicates, [(1 - level) / 2, (1 + level) / 2], axis=1)
+    kept = (low - 1e-12 <= value) & (value <= high + 1e-12)  # rounding, where replicates do not vary
+    return np.stack([np.where(kept, tried, np.inf).min(axis=0), np.where(kept, tried, -np.inf).max(axis=0)])
 
 
 def percentile_interval(replicates: Array, level: float) -> Array:
