@@ -24,7 +24,7 @@ def nearest_shares(noisy: Array, total: float) -> Array:
     >>> nearest_shares(np.array([5.0, -2.0, 1.0]), 5.0)
     array([4.5, 0. , 0.5])
     """
-    return nearest_tables(np.asarray(noisy)[None], total)[0]
+    return np.asarray(nearest_tables(np.asarray(noisy)[None], total)[0])
 
 
 def nearest_tables(noisy: Array, total: float) -> Array:
@@ -33,7 +33,8 @@ def nearest_tables(noisy: Array, total: float) -> Array:
     falling = -np.sort(-flat, axis=1)
     shifts = (np.cumsum(falling, axis=1) - total) / np.arange(1, flat.shape[1] + 1)
     kept = flat.shape[1] - 1 - np.argmax((falling > shifts)[:, ::-1], axis=1)
-    return np.maximum(flat - shifts[np.arange(len(flat)), kept][:, None], 0.0).reshape(np.shape(noisy))
+    cut = shifts[np.arange(len(flat)), kept]
+    return np.asarray(np.maximum(flat - cut[:, None], 0.0)).reshape(np.shape(noisy))
 
 
 def whole_counts(shares: Array, total: int) -> IntArray:

@@ -15,8 +15,8 @@ cells a 95% percentile interval held the true I(S;X) in none of 400 simulated st
   very table, so I(S;Y) comes out too *low* (0.0008 for a true 0.015 at 299 records). The population then differs from
   the table as the replicates do, which is what the percentile interval answers for. With ``same_records`` the interval
   of what Y tells is the hull of corrected and percentile.
-- **noise** in the counts looks like information, and where it rules the replicates of the noisy table are all off. Every
-  replicate gets the noise again, quantiles are taken at half the miss, and the interval also holds the measures of
+- **noise** in the counts looks like information, and where it rules the replicates of the noisy table are all off.
+  Replicates get the noise again, quantiles are taken at half the miss, and the interval also holds the measures of
   those populations between the noisy table and independent or even cells whose replicates are as the table is
   (`milder_populations`, `accepted_hull`). On 2 x 2 to 4 x 16 cells, 100 to 10000 records, epsilon 0.2 to 4 (100 studies
   each) the truth was held in 91-100%; without this I(S;X) in as few as 20%.

@@ -153,7 +153,7 @@ def test_intervals_hold_the_truth_also_where_noise_rules(tables: int) -> None:
         frame = disclosure(noisy, response, bootstrap=100, seed=number, same_records=False).frame
         measures = measure(truth[None], response)[0]
         held += (frame["low"] <= measures + 1e-12) & (measures <= frame["high"] + 1e-12)
-    # The level is 95%; three standard deviations are 2.1% of 1000 tables. Bare replicates held I(S;X) in 63% of these.
+    # The level is 95%; three standard deviations are 2.1% of 1000 tables.
     assert held.min() >= (0.93 * tables if tables > 100 else tables - 3), held / tables
 
 
