@@ -37,7 +37,7 @@ types: $(STAMPS)/dev       ## mypy, strict, on both packages
 
 check: lint types test     ## what continuous integration runs
 
-check-all: lint types      ## everything, the slow tests too, with the coverage gate
+check-all: lint types $(STAMPS)/nvflare  ## everything, the slow tests too, with the coverage gate
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report=term
 
 mutate: $(STAMPS)/dev      ## wrong changes of the code that tests must notice; half an hour
@@ -72,6 +72,10 @@ $(STAMPS)/demo: pyproject.toml | $(BIN)/python
 
 $(STAMPS)/docs: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e ".[docs]"
+	@touch $@
+
+$(STAMPS)/nvflare: pyproject.toml | $(STAMPS)/dev
+	$(BIN)/python -m pip install --quiet -e ".[nvflare]"
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml | $(BIN)/python

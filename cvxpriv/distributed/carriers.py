@@ -1,8 +1,9 @@
 """The one interface between an orchestrator and its parties, and the carrier that keeps them in this process.
 
 An orchestrator sends each party a message and gets each one's answer, `step_all`; it does not know where a party runs.
-A carrier is a class with the members of `Carrier`: `InProcess` here, `FlightHolder` in `flight_holder`. A further one
-brings `join`, `step_all` and `close`, and lets every message pass through the vocabulary's check and the log.
+A carrier is a class with the members of `Carrier`: `InProcess` here, `FlightHolder` in `flight_holder`, `FlareHolder`
+in `flare`. A further one brings `join`, `step_all` and `close`, and lets every message pass through the vocabulary's
+check and the log.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Protocol
 
 from cvxpriv.distributed.log import MessageLog
 from cvxpriv.distributed.messages import REFUSAL, Message, Vocabulary
-from cvxpriv.errors import PartyError
+from cvxpriv.errors import DataError, ModelError, PartyError, PrivacyError
 
-__all__ = ["HOLDER", "Carrier", "InProcess", "Role", "require_willing"]
+__all__ = ["HOLDER", "Carrier", "InProcess", "Role", "refusal", "require_willing"]
 
 #: Name of the orchestrator's side in logs.
 HOLDER = "holder"
@@ -110,6 +111,13 @@ class InProcess:
     def _received(self, name: str, message: Message) -> Message:
         self.log.note(name, HOLDER, self.vocabulary.check(message, "party", self.sizes))
         return message
+
+
+def refusal(error: Exception) -> Message:
+    """Return the message by which a party refuses: of an error, its class alone leaves the party."""
+    reasons = {DataError: "data", ModelError: "option", PrivacyError: "privacy", PartyError: "order"}
+    reason = next((said for kind, said in reasons.items() if isinstance(error, kind)), "failure")
+    return Message(REFUSAL, texts={"reason": reason})
 
 
 def require_willing(name: str, answer: Message) -> Message:

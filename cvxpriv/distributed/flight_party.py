@@ -7,12 +7,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from cvxpriv.distributed.carriers import HOLDER, Role
+from cvxpriv.distributed.carriers import HOLDER, Role, refusal
 from cvxpriv.distributed.flight_holder import EXCHANGE, HOLD
 from cvxpriv.distributed.keys import Keys
 from cvxpriv.distributed.log import MessageLog
-from cvxpriv.distributed.messages import REFUSAL, Envelope, Message
-from cvxpriv.errors import CvxprivError, DataError, MessageRefused, ModelError, PartyError, PrivacyError, shown
+from cvxpriv.distributed.messages import Envelope, Message
+from cvxpriv.errors import CvxprivError, MessageRefused, ModelError, PartyError, shown
 
 try:
     from pyarrow import flight
@@ -86,10 +86,8 @@ def _answer(role: Role, request: Message, connection: _Connection) -> Message:
     try:
         return role.answer(request)
     except CvxprivError as error:
-        reasons = {DataError: "data", ModelError: "option", PrivacyError: "privacy", PartyError: "order"}
-        reason = next((said for kind, said in reasons.items() if isinstance(error, kind)), "failure")
         with suppress(CvxprivError, flight.FlightError):
-            connection.call(Message(REFUSAL, texts={"reason": reason}))
+            connection.call(refusal(error))
         raise
 
 
