@@ -238,8 +238,8 @@ def crosscheck(
         Seconds for each such process; None is `cvxpriv.solvers.isolation.TIME_LIMIT`.
 
     proof : {"doubles", "interval"}
-        ``"interval"`` works the bounds of linear and quadratic problems out in fractions as well, up to
-        `cvxpriv.kkt.conic.exact.LARGEST` rows and columns: a verdict that they bear out is then known to be
+        ``"interval"`` works the bounds out in fractions as well, up to `cvxpriv.kkt.conic.exact.LARGEST` rows and
+        columns and without semidefinite and power cones: a verdict that they bear out is then known to be
         ``"proved"``, and the others say what is missing.
 
     Raises

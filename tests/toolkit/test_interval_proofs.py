@@ -1,7 +1,8 @@
-"""Verdicts that are proved: the optimum of linear and quadratic programs, in fractions."""
+"""Verdicts that are proved: the optimum in fractions, of linear, quadratic, second-order and exponential programs."""
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import cvxpy as cp
@@ -9,10 +10,15 @@ import numpy as np
 import pytest
 
 from cvxpriv.certify import Stored
+from cvxpriv.certify.cases import case_of_problem
 from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.interval_proofs import proof_of
 from cvxpriv.errors import ModelError
+from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.exact import proved_infeasible, proved_interval
+from cvxpriv.kkt.conic.exact_cones import inside
 from cvxpriv.kkt.conic.program import ConeProgram
+from cvxpriv.kkt.conic.solving import solve_conic
 
 
 def _program(problem: cp.Problem) -> ConeProgram:
@@ -66,12 +72,70 @@ def test_an_empty_problem_is_proved_empty_and_a_feasible_one_is_not() -> None:
 
 def test_what_is_missing_is_said() -> None:
     x = cp.Variable(2, name="x")
-    cone = cp.Problem(cp.Minimize(cp.norm(x - 1)), [x[0] <= 0])
-    rows = crosscheck(cone, ["ECOS"], proof="interval").table.set_index("solver")
-    assert rows.loc["ECOS", "known_by"] == "certified"
-    assert "not proved: only linear and quadratic programs" in rows.loc["ECOS", "reason"]
+    cone = cp.Problem(cp.Minimize(cp.lambda_max(cp.diag(x - 1))), [x[0] >= 0])
+    rows = crosscheck(cone, ["CLARABEL"], proof="interval").table.set_index("solver")
+    assert rows.loc["CLARABEL", "known_by"] != "proved"
+    assert "semidefinite and power cones" in proof_of(case_of_problem("cone", cone)).why
     with pytest.raises(ModelError, match="proof='exact' is not known"):
-        crosscheck(cone, ["ECOS"], proof="exact")
+        crosscheck(cone, ["CLARABEL"], proof="exact")
+
+
+def _drawn(seed: int) -> tuple[cp.Problem, Decimal]:
+    """A second-order or an exponential program, and its optimum to 40 digits."""
+    rng = np.random.default_rng(seed)
+    cost, centre, radius = rng.normal(size=3), rng.normal(size=3), 1.0
+    x = cp.Variable(3, name="x")
+    exact = [Decimal(float(entry)) for entry in cost]
+    with localcontext() as context:
+        context.prec = 40
+        if seed % 2:
+            best = sum(a * Decimal(float(b)) for a, b in zip(exact, centre, strict=True))
+            best = Decimal(best) - sum((a * a for a in exact), Decimal(0)).sqrt()
+            return cp.Problem(cp.Minimize(cost @ x), [cp.norm(x - centre) <= radius]), best
+        best = -sum(((-a).exp() for a in exact), Decimal(0)).ln()
+        return cp.Problem(cp.Minimize(cost @ x - cp.sum(cp.entr(x))), [cp.sum(x) == 1]), best
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_optimum_of_a_cone_program_lies_in_its_interval_whatever_point_and_dual_it_comes_from(seed: int) -> None:
+    problem, best = _drawn(seed)
+    solution, rng = solve_conic(problem, "CLARABEL"), np.random.default_rng(seed)
+    assert solution.x is not None
+    assert solution.z is not None
+    x, z = solution.x, solution.z
+    proved = proved_interval(solution.program, x, z)
+    assert Fraction(proved.low) <= Fraction(best) <= Fraction(proved.high)
+    assert proved.high - proved.low < 1e-6
+    for size in 10.0 ** np.array([-9, -6, -3, 0, 2]):
+        near = x + size * rng.normal(size=x.size), z * (1.0 + size * rng.normal(size=z.size))
+        for point, dual in (near, (x, (1.0 + size) * z), (x, -size * z)):
+            found = proved_interval(solution.program, point, dual)
+            assert Fraction(found.low) <= Fraction(best) <= Fraction(found.high)
+
+
+def test_members_of_a_cone_and_of_its_dual_have_no_negative_product() -> None:
+    rng, layouts = np.random.default_rng(5), (ConeLayout(soc=(3,)), ConeLayout(exp=1))
+    kept = 0
+    for layout in layouts:
+        members: dict[bool, list[list[Fraction]]] = {True: [], False: []}
+        for dual, held in members.items():
+            for vector in rng.normal(size=(60, 3)):  # on the boundary but for a few roundings, outside as often as not
+                edge = layout.project_dual(vector) if dual else layout.project(vector)
+                beside = [Fraction(float(entry)) for entry in edge * (1.0 + 1e-15 * rng.integers(-3, 4, size=3))]
+                held += [beside] if inside(layout, beside, dual) else []
+        kept += len(members[True]) * len(members[False])
+        assert all(sum(a * b for a, b in zip(s, z, strict=True)) >= 0 for s in members[False] for z in members[True])
+    assert kept > 500
+
+
+def test_a_boundary_is_told_from_what_lies_a_rounding_beyond() -> None:
+    soc, exp, hair = ConeLayout(soc=(3,)), ConeLayout(exp=1), Fraction(1, 10**30)
+    assert inside(soc, [Fraction(5), Fraction(3), Fraction(4)], dual=True)
+    assert not inside(soc, [Fraction(5) - hair, Fraction(3), Fraction(4)], dual=True)
+    e = Fraction("2.718281828459045235360287471352662497757")  # to 39 digits, rounded
+    for point, dual in (([Fraction(1), Fraction(1), e], False), ([Fraction(-1), Fraction(-2), e], True)):
+        assert inside(exp, [*point[:2], e + hair], dual)
+        assert not inside(exp, [*point[:2], e - hair], dual)
 
 
 def test_a_form_that_is_indefinite_by_the_last_digit_proves_nothing() -> None:

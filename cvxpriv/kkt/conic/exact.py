@@ -1,9 +1,12 @@
-"""Linear and quadratic programs in rational numbers: an interval that holds the optimum, proved without rounding.
+"""Programs in rational numbers: an interval that holds the optimum, proved without rounding.
 
 Every double is a fraction. A solver's dual is moved, by exact elimination, to one that satisfies the dual equation with
 nothing left over and stays nonnegative; its value bounds the optimum from below. Its point is moved onto the equalities
 and the inequalities that it nearly meets with equality; where all others then hold, its value bounds it from above. The
 quadratic form is factored exactly, so that it is known to be positive semidefinite.
+
+In second-order and exponential cones a point on the boundary is outside as soon as elimination moves a digit. There
+point and dual are taken with a little room (`cvxpriv.kkt.conic.exact_cones`), which widens the interval.
 
 The program is the one that cvxpy compiles, number by number.
 """
@@ -17,7 +20,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import qr
 
+from cvxpriv.kkt.conic.exact_cones import KINDS, inside, with_room
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
 
@@ -25,6 +30,8 @@ LARGEST = 80
 """Rows and columns up to which elimination in fractions takes about a second."""
 NEAR = (1e-6, 1e-8, 1e-4, 1e-10, 0.0)
 """Relative sizes below which a multiplier or a slack is taken as zero, tried one after the other."""
+ROOMS = (1e-9, 1e-8, 1e-7, 1e-6)
+"""Room in the cones of what is moved to be exact, tried one after the other."""
 Row = list[Fraction]
 
 
@@ -58,6 +65,10 @@ def proved_interval(program: ConeProgram, x: Array, z: Array) -> Interval:
     if not _semidefinite(numbers.P):
         return Interval(why="the quadratic form is not positive semidefinite in exact arithmetic")
     low, high = _dual_value(numbers, x, z), _point_value(numbers, x)
+    for room in ROOMS if None in (low, high) and not numbers.linear else ():
+        point, dual = with_room(program, room)
+        high = _point_value(numbers, point) if high is None and point is not None else high
+        low = _dual_value(numbers, *dual) if low is None and dual is not None else low
     missing = [what for what, value in (("dual", low), ("point", high)) if value is None]
     return Interval(
         -np.inf if low is None else _outwards(low, -np.inf),
@@ -74,13 +85,12 @@ def proved_infeasible(program: ConeProgram, z: Array) -> bool:
     empty = [Fraction(0)] * len(numbers.c)
     scaled = z / max(float(np.abs(z).max(initial=0.0)), 1e-300)
     exact = _exact_dual(numbers, empty, scaled, None)
-    return exact is not None and sum((b * y for b, y in zip(numbers.b, exact[0], strict=True)), Fraction(0)) < 0
+    return exact is not None and _dot(numbers.b, exact[0]) < 0
 
 
 def _unsuitable(program: ConeProgram) -> str:
-    layout = program.layout
-    if layout.zero + layout.nonneg < layout.size:
-        return "only linear and quadratic programs are worked out in fractions"
+    if any(family.kind not in KINDS for family in program.layout.families):
+        return "semidefinite and power cones are not worked out in fractions"
     if max(program.A.shape, default=0) > LARGEST:
         return f"it has more than {LARGEST} rows or columns"
     return ""
@@ -95,7 +105,11 @@ class _Numbers:
         self.b = [Fraction(float(value)) for value in program.b]
         self.c = [Fraction(float(value)) for value in program.c]
         self.d = Fraction(float(program.d))
-        self.zero = program.layout.zero
+        self.layout, self.zero = program.layout, program.layout.zero
+        self.linear = self.zero + self.layout.nonneg == self.layout.size
+        # Rows and columns in an order in which the first ones that can be solved for are far from dependent.
+        whole = program.A.toarray()
+        self.rows, self.columns = (qr(one, mode="r", pivoting=True)[1].tolist() for one in (whole.T, whole))
 
 
 def _fractions(matrix: Any) -> list[Row]:
@@ -124,8 +138,8 @@ def _exact_dual(numbers: _Numbers, c: Row, z: Array, x: Array | None) -> tuple[R
     count = len(c)
     at = [Fraction(0)] * count if x is None else [Fraction(float(value)) for value in x]
     size = max(1e-300, float(np.abs(z).max(initial=0.0)))
-    for near in NEAR:
-        held = [k for k in range(len(z)) if k < numbers.zero or z[k] > near * size]
+    for near in NEAR if numbers.linear else (None,):
+        held = [k for k in numbers.rows if near is None or k < numbers.zero or z[k] > near * size]
         y = [Fraction(0)] * len(z)
         for k in held:
             y[k] = Fraction(float(z[k]))
@@ -137,7 +151,7 @@ def _exact_dual(numbers: _Numbers, c: Row, z: Array, x: Array | None) -> tuple[R
         for k, change in zip(held, step, strict=False):
             y[k] += change
         moved = [one + change for one, change in zip(at, step[len(held) :], strict=True)] if x is not None else at
-        if all(y[k] >= 0 for k in range(numbers.zero, len(y))):
+        if inside(numbers.layout, y, dual=True):
             return y, moved
     return None
 
@@ -154,16 +168,16 @@ def _point_value(numbers: _Numbers, x: Array) -> Fraction | None:
     """The objective at an exactly feasible point near ``x``."""
     start = [Fraction(float(value)) for value in x]
     slack = [side - value for side, value in zip(numbers.b, _times(numbers.A, start), strict=True)]
-    for near in NEAR:
-        held = [
-            k for k, left in enumerate(slack) if k < numbers.zero or left <= Fraction(near) * (1 + abs(numbers.b[k]))
-        ]
-        step = _solved([numbers.A[k] for k in held], [slack[k] for k in held]) if held else [Fraction(0)] * len(start)
+    for near in NEAR if numbers.linear else (-np.inf,):
+        held = [k for k, left in enumerate(slack) if k < numbers.zero or left <= near * (1 + abs(numbers.b[k]))]
+        step = _solved([[numbers.A[k][j] for j in numbers.columns] for k in held], [slack[k] for k in held])
         if step is None:
             continue
-        point = [one + change for one, change in zip(start, step, strict=True)]
+        point = start.copy()
+        for j, change in zip(numbers.columns, step, strict=False):
+            point[j] += change
         left = [side - value for side, value in zip(numbers.b, _times(numbers.A, point), strict=True)]
-        if all(value == 0 if k < numbers.zero else value >= 0 for k, value in enumerate(left)):
+        if inside(numbers.layout, left, dual=False):
             return numbers.d + _dot(numbers.c, point) + _dot(point, _times(numbers.P, point)) / 2
     return None
 

@@ -46,7 +46,7 @@ def infeasibility_proof(compiled: ConeData) -> Certificate | None:
     for tolerance in TOLERANCES:
         # The least misfit of a program that is infeasible by a hair vanishes in rounding; CLARABEL's own certificate,
         # scaled as it likes, does not.
-        _, own = _solved(anything, program.A, program.b, _cones(compiled), tolerance)
+        _, own = solved_by_clarabel(anything, program.A, program.b, _cones(compiled), tolerance)
         for z in (_misfit(compiled, program.b, tolerance), own):
             if z is not None and (proof := infeasibility(program, z)).exact:
                 return proof
@@ -67,7 +67,7 @@ def ray(compiled: ConeData) -> Array | None:
     b = np.concatenate([np.zeros(program.b.size), [-1.0], np.zeros(flat.shape[0])])
     for tolerance in TOLERANCES:
         cones = [*_cones(compiled), *_zero(1 + flat.shape[0])]
-        d, _ = _solved(sp.eye_array(size, format="csc"), A, b, cones, tolerance)
+        d, _ = solved_by_clarabel(sp.eye_array(size, format="csc"), A, b, cones, tolerance)
         if d is not None and unboundedness(program, d).holds(PROOF):
             return d
     return None
@@ -90,12 +90,14 @@ def _misfit(compiled: ConeData, b: Array, tolerance: float) -> Array | None:
     A = compiled.fields["A"]
     rows, size = A.shape
     P = sp.block_diag([sp.csc_array((size, size)), sp.eye_array(rows)], format="csc")
-    point, _ = _solved(P, sp.hstack([A, -sp.eye_array(rows)], format="csc"), b, _cones(compiled), tolerance)
+    point, _ = solved_by_clarabel(P, sp.hstack([A, -sp.eye_array(rows)], format="csc"), b, _cones(compiled), tolerance)
     return None if point is None else point[size:]
 
 
-def _solved(P: Any, A: Any, b: Array, cones: list[Any], tolerance: float) -> tuple[Array | None, Array | None]:
-    """Return the minimiser of ``x'Px/2`` over ``b - A x`` in the cones, and the dual, or None for each."""
+def solved_by_clarabel(
+    P: Any, A: Any, b: Array, cones: list[Any], tolerance: float, c: Array | None = None
+) -> tuple[Array | None, Array | None]:
+    """Return the minimiser of ``x'Px/2 + c'x`` over ``b - A x`` in the cones, and the dual, or None for each."""
     import clarabel
 
     settings = clarabel.DefaultSettings()
@@ -103,7 +105,8 @@ def _solved(P: Any, A: Any, b: Array, cones: list[Any], tolerance: float) -> tup
     for name, value in SOLVERS["CLARABEL"].options(tolerance).items():
         setattr(settings, name, value)
     P, A = sp.csc_matrix(P), sp.csc_matrix(A)
-    solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), np.zeros(P.shape[0]), A, b, cones, settings).solve()
+    linear = np.zeros(P.shape[0]) if c is None else c
+    solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), linear, A, b, cones, settings).solve()
     return finite(solution.x), finite(solution.z)
 
 
