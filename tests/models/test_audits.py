@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from cvxpriv_models.admm_sharing import labels
 from cvxpriv_models.istdp import noisy_descent
-from cvxpriv_models.istdp.row_count import counted_rows
+from cvxpriv_models.istdp.private_options import counted_rows
 from cvxpriv_models.recycled_admm import private
 
 from cvxpriv.blocks.engines import ClosedForm

@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from cvxpriv_models.privacy_funnel import faces
-from cvxpriv_models.privacy_funnel.constraint_rows import linear_rows
+from cvxpriv_models.privacy_funnel.faces import linear_rows
 from cvxpriv_models.privacy_funnel.problem import Problem
 from cvxpriv_models.privacy_funnel.unused_columns import copied, priced
 

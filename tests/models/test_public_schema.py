@@ -197,7 +197,7 @@ def test_a_removed_row_shows_in_released_numbers_alone(
     schema = dataclasses.replace(REMOVE, rows=about)
     if about is None:  # the count is released: held equal too, as the divisor stands in every line
         from cvxpriv_models.istdp import private
-        from cvxpriv_models.istdp.row_count import counted_rows
+        from cvxpriv_models.istdp.private_options import counted_rows
 
         def counted(rows: int, budget: float, noise: Any, *, pure: bool) -> Any:
             assert rows in (49, 50)

@@ -11,11 +11,11 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.numerics.anderson import Anderson
-from cvxpriv.numerics.arrays import Array, Values, measured_each
-from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep
+from cvxpriv.numerics.arrays import Array, Values, measured_each, single
+from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep, Update
 from cvxpriv.schedules.stopping import Below
 
-from . import balancing, kkt, lagrangian
+from . import kkt, lagrangian
 from .blocks import centre, dual, party, total_share
 from .factor import Factor
 from .problem import Problem
@@ -69,7 +69,7 @@ def schedule(
     parties, z, y = one_pass(problem, scheme, factors, constraints)
     steps = [z, y, parties] if accelerate else [parties, z, y]
     if adapt_rho:
-        steps.append(balancing.balance(problem, factors))
+        steps.append(balance(problem, factors))
     return Loop(
         Sweep(steps),
         stop=Below("kkt", tol),
@@ -191,3 +191,37 @@ class CoefficientsAndArgument:
 def _bent(factor: Factor, x: Array, share: Array) -> Array:
     """Return a vector as long as D x, or as short as the party's columns, if they are few."""
     return np.asarray(factor.root @ x if x.size**2 <= share.size else share)
+
+
+#: Number of passes between two changes: a new rho is a new factorisation, and needs a few passes to take effect.
+EVERY = 10
+#: Number of passes after which rho stays: convergence is proved for a penalty that changes finitely often.
+UNTIL = 200
+#: Ratio of the residuals from which on rho changes, and the factor by which it is multiplied or divided.
+UNEQUAL, BY = 5.0, 2.0
+
+
+def balance(problem: Problem, factors: Sequence[Factor]) -> Update:
+    """Return the step that doubles rho while S = z lags behind, and halves it while stationarity does.
+
+    He, Yang and Wang (2000); Boyd et al. (2011), 3.4.1; relative residuals: Wohlberg (2017).
+
+    It writes `rho`, and `passes`, the number of passes.
+    """
+
+    def step(state: Values) -> Values:
+        passes = state["passes"] + 1.0
+        due = (passes % EVERY == 0.0) & (passes <= UNTIL)
+        rho = state["rho"].copy()
+        for start in np.flatnonzero(due):
+            rho[start] *= change(single(state, int(start)))
+        return {"rho": rho, "passes": passes}
+
+    def change(view: Values) -> float:
+        found = kkt.residuals(problem, factors, view)
+        primal = found.primal / max(1.0, found.scales[0])
+        dual = max(found.stationarity) / max(1.0, found.scales[1])
+        return BY if primal > UNEQUAL * dual else 1.0 / BY if dual > UNEQUAL * primal else 1.0
+
+    shares = {f"{kind}/{m}" for kind in "xv" for m in range(problem.parties)}
+    return Update("rho", step, frozenset({"z", "y", "rho", "passes", *shares}), frozenset({"rho", "passes"}))

@@ -35,9 +35,9 @@ from cvxpriv.privacy import BallNoise, Noise, Release
 from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows
 from .noisy_descent import smooth_weight
 from .output_perturbation import require_bounded_slope
+from .private_options import Divisor
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
-from .row_count import Divisor
 from .tilted import Tilted
 
 #: Largest remaining gradient of J, rounding included, as a part of the sizes of its two random and private terms.

@@ -17,7 +17,7 @@ from cvxpriv.reports.facts import Fact
 
 from .centring import resolves
 from .private import PRIVATE_METHODS, planned
-from .row_count import public_divisor
+from .private_options import public_divisor
 
 #: Part of a row's largest gradient at which it is clipped, unless `clip` is named: few gradients of a fitted model are
 #: longer.

@@ -21,9 +21,9 @@ from cvxpriv.privacy import GaussianNoise, Noise, Release
 from .algorithm import schedule, solve_from
 from .clipping import ADJACENCIES, MOST_ROWS, clipped_rows
 from .line_search import Search
+from .private_options import Divisor
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
-from .row_count import Divisor
 from .run import Settings
 
 #: KKT residual at which the minimiser stops. The sensitivity includes the error that remains, and rounding.

@@ -30,11 +30,10 @@ from .noisy_descent import GRADIENT_DESCENT
 from .objective_perturbation import require_smooth, solve_objective_perturbation
 from .output_perturbation import require_bounded_minimiser, solve_output_perturbation
 from .private_descent import Descent
-from .private_options import column_bound, require_bounds
+from .private_options import Divisor, column_bound, counted_rows, public_divisor, require_bounds
 from .private_run import PrivateSparseRun
 from .problem import Problem
 from .public_rules import drowned, public_iterations
-from .row_count import Divisor, counted_rows, public_divisor
 from .selection import require_support
 
 OUTPUT, OBJECTIVE, PRINTED = "output-perturbation", "objective-perturbation", "printed"

@@ -22,11 +22,10 @@ from cvxpriv.runs.shared_options import Watch
 from .centring import Centre, release_centre, resolves
 from .clipping import ClippedGradient, neighbours
 from .noisy_descent import GRADIENT_DESCENT, smooth_weight, solve_noisy_descent
-from .private_options import public_step_limit
+from .private_options import Divisor, public_step_limit
 from .private_run import PrivateSettings, PrivateSparseRun
 from .problem import Problem
 from .public_rules import centred_iterations, noise_level_penalty, public_iterations
-from .row_count import Divisor
 from .selection import select
 
 

@@ -22,8 +22,7 @@ from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.schedules.steps import Accelerator
 
 from . import closed_form
-from .constraint_rows import ConstraintRows, linear_rows
-from .faces import Face, Live, curvature, predicted, slopes
+from .faces import ConstraintRows, Face, Live, curvature, linear_rows, predicted, slopes
 from .problem import Problem
 from .unused_columns import copied, priced, unused
 

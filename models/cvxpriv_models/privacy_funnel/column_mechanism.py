@@ -1,11 +1,15 @@
-"""A mechanism that carries the rate exactly, from columns and weights."""
+"""Columns as mechanisms: one that carries the rate exactly, and the best mixture of given ones as a block."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from cvxpriv.blocks.block import Block
+from cvxpriv.bounds.master_block import master_block
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import mutual_information
+
+from .pricing import FunnelPricing
 
 HALVINGS = 60
 
@@ -51,3 +55,32 @@ def mixed_to_rate(mechanism: Array, p_x: Array, rate: float) -> Array:
         return identity
     mixed: Array = np.concatenate([(1.0 - high) * mechanism, high * identity], axis=1)
     return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
+
+
+def columns_block(joint: Array, rate: float, columns: Array) -> Block:
+    """Build the funnel over given posteriors: a linear program that any solver can check.
+
+        minimise    H(S) - sum_k r_k H(A pi_k)
+        subject to  sum_k r_k pi_k = P_X,   sum_k r_k H(pi_k) <= H(X) - R,   r >= 0.
+
+    Its value is the leakage of the best mechanism with these posteriors, so it is never below the best of all.
+
+    `joint`, ``(|S|, |X|)``: P(S, X), every column with mass.
+    `rate`: R in nats.
+    `columns`, ``(|X|, k)``: Posteriors P(X|y).
+    Returns: Its constraints are "posteriors average to P(X)", "rate" and "weights"; the dual of "rate" is lam, and the
+    negative dual of the first is nu.
+
+    Examples
+    --------
+    >>> block = columns_block(np.diag([0.5, 0.5]), np.log(2.0), np.eye(2))
+    >>> round(float(block.declaration().problem.solve(solver="CLARABEL")), 6)
+    0.693147
+    """
+    pricing = FunnelPricing(joint, rate)
+    costs, rows = pricing.rows(columns)
+    named = {
+        "posteriors average to P(X)": (rows[:-1], pricing.p_x, True),
+        "rate": (rows[-1:], np.array([pricing.entropy_x - rate]), False),
+    }
+    return master_block(costs, named, pricing.entropy_s)

@@ -25,10 +25,10 @@ from cvxpriv.tables.protection import published
 
 from . import algorithm, optimum
 from .bound import FunnelBound
+from .column_mechanism import columns_block
 from .facts import funnel_facts
 from .kkt import PointResiduals
 from .problem import Problem
-from .relaxation import columns_block
 from .stored_bound import stored_bound
 
 SAME_RATE = 1e-12

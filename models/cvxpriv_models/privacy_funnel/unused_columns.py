@@ -12,8 +12,7 @@ import numpy as np
 from cvxpriv.numerics.arrays import Array
 
 from .closed_form import FLOOR
-from .constraint_rows import ConstraintRows
-from .faces import ASIDE, Face, Indices, Live
+from .faces import ASIDE, ConstraintRows, Face, Indices, Live
 from .problem import Problem
 
 _STEPS = 2000
