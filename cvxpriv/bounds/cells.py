@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["bisect", "edge_pairs", "longest_edges", "parts_of_unit", "unit_cells"]
-
 IntArray: TypeAlias = NDArray[np.intp]
 
 
@@ -58,9 +56,7 @@ def parts_of_unit(size: int, count: int) -> Array:
 def longest_edges(vertices: Array) -> tuple[IntArray, IntArray]:
     """Return the two vertices of each cell's longest edge, (n,) each; of ties the first.
 
-    Parameters
-    ----------
-    vertices : array, ``(vertices, coordinates, n)``
+    `vertices`: (vertices, coordinates, n).
     """
     first, second = edge_pairs(len(vertices))
     squares = np.stack([np.sum((vertices[a] - vertices[b]) ** 2, axis=0) for a, b in zip(first, second, strict=True)])
@@ -75,8 +71,6 @@ def bisect(vertices: Array) -> tuple[Array, Array]:
     Returns `halves`, ``(vertices, coordinates, 2 n)``: The first halves of all cells, then the second halves: the
     halves of cell n of k are n and n + k. `middle`, ``(coordinates, n)``: The only new vertex of each cell.
 
-    Examples
-    --------
     >>> halves, middle = bisect(unit_cells(2, 1))
     >>> middle[:, 0]
     array([0.5, 0.5])

@@ -18,8 +18,6 @@ from cvxpriv.bounds.stored_proof import StoredProof
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Certificate", "Checked"]
-
 
 @dataclass(frozen=True)
 class Checked:
@@ -44,16 +42,11 @@ class Checked:
 class Certificate(StoredProof):
     """The claim that every mechanism with I(X;Y) >= rate has I(S;Y) >= bound, with its proof.
 
-    Attributes
-    ----------
-    rate : float
-        Required utility in nats.
-    nu : array, ``(|X|,)``
-    lam : float
-        The multipliers of P(X), nu, and of the rate, lam.
-    table, sha256, bound, mechanism, groups
-        See `StoredProof`; the table is P(S, X), ``(|S|, |X|)``, the mechanism P(Y|X), ``(|X|, |Y|)``. Y reveals no more
-        of groups than of S.
+    `rate`: Required utility in nats.
+    `nu`: (|X|,).
+    `lam`: The multipliers of P(X), nu, and of the rate, lam.
+    `table`, `sha256`, `bound`, `mechanism`, `groups`: See `StoredProof`; the table is P(S, X), ``(|S|, |X|)``, the
+    mechanism P(Y|X), ``(|X|, |Y|)``. Y reveals no more of groups than of S.
     """
 
     rate: float
@@ -101,15 +94,8 @@ class Certificate(StoredProof):
     def verify(self, table: ArrayLike | None = None) -> Checked:
         """Derive the claim again, without a solver.
 
-        Parameters
-        ----------
-        table : array, ``(|S|, |X|)``, optional
-            P(S, X), where the certificate holds only its hash.
-
-        Raises
-        ------
-        DataError
-            The certificate does not prove its claim; the message says why.
+        `table`, (|S|, |X|): P(S, X), where the certificate holds only its hash.
+        Raises DataError: The certificate does not prove its claim; the message says why.
         """
         found = self.derived(self.checker, table)
         return Checked(found["bound"], found["leakage"], found["utility"])

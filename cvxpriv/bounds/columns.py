@@ -14,9 +14,6 @@ from cvxpriv.bounds.master import Master, MasterPoint
 from cvxpriv.bounds.pricing import INTERRUPTED, OUT_OF_TIME, Clock, Pricing
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Generated", "Generation"]
-
-
 LOCAL_SHARE = 0.05
 """Share of the gap at which local pricing stops."""
 
@@ -45,19 +42,12 @@ IN_USE = 1e-12
 class Generated:
     """The result of column generation.
 
-    Attributes
-    ----------
-    value : float
-        Value of the master, without the model's constant.
-    bound : float
-        The model's bound from the best multipliers; it holds however the generation ended.
-    duals : array, ``(rows,)``
-        The multipliers of `bound`.
-    columns : array, ``(symbols, k)``
-        The columns in use.
-    weights : array, ``(k,)``
-    reason : str
-        "" if the wanted gap was proved, otherwise the reason why not.
+    `value`: Value of the master, without the model's constant.
+    `bound`: The model's bound from the best multipliers; it holds however the generation ended.
+    `duals`, (rows,): The multipliers of `bound`.
+    `columns`, (symbols, k): The columns in use.
+    `weights`: (k,).
+    `reason`: "" if the wanted gap was proved, otherwise the reason why not.
     """
 
     value: float
@@ -71,13 +61,8 @@ class Generated:
 class Generation:
     """Column generation for one problem; it may be run again after a row of the master has changed.
 
-    Parameters
-    ----------
-    pricing : Pricing
-    master : Master
-        A master without columns.
-    columns : array, ``(symbols, n)``
-        The first columns; the master has to be feasible with them.
+    `master`: A master without columns.
+    `columns`, (symbols, n): The first columns; the master has to be feasible with them.
     """
 
     def __init__(self, pricing: Pricing, master: Master, columns: Array) -> None:
@@ -104,19 +89,12 @@ class Generation:
 
         A keyboard interrupt ends it as a time limit does, and returns what is proved so far.
 
-        Parameters
-        ----------
-        gap : float
-            The wanted gap, in the objective's unit.
-        out_of_time : callable
-            Returns True once the time is over; the best bound so far is then returned.
-        floor : float
-            A bound that is known already: there is nothing to prove once the objective is within `gap` of it.
-        constant : float
-            Difference of the objective and the master's value.
-        idle_below : float, optional
-            A pass that lowers the master by less than this is idle, or by less than `LEFT_SHARE` of what is left above
-            `floor`; `IDLE_SHARE` of the gap by default.
+        `gap`: The wanted gap, in the objective's unit.
+        `out_of_time`: Returns True once the time is over; the best bound so far is then returned.
+        `floor`: A bound that is known already: there is nothing to prove once the objective is within `gap` of it.
+        `constant`: Difference of the objective and the master's value.
+        `idle_below`: A pass that lowers the master by less than this is idle, or by less than `LEFT_SHARE` of what is
+        left above `floor`; `IDLE_SHARE` of the gap by default.
         """
         least = IDLE_SHARE * gap
         best, best_duals, reason, last = -np.inf, np.zeros(0), "", np.inf

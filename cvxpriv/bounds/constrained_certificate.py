@@ -16,21 +16,14 @@ from cvxpriv.bounds.check_constrained_certificate import KIND, SCHEMA, SHORT, VE
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["ConstrainedCertificate", "certificate_of"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ConstrainedCertificate(Certificate):
     """The claim that every mechanism with I(X;Y) >= rate that satisfies constraints has I(S;Y) >= bound.
 
-    Attributes
-    ----------
-    mu : array, (k,)
-        The multipliers of the constraints' sums over outputs, >= 0.
-    constraints : tuple of dict
-        Each with its kind and its numbers, as the checker reads them.
-    others
-        See `Certificate`.
+    `mu`, (k,): The multipliers of the constraints' sums over outputs, >= 0.
+    `constraints`: Each with its kind and its numbers, as the checker reads them.
+    `others`: See `Certificate`.
     """
 
     mu: Array

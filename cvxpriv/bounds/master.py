@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["Master", "MasterPoint"]
-
 Mask: TypeAlias = NDArray[np.bool_]
 
 TOLERANCES = (1e-10, 1e-9, 1e-7)
@@ -39,14 +37,9 @@ SMALLEST_ENTRY = 1e-12
 class MasterPoint:
     """A solution of the master program.
 
-    Attributes
-    ----------
-    weights : array, ``(columns,)``
-        Weights of the columns, not negative.
-    duals : array, ``(rows,)``
-        Multipliers y with ``c - M' y >= 0``; not positive for a row that only has an upper end.
-    value : float
-        The objective ``c . w``.
+    `weights`, (columns,): Weights of the columns, not negative.
+    `duals`, (rows,): Multipliers y with ``c - M' y >= 0``; not positive for a row that only has an upper end.
+    `value`: The objective ``c . w``.
     """
 
     weights: Array
@@ -57,13 +50,8 @@ class MasterPoint:
 class Master:
     """A linear program over columns.
 
-    Parameters
-    ----------
-    lower, upper : array, ``(rows,)``
-        The ends of the rows; equal ends make an equation, infinite ones are none.
+    `lower`, `upper`, (rows,): The ends of the rows; equal ends make an equation, infinite ones are none.
 
-    Examples
-    --------
     >>> master = Master(np.array([1.0]), np.array([1.0]))
     >>> master.add(np.array([3.0, 2.0]), np.array([[1.0, 1.0]]))
     >>> point = master.solve()
@@ -87,10 +75,8 @@ class Master:
     def add(self, costs: Array, matrix: Array) -> None:
         """Add columns.
 
-        Parameters
-        ----------
-        costs : array, ``(n,)``
-        matrix : array, ``(rows, n)``
+        `costs`: (n,).
+        `matrix`: (rows, n).
         """
         count = len(costs)
         column, row = np.nonzero(np.abs(matrix.T) > SMALLEST_ENTRY)
@@ -124,10 +110,7 @@ class Master:
     def solve(self) -> MasterPoint:
         """Solve from the last basis; where a tolerance fails, with the next looser one, and then from scratch.
 
-        Raises
-        ------
-        SolverFailure
-            HiGHS ends without an optimum at every tolerance.
+        Raises SolverFailure: HiGHS ends without an optimum at every tolerance.
         """
         said: list[str] = []
         for scratch in (False, True):

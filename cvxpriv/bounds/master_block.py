@@ -12,8 +12,6 @@ from cvxpriv.blocks.declaration import Declaration
 from cvxpriv.bounds.master import Master
 from cvxpriv.numerics.arrays import Array, Values, starts_in
 
-__all__ = ["WEIGHTS", "master_block"]
-
 #: The state entry that the block writes.
 WEIGHTS = "weights"
 
@@ -21,15 +19,9 @@ WEIGHTS = "weights"
 def master_block(costs: Array, rows: Mapping[str, tuple[Array, Array, bool]], constant: float = 0.0) -> Block:
     """Return the block ``minimise constant + c . w`` over ``w >= 0`` and named rows; its exact update is `Master`.
 
-    Parameters
-    ----------
-    costs : array, (columns,)
-    rows : mapping of str to (array (k, columns), array (k,), bool)
-        Matrix, right side, and whether ``M w`` equals the right side or is at most that.
-    constant : float
+    `costs`: (columns,).
+    `rows`, (k, columns), (k,): Matrix, right side, and whether ``M w`` equals the right side or is at most that.
 
-    Examples
-    --------
     >>> block = master_block(np.array([3.0, 2.0]), {"sum": (np.ones((1, 2)), np.ones(1), True)})
     >>> block.direct({})["weights"].tolist()
     [[0.0, 1.0]]

@@ -12,8 +12,6 @@ from cvxpriv.blocks.declaration import Known
 from cvxpriv.constraints import ReadyConstraint
 from cvxpriv.numerics.arrays import Array, IntArray
 
-__all__ = ["alike", "forbidden_cells", "matched", "placed"]
-
 APART = 1e-2
 """Columns nearer than this, in the sum of differences, are one output."""
 
@@ -21,8 +19,6 @@ APART = 1e-2
 def forbidden_cells(constraint: ReadyConstraint, known: Known, shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Return which cells of a mechanism, (|inputs|, |outputs|), a constraint of kind "forbidden" forbids.
 
-    Examples
-    --------
     >>> from cvxpriv.constraints import forbidden
     >>> known = Known(np.array([0.5, 0.5]), np.ones(1), np.ones((1, 2)))
     >>> forbidden_cells(forbidden([(0, 1)]), known, (2, 2)).tolist()
@@ -41,8 +37,6 @@ def alike(asked: Array) -> tuple[IntArray, IntArray]:
 
     `asked`, (|outputs|, k): Conditions on each output.
 
-    Examples
-    --------
     >>> [one.tolist() for one in alike(np.array([[1.0], [0.0], [1.0]]))]
     [[0, 1], [0, 1, 0]]
     """
@@ -63,8 +57,6 @@ def placed(columns: Array, weights: Array, classes: IntArray, outputs: Sequence[
     `classes`, (n,): The class of each column.
     `outputs`, (|outputs|,): The class of each output.
 
-    Examples
-    --------
     >>> placed(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5]), np.array([0, 0]), [0]).tolist()
     [[0.5], [0.5]]
     """
@@ -87,8 +79,6 @@ def matched(columns: Array, weights: Array, price: Array) -> Array:
 
     `columns`: (n, |inputs|). `weights`: (n,). `price`, (|inputs|, |outputs|): Cost of a unit of mass in each cell.
 
-    Examples
-    --------
     >>> matched(np.eye(2), np.array([0.5, 0.5]), np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [[0.0, 0.5], [0.5, 0.0]]
     """

@@ -26,13 +26,9 @@ OUT_OF_TIME, INTERRUPTED = "the time limit was reached", "the keyboard ended the
 class Priced:
     """The columns that local pricing found.
 
-    Attributes
-    ----------
-    columns : array, ``(symbols, n)``
-    values : array, ``(n,)``
-        Their reduced costs.
-    duals : array, ``(rows,)``, optional
-        Multipliers to price at next, where the model knows better ones than the master program's will be.
+    `columns`: (symbols, n).
+    `values`, (n,): Their reduced costs.
+    `duals`, (rows,): Multipliers to price at next, where the model knows better ones than the master program's will be.
     """
 
     columns: Array
@@ -44,14 +40,9 @@ class Priced:
 class Verified:
     """The result of verification at one vector of multipliers.
 
-    Attributes
-    ----------
-    least : float
-        Lower bound of every column's reduced cost, rounding included.
-    columns : array, ``(symbols, n)``
-        Columns found below the requested level; they go back into the master.
-    reason : str
-        "" if the search was complete, otherwise the reason why not.
+    `least`: Lower bound of every column's reduced cost, rounding included.
+    `columns`, (symbols, n): Columns found below the requested level; they go back into the master.
+    `reason`: "" if the search was complete, otherwise the reason why not.
     """
 
     least: float

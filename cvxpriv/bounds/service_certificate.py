@@ -17,8 +17,6 @@ from cvxpriv.bounds.check_service_certificate import FORMS, KIND, SCHEMA, SHORT,
 from cvxpriv.bounds.stored_proof import StoredProof
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["KNOWN", "ServiceCertificate", "ServiceChecked"]
-
 #: The divergences whose f the checker knows; for others a certificate brings points of the conjugate.
 KNOWN = tuple(FORMS)
 
@@ -39,21 +37,13 @@ class ServiceChecked:
 class ServiceCertificate(StoredProof):
     """The claim that every P(U|Y) has I(S;U) - beta E[f(p(u)/p(u|y))] <= bound, with its proof.
 
-    Attributes
-    ----------
-    beta : float
-    divergence : str
-        Name of the divergence: one of `KNOWN`, or a user's own.
-    formula : str
-        The formula of f, for readers.
-    alpha : array, (|Y|,)
-        The multipliers of P(Y).
-    conjugate : array, (k, 2), optional
-        For an f that the checker does not know: points t, h with max over 0 <= r <= 1/min p(y) of t r - r f(1/r) <= h,
-        up to a multiple of r - 1 under f's sum. The proof holds for every f that these points bound.
-    table, sha256, bound, mechanism, groups
-        See `StoredProof`; the table is P(S, Y), (|S|, |Y|), the mechanism P(U|Y), (|Y|, |U|). The loss from merging
-        groups is added.
+    `divergence`: Name of the divergence: one of `KNOWN`, or a user's own.
+    `formula`: The formula of f, for readers.
+    `alpha`, (|Y|,): The multipliers of P(Y).
+    `conjugate`, (k, 2): For an f that the checker does not know: points t, h with max over 0 <= r <= 1/min p(y) of t r
+    - r f(1/r) <= h, up to a multiple of r - 1 under f's sum. The proof holds for every f that these points bound.
+    `table`, `sha256`, `bound`, `mechanism`, `groups`: See `StoredProof`; the table is P(S, Y), (|S|, |Y|), the
+    mechanism P(U|Y), (|Y|, |U|). The loss from merging groups is added.
     """
 
     beta: float
@@ -112,15 +102,8 @@ class ServiceCertificate(StoredProof):
     def verify(self, table: ArrayLike | None = None) -> ServiceChecked:
         """Derive the claim again, without a solver.
 
-        Parameters
-        ----------
-        table : array, (|S|, |Y|), optional
-            P(S, Y), where the certificate holds only its hash.
-
-        Raises
-        ------
-        DataError
-            The certificate does not prove its claim; the message says why.
+        `table`, (|S|, |Y|): P(S, Y), where the certificate holds only its hash.
+        Raises DataError: The certificate does not prove its claim; the message says why.
         """
         found = self.derived(check, table)
         return ServiceChecked(found["bound"], found["value"])

@@ -16,25 +16,16 @@ from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import PathLike, read_document, write_text
 
-__all__ = ["StoredProof"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StoredProof(ABC):
     """A bound for one table, and its proof.
 
-    Attributes
-    ----------
-    table : array, or None
-        The joint probabilities. None: the file holds only their hash, and the table is given to the check.
-    sha256 : str
-        The table's hash.
-    bound : float
-        The claimed bound in nats.
-    mechanism : array
-        A mechanism that comes close to the bound.
-    groups : tuple of int, optional
-        Group of each private symbol, where the proof merges some of them.
+    `table`: The joint probabilities. None: the file holds only their hash, and the table is given to the check.
+    `sha256`: The table's hash.
+    `bound`: The claimed bound in nats.
+    `mechanism`: A mechanism that comes close to the bound.
+    `groups`: Group of each private symbol, where the proof merges some of them.
     """
 
     table: Array | None
@@ -82,10 +73,7 @@ class StoredProof(ABC):
     def load(cls, path: PathLike) -> Self:
         """Read a certificate without checking its proof.
 
-        Raises
-        ------
-        DataError
-            The file is not a certificate of this kind and version.
+        Raises DataError: The file is not a certificate of this kind and version.
         """
         return cls.of_document(read_document(path, "a certificate that save wrote"), str(path))
 

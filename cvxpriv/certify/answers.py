@@ -19,8 +19,6 @@ from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.residuals import ConeResiduals
 from cvxpriv.numerics.arrays import Values
 
-__all__ = ["CLAIMED", "NAN", "SOLVED", "Answer", "Context", "Stored", "context_of"]
-
 CLAIMED = "claimed"
 """The status of an answer that no solver gave."""
 SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
@@ -33,48 +31,26 @@ UNMEASURED = Measures()
 class Answer:
     """One answer to one case.
 
-    Attributes
-    ----------
-    solver : str
-        Name of the solver, or of the claim.
-    status : str
-        Status: the solver's own, ``"claimed"``, or the fate of its process.
-    asked : float
-        Tolerance requested of it.
-    values : mapping of str to ndarray, optional
-        The variables' values, in the domain.
-    objective : float
-        Objective there, in the sense of the problem; NaN without values.
-    moved : float
-        The largest move of a value into the domain.
-    measures : Measures
-        Measurements of the problem as written, at the solver's own point.
-    cone : ConeResiduals, optional
-        Residuals of the cone program.
-    bounded : bool
-        Whether the solver was given bounds that cvxpy found for variables of its own.
-    certificate : Certificate, optional
-        Certificate of a claim of infeasibility or unboundedness, checked.
-    ray : mapping of str to ndarray, optional
-        The direction of a claim of unboundedness.
-    bound : float
-        Certified bound on the optimum from the dual, in the sense of the problem: lower for a minimisation, upper for
-        a maximisation. NaN where there is none.
-    bound_reason : str
-        Source of the bound, or the reason why there is none.
-    near : float
-        Bound on the points that are `NEARBY` alone, for which a dual need not be exact; NaN where `bound` holds.
-    unit : float
-        The largest coefficient of the cone program's objective, or 1 where that is smaller.
-    reach : float
-        The largest entry of the cone program's point.
-    steepness : float
-        One plus the largest term of the cone program's gradient.
-    seconds, solver_seconds : float
-        Wall time with compilation, and the solver's own clock.
-    iterations : int or None
-    error : str
-        The error that was raised, or the quantity that could not be measured.
+    `solver`: Name of the solver, or of the claim.
+    `status`: Status: the solver's own, ``"claimed"``, or the fate of its process.
+    `asked`: Tolerance requested of it.
+    `values`: The variables' values, in the domain.
+    `objective`: Objective there, in the sense of the problem; NaN without values.
+    `moved`: The largest move of a value into the domain.
+    `measures`: Measurements of the problem as written, at the solver's own point.
+    `cone`: Residuals of the cone program.
+    `bounded`: Whether the solver was given bounds that cvxpy found for variables of its own.
+    `certificate`: Certificate of a claim of infeasibility or unboundedness, checked.
+    `ray`: The direction of a claim of unboundedness.
+    `bound`: Certified bound on the optimum from the dual, in the sense of the problem: lower for a minimisation, upper
+    for a maximisation. NaN where there is none.
+    `bound_reason`: Source of the bound, or the reason why there is none.
+    `near`: Bound on the points that are `NEARBY` alone, for which a dual need not be exact; NaN where `bound` holds.
+    `unit`: The largest coefficient of the cone program's objective, or 1 where that is smaller.
+    `reach`: The largest entry of the cone program's point.
+    `steepness`: One plus the largest term of the cone program's gradient.
+    `seconds`, `solver_seconds`: Wall time with compilation, and the solver's own clock.
+    `error`: The error that was raised, or the quantity that could not be measured.
     """
 
     solver: str

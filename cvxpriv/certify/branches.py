@@ -20,8 +20,6 @@ from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
-__all__ = ["NODES", "Branched", "branched"]
-
 NODES = 60
 """Branches that are looked at at most."""
 
@@ -30,14 +28,9 @@ NODES = 60
 class Branched:
     """The proofs that the branches of a relaxation give.
 
-    Attributes
-    ----------
-    bound : float
-        Certified, in the sense of the problem; NaN where there is none.
-    infeasible : bool
-        Every branch is proven empty.
-    nodes : int
-        Branches looked at.
+    `bound`: Certified, in the sense of the problem; NaN where there is none.
+    `infeasible`: Every branch is proven empty.
+    `nodes`: Branches looked at.
     """
 
     bound: float

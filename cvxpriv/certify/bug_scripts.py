@@ -16,9 +16,6 @@ from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.registry import package_of
 
-__all__ = ["CALLS", "OTHER", "script_of"]
-
-
 REFERENCE = "CLARABEL"
 """Whose cone program stands in the script of an answer that is stored, and that no solver gives again."""
 _VALUE = "value = float(SIGN * (0.5 * x @ (P @ x) + c @ x + d))"

@@ -21,8 +21,6 @@ from cvxpriv.errors import CvxprivError, ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.reports.files import PathLike
 
-__all__ = ["BugReport", "bug_report"]
-
 DIGITS = (1, 2, 3, 4, 6, 8, 10, 12)
 Item = TypeVar("Item")
 Judge = Callable[[cp.Problem], Trial]
@@ -32,17 +30,11 @@ Judge = Callable[[cp.Problem], Trial]
 class BugReport:
     """A false answer and the least problem that shows it.
 
-    Attributes
-    ----------
-    solver : str
-    problem : cvxpy.Problem
-        The least one found.
-    trial : Trial
-        The solver's answer to it, and the truth.
-    script : str
-        Stand-alone Python: the data, the solver's own interface where it is known, the given and the expected answer.
-    trials : int
-        Number of problems that were judged on the way.
+    `problem`: The least one found.
+    `trial`: The solver's answer to it, and the truth.
+    `script`: Stand-alone Python: the data, the solver's own interface where it is known, the given and the expected
+    answer.
+    `trials`: Number of problems that were judged on the way.
     """
 
     solver: str

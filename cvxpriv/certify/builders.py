@@ -15,8 +15,6 @@ from typing import Any
 
 from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
 
-__all__ = ["Builder", "builder_named", "load_module"]
-
 
 @dataclass(frozen=True)
 class Builder:
@@ -69,8 +67,6 @@ def builder_named(text: str) -> Builder:
     Raises DataError: The text names no place, or the place cannot be loaded. ModelError: There is no such function, or
     a file alone leaves open which one is meant.
 
-    Examples
-    --------
     >>> builder_named("cvxpriv.solvers.registry:installed").name
     'installed'
     """

@@ -26,8 +26,6 @@ from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.isolation import HERE, Place
 
-__all__ = ["Case", "Target", "case_of_block", "case_of_problem", "cases_of", "values_kept"]
-
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -88,10 +86,8 @@ Target: TypeAlias = "_One | Block | Mapping[str, _One] | Sequence[Case | Block]"
 def cases_of(target: Target, at: Values | None = None, place: Place = HERE) -> list[Case]:
     """Return the cases that a target of `cvxpriv.certify.check.crosscheck` stands for.
 
-    Raises
-    ------
-    ModelError
-        There is nothing to check, two cases have one name, a block lacks a state, or a problem cannot be checked.
+    Raises ModelError: There is nothing to check, two cases have one name, a block lacks a state, or a problem cannot be
+    checked.
     """
     if isinstance(target, Mapping):
         cases = [replace(_case(one, str(name), at, place), name=str(name)) for name, one in target.items()]

@@ -15,8 +15,6 @@ from cvxpriv.kkt.conic.cones import ConeLayout, triangle_indices
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["problem_of_program", "rounded", "with_blocks", "with_columns"]
-
 
 def problem_of_program(program: ConeProgram) -> cp.Problem:
     """Return a cone program as a cvxpy problem of one variable ``x``, whose constraints are its blocks.

@@ -18,8 +18,6 @@ from cvxpriv.certify.answers import Answer, Context
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.verdicts import CERTIFIED, Tolerances, Verdict
 
-__all__ = ["settle"]
-
 EITHER = cp.settings.INFEASIBLE_OR_UNBOUNDED
 
 

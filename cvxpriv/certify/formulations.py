@@ -27,8 +27,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.formatting import format_cell
 
-__all__ = ["Formulations", "compare_formulations"]
-
 
 @door
 @dataclass(frozen=True)

@@ -29,8 +29,6 @@ from cvxpriv.solvers.chain import try_solver
 from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.silence import solvers_silent
 
-__all__ = ["IntegerProofs", "integer_answer", "unproven", "with_bounds"]
-
 ASKED = 1e-6
 """The gap that a mixed-integer answer must reach: the gap requested of each solver is smaller."""
 OPTIONS: Mapping[str, Mapping[str, Any]] = {

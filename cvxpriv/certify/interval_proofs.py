@@ -14,21 +14,14 @@ from cvxpriv.kkt.conic.exact import proved_infeasible, proved_interval
 from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
-__all__ = ["Proof", "proof_of", "with_proof"]
-
 
 @dataclass(frozen=True)
 class Proof:
     """The proved facts of a case.
 
-    Attributes
-    ----------
-    low, high : float
-        Between which the optimum lies, in the sense of the problem.
-    infeasible : bool
-        No point satisfies the constraints.
-    why : str
-        The part that could not be proved, or ``""``.
+    `low`, `high`: Between which the optimum lies, in the sense of the problem.
+    `infeasible`: No point satisfies the constraints.
+    `why`: The part that could not be proved, or ``""``.
     """
 
     low: float = -np.inf

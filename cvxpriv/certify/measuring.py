@@ -14,8 +14,6 @@ from cvxpriv.kkt.conic.solving import ConicSolution
 from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Values
 
-__all__ = ["INTEGRAL", "measured"]
-
 INTEGRAL = 1e-5
 """Relative distance from a whole number that a solver may leave: most allow 1e-6."""
 

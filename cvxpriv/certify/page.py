@@ -12,8 +12,6 @@ from cvxpriv.certify.verdicts import VERDICTS, Verdict
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import format_cell
 
-__all__ = ["Shown", "aligned", "largest_residual", "offers", "page", "plain_text", "worst_first"]
-
 _AS_WRITTEN = ("primal", "missed", "natural", "stationarity", "displacement")
 _OF_THE_CONES = ("cone", "dual", "dual_cone", "complementarity", "duality_gap")
 _HEADINGS = {"complementarity": "slack · dual", "duality_gap": "gap", "dual": "dual equation"}

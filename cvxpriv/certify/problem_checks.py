@@ -15,16 +15,6 @@ from cvxpriv.errors import ModelError, NoSolverTakes
 from cvxpriv.kkt.conic.bounds import not_convex
 from cvxpriv.solvers.registry import installed, solver_spec
 
-__all__ = [
-    "capable",
-    "capable_of_integers",
-    "label",
-    "require_checkable",
-    "require_finite",
-    "require_sound",
-    "solver_names",
-]
-
 ASSUMED = 1e-9
 """Relative size up to which a negative eigenvalue counts as the rounding of a semidefinite matrix."""
 SHOWN = 60
@@ -131,9 +121,7 @@ def capable_of_integers(
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """The same for a mixed-integer problem; None is every solver that cvxpy finds here.
 
-    Raises
-    ------
-    NoSolverTakes
+    Raises NoSolverTakes.
     """
     able: list[str] = []
     unable: dict[str, str] = {}

@@ -32,8 +32,6 @@ from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.solvers.isolation import HERE, Place
 from cvxpriv.solvers.registry import installed, solver_spec
 
-__all__ = ["BOXES", "Growth", "Proofs"]
-
 PROVER = "CLARABEL"
 """The solver for proofs: it takes every cone, and its answers are checked, not believed."""
 BOXES = (10.0, 100.0, 1000.0)

@@ -24,8 +24,6 @@ import pytest
 if TYPE_CHECKING:
     from cvxpriv.certify.check import CrossCheck
 
-__all__ = ["assert_solvers_agree", "cvxpriv_crosscheck"]
-
 MARKER = "cvxpriv_solvers"
 OPTION = "--cvxpriv-solvers"
 
@@ -85,10 +83,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and refuse unknown solvers of the option, once and before any test.
 
-    Raises
-    ------
-    pytest.UsageError
-        An unknown solver (the nearest name is given), one that is not installed, or no name at all.
+    Raises pytest.UsageError: An unknown solver (the nearest name is given), one that is not installed, or no name at
+    all.
     """
     config.addinivalue_line("markers", f"{MARKER}(*names): the solvers that cvxpriv_crosscheck asks in this test")
     named = _named_by_option(config)

@@ -28,16 +28,6 @@ from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.isolation import HERE, Place
 
-__all__ = [
-    "CLOSED_FORM",
-    "KINDS",
-    "TOLERANCES",
-    "Reference",
-    "ReferenceLike",
-    "accurate_answer",
-    "reference_of",
-]
-
 CLOSED_FORM = "closed form"
 """Name of an exact update in the table."""
 PROVEN = 1e-6

@@ -18,8 +18,6 @@ from cvxpriv.kkt.conic.scaling import solve_scaled
 from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
 from cvxpriv.solvers.registry import solver_spec
 
-__all__ = ["rescaled_answer"]
-
 
 def rescaled_answer(case: Case, solver: str, tolerance: float | None, own: Mapping[str, Any]) -> Answer:
     """Solve a case in other units by one solver, and measure its answer as if it had been solved as it is.
@@ -27,10 +25,7 @@ def rescaled_answer(case: Case, solver: str, tolerance: float | None, own: Mappi
     Quadratic forms are compiled with every eigenvalue (`cvxpriv.kkt.quadratic_forms`). Arguments are those of
     `cvxpriv.certify.solver_answers.solver_answer`.
 
-    Raises
-    ------
-    ModelError
-        The case is mixed-integer.
+    Raises ModelError: The case is mixed-integer.
     """
     if case.mixed is not None:
         raise ModelError(f"{case.name} is mixed-integer: only continuous problems are solved in other units")

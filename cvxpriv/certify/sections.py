@@ -12,8 +12,6 @@ from cvxpriv.certify.page import Shown, largest_residual, offers, worst_first
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 
-__all__ = ["answers_section", "crosscheck_facts", "crosscheck_section", "crosscheck_tables", "refused"]
-
 SHOWN_ANSWERS = 24
 """Number of answers of a cross-check up to which a terminal shows each."""
 _LEGEND = (

@@ -23,8 +23,6 @@ from cvxpriv.solvers.isolation import HERE, Place
 from cvxpriv.solvers.registry import solver_spec
 from cvxpriv.solvers.silence import solvers_silent
 
-__all__ = ["claimed_answer", "claimed_values", "said", "solver_answer"]
-
 
 def solver_answer(
     case: Case, solver: str, tolerance: float | None, own: Mapping[str, Any], *, warm_start: bool = False

@@ -19,8 +19,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.isolation import HERE, Place
 from cvxpriv.solvers.registry import solver_spec
 
-__all__ = ["recalled", "stored_answer"]
-
 
 def stored_answer(case: Case, name: str, stored: Stored, *, place: Place = HERE) -> Answer:
     """Measure an earlier answer of a solver, with the vectors that came with it.

@@ -28,9 +28,6 @@ from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
-__all__ = ["INTERVAL", "PROOFS", "Task", "rows_of"]
-
-
 INTERVAL = "interval"
 PROOFS = ("doubles", INTERVAL)
 """The arithmetic of bounds: doubles, with room for their rounding, or fractions as well."""

@@ -6,30 +6,18 @@ from dataclasses import dataclass
 
 from cvxpriv.numerics.arrays import Values
 
-__all__ = ["Trial"]
-
 
 @dataclass(frozen=True)
 class Trial:
     """The judgement of one answer to one problem.
 
-    Attributes
-    ----------
-    verdict, reason : str
-    status : str
-        The status that the solver claims.
-    objective : float
-        Objective at its point, in the sense of the problem; NaN without one.
-    values : mapping of str to ndarray, optional
-        The variables' values.
-    expected : float
-        The reference's objective; NaN without one.
-    expected_values : mapping of str to ndarray
-        The reference's.
-    expected_status : str
-        ``"optimal"``, or what is proven of the problem.
-    version : str
-        Version of the solver.
+    `status`: The status that the solver claims.
+    `objective`: Objective at its point, in the sense of the problem; NaN without one.
+    `values`: The variables' values.
+    `expected`: The reference's objective; NaN without one.
+    `expected_values`: The reference's.
+    `expected_status`: ``"optimal"``, or what is proven of the problem.
+    `version`: Version of the solver.
     """
 
     verdict: str

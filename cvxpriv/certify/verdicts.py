@@ -179,10 +179,7 @@ def _near(answer: Answer, context: Context, tolerances: Tolerances, minimiser: f
 def judge_claim(answer: Answer, context: Context, tolerances: Tolerances, *, exact: bool) -> Verdict:
     """Return the verdict on an answer that no solver gave.
 
-    Parameters
-    ----------
-    exact : bool
-        Whether it is a closed form: one that is only near is wrong.
+    `exact`: Whether it is a closed form: one that is only near is wrong.
     """
     if not np.isfinite(answer.objective):
         return Verdict("WRONG", f"its objective is {answer.objective}")

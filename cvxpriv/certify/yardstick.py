@@ -22,9 +22,6 @@ from cvxpriv.kkt.proximal import Proximal, proximal_step
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array, Values
 
-__all__ = ["MARGINS", "ROOM", "Domain", "Measures", "Yardstick"]
-
-
 NEAR = 1e-6
 """Natural residual up to which neither better multipliers than the solver's nor a proximal step are needed."""
 TIE = 1e-6
@@ -39,23 +36,14 @@ NAN = float("nan")
 class Measures:
     """Measurements of a point of the problem as written.
 
-    Attributes
-    ----------
-    primal : float
-        Worst violation of a condition, absolute; NaN where a function has no value.
-    missed : tuple of (float, str)
-        The worst violation, relative to the terms of its row, and the condition; infinite where it has no value.
-    defined : tuple of (float, str)
-        The same among the conditions that have a value.
-    natural, stationarity : float
-        Distance of a variable to its own optimum, and the largest entry of the Lagrangian's gradient. At a tie or kink,
-        where derivatives mislead, those of the proximal point. NaN where neither is known.
-    displacement : float
-        Distance of the point from stationary, relative; NaN where it cannot be measured.
-    unmeasured : str
-        The reason why there is no displacement.
-    terms : float
-        Size of the objective's terms, which may cancel.
+    `primal`: Worst violation of a condition, absolute; NaN where a function has no value.
+    `missed`: The worst violation, relative to the terms of its row, and the condition; infinite where it has no value.
+    `defined`: The same among the conditions that have a value.
+    `natural`, `stationarity`: Distance of a variable to its own optimum, and the largest entry of the Lagrangian's
+    gradient. At a tie or kink, where derivatives mislead, those of the proximal point. NaN where neither is known.
+    `displacement`: Distance of the point from stationary, relative; NaN where it cannot be measured.
+    `unmeasured`: The reason why there is no displacement.
+    `terms`: Size of the objective's terms, which may cancel.
     """
 
     primal: float = NAN

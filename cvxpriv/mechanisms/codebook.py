@@ -19,8 +19,6 @@ from cvxpriv.mechanisms.likelihood import most_likely
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.alphabets import Alphabet
 
-__all__ = ["Codebook", "codebook", "statistics_of"]
-
 MOST_NAMED = 3
 """Number of values of a column that a description names."""
 LEAST_NAMED = 0.1
@@ -31,20 +29,12 @@ LEAST_NAMED = 0.1
 class Codebook:
     """The meaning of the outputs.
 
-    Attributes
-    ----------
-    posterior : array, ``(|Y|, |X|)``
-        P(X|Y); rows sum to 1 up to `step`. The row of an output that was never drawn is 0.
-    step : float
-        The numbers are rounded to whole multiples of it; 0 for exact ones.
-    counts : array, ``(|Y|,)``
-    outputs : tuple of str
-    labels : tuple of str
-        Readable names of the outputs.
-    meanings : tuple of str
-        The likely values of each column, with their chances.
-    prior : array, ``(|X|,)``
-        Most likely distribution of X.
+    `posterior`, (|Y|, |X|): P(X|Y); rows sum to 1 up to `step`. The row of an output that was never drawn is 0.
+    `step`: The numbers are rounded to whole multiples of it; 0 for exact ones.
+    `counts`: (|Y|,).
+    `labels`: Readable names of the outputs.
+    `meanings`: The likely values of each column, with their chances.
+    `prior`, (|X|,): Most likely distribution of X.
     """
 
     posterior: Array
@@ -72,8 +62,6 @@ def codebook(matrix: Array, inputs: Alphabet, outputs: Sequence[str], counts: Ar
     `counts`, ``(|Y|,)``: Number of released rows of each output.
     `step`: Step to which chances are rounded; 0 leaves them exact.
 
-    Examples
-    --------
     >>> book = codebook(np.array([[0.9, 0.1], [0.1, 0.9]]), Alphabet.numbered("ill", 2), ["y0", "y1"], np.array([5, 5]))
     >>> book.labels, book.meanings[0]
     (('ill 0', 'ill 1'), 'ill: 0 (90 %), 1 (10 %)')
@@ -97,8 +85,6 @@ def statistics_of(inputs: Alphabet, columns: Sequence[str]) -> tuple[list[tuple[
 
     Returns `sums`: ``(values, |X|)``.
 
-    Examples
-    --------
     >>> statistics_of(Alphabet(("a", "b"), (("0", "0"), ("0", "1"), ("1", "0"))), ["a"])[1]
     array([[1., 1., 0.],
            [0., 0., 1.]])

@@ -20,27 +20,15 @@ from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.recipe import Recipe
 
-__all__ = ["column_utility", "private_columns", "worth"]
-
 
 def column_utility(matrix: Array, inputs: Alphabet, prior: Array, recipe: Recipe | None = None) -> pd.DataFrame:
     """Return what Y tells of each column of X.
 
-    Parameters
-    ----------
-    matrix : array, ``(|X|, |Y|)``
-    inputs : Alphabet
-    prior : array, ``(|X|,)``
-    recipe : Recipe, optional
-        Recipe that made the symbols: its columns are said to be coarsened.
+    `matrix`: (|X|, |Y|).
+    `prior`: (|X|,).
+    `recipe`: Recipe that made the symbols: its columns are said to be coarsened.
+    Returns: One row a column: column, role, values, guess_nothing, guess_y, guess_x, row_worth.
 
-    Returns
-    -------
-    DataFrame
-        One row a column: column, role, values, guess_nothing, guess_y, guess_x, row_worth.
-
-    Examples
-    --------
     >>> kept = column_utility(np.array([[0.9, 0.1], [0.1, 0.9]]), Alphabet.numbered("ill", 2), np.array([0.5, 0.5]))
     >>> kept[["guess_nothing", "guess_y", "row_worth"]].round(2).iloc[0].tolist()
     [0.5, 0.9, 0.64]
@@ -84,11 +72,9 @@ def private_columns(table: JointTable, matrix: Array) -> pd.DataFrame:
 def worth(matrix: Array, prior: Array, statistics: Array) -> float:
     """Return the share of a row that a row of Y is worth, for the worst of some frequencies.
 
-    Parameters
-    ----------
-    matrix : array, ``(|X|, |Y|)``
-    prior : array, ``(|X|,)``
-    statistics : array of 0 and 1, ``(statistics, |X|)``
+    `matrix`: (|X|, |Y|).
+    `prior`: (|X|,).
+    `statistics`: (statistics, |X|).
     """
     if not identifiable(matrix, statistics).all():
         return 0.0

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from cvxpriv.errors import DataError, suggest
 
-__all__ = ["FORMAT", "VERSION", "Fields", "dump", "parse"]
-
 FORMAT = "cvxpriv-mechanism"
 VERSION = 2
 """The version of the format; it changes when an older cvxpriv would misread a newer file."""

@@ -10,8 +10,6 @@ from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.reports.heatmaps import Heatmap
 from cvxpriv.tables.alphabets import Alphabet
 
-__all__ = ["USED", "given_outputs", "heatmap_of"]
-
 USED = 5e-3
 """Probability below which an output, for every input, is left out of a picture."""
 
@@ -19,8 +17,6 @@ USED = 5e-3
 def given_outputs(matrix: Array) -> IntArray:
     """Return the outputs that are given, in the order of the inputs they come from: what is merged is seen as a column.
 
-    Examples
-    --------
     >>> given_outputs(np.array([[0.0, 0.999, 0.001], [1.0, 0.0, 0.0]])).tolist()
     [1, 0]
     """
@@ -42,8 +38,6 @@ def heatmap_of(
     `outputs`: Labels of the outputs. By default ``y0, y1, ...``.
     `symbols`: Names of an input and of an output.
 
-    Examples
-    --------
     >>> heatmap_of(np.eye(2), Alphabet.numbered("smokes", 2)).columns
     ['y0', 'y1']
     """

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from cvxpriv.mechanisms.release import Channel
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["MOST_GAINED", "guesses"]
-
 MOST_GAINED = 0.02
 """Gain in the chance of a right guess from which a release has to be confirmed."""
 
@@ -30,8 +28,6 @@ def guesses(mechanism: Channel, frame: pd.DataFrame, keep: Sequence[str]) -> pd.
     Returns: One row each for nothing, Y, Y with each kept column, and Y with all: what is seen, accuracy, and gained,
     the difference to Y alone. None where the rows lack a private column, or the mechanism names none.
 
-    Examples
-    --------
     >>> from cvxpriv.mechanisms.mechanism import Mechanism
     >>> from cvxpriv.tables.alphabets import Alphabet
     >>> rows = pd.DataFrame({"x": [0, 0, 1, 1], "ill": [0, 1, 0, 1], "ward": ["a", "b", "a", "b"]})

@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike
 from cvxpriv.errors import DataError, NotConverged
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["MostLikely", "most_likely"]
-
 TOLERANCE = 1e-10
 """Gap in the likelihood per row, in nats, at which the passes stop."""
 MOST_PASSES = 200
@@ -35,14 +33,9 @@ SHRINK, LEAST = 0.1, 1e-8
 class MostLikely:
     """A most likely distribution.
 
-    Attributes
-    ----------
-    p : array, ``(|X|,)``
-        Sums to 1.
-    gap : float
-        No distribution has a likelihood per row that is larger by more than this, in nats.
-    passes : int
-        Number of passes, and of Newton's steps after them.
+    `p`, (|X|,): Sums to 1.
+    `gap`: No distribution has a likelihood per row that is larger by more than this, in nats.
+    `passes`: Number of passes, and of Newton's steps after them.
     """
 
     p: Array
@@ -61,8 +54,6 @@ def most_likely(matrix: Array, counts: ArrayLike, tol: float = TOLERANCE) -> Mos
     Raises DataError: No rows, or an output that no symbol leads to. NotConverged: The gap is above the tolerance at the
     end.
 
-    Examples
-    --------
     >>> found = most_likely(np.array([[0.9, 0.1], [0.2, 0.8]]), [55, 45])
     >>> found.p.round(4)
     array([0.5, 0.5])

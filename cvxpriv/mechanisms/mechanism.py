@@ -33,8 +33,6 @@ from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import SUM_TOLERANCE, nonnegative_matrix, read_only
 from cvxpriv.tables.recipe import Recipe
 
-__all__ = ["Fact", "Mechanism", "provenance", "stochastic_matrix"]
-
 Fact: TypeAlias = "str | int | float | bool | None"
 """The type of a line of provenance."""
 
@@ -42,10 +40,8 @@ Fact: TypeAlias = "str | int | float | bool | None"
 def stochastic_matrix(values: ArrayLike, argument: str) -> Array:
     """Return a read-only copy as a row-stochastic matrix, with every digit as given.
 
-    Raises
-    ------
-    DataError
-        Not a matrix of finite numbers >= 0, or a row whose sum differs from 1 by more than `SUM_TOLERANCE`.
+    Raises DataError: Not a matrix of finite numbers >= 0, or a row whose sum differs from 1 by more than
+    `SUM_TOLERANCE`.
     """
     try:
         matrix = nonnegative_matrix(values, argument)
@@ -65,8 +61,6 @@ def stochastic_matrix(values: ArrayLike, argument: str) -> Array:
 def provenance(**facts: Fact) -> dict[str, Fact]:
     """Return where a result comes from: versions of cvxpriv, Python, numpy and cvxpy, and the caller's additions.
 
-    Examples
-    --------
     >>> made = provenance(engine="closed_form", seed=0, starts=30)
     >>> sorted(made)
     ['cvxpriv', 'cvxpy', 'engine', 'numpy', 'python', 'seed', 'starts']

@@ -20,8 +20,6 @@ from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import require_columns, symbol
 
-__all__ = ["RELEASED", "Channel", "SeededNoiseWarning", "Unseen", "draw", "release", "uniforms"]
-
 RELEASED = "released"
 """The name of the column that a release makes, unless another one is given."""
 Unseen: TypeAlias = Literal["error", "drop"]

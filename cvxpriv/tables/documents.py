@@ -13,16 +13,12 @@ from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.protection import Protection
 from cvxpriv.tables.recipe import Recipe
 
-__all__ = ["table_document", "table_of"]
-
 SIDES = ("private", "public")
 
 
 def table_document(table: JointTable) -> dict[str, Any]:
     """Return the table as lists, strings and numbers, which JSON can hold.
 
-    Examples
-    --------
     >>> table = JointTable.from_array([[0.5, 0.0], [0.25, 0.25]])
     >>> table_of(table_document(table)).probabilities.tolist()
     [[0.5, 0.0], [0.25, 0.25]]

@@ -11,8 +11,6 @@ import pandas as pd
 
 from cvxpriv.errors import DataError, shown, warn
 
-__all__ = ["FALLBACK", "SEPARATORS", "DetectedWarning", "decoded", "separator_of", "with_points"]
-
 SEPARATORS = (",", ";", "\t", "|")
 """The separators that are looked for."""
 FALLBACK = "cp1252"
@@ -88,8 +86,6 @@ def separator_of(text: str, usual: str) -> str:
 
     A separator makes a table where it parts the header, and the first lines in as many cells as that.
 
-    Examples
-    --------
     >>> separator_of("name;height;sex", ","), separator_of("age", ","), separator_of("a,b", ",")
     (';', ',', ',')
     """
@@ -108,8 +104,6 @@ def with_points(cells: pd.Series[Any]) -> pd.Series[Any]:
 
     A column in which each comma stands before three digits stays, for the commas may part thousands.
 
-    Examples
-    --------
     >>> with_points(pd.Series(["172,5", "-3"])).tolist(), with_points(pd.Series(["1,500", "2"])).tolist()
     (['172.5', '-3'], ['1,500', '2'])
     """

@@ -12,8 +12,6 @@ from cvxpriv.errors import DataError
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
 
-__all__ = ["Judgement", "judged", "require_repeated"]
-
 FEWEST = 30
 """Number of records below which a column of distinct values is nothing unusual."""
 
@@ -22,15 +20,9 @@ FEWEST = 30
 class Judgement:
     """The sizes of a table, and what they allow.
 
-    Attributes
-    ----------
-    records, private, public : int
-        Number of records, and of symbols of S and X.
-    information : float
-        I(S;X) of the table in nats.
+    `records`, `private`, `public`: Number of records, and of symbols of S and X.
+    `information`: I(S;X) of the table in nats.
 
-    Examples
-    --------
     >>> few = Judgement(records=333, private=4, public=93, information=0.45)
     >>> few.sizes
     '333 records for 4 x 93 cells, 0.90 a cell'
@@ -84,8 +76,6 @@ def require_repeated(table: JointTable) -> None:
 
     Raises DataError: The message names the column and a recipe.
 
-    Examples
-    --------
     >>> require_repeated(JointTable.from_counts([[1] * 40], public_labels=list(range(40))))
     Traceback (most recent call last):
     cvxpriv.errors.DataError: column 'X' has 40 values in 40 records, most with a value of their own: nothing ...

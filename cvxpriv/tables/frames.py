@@ -49,8 +49,6 @@ def symbol(value: object) -> str:
 
     Raises DataError: A value that has no text.
 
-    Examples
-    --------
     >>> [symbol(v) for v in (1, 1.0, "1", " 1.0 ", 0.5, "0.50", "01", True)]
     ['1', '1', '1', '1', '0.5', '0.5', '01', 'True']
     """
@@ -110,8 +108,6 @@ def listed(values: Any, argument: str) -> list[Any]:
 def in_order(symbols: Iterable[str]) -> tuple[str, ...]:
     """Sort distinct symbols in a reader's order: numbers by value, and digits inside text by value too.
 
-    Examples
-    --------
     >>> in_order(["10", "9", "-1"]), in_order(["grade 10", "grade 9"])
     (('-1', '9', '10'), ('grade 9', 'grade 10'))
     """
@@ -163,10 +159,8 @@ def require_roles(
 ) -> None:
     """Check the columns that a joint table is made of.
 
-    Raises
-    ------
-    DataError
-        As for `require_columns`; a column on both sides without ``allow_overlap``; a count that is one of the others.
+    Raises DataError: As for `require_columns`; a column on both sides without ``allow_overlap``; a count that is one of
+    the others.
     """
     require_columns(frame, private, "private")
     require_columns(frame, public, "public")

@@ -51,20 +51,10 @@ def kl_divergence(p: Array, q: Array, axis: Axis) -> Array: ...
 def kl_divergence(p: Array, q: Array, axis: Axis | None = None) -> float | Array:
     """Return the Kullback-Leibler divergence ``sum p log(p/q)`` in nats, infinite where ``p > 0 = q``.
 
-    Parameters
-    ----------
-    p, q : array
-        Probabilities; their shapes broadcast.
-    axis : int or tuple of int, optional
-        The axes over which each distribution runs. By default the whole array is one distribution.
+    `p`, `q`: Probabilities; their shapes broadcast.
+    `axis`: The axes over which each distribution runs. By default the whole array is one distribution.
+    Returns: Nats; a float without ``axis``, otherwise an array over the other axes.
 
-    Returns
-    -------
-    float or array
-        Nats; a float without ``axis``, otherwise an array over the other axes.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> round(kl_divergence(np.array([1.0, 0.0]), np.array([0.5, 0.5])), 6)
     0.693147
@@ -83,20 +73,10 @@ def mutual_information(joint: Array, axis: tuple[int, int] | None = None) -> flo
     It is the mean over ``b`` of ``KL(P_{A|b} || P_A)``. The product of the marginals is not formed: it underflows to
     zero where both marginals are tiny, and the divergence would come out infinite.
 
-    Parameters
-    ----------
-    joint : array, ``(|A|, |B|)``
-        Joint probabilities. With ``axis`` there may be further axes: a batch of tables.
-    axis : tuple of two ints, optional
-        The axes of A and of B in a batch, for example ``(-2, -1)``.
+    `joint`, (|A|, |B|): Joint probabilities. With ``axis`` there may be further axes: a batch of tables.
+    `axis`: The axes of A and of B in a batch, for example ``(-2, -1)``.
+    Returns: Nats; a float without ``axis``, otherwise an array over the batch.
 
-    Returns
-    -------
-    float or array
-        Nats; a float without ``axis``, otherwise an array over the batch.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> round(mutual_information(np.diag([0.5, 0.5])), 6)
     0.693147
@@ -119,20 +99,10 @@ def conditional_entropy(joint: Array, axis: tuple[int, int]) -> Array: ...
 def conditional_entropy(joint: Array, axis: tuple[int, int] | None = None) -> float | Array:
     """Return the conditional entropy ``H(A|B)`` of a joint table in nats.
 
-    Parameters
-    ----------
-    joint : array, ``(|A|, |B|)``
-        Joint probabilities. With ``axis`` there may be further axes: a batch of tables.
-    axis : tuple of two ints, optional
-        The axes of A and of B. ``(0, 1)`` by default; ``(1, 0)`` gives ``H(B|A)``.
+    `joint`, (|A|, |B|): Joint probabilities. With ``axis`` there may be further axes: a batch of tables.
+    `axis`: The axes of A and of B. ``(0, 1)`` by default; ``(1, 0)`` gives ``H(B|A)``.
+    Returns: Nats; a float without ``axis``, otherwise an array over the batch.
 
-    Returns
-    -------
-    float or array
-        Nats; a float without ``axis``, otherwise an array over the batch.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> conditional_entropy(np.diag([0.5, 0.5]))
     0.0

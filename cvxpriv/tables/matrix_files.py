@@ -7,16 +7,11 @@ import re
 from cvxpriv.errors import DataError
 from cvxpriv.reports.files import read_text
 
-__all__ = ["read_matrix"]
-
 
 def read_matrix(path: str) -> list[list[float]]:
     """Return a matrix from a file: one row a line, numbers separated by commas, semicolons, tabs or blanks.
 
-    Raises
-    ------
-    DataError
-        The file cannot be read, or does not hold a matrix.
+    Raises DataError: The file cannot be read, or does not hold a matrix.
     """
     lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), start=1) if line.strip()]
     matrix: list[list[float]] = []

@@ -6,16 +6,12 @@ import csv
 
 from cvxpriv.errors import DataError
 
-__all__ = ["names_in"]
-
 
 def names_in(text: str) -> tuple[str, ...]:
     """Return the names in a text, separated by commas; quotes hold a name that contains one, as in a CSV file.
 
     Raises DataError: A name is empty.
 
-    Examples
-    --------
     >>> names_in('age, "height, cm"')
     ('age', 'height, cm')
     """

@@ -18,8 +18,6 @@ from cvxpriv.tables.recipe import MISSING, Prepared, Recipe, blank
 from cvxpriv.tables.recipe_texts import merge_of, quantiles_in
 from cvxpriv.tables.steps import OTHER, Bins, Kept, Merge, Step, number_in
 
-__all__ = ["prepare"]
-
 Sizes: TypeAlias = "int | Mapping[str, int] | None"
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["ADJACENCIES", "PRIVATE", "Protection", "published"]
-
 ADJACENCIES = {
     "replace-one": "one record is replaced by another; the number of records is public",
     "add-or-remove-one": "one record is added or taken away; the number of records is private",
@@ -24,24 +22,12 @@ PRIVATE = "private: do not publish; apply it at home"
 class Protection:
     """The noise in every cell of a table, and what it guarantees of everything computed from that table.
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        The guarantee. Without a delta the noise is Laplace, else Gaussian.
-    adjacency : str
-        One of `ADJACENCIES`.
-    scale : float
-        Scale of the Laplace noise, or standard deviation of the Gaussian noise, in records.
-    secure : bool
-        Whether the noise came from the operating system's secure randomness.
+    `epsilon`, `delta`: The guarantee. Without a delta the noise is Laplace, else Gaussian.
+    `adjacency`: One of `ADJACENCIES`.
+    `scale`: Scale of the Laplace noise, or standard deviation of the Gaussian noise, in records.
+    `secure`: Whether the noise came from the operating system's secure randomness.
+    Raises DataError: An unknown adjacency.
 
-    Raises
-    ------
-    DataError
-        An unknown adjacency.
-
-    Examples
-    --------
     >>> Protection(1.0, 0.0, "replace-one", 2.0).sentence
     'differentially private (epsilon=1, neighbours: replace-one): may be published'
     """

@@ -17,8 +17,6 @@ from cvxpriv.numerics.arrays import IntArray
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import in_order, symbol
 
-__all__ = ["on_domain", "product_of"]
-
 MOST_CELLS = 10_000_000
 """The largest domain."""
 
@@ -30,8 +28,6 @@ def product_of(side: Alphabet, domain: Mapping[str, Sequence[object]] | None) ->
     `domain`: The values of each column; None takes those of the symbols.
     Raises DataError: A column without values.
 
-    Examples
-    --------
     >>> product_of(Alphabet(("age", "sex"), (("old", "F"), ("young", "M"))), None).labels
     ('old, F', 'old, M', 'young, F', 'young, M')
     """

@@ -15,8 +15,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.tables.frames import in_order, require_columns, require_present, symbol
 from cvxpriv.tables.steps import Bins, Step, document_of_step, step_of
 
-__all__ = ["MISSING", "RULES", "Prepared", "Recipe"]
-
 MISSING = "missing"
 """The symbol of a missing value under the rule ``symbol``."""
 RULES = ("refuse", "drop", "symbol")

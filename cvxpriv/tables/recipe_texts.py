@@ -9,8 +9,6 @@ from cvxpriv.errors import DataError
 from cvxpriv.tables.frames import listed, symbol
 from cvxpriv.tables.steps import COMPARISONS, Merge
 
-__all__ = ["bins_in", "merge_in", "merge_of", "quantiles_in", "size_in"]
-
 _MERGE = re.compile(r"(?P<column>[^<>=]+)(?P<comparison><=|>=|<|>|=)(?P<what>.+)=(?P<into>[^=]+)")
 _BOUND = re.compile(r"(?P<comparison><=|>=|<|>)(?P<bound>.+)")
 
@@ -18,12 +16,8 @@ _BOUND = re.compile(r"(?P<comparison><=|>=|<|>)(?P<bound>.+)")
 def bins_in(text: str) -> tuple[str, list[float] | str]:
     """Return the column of a text and its edges, or how many quantiles.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
 
-    Examples
-    --------
     >>> bins_in("age=26,33,41"), bins_in("income=quantiles:5")
     (('age', [26.0, 33.0, 41.0]), ('income', 'quantiles:5'))
     """
@@ -42,9 +36,7 @@ def bins_in(text: str) -> tuple[str, list[float] | str]:
 def quantiles_in(text: str, column: str) -> int:
     """Return the number of classes in ``quantiles:5``.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
     """
     word, _, parts = text.partition(":")
     if word != "quantiles" or not parts.isdecimal() or not 2 <= int(parts[:6]) <= 1000:
@@ -55,12 +47,8 @@ def quantiles_in(text: str, column: str) -> int:
 def merge_in(text: str) -> tuple[str, str, list[str] | str]:
     """Return the column of a text, the new name, and the merged symbols or the bound.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
 
-    Examples
-    --------
     >>> merge_in("education<=8=low"), merge_in("job=clerk|typist=office")
     (('education', 'low', '<=8'), ('job', 'office', ['clerk', 'typist']))
     """
@@ -76,9 +64,7 @@ def merge_in(text: str) -> tuple[str, str, list[str] | str]:
 def merge_of(column: str, into: str, values: Sequence[object] | str) -> Merge:
     """Return a merge of a list of symbols, or of the numbers within a bound such as ``<=8``.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
     """
     if not isinstance(values, str):
         return Merge(column, into, tuple(symbol(value) for value in listed(values, f"merge of {column!r}")))
@@ -94,12 +80,8 @@ def merge_of(column: str, into: str, values: Sequence[object] | str) -> Merge:
 def size_in(text: str) -> tuple[str, int]:
     """Return the column of a text, empty for all, and a number.
 
-    Raises
-    ------
-    DataError
+    Raises DataError.
 
-    Examples
-    --------
     >>> size_in("5"), size_in("job=20")
     (('', 5), ('job', 20))
     """

@@ -16,8 +16,6 @@ from typing import Any, TypeAlias
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.tables.frames import symbol
 
-__all__ = ["OTHER", "Bins", "Kept", "Merge", "Step", "step_of"]
-
 OTHER = "other"
 """The symbol that rare ones are merged into."""
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -32,23 +30,11 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 class Bins:
     """Numbers in classes: below the first edge, from each edge to below the next, from the last one upwards.
 
-    Parameters
-    ----------
-    column : str
-    edges : tuple of float
-        Numbers in rising order, at least one.
-    whole : bool
-        Whether the column counts whole numbers: 26 to below 33 is then named ``26 to 32``.
-    from_data : bool
-        Whether the edges were read off the private rows.
+    `edges`: Numbers in rising order, at least one.
+    `whole`: Whether the column counts whole numbers: 26 to below 33 is then named ``26 to 32``.
+    `from_data`: Whether the edges were read off the private rows.
+    Raises DataError: No edge; one that is not finite, or not above the one before.
 
-    Raises
-    ------
-    DataError
-        No edge; one that is not finite, or not above the one before.
-
-    Examples
-    --------
     >>> ages = Bins("age", (26, 33, 41))
     >>> ages.labels
     ('below 26', '26 to 32', '33 to 40', '41 and above')
@@ -99,23 +85,11 @@ class Bins:
 class Merge:
     """Several symbols become one: those of a list, or all numbers on one side of a bound.
 
-    Parameters
-    ----------
-    column : str
-    into : str
-        The name of the merged symbol.
-    values : tuple of str
-        The symbols that are merged; empty with a comparison.
-    comparison : {"", "<=", "<", ">=", ">"}
-    bound : float, optional
+    `into`: The name of the merged symbol.
+    `values`: The symbols that are merged; empty with a comparison.
+    `comparison`: {"", "<=", "<", ">=", ">"}.
+    Raises DataError: Neither values nor a comparison, an unknown comparison, no finite bound, an empty name.
 
-    Raises
-    ------
-    DataError
-        Neither values nor a comparison, an unknown comparison, no finite bound, an empty name.
-
-    Examples
-    --------
     >>> school = Merge("education", "low", comparison="<=", bound=8)
     >>> school("7"), school("9"), school("none")
     ('low', '9', 'none')
@@ -163,13 +137,8 @@ class Merge:
 class Kept:
     """The symbols that stay; all others, those of later rows too, become `OTHER`.
 
-    Parameters
-    ----------
-    column : str
-    kept : tuple of str
-        Read off the private rows.
-    why : str
-        Description of the kept symbols, such as "of 5 records or more".
+    `kept`: Read off the private rows.
+    `why`: Description of the kept symbols, such as "of 5 records or more".
     """
 
     column: str

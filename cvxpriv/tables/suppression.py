@@ -15,8 +15,6 @@ from scipy.optimize import linprog
 from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
-__all__ = ["SMALL", "with_totals", "withheld"]
-
 SMALL = 5
 """Largest count that is small."""
 
@@ -38,8 +36,6 @@ def withheld(counts: IntArray) -> Flags:
     Returns ``(|S| + 1, |X| + 1)``.
     Raises SolverFailure: A linear program was not solved.
 
-    Examples
-    --------
     >>> withheld(np.array([[2, 40, 60], [30, 50, 70]])).astype(int).tolist()
     [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]
     """

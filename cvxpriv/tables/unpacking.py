@@ -18,8 +18,6 @@ from typing import IO, Any
 
 from cvxpriv.errors import DataError
 
-__all__ = ["COMPRESSIONS", "MAX_BYTES", "file_bytes"]
-
 MAX_BYTES = 2**30
 """Largest number of bytes of text that a table's file may hold (1 GiB)."""
 _PIECE = 2**20

@@ -10,8 +10,6 @@ import numpy as np
 from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, Known
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["FAMILIES"]
-
 
 def ball(rng: np.random.Generator) -> Known:
     """Project a point onto a ball, or minimise a linear function over an ellipsoid."""

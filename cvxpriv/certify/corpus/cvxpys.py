@@ -13,8 +13,6 @@ import numpy as np
 
 from cvxpriv.certify.corpus.known import INFEASIBLE, OPTIMAL, UNBOUNDED, UNKNOWN, Known
 
-__all__ = ["cvxpys"]
-
 #: Arguments of its functions, where they take any.
 CHOICES: dict[str, tuple[Any, ...]] = {"axis": (0, 1), "objective_sense": ("min", "max")}
 
@@ -25,8 +23,6 @@ EXPECTED = 1e-2
 def cvxpys() -> Iterator[Known]:
     """Yield every problem of `cvxpy.tests.solver_test_helpers` that is continuous; nothing where cvxpy has none.
 
-    Examples
-    --------
     >>> next(cvxpys()).name
     'cvxpy expcone_1'
     """

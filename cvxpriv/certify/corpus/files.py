@@ -18,8 +18,6 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.solvers.silence import solvers_silent
 
-__all__ = ["SUFFIXES", "files_of_folder", "problem_of_file", "problems_of_folder"]
-
 READ_BY_HIGHS, MATRICES = (".mps", ".qps", ".lp"), ".mat"
 SUFFIXES = (*READ_BY_HIGHS, MATRICES)
 INFINITE = 1e20

@@ -17,9 +17,6 @@ from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import ModelError, suggest
 
-__all__ = ["FAMILIES", "SOURCES", "Item", "adversarial", "items"]
-
-
 SOURCES = ("cvxpy", "adversarial", "liars")
 
 
@@ -27,18 +24,10 @@ SOURCES = ("cvxpy", "adversarial", "liars")
 class Item:
     """A problem of a corpus.
 
-    Attributes
-    ----------
-    source : str
-    name : str
-    known : Known, optional
-        The problem with its known truth; None where there is no problem.
-    stored : mapping of str to Stored
-        False answers that solvers once gave.
-    allowed : tuple of str
-        Verdicts that these may have.
-    skipped : str
-        The reason why there is no problem.
+    `known`: The problem with its known truth; None where there is no problem.
+    `stored`: False answers that solvers once gave.
+    `allowed`: Verdicts that these may have.
+    `skipped`: The reason why there is no problem.
     """
 
     source: str
@@ -119,8 +108,6 @@ def adversarial(count: int, seed: int = 0) -> Iterator[Known]:
 
     `count`: The number of problems. `seed`: Seed. The k-th problem depends on the seed and on k alone.
 
-    Examples
-    --------
     >>> [known.name for known in adversarial(2)]
     ['linear[0]', 'badly scaled linear[1]']
     """

@@ -16,8 +16,6 @@ from cvxpriv.certify.answers import Stored
 from cvxpriv.certify.corpus.known import Known
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["LIARS", "Liar", "softmin"]
-
 XEON = "x86_64, Intel Xeon"
 
 
@@ -25,17 +23,10 @@ XEON = "x86_64, Intel Xeon"
 class Liar:
     """A false answer.
 
-    Attributes
-    ----------
-    name : str
-    build : callable
-        Returns the problem and the truth.
-    stored : Stored
-        The solver's answer.
-    verdicts : tuple of str
-        Verdicts that it may have.
-    why : str
-        The error of the answer, in a sentence.
+    `build`: Returns the problem and the truth.
+    `stored`: The solver's answer.
+    `verdicts`: Verdicts that it may have.
+    `why`: The error of the answer, in a sentence.
     """
 
     name: str

@@ -13,8 +13,6 @@ import numpy as np
 from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, Known
 from cvxpriv.numerics.arrays import Array
 
-__all__ = ["FAMILIES"]
-
 
 def spread(rng: np.random.Generator, size: int, decades: float) -> Array:
     """Return factors of many sizes, from 10^-decades to 10^decades."""

@@ -19,8 +19,6 @@ from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.provenance import machine, versions
 from cvxpriv.solvers.registry import installed, package_of
 
-__all__ = ["CorpusRun", "run_corpus"]
-
 PACKAGES = {name: package_of(name) for name in installed()}
 """The package of each solver."""
 CLAIM = "claim"
@@ -31,17 +29,12 @@ CLAIM = "claim"
 class CorpusRun:
     """The result of a run of a corpus.
 
-    Attributes
-    ----------
-    table : DataFrame
-        One row per answer: source, problem, solver, version, status, verdict, known_by, seconds, objective, reason.
-    problems : DataFrame
-        One row per problem: source, problem, variables, constraints, seconds (of all its answers and verdicts), false
-        (the number of false verdicts).
-    false : tuple of str
-        Verdicts that contradict the known truth.
-    skipped : mapping of str to str
-        Problems that were not judged, and the reason.
+    `table`: One row per answer: source, problem, solver, version, status, verdict, known_by, seconds, objective,
+    reason.
+    `problems`: One row per problem: source, problem, variables, constraints, seconds (of all its answers and verdicts),
+    false (the number of false verdicts).
+    `false`: Verdicts that contradict the known truth.
+    `skipped`: Problems that were not judged, and the reason.
     """
 
     table: pd.DataFrame

@@ -19,8 +19,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 
-__all__ = ["A9A", "BINS", "features", "load_a9a"]
-
 #: Lower edges of every bin except the first.
 BINS: dict[str, tuple[int, ...]] = {
     "age": (26, 33, 41, 50),

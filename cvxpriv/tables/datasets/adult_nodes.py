@@ -17,8 +17,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 
-__all__ = ["LARGEST", "AdultNodes", "load_adult_nodes"]
-
 #: Largest value of each number in the 48,842 rows: constants here, so that scaling reads no data.
 LARGEST: dict[str, int] = {
     "age": 90,

