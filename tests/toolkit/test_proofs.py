@@ -114,7 +114,7 @@ def test_proofs_are_looked_for_in_a_process_of_their_own_and_a_crash_there_is_no
     def crash(*_: object) -> None:
         raise AssertionError("a solver was called here")
 
-    monkeypatch.setattr("cvxpriv.kkt.conic.proofs._solved", crash)  # another process does not know of it
+    monkeypatch.setattr("cvxpriv.kkt.conic.proofs.solved_by_clarabel", crash)  # another process does not know of it
     monkeypatch.setattr("cvxpriv.certify.proofs.solve_conic", crash)
     empty, elsewhere = case_of_problem("case", EMPTY["linear"]), Place(isolate=True)
     found = Proofs(empty, elsewhere).infeasible
