@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from cvxpriv.cli.declared import introduction_of, made, on_the_command_line, purpose_of, taken, with_options
 from cvxpriv.cli.finish import finish
-from cvxpriv.cli.interrupts import Interrupt, watched
+from cvxpriv.cli.interrupts import certified, watched, watching
 from cvxpriv.cli.options import crosscheck_option, endings, solvers_option
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.rows import RowOptions
@@ -25,7 +25,6 @@ from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import relation_of
 from cvxpriv.runs.options import Parameter
 from cvxpriv.solvers.registry import solver_spec
-from cvxpriv.solvers.silence import solvers_silent
 
 Kind: TypeAlias = type[LearningModel]
 Options: TypeAlias = dict[str, Parameter]
@@ -175,28 +174,16 @@ def _work(
 ) -> None:
     """Fit, then do the requested extras: other models to compare with, and the cross-check."""
     with watched() as interrupt:
-        fit.found(_solved(terminal, fit, interrupt))
+        chosen = fit.solving
+        with watching(terminal, "fitting", chosen, interrupt) as watch:
+            if fit.private:
+                fit.found(fit.model.solve_private(**{**fit.public_numbers(), **chosen}, **watch))
+            else:
+                fit.found(fit.model.solve(**chosen, **watch))
         with suppress(KeyboardInterrupt):
             if not fit.private and not interrupt.pressed:
                 with terminal.phase("fitting what it is compared with"):
                     fit.scored += fit.compared(kind, options)
             if solvers and fit.run.posable and not interrupt.pressed:
-                with terminal.phase(f"cross-checking by {', '.join(solvers)}"), solvers_silent():
-                    fit.check = fit.run.certify(solvers)
+                fit.check = certified(terminal, fit.run, solvers)
         fit.interrupted = interrupt.pressed
-
-
-def _solved(terminal: Terminal, fit: Fit, interrupt: Interrupt) -> Any:
-    """Return the run of a model, with a bar."""
-    chosen = fit.solving
-    if chosen.get("n_jobs", 1) != 1:
-        return fit.model.solve(**chosen, progress=terminal.progress)
-    with terminal.iterations("fitting", chosen.get("max_iter"), "kkt") as moved:
-
-        def watch(loop: str, iteration: int, measured: Mapping[str, Any]) -> bool:
-            moved(loop, iteration, measured)
-            return interrupt.pressed
-
-        if fit.private:
-            return fit.model.solve_private(**{**fit.public_numbers(), **chosen}, callback=watch)
-        return fit.model.solve(**chosen, callback=watch)

@@ -25,7 +25,7 @@ from cvxpriv.cli.declared import (
 )
 from cvxpriv.cli.drawn_rows import Drawing, Drawn
 from cvxpriv.cli.finish import finish, write
-from cvxpriv.cli.interrupts import Interrupt, watched
+from cvxpriv.cli.interrupts import Interrupt, certified, watched, watching
 from cvxpriv.cli.options import Read, crosscheck_option, endings, output_options, solvers_option
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.proving import certify_option, proved
@@ -181,10 +181,11 @@ def crosscheck_command(kind: Kind) -> click.Command:
         model = _posed(kind, columns.load(source), taken(posed, given), given["constraint"])
         names = tuple(solver_spec(name).name for name in given["solvers"])
         with watched() as interrupt:
-            run = _solved(terminal, model, taken(solved, given), interrupt)
+            with watching(terminal, "solving", given, interrupt) as watch:
+                run = model.solve(**taken(solved, given), **watch)
             if interrupt.pressed:
                 raise click.Abort
-            check = _checked(terminal, run, names)
+            check = certified(terminal, run, names)
         facts = _of_crosscheck(f"Cross-check: {title_of(source)}", run, check)
         write(terminal, facts, folder, f"crosscheck {kind.command}")
         if bad := refused(check):
@@ -239,13 +240,14 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
     _check_options(model, asked.solving)
     _say_sizes(terminal, model, size)
     with watched() as interrupt:
-        run = _solved(terminal, model, asked.solving, interrupt)
+        with watching(terminal, "solving", asked.solving, interrupt) as watch:
+            run = model.solve(**asked.solving, **watch)
         several = run.mechanism.size <= CROSSCHECKED if asked.crosscheck is None else asked.crosscheck
         try:
             if asked.curve is not None and not interrupt.pressed:
                 curve, mechanisms = _curve(terminal, model, asked, interrupt)
             if several and not interrupt.pressed:
-                check = _checked(terminal, run, solvers)
+                check = certified(terminal, run, solvers)
             if not interrupt.pressed:
                 with terminal.phase("resampling the records"):
                     replicates = asked.bootstrap if table.counts is not None else 0
@@ -311,22 +313,6 @@ def _posed(kind: Kind, table: JointTable, options: Mapping[str, Any], constraint
     return model
 
 
-def _solved(
-    terminal: Terminal, model: Model, solving: Mapping[str, Any], interrupt: Interrupt
-) -> MechanismRun[Any, Any]:
-    """Return the model's run, with a bar."""
-    with solvers_silent():
-        if solving["n_jobs"] != 1:
-            return model.solve(**solving, progress=terminal.progress)
-        with terminal.iterations("solving", solving["max_iter"], "kkt") as moved:
-
-            def watch(loop: str, iteration: int, measured: Mapping[str, Any]) -> bool:
-                moved(loop, iteration, measured)
-                return interrupt.pressed
-
-            return model.solve(**solving, callback=watch)
-
-
 def _curve(
     terminal: Terminal, model: Model, asked: Asked, interrupt: Interrupt
 ) -> tuple[pd.DataFrame | None, Sequence[Array]]:
@@ -362,11 +348,6 @@ def _epsilons(text: str) -> tuple[float, ...]:
     if not found or not all(0.0 < one < float("inf") for one in found):
         raise click.BadParameter(f"noise_costs={text!r}: expected numbers > 0, such as 0.5,1,4")
     return found
-
-
-def _checked(terminal: Terminal, run: MechanismRun[Any, Any], solvers: tuple[str, ...]) -> CrossCheck:
-    with terminal.phase(f"cross-checking by {', '.join(solvers)}"), solvers_silent():
-        return run.certify(solvers)
 
 
 def _of_crosscheck(title: str, run: MechanismRun[Any, Any], check: CrossCheck) -> Facts:

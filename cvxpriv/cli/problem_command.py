@@ -11,15 +11,14 @@ import click
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.cli.declared import introduction_of, made, on_the_command_line, purpose_of, taken, with_options
 from cvxpriv.cli.finish import finish
-from cvxpriv.cli.interrupts import watched
+from cvxpriv.cli.interrupts import certified, watched, watching
 from cvxpriv.cli.options import crosscheck_option, output_options, solvers_option
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.readers import INTERNAL
-from cvxpriv.runs.problem_model import ProblemModel, ProblemModelRun
+from cvxpriv.runs.problem_model import ProblemModel
 from cvxpriv.solvers.registry import solver_spec
-from cvxpriv.solvers.silence import solvers_silent
 from cvxpriv.tables.matrix_files import read_matrix
 
 _ABOUT = (
@@ -59,24 +58,12 @@ def problem_command(kind: type[ProblemModel]) -> click.Command:
 
 def _facts(terminal: Terminal, model: ProblemModel, solving: Mapping[str, Any], solvers: tuple[str, ...]) -> Facts:
     """Solve the model, and solve its blocks again. A keyboard interrupt ends the work and keeps the best so far."""
-    with watched() as interrupt, solvers_silent():
-        run = _solved(terminal, model, solving, lambda: interrupt.pressed)
+    with watched() as interrupt:
+        with watching(terminal, "solving", solving, interrupt) as watch:
+            run = model.solve(**solving, **watch)
         facts = run.facts
         if solvers and not interrupt.pressed:
-            with terminal.phase(f"cross-checking by {', '.join(solvers)}"):
-                check = run.certify(solvers)
+            check = certified(terminal, run, solvers)
             sections = [*facts.sections, *crosscheck_section(check, _RESOLVED)]
             facts = replace(facts, sections=sections, tables={**facts.tables, **crosscheck_tables(check)})
     return replace(facts, interrupted=facts.interrupted or interrupt.pressed)
-
-
-def _solved(terminal: Terminal, model: ProblemModel, solving: Mapping[str, Any], pressed: Any) -> ProblemModelRun:
-    if solving["n_jobs"] != 1:
-        return model.solve(**solving, progress=terminal.progress)
-    with terminal.iterations("solving", solving["max_iter"], "kkt") as moved:
-
-        def watch(loop: str, iteration: int, measured: Mapping[str, Any]) -> bool:
-            moved(loop, iteration, measured)
-            return bool(pressed())
-
-        return model.solve(**solving, callback=watch)

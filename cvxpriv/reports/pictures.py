@@ -18,6 +18,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike, write_bytes
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -114,3 +115,18 @@ def blank(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def plot_passes(history: pd.DataFrame, column: str, label: str, ax: Axes | None, *, linear: bool = False) -> Axes:
+    """Draw one column of a run's history by pass, on a logarithmic axis unless `linear`; see `Run.plot`.
+
+    Raises DataError: The run was read from a file: its history is not in it. ModelError: matplotlib is missing.
+    """
+    if column not in history or not history[column].notna().any():
+        raise DataError("the history of a run is not in its file: solve again")
+    axes = figure_axes() if ax is None else ax
+    passes = history[history[column].notna()]
+    (axes.plot if linear else axes.semilogy)(passes["iteration"], passes[column])
+    axes.set_xlabel("pass")
+    axes.set_ylabel(label)
+    return axes

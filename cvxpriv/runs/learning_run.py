@@ -14,6 +14,7 @@ from cvxpriv.errors import DataError
 from cvxpriv.privacy.accounting import Accounting
 from cvxpriv.reports.facts import Fact, Facts
 from cvxpriv.reports.formatting import format_number
+from cvxpriv.reports.pictures import plot_passes
 from cvxpriv.runs.codec import decoded, fields_of
 from cvxpriv.runs.run import Run
 from cvxpriv.schedules.history import History
@@ -66,19 +67,7 @@ class _Learned(Run):
         `ax`: The axes to draw on. By default a new figure.
         Raises DataError: The run was read from a file: its history is not in it. ModelError: matplotlib is missing.
         """
-        history: pd.DataFrame = self.history
-        name, label = self.drawn
-        if name not in history or not history[name].notna().any():
-            raise DataError("the history of a run is not in its file: solve again")
-        from cvxpriv.reports.pictures import blank
-
-        axes = blank(6.4, 3.4).add_subplot() if ax is None else ax
-        passes = history[history[name].notna()]
-        draw = axes.plot if self.private else axes.semilogy
-        draw(passes["iteration"], passes[name])
-        axes.set_xlabel("pass")
-        axes.set_ylabel(label)
-        return axes
+        return plot_passes(self.history, *self.drawn, ax, linear=self.private)
 
     def _options(self) -> list[Fact]:
         return [Fact(name, value) for name, value in asdict(self.settings).items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -222,22 +222,18 @@ def columns_section(run: Run, sides: Sides) -> list[Section]:
         f"and from {x}. A row's worth is what a row of {output} counts in an estimate of frequencies, beside a row of "
         "the column itself."
     )
-    tables = []
-    for places in (".1%", ".0%"):
+
+    def table(places: str) -> Table:
         cells = {heading: [f"{value:{places}}" for value in found[name]] for name, heading in named.items()}
         worth = ["" if np.isnan(value) else f"{value:{places}}" for value in found["row_worth"]]
-        tables.append(
-            Table(pd.DataFrame({"column": found["column"], "role": found["role"], **cells, "row's worth": worth}))
-        )
+        return Table(pd.DataFrame({"column": found["column"], "role": found["role"], **cells, "row's worth": worth}))
+
     lost = found[(found["row_worth"] == 0.0)]["column"].tolist()
     notes = [f"No number of rows determines how often the values of {', '.join(lost)} occur."] if lost else []
     if (found["role"] == "coarsened").any():
         notes.append(f"Coarsened columns stand for classes: within a class {output} tells nothing.")
-    return [
-        Section(
-            title, text, tables=[tables[0]], notes=notes, shared=Section(title, text, tables=[tables[1]], notes=notes)
-        )
-    ]
+    whole = Section(title, text, tables=[table(".1%")], notes=notes)
+    return [replace(whole, shared=replace(whole, tables=[table(".0%")]))]
 
 
 def reveals_section(run: Run, sides: Sides) -> list[Section]:
@@ -329,10 +325,9 @@ def constraints_section(run: Run) -> list[Section]:
         "What a unit of each costs: by how much the objective would get better for each unit by which that grows.",
         digits={"price in nats": 3},
     )
-    brief = Section(
-        "Constraints", tables=[Table(frame[["constraint", "missed by"]], digits={"missed by": 1}), prices], notes=note
-    )
-    return [Section("Constraints", text, tables=[Table(frame), prices], notes=note, brief=brief)]
+    whole = Section("Constraints", text, tables=[Table(frame), prices], notes=note)
+    short = Table(frame[["constraint", "missed by"]], digits={"missed by": 1})
+    return [replace(whole, brief=replace(whole, text="", tables=[short, prices]))]
 
 
 def _prices(run: Run) -> tuple[pd.DataFrame, list[str]]:

@@ -25,7 +25,7 @@ from cvxpriv.numerics.doors import door
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.formatting import format_number
-from cvxpriv.reports.pictures import figure_axes
+from cvxpriv.reports.pictures import plot_passes
 from cvxpriv.reports.text import facts_html
 from cvxpriv.runs.saved import damage_told, read_run, write_run
 from cvxpriv.schedules.alternation import placed
@@ -128,14 +128,7 @@ class ProblemRun(ABC):
         ModelError
             matplotlib is missing.
         """
-        if not self.log.records or "kkt" not in self.history or not self.history["kkt"].notna().any():
-            raise DataError("the history of a run is not in its file: solve again")
-        axes = figure_axes() if ax is None else ax
-        passes = self.history[self.history["kkt"].notna()]
-        axes.semilogy(passes["iteration"], passes["kkt"])
-        axes.set_xlabel("pass")
-        axes.set_ylabel("KKT residual")
-        return axes
+        return plot_passes(self.history if self.log.records else pd.DataFrame(), "kkt", "KKT residual", ax)
 
     @property
     def objective(self) -> float:
