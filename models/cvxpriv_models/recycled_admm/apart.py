@@ -215,7 +215,7 @@ class ConsensusApart:
         Raises
         ------
         PrivacyError
-            The budget is not valid, or the classes are not public.
+            The budget is not valid, or the loss or the penalty bounds no sensitivity.
         ModelError
             Another option is out of range.
         DataError

@@ -11,6 +11,8 @@ from cvxpriv.distributed.messages import Kind, Text, Vector, Vocabulary
 from .methods import PRIVATE_METHODS
 from .updates import VARIANTS
 
+#: Largest number of nodes: each keeps a matrix of them all, so that its sums are those of one process.
+MOST_NODES = 4096.0
 _PASS = Vector(1, "the number of the pass", low=1.0, high=2.0**52)
 _FIGURES = {
     "pass": _PASS,
@@ -19,8 +21,8 @@ _FIGURES = {
 }
 
 _PLACE = {
-    "nodes": Vector(1, "how many nodes there are", low=2.0, high=2.0**31),
-    "place": Vector(1, "which of them this one is", low=0.0, high=2.0**31),
+    "nodes": Vector(1, "how many nodes there are", low=2.0, high=MOST_NODES),
+    "place": Vector(1, "which of them this one is", low=0.0, high=MOST_NODES),
     "neighbours": Vector("", "which of them are its neighbours", type="word"),
     "C": Vector(1, "the weight of a node's mean loss, an option", low=0.0),
     "reg": Vector(1, "the weight of R, an option", low=0.0),
