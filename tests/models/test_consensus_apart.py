@@ -17,7 +17,9 @@ from cvxpriv_models.recycled_admm.apart import ConsensusApart
 from cvxpriv_models.recycled_admm.apart_messages import SPOKEN
 from cvxpriv_models.recycled_admm.apart_node import Allowance, ConsensusNode
 
+from cvxpriv.distributed import participant
 from cvxpriv.distributed.carriers import HOLDER, InProcess
+from cvxpriv.distributed.checkpoint import Checkpoint
 from cvxpriv.distributed.flight_holder import FlightHolder
 from cvxpriv.distributed.flight_party import serve
 from cvxpriv.distributed.keys import Keys, add_member, create_team, keys_in
@@ -267,6 +269,8 @@ def test_a_node_takes_part_in_the_private_runs_that_it_allows() -> None:
             private_fit(private_roles(shards, **limits), graph)
     with pytest.raises(PrivacyError, match="allows 1"):
         private_fit(private_roles(shards), graph, epsilon=None, delta=None, alpha=50.0)
+    with pytest.raises(PrivacyError, match="epsilon=1 at .* allows 0.6"):  # pure: the sum of two halves
+        private_fit(private_roles(shards, epsilon=0.6), graph, delta=None, perturbation="output")
 
 
 def test_a_private_node_draws_once_and_comes_back_to_its_run_alone(tmp_path: Path) -> None:
@@ -323,6 +327,35 @@ def test_a_run_that_a_node_did_not_pay_for_changes_nothing_there(tmp_path: Path)
         with pytest.raises(PartyError, match="no run has begun"):
             role.answer(heard[1])
     assert role.ledger == []
+
+
+def test_a_run_is_paid_once_and_is_on_the_disk_before_anything_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards, graph = shards_of(2), graph_of(2)
+    spent, flushed, write = tmp_path / "budget.json", list[bool](), participant.write_checkpoint
+
+    def written(path: Path, found: Checkpoint, *, durable: bool) -> None:
+        flushed.append(durable)
+        write(path, found, durable=durable)
+
+    monkeypatch.setattr(participant, "write_checkpoint", written)
+
+    def served() -> ConsensusNode:
+        return private_roles(shards, folder=tmp_path, exact=True, budget=spent)["n0"]
+
+    half = private_fit(private_roles(shards), graph, epsilon=0.5)
+    begin = next(message for name, message, _ in half.seen if name == "n0")
+    for role in (served(), served()):  # the first process dies before its first release
+        role.answer(begin)
+    assert len(Budget.open(spent).ledger) == 1
+    assert flushed == [True]
+    roles = {name: ConsensusNode(*shards[name], EXACT, folder=tmp_path / name) for name in ("n0", "n1")}
+    roles["n0"] = served()
+    private_fit({**roles, "n1": private_roles(shards)["n1"]}, graph, epsilon=0.01)
+    flushed.clear()
+    ConsensusApart(InProcess(roles, SPOKEN), graph).solve(max_iter=1)
+    assert flushed == [True, False, True, False]  # n0 has a ledger to lose, n1 has none
 
 
 def test_a_run_under_way_goes_on_after_another_one_was_refused() -> None:
