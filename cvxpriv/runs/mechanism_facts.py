@@ -369,6 +369,15 @@ def files_of(run: Run) -> dict[str, Callable[[Path], Path]]:
     return {"history.csv": history, "mechanism.json": run.as_mechanism().save}
 
 
+def proof_files(save: Callable[[Path], Path], programs: Mapping[str, Path]) -> dict[str, Callable[[Path], Path]]:
+    """Return the certificate, and copies of the programs that check it, by the names of their files."""
+
+    def copied(program: Path, path: Path) -> Path:
+        return write_text(path, program.read_text(encoding="utf-8"))
+
+    return {"certificate.json": save, **{name: partial(copied, program) for name, program in programs.items()}}
+
+
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings whose nested parts stand beside the others."""
     found: dict[str, Any] = {}

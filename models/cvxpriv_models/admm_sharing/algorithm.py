@@ -115,13 +115,7 @@ def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constra
     def one(view: Values) -> dict[str, float]:
         found = residuals_with_constraints(problem, scheme, factors, view, constraints)
         x = [view[f"x/{m}"] for m in range(problem.parties)]
-        figures = {
-            "objective": problem.value_at(total_share(view, problem.parties), x),
-            "primal": found.primal,
-            "stationarity": max(found.stationarity),
-            "kkt": found.largest,
-            "rho": float(view["rho"]),
-        }
+        figures = figures_of(found, problem.value_at(total_share(view, problem.parties), x), view)
         if not problem.loss.convex:
             r = float(scheme.weight(view["rho"], problem.parties))
             figures["lagrangian"] = lagrangian.augmented_lagrangian(problem, view, r)
@@ -129,6 +123,17 @@ def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constra
         return figures
 
     return measured_each(one)
+
+
+def figures_of(found: kkt.SharingResiduals, objective: float, view: Values) -> dict[str, float]:
+    """Return the figures of a pass at one start, from its residuals and its objective."""
+    return {
+        "objective": objective,
+        "primal": found.primal,
+        "stationarity": max(found.stationarity),
+        "kkt": found.largest,
+        "rho": float(view["rho"]),
+    }
 
 
 def residuals_with_constraints(

@@ -394,14 +394,7 @@ class _Together:
         """Return the figures of a state, as `algorithm.measure` does; the parties then have begun the next pass."""
         self.ahead = self.figures = self._ask(state)
         view = single(state, 0)
-        found = self.residuals(view)
-        figures = {
-            "objective": self.objective(view),
-            "primal": found.primal,
-            "stationarity": max(found.stationarity),
-            "kkt": found.largest,
-            "rho": float(view["rho"]),
-        }
+        figures = algorithm.figures_of(self.residuals(view), self.objective(view), view)
         return {name: np.array([value]) for name, value in figures.items()}
 
     def residuals(self, view: Values) -> kkt.SharingResiduals:

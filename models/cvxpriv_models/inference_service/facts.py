@@ -19,7 +19,6 @@ from cvxpriv.mechanisms.heatmaps import USED
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
-from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
@@ -252,11 +251,7 @@ def _proof(certificate: ServiceCertificate | None) -> dict[str, Callable[[Path],
     """Return the proof of the bound, and the program that checks it."""
     if certificate is None:
         return {}
-
-    def checker(path: Path) -> Path:
-        return write_text(path, Path(check_service_certificate.__file__).read_text(encoding="utf-8"))
-
-    return {"certificate.json": certificate.save, "check_certificate.py": checker}
+    return common.proof_files(certificate.save, {"check_certificate.py": Path(check_service_certificate.__file__)})
 
 
 def _accuracy_of_answer(run: Run, local_gap: float) -> list[Fact]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,33 @@ class PrivateSparseEstimator(LinearEstimator):
     ) -> None:
         self._keep(locals())
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse array, (n, d)
+        y : array, (n,)
+            Two classes or more, of any type; with a schema, those that it names. Of a regression numbers; with a schema
+            they are brought into its `target`.
+        sample_weight : array, (n,), optional
+            Weights of the rows' losses, >= 0, as private as the rows. Each row's *weighted* gradient is clipped, so
+            that a large weight costs no privacy, and counts up to the clip: a row of weight 3 is not three rows.
+
+        Raises
+        ------
+        ValueError
+            X, y or a weight is malformed: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
+        PrivacyError
+            The guarantee that was asked for cannot be given, the budget does not hold it, or the square has no range.
+        """
+        self._weights = sample_weight
+        try:
+            super().fit(X, y)
+        finally:
+            del self._weights
+        return self
+
     @property
     def _private(self) -> bool:
         return True
@@ -95,7 +122,7 @@ class PrivateSparseEstimator(LinearEstimator):
         return runs
 
 
-class PrivateSparseLogisticRegression(BinaryLogisticClassifier, PrivateSparseEstimator):
+class PrivateSparseLogisticRegression(PrivateSparseEstimator, BinaryLogisticClassifier):
     """Sparse logistic regression whose coefficients are (epsilon, delta)-differentially private. ISTDP.
 
     Minimise (1/n) sum_i log(1 + exp(-y_i (x_i theta + b))) + P(theta) by proximal steps along clipped, noisy gradients.
@@ -151,38 +178,12 @@ class PrivateSparseLogisticRegression(BinaryLogisticClassifier, PrivateSparseEst
 
     _several = True
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PrivateSparseLogisticRegression:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse array, (n, d)
-        y : array, (n,)
-            Two classes or more, of any type; with a schema, those that it names.
-        sample_weight : array, (n,), optional
-            Weights of the rows' losses, >= 0, as private as the rows. Each row's *weighted* gradient is clipped, so
-            that a large weight costs no privacy, and counts up to the clip: a row of weight 3 is not three rows.
-
-        Raises
-        ------
-        ValueError
-            X, y or a weight is malformed: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
-        PrivacyError
-            The guarantee that was asked for cannot be given, or the budget does not hold it.
-        """
-        self._weights = sample_weight
-        try:
-            super().fit(X, y)
-        finally:
-            del self._weights
-        return self
-
     def _fit(self, rows: Any, labels: Sequence[Array]) -> Sequence[LinearFit]:
         runs = self._runs(rows, labels, "logistic", self.row_bound)
         return [LinearFit(run.coefficients, run.intercept) for run in runs]
 
 
-class PrivateSparseRegression(LinearRegressor, PrivateSparseEstimator):
+class PrivateSparseRegression(PrivateSparseEstimator, LinearRegressor):
     """Sparse linear regression whose coefficients are (epsilon, delta)-differentially private. ISTDP.
 
     Minimise (1/n) sum_i l((x_i theta + b - y_i)/h) + P(theta), h half the length of the schema's `target`: the public
@@ -247,31 +248,6 @@ class PrivateSparseRegression(LinearRegressor, PrivateSparseEstimator):
         support: int | None = None,
     ) -> None:
         self._keep(locals())
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PrivateSparseRegression:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse array, (n, d)
-        y : array, (n,)
-            Numbers; with a schema they are brought into its `target`.
-        sample_weight : array, (n,), optional
-            See `PrivateSparseLogisticRegression.fit`.
-
-        Raises
-        ------
-        ValueError
-            X, y or a weight is malformed: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
-        PrivacyError
-            The guarantee that was asked for cannot be given, the budget does not hold it, or the square has no range.
-        """
-        self._weights = sample_weight
-        try:
-            super().fit(X, y)
-        finally:
-            del self._weights
-        return self
 
     def _plan(self, schema: PublicSchema | None) -> Plan:
         if self.loss not in REGRESSION_LOSSES:

@@ -17,7 +17,6 @@ from cvxpriv.mechanisms.disclosure import Disclosure, statement_of
 from cvxpriv.mechanisms.plots import INFORMATION_PLANE, plot_curve
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
-from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
@@ -151,11 +150,7 @@ def _certificate(bound: FunnelBound | None) -> dict[str, Callable[[Path], Path]]
     """Return the proof of the bound, and the program that checks it."""
     if bound is None:
         return {}
-
-    files: dict[str, Callable[[Path], Path]] = {"certificate.json": bound.certificate.save}
-    for program in _checkers(bound):
-        files[program.name] = partial(_copied, program)
-    return files
+    return common.proof_files(bound.certificate.save, {program.name: program for program in _checkers(bound)})
 
 
 def _checkers(bound: FunnelBound) -> list[Path]:
@@ -163,10 +158,6 @@ def _checkers(bound: FunnelBound) -> list[Path]:
     constrained = isinstance(bound.certificate, ConstrainedCertificate)
     programs = [check_constrained_certificate, check_certificate] if constrained else [check_certificate]
     return [Path(str(program.__file__)) for program in programs]
-
-
-def _copied(program: Path, path: Path) -> Path:
-    return write_text(path, program.read_text(encoding="utf-8"))
 
 
 def _kept_at_home(run: Run) -> str:

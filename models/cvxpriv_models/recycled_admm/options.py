@@ -39,26 +39,23 @@ Weight = Annotated[
         flag="--weight",
     ),
 ]
+
+
+def _eta(usual: str) -> Option:
+    return Option(
+        "Penalty of ADMM on an edge: one number, one a node, or a table of all passes, (max_iter, N).",
+        kind="float or array",
+        above=0.0,
+        usual=usual,
+        read=float,
+    )
+
+
 Eta = Annotated[
     ArrayLike | None,
-    Option(
-        "Penalty of ADMM on an edge: one number, one a node, or a table of all passes, (max_iter, N).",
-        kind="float or array",
-        above=0.0,
-        usual="the one whose passes shrink errors fastest, by the curvatures of the nodes' objectives and the graph",
-        read=float,
-    ),
+    _eta("the one whose passes shrink errors fastest, by the curvatures of the nodes' objectives and the graph"),
 ]
-PublicEta = Annotated[
-    ArrayLike | None,
-    Option(
-        "Penalty of ADMM on an edge: one number, one a node, or a table of all passes, (max_iter, N).",
-        kind="float or array",
-        above=0.0,
-        usual="from public numbers: C, the numbers of rows, the graph",
-        read=float,
-    ),
-]
+PublicEta = Annotated[ArrayLike | None, _eta("from public numbers: C, the numbers of rows, the graph")]
 Growth = Annotated[
     ArrayLike,
     Option(
