@@ -95,7 +95,7 @@ class Terminal:
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=_console(), transient=True) as bar:
-            task = bar.add_task(description, total=None)  # the first pass may be long in coming
+            task = bar.add_task(f"{description}, first pass", total=None)  # it may be long in coming
 
             def moved(loop: str, iteration: int, measured: Mapping[str, Any]) -> None:
                 worst = float(np.max(measured[figure])) if figure in measured else math.nan

@@ -21,13 +21,21 @@ def track(items: Iterable[T], *, total: int, description: str, shown: bool) -> I
         yield from items
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield from items
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    clocks = (TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *clocks)
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(description, total=total)
         for item in items:
@@ -36,10 +44,11 @@ def track(items: Iterable[T], *, total: int, description: str, shown: bool) -> I
 
 
 def with_bar(callback: Watch | None, total: int, description: str, shown: bool) -> Watch | None:
-    """Return a callback that moves a bar by one step a pass, and then calls the given one."""
+    """Return a callback that moves a bar by one step a pass, and then calls the given one; the bar stands at once."""
     if not shown:
         return callback
     bar = iter(track(range(total), total=total, description=description, shown=shown))
+    next(bar, None)  # the first pass may be long in coming
 
     def moved(loop: str, iteration: int, measured: Mapping[str, Array]) -> bool | None:
         next(bar, None)

@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint
 
 import click
 import pytest
+import rich.console
 from click.testing import CliRunner
 from rich.console import Console
 
@@ -30,6 +31,7 @@ from cvxpriv.errors import (
     PrivacyError,
     SolverFailure,
 )
+from cvxpriv.reports.progress import with_bar
 
 from .conftest import Run, one_error_line
 
@@ -228,10 +230,23 @@ def test_with_json_every_command_answers_a_wrong_option_with_a_document_of_the_s
     assert result.stderr == f"error: {document['error']['message']}\n"
 
 
-def test_a_bar_counts_no_pass_before_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_says_that_the_first_pass_goes_on_and_counts_none_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     monkeypatch.setattr(terminals, "_console", lambda: Console(file=shown, force_terminal=True, width=100))
     with Terminal().iterations("solving", 500, "kkt") as moved:
+        assert "solving, first pass" in shown.getvalue()
         assert "/500" not in shown.getvalue()
         moved("loop", 3, {"kkt": [1e-3]})
     assert "3/500" in shown.getvalue()
+
+
+def test_a_bar_of_passes_stands_before_the_first_and_counts_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(rich.console, "Console", lambda **_: Console(file=shown, force_terminal=True, width=100))
+    moved = with_bar(None, 2, "passes", True)
+    assert "passes" in shown.getvalue()
+    assert "0/2" in shown.getvalue()
+    assert moved is not None
+    moved("loop", 1, {})
+    moved("loop", 2, {})
+    assert "2/2" in shown.getvalue()
