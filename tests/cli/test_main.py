@@ -220,16 +220,6 @@ def test_an_own_command_stands_before_one_that_a_package_brings(monkeypatch: pyt
     assert "works" in CliRunner().invoke(group, ["--help"]).stdout
 
 
-@pytest.mark.parametrize("command", sorted(main.list_commands(click.Context(main))))
-def test_with_json_every_command_answers_a_wrong_option_with_a_document_of_the_schema(run: Run, command: str) -> None:
-    result = run(command, "--json", "--no-such-option")
-    document = json.loads(result.stdout)
-    assert result.exit_code == BAD_INPUT
-    assert document["schema_version"] == 1
-    assert document["error"]["exit_code"] == BAD_INPUT
-    assert result.stderr == f"error: {document['error']['message']}\n"
-
-
 def test_a_bar_says_that_the_first_pass_goes_on_and_counts_none_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     monkeypatch.setattr(terminals, "_console", lambda: Console(file=shown, force_terminal=True, width=100))

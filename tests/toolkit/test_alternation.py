@@ -176,6 +176,20 @@ def test_a_run_is_saved_and_read_with_its_problem(tmp_path: Path) -> None:
         cpv.AlternationRun.load(path, cp.Problem(cp.Minimize(cp.square(w[0, 0]))))
 
 
+def test_a_run_shows_itself_as_html_and_as_a_picture_of_its_own_residuals() -> None:
+    problem, w, h = rank_one()
+    run = cpv.alternate(problem, [[w], [h]], starts=1, seed=0)
+    page = run._repr_html_()
+    assert "2 variables" in page
+    assert all(f"<th>{fact.title}</th>" in page for fact in run.facts.main)
+    axes = run.plot()
+    known = run.history["kkt"].dropna()
+    assert axes.lines[0].get_ydata().tolist() == known.tolist()
+    assert axes.get_ylabel() == "KKT residual"
+    assert run.plot(axes) is axes
+    assert len(axes.lines) == 2
+
+
 def test_exact_updates_of_single_blocks_take_the_place_of_a_solver_and_are_checked() -> None:
     problem, _, _ = rank_one()
 
