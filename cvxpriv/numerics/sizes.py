@@ -21,7 +21,7 @@ MOST = 10**30
 """Counts above it are taken for it: what is refused need not be told exactly, and doubles hold it."""
 PASS = 1.5e-3
 """Seconds of a pass over all blocks by exact updates, whatever its size."""
-CELL = 1.2e-6
+CELL = 6e-7
 """Seconds for a cell of the mechanism, a start and a pass, and a quarter of it more for each private symbol."""
 SOLVE = 0.03
 """Seconds of a pass of one start by a solver, whatever its size."""
@@ -35,6 +35,8 @@ ENTRY = 3e-8
 """Seconds for an entry of the rows, a start and a pass."""
 COPIES = 4
 """Arrays of the rows' size that a fit holds."""
+STATES = 40
+"""Numbers a row that a fit holds beside them: its state, and what acceleration remembers of it."""
 SOLVED_ENTRY = 1e-4
 """Seconds for an entry of a problem's variables, a start and a pass by a solver."""
 RESAMPLED = 2e-8
@@ -74,7 +76,7 @@ class Size:
         """The estimate in words.
 
         >>> of_mechanism(2, 30, 31, starts=1, passes=500).limit
-        'the work takes at most about 1.6 s and 1 MB'
+        'the work takes at most about 1.2 s and 1 MB'
         """
         return f"the work takes at most about {_time(self.seconds)} and {max(self.bytes / 1e6, 1.0):,.0f} MB"
 
@@ -102,7 +104,7 @@ def require_feasible(size: Size, oversize: bool | None = None) -> None:
 
     >>> require_feasible(of_mechanism(2, 8834, 8835, starts=1, passes=500), oversize=False)
     Traceback (most recent call last):
-    cvxpriv.errors.ModelError: a mechanism of 8,834 x 8,835 cells, 1 start, 500 passes can take 20 h and 12 GB, ...
+    cvxpriv.errors.ModelError: a mechanism of 8,834 x 8,835 cells, 1 start, 500 passes can take 9.8 h and 12 GB, ...
     """
     if size.feasible or oversize:
         return
@@ -150,19 +152,25 @@ def of_learning(
     blocks: int = 1,
     exact: bool = True,
     planned: int = 0,
+    stored: int | None = None,
+    factors: int = 0,
 ) -> Size:
     """Return the size of a fit.
 
     `rows`, `columns`: Size of the data of all parties or nodes together.
+    `stored`: Number of entries that are stored, fewer where the rows are sparse; None: all.
     `blocks`: Problems that a pass solves.
     `exact`: Whether exact updates do the work; else solvers.
     `planned`: Numbers a pass that stand before the first one: a table of penalties.
+    `factors`: Numbers of the factored matrices.
     """
-    starts, passes, entries = min(starts, MOST), min(passes, MOST), float(rows) * columns
+    starts, passes = min(starts, MOST), min(passes, MOST)
+    entries = (float(rows) * columns if stored is None else float(stored)) + float(factors)
     each = PASS + ENTRY * entries if exact else SOLVE * blocks + 100.0 * ENTRY * entries
     remedy, logged = "take fewer columns, rows, starts or passes (max_iter)", RECORD * float(passes) * blocks * starts
     what = f"a fit of {rows:,} x {columns:,} rows, {_counted(starts, 'start')}, {_counted(passes, 'pass')}"
-    return Size(what, each * passes * starts, 8.0 * (COPIES * entries + float(planned) * passes), remedy, logged)
+    held = 8.0 * (COPIES * entries + STATES * float(rows) * starts + float(planned) * passes)
+    return Size(what, each * passes * starts, held, remedy, logged)
 
 
 def of_problem(entries: int, *, starts: int, passes: int, blocks: int = 1) -> Size:

@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy import sparse
 
 import cvxpriv as cpv
 from cvxpriv.cli.main import main
@@ -134,3 +135,17 @@ def test_estimates_are_upper_ones_and_right_within_a_small_factor() -> None:
         taken = time.process_time() - begun
         estimate = of_mechanism(2, size, size + 1, starts=starts, passes=passes).seconds
         assert 0.2 * taken <= estimate <= 10.0 * taken  # processors differ by a few times
+
+
+def test_sparse_rows_are_sized_by_what_is_stored() -> None:
+    """A million sparse rows, or 10^5 sparse columns, are work of seconds; factors of 10^5 x 10^5 are none."""
+    require_feasible(of_learning(10**6, 200, passes=1000, blocks=3, stored=14 * 10**6, factors=2 * 100**2))
+    require_feasible(of_learning(5000, 10**5, passes=1000, stored=10**6))
+    with pytest.raises(ModelError, match="fewer columns, rows"):
+        require_feasible(of_learning(10**5, 10**5, passes=1000, stored=10**6, factors=2 * 50_000**2))
+    wide = sparse.random_array((300, 60_000), density=1e-3, rng=np.random.default_rng(0), format="csr")
+    labels = np.tile([-1.0, 1.0], 150)
+    assert ADMMSharing([wide[:, :30_000], wide[:, 30_000:]], labels).solve().converged
+    graph = nx.path_graph(2)
+    with pytest.raises(ModelError, match="fewer columns, rows"):
+        RecycledADMM(graph, [(wide[:150], labels[:150]), (wide[150:], labels[150:])]).solve()

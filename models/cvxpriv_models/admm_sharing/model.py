@@ -191,6 +191,8 @@ class ADMMSharing(LearningModel):
             starts=starts or 1,
             passes=max_iter or MAX_ITER,
             exact=who.name == "closed_form",
+            stored=_stored(self.problem),
+            factors=sum(min(part.shape) ** 2 for part in self.problem.parts),
         )
         require_feasible(size.within(time_limit), oversize)
         chosen = scheme_named(method or USUAL)
@@ -275,7 +277,12 @@ class ADMMSharing(LearningModel):
         1.0000 of 8 releases
         """
         size = of_learning(
-            self.problem.samples, self.problem.columns, blocks=self.problem.parties, passes=max_iter or PASSES
+            self.problem.samples,
+            self.problem.columns,
+            blocks=self.problem.parties,
+            passes=max_iter or PASSES,
+            stored=_stored(self.problem),
+            factors=sum(min(part.shape) ** 2 for part in self.problem.parts),
         )
         require_feasible(size, oversize)
         settings = settings_of(
@@ -399,3 +406,8 @@ def example_cases() -> list[Case]:
         found = [case_of_block(block, solved.state) for block in solved.blocks().values()]
         cases += [replace(case, name=f"sharing {loss} {penalty} {case.name}") for case in found]
     return cases
+
+
+def _stored(problem: Problem) -> int:
+    """Return the number of entries that the parties store: sparse columns hold few."""
+    return sum(int(part.size) for part in problem.parts)

@@ -185,6 +185,7 @@ class ISTDP(LearningModel):
             starts=starts or 1,
             passes=max_iter or MAX_ITER,
             exact=who.name == "closed_form",
+            stored=int(self.problem.design.size),
         )
         require_feasible(size.within(time_limit), oversize)
         search = Search() if line_search is None else line_search

@@ -25,6 +25,8 @@ from .design import Design, read_design, refuse_constant
 
 #: Largest share of coefficients other than 0 for which only their columns are multiplied.
 FEW = 0.25
+#: Largest share of entries other than 0 for which some columns of a sparse design stay sparse.
+SPARSE = 0.1
 #: The name that leaves the penalty to the model, and the penalty of a solve without privacy in that case.
 AUTOMATIC, DEFAULT = "auto", MCP(0.05, 3.0)
 #: Largest size of an intercept that is searched.
@@ -114,11 +116,12 @@ class Problem:
         """Return the same problem with another penalty."""
         return replace(self, penalty=_penalty(penalty), automatic=False)
 
-    def columns(self, chosen: npt.NDArray[np.intp]) -> Array:
-        """Return columns of the design, (n, len(chosen)), dense."""
+    def columns(self, chosen: npt.NDArray[np.intp]) -> Design:
+        """Return columns of the design, (n, len(chosen)): sparse where few of their entries are not 0."""
         if isinstance(self.design, np.ndarray):
             return self.design[:, chosen]
-        return np.asarray(self._by_column[:, chosen].toarray())
+        part = self._by_column[:, chosen]
+        return sp.csr_array(part) if part.nnz <= SPARSE * self.rows * chosen.size else np.asarray(part.toarray())
 
     def predictions(self, theta: Array) -> Array:
         """Return z = X theta, (n,)."""

@@ -16,11 +16,13 @@ from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
 from cvxpriv.schedules.steps import Accelerator
 
+from .design import Design
 from .gist import ROUNDING
 from .problem import Problem
 
@@ -130,13 +132,13 @@ def _as_is(at: Values) -> dict[str, Array]:
     return {**{name: at[name] for name in ("theta", "gradient", "value", "recent")}, "newton": np.asarray(0.0)}
 
 
-def _value(problem: Problem, columns: Array, support: npt.NDArray[np.intp], v: Array) -> tuple[Array, float]:
+def _value(problem: Problem, columns: Design, support: npt.NDArray[np.intp], v: Array) -> tuple[Array, float]:
     z = columns @ v
     penalised = v[: np.searchsorted(support, problem.features)]
     return z, problem.average_loss(z) + problem.penalty.value(penalised)
 
 
-def _point(problem: Problem, columns: Array, support: npt.NDArray[np.intp], v: Array) -> _Point:
+def _point(problem: Problem, columns: Design, support: npt.NDArray[np.intp], v: Array) -> _Point:
     z, value = _value(problem, columns, support, v)
     slope = columns.T @ (problem.loss.gradient(z, problem.y) / problem.rows)
     penalised = np.searchsorted(support, problem.features)
@@ -144,7 +146,7 @@ def _point(problem: Problem, columns: Array, support: npt.NDArray[np.intp], v: A
     return _Point(v, z, value, slope)
 
 
-def _newton_step(problem: Problem, columns: Array, support: npt.NDArray[np.intp], point: _Point) -> Array | None:
+def _newton_step(problem: Problem, columns: Design, support: npt.NDArray[np.intp], point: _Point) -> Array | None:
     """Return the next coefficients, some of them zero; None where F falls no more."""
     direction = _direction(problem, columns, support, point)
     if direction is None:
@@ -168,11 +170,11 @@ def _newton_step(problem: Problem, columns: Array, support: npt.NDArray[np.intp]
     return None
 
 
-def _direction(problem: Problem, columns: Array, support: npt.NDArray[np.intp], point: _Point) -> Array | None:
+def _direction(problem: Problem, columns: Design, support: npt.NDArray[np.intp], point: _Point) -> Array | None:
     """Return -H^-1 slope with the Hessian of F, or without its downward bends; None if neither has a factor."""
     weight = problem.loss.curvature(point.z, problem.y) / problem.rows
-    hessian = columns.T @ (weight[:, None] * columns)
-    upward = hessian if problem.loss.convex else columns.T @ (np.maximum(weight, 0.0)[:, None] * columns)
+    hessian = _weighted(columns, weight)
+    upward = hessian if problem.loss.convex else _weighted(columns, np.maximum(weight, 0.0))
     penalised = np.searchsorted(support, problem.features)
     bend = np.zeros(support.size)
     bend[:penalised] = cast(Bent, problem.penalty).bend(point.v[:penalised])
@@ -186,3 +188,10 @@ def _direction(problem: Problem, columns: Array, support: npt.NDArray[np.intp], 
         if np.abs(direction).max() <= WILD * (1.0 + np.abs(point.v).max()):
             return direction
     return None
+
+
+def _weighted(columns: Design, weight: Array) -> Array:
+    """Return columns' diag(weight) columns."""
+    if isinstance(columns, np.ndarray):
+        return np.asarray(columns.T @ (weight[:, None] * columns))
+    return np.asarray((columns.T @ (sparse.diags_array(weight) @ columns)).toarray())

@@ -181,6 +181,8 @@ class RecycledADMM(LearningModel):
             starts=starts or 1,
             passes=max_iter or MAX_ITER,
             exact=who.name == "closed_form",
+            stored=_stored(self.problem),
+            factors=self.problem.nodes * self.problem.features**2,
         )
         require_feasible(size.within(time_limit), oversize)
         problem = self.problem
@@ -271,7 +273,13 @@ class RecycledADMM(LearningModel):
         problem = self.problem
         passes = max_iter or GAUSSIAN.passes
         size = of_learning(
-            problem.y.size, problem.features, passes=passes, blocks=problem.nodes, planned=2 * problem.nodes
+            problem.y.size,
+            problem.features,
+            passes=passes,
+            blocks=problem.nodes,
+            planned=2 * problem.nodes,
+            stored=_stored(problem),
+            factors=problem.nodes * problem.features**2,
         )
         require_feasible(size, oversize)
         return solve_private(
@@ -423,3 +431,8 @@ def example_cases() -> list[Case]:
         case = case_of_block(solved.blocks()["f/0"], solved.state)
         cases.append(replace(case, name=f"recycled admm {loss} {penalty} {case.name}"))
     return cases
+
+
+def _stored(problem: Problem) -> int:
+    """Return the number of entries that the nodes store: sparse rows hold few."""
+    return sum(int(part.size) for part in problem.rows.parts)
