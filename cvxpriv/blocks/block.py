@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
 
-from cvxpriv.blocks.brought import give_values
 from cvxpriv.blocks.declaration import Constraint, Declaration, require_dcp, require_usable, with_constraint
 from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution
-from cvxpriv.blocks.infeasibility import explain
+from cvxpriv.blocks.infeasibility import explain, give_values
 from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
 from cvxpriv.errors import ModelError, SolverFailure, shown
 from cvxpriv.numerics.arrays import Values

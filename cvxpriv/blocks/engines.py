@@ -198,7 +198,7 @@ class Until:
 
 def _feasible(placed: Declaration) -> bool:
     """Return whether the variables of a declaration satisfy its constraints to rounding."""
-    from cvxpriv.kkt.constraints import violations
+    from cvxpriv.kkt.written import violations
 
     return max(violations(placed.problem, placed.constraints).values(), default=0.0) <= FEASIBLE
 

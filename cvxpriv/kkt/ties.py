@@ -64,24 +64,6 @@ def smooth_atom(atom: cp.Expression) -> bool:
     return bool(atom.is_atom_smooth()) or type(atom).__name__ in SMOOTH
 
 
-def kinked(problem: cp.Problem) -> bool:
-    """Return whether any atom of a problem has kinks, wherever its arguments stand.
-
-    >>> x = cp.Variable(2)
-    >>> kinked(cp.Problem(cp.Minimize(cp.sum_squares(x)), [cp.norm1(x) <= 1]))
-    True
-    """
-    left = [problem.objective.args[0], *(arg for constraint in problem.constraints for arg in constraint.args)]
-    while left:
-        node = left.pop()
-        if node.is_affine():
-            continue
-        if not smooth_atom(node):
-            return True
-        left += node.args
-    return False
-
-
 def untied(atom: cp.Expression, values: Sequence[Array], tolerance: float) -> bool:
     """Return whether an atom of sorted values is smooth at these arguments, by more than a tolerance.
 

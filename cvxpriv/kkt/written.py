@@ -237,3 +237,13 @@ def joined_layouts(layouts: Sequence[ConeLayout]) -> tuple[ConeLayout, np.ndarra
         start += layout.size
     ordered = [place for kind in ("zero", "nonneg", "soc", "psd", "exp", "power") for place in found.get(kind, [])]
     return joined, np.concatenate([np.zeros(0, dtype=int), *ordered]).astype(int)
+
+
+def violations(problem: cp.Problem, names: Mapping[str, cp.Constraint]) -> dict[str, float]:
+    """Return the worst violation of each of a problem's constraints at its variables' values.
+
+    It is infinite where a constraint's function has no value at the point.
+    """
+    written = Written.of(problem, names)
+    found = written.by_name(written.violation(written.values(written.state())))
+    return {name: found[name] for name in written.names[: written.own]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -55,17 +55,15 @@ def _around(setting: PenaltySetting, step: float) -> Iterator[tuple[dict[str, fl
 
 def whole_step(setting: PenaltySetting) -> Finding:
     """Judge whether the proximal step of an array is that of each coordinate, and odd."""
-    errors, places = [], []
-    for step in setting.steps:
-        whole = np.asarray(setting.penalty.prox(setting.centers, float(step)))
-        single = setting.one_by_one(float(step))
-        mirrored = np.asarray(setting.penalty.prox(-setting.centers, float(step)))
-        errors.append(np.maximum(np.abs(whole - single), np.abs(whole + mirrored)) / (1.0 + np.abs(single)))
-        places += [{"s": float(s), "step": float(step)} for s in setting.centers]
-    return judged(
-        np.concatenate(errors),
-        1e-12,
-        lambda k: places[k],
+
+    def error(step: float) -> Array:
+        whole, mirrored = (np.asarray(setting.penalty.prox(sign * setting.centers, step)) for sign in (1.0, -1.0))
+        single = setting.one_by_one(step)
+        return np.maximum(np.abs(whole - single), np.abs(whole + mirrored)) / (1.0 + np.abs(single))
+
+    return _at_each_step(
+        setting,
+        error,
         "an array is done coordinate by coordinate",
         "prox of an array differs from prox of its parts, or prox(-s) is not -prox(s)",
     )
@@ -73,19 +71,25 @@ def whole_step(setting: PenaltySetting) -> Finding:
 
 def stationary(setting: PenaltySetting) -> Finding:
     """Judge whether the residual at a proximal step is 0."""
-    errors, places = [], []
-    for step in setting.steps:
-        t = np.asarray(setting.penalty.prox(setting.centers, float(step)))
+
+    def error(step: float) -> Array:
+        t = np.asarray(setting.penalty.prox(setting.centers, step))
         off = np.abs(setting.penalty.residual(t, (t - setting.centers) / step))
-        errors.append(off * min(step, 1.0) / (1.0 + np.abs(setting.centers)))
-        places += [{"s": float(s), "step": float(step)} for s in setting.centers]
-    return judged(
-        np.concatenate(errors),
-        1e-12,
-        lambda k: places[k],
+        return np.asarray(off * min(step, 1.0) / (1.0 + np.abs(setting.centers)))
+
+    return _at_each_step(
+        setting,
+        error,
         "a proximal step has residual 0",
         "the residual at a proximal step is not 0: residual and prox are of two penalties",
     )
+
+
+def _at_each_step(setting: PenaltySetting, error: Callable[[float], Array], holds: str, fails: str) -> Finding:
+    """Judge the errors at all centres, of every step."""
+    steps, centers = setting.steps.tolist(), setting.centers.tolist()
+    places = [{"s": s, "step": step} for step in steps for s in centers]
+    return judged(np.concatenate([error(step) for step in steps]), 1e-12, lambda k: places[k], holds, fails)
 
 
 def declared(setting: PenaltySetting) -> Finding:

@@ -15,6 +15,7 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 from cvxpriv.errors import ModelError, printable, shown, suggest
 from cvxpriv.runs.sweep_fit import Fitted
+from cvxpriv.schedules.independent_runs import require_workers
 
 BACKENDS = ("dask",)
 LIVES = 3
@@ -33,8 +34,7 @@ def workers(n_jobs: int, backend: str | None, scheduler: Any) -> Iterator[int]:
     `scheduler`: The cluster; None: a new one on this machine, reachable from nowhere else.
     Raises ModelError: The backend is not known, its package is missing, or the scheduler does not answer.
     """
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
-        raise ModelError(f"n_jobs={shown(n_jobs)} is no number of workers: pass 1, 2, ... or -1 for one per core")
+    require_workers(n_jobs)
     if backend is None:
         if scheduler is not None:
             raise ModelError(f"scheduler={shown(scheduler)} without a backend: pass backend='dask' too")
