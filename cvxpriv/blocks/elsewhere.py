@@ -42,12 +42,8 @@ class Elsewhere:
     ) -> tuple[Values, Solution]:
         """Return the same as `Block.solve`.
 
-        Raises
-        ------
-        ModelError
-            The user's constraints cannot hold, or the block cannot be sent to another process.
-        SolverFailure
-            No solver of the chain has an answer.
+        Raises ModelError: The user's constraints cannot hold, or the block cannot be sent to another process.
+        Raises SolverFailure: No solver of the chain has an answer.
         """
         found: dict[str, tuple[Values, Solution]] = {}
 

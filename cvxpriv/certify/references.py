@@ -51,14 +51,9 @@ ReferenceLike: TypeAlias = "str | Mapping[Any, Any] | None"
 class Reference:
     """The reference that answers are compared with.
 
-    Attributes
-    ----------
-    objective : float
-        Objective in the sense of the problem; NaN if there is none.
-    values : mapping of str to ndarray
-        Values of the variables; empty if there are none.
-    why : str
-        The choice, and the reason for it.
+    `objective`: Objective in the sense of the problem; NaN if there is none.
+    `values`: Values of the variables; empty if there are none.
+    `why`: The choice, and the reason for it.
     """
 
     objective: float

@@ -222,12 +222,8 @@ def design(terminal: Terminal, model: Model, source: str, asked: Asked) -> Facts
 
     A keyboard interrupt ends the work and keeps the results so far.
 
-    Raises
-    ------
-    ModelError, SolverFailure, Disagreement
-        The model raised it.
-    KeyboardInterrupt
-        The interrupt came before there was any mechanism.
+    Raises ModelError, SolverFailure, Disagreement: The model raised it.
+    Raises KeyboardInterrupt: The interrupt came before there was any mechanism.
     """
     solvers = tuple(solver_spec(name).name for name in asked.solvers)
     size = _require_feasible(model, asked)

@@ -32,27 +32,17 @@ OPTIONAL = ("identifier", "wait")
 class Side:
     """One such command.
 
-    Attributes
-    ----------
-    members : str
-        The word for them: the flag, and the list in the file.
-    texts : tuple of str
-        Further entries of the file.
-    posed, solved, private : tuple of str
-        Options of the model, of any solve, and of a private one. A solve to a tolerance is not private.
-    rates : tuple of str
-        Those of the private options that make a solve private.
-    usual : mapping
-        Defaults of a private solve that are other ones here.
-    has_model : bool
-        Whether this side has the model of an exact solve, whose parts may be with the members alone.
-    options : list
-        Further options of the command, of which `pose` gets the values.
-    pose : callable
-        Maps (the file, whether the solve is private, the further options and those of the model) to a function from a
-        carrier to the model. It reads what this side has before any member is waited for.
-    short, about : str
-        The help.
+    `members`: The word for them: the flag, and the list in the file.
+    `texts`: Further entries of the file.
+    `posed`, `solved`, `private`: Options of the model, of any solve, and of a private one. A solve to a tolerance is
+    not private.
+    `rates`: Those of the private options that make a solve private.
+    `usual`: Defaults of a private solve that are other ones here.
+    `has_model`: Whether this side has the model of an exact solve, whose parts may be with the members alone.
+    `options`: Further options of the command, of which `pose` gets the values.
+    `pose`: Maps (the file, whether the solve is private, the further options and those of the model) to a function from
+    a carrier to the model. It reads what this side has before any member is waited for.
+    `short`, `about`: The help.
     """
 
     members: str

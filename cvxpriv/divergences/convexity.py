@@ -52,13 +52,9 @@ CANDIDATES = 6
 class Convexity:
     """The result of a test of f'' for its sign.
 
-    Attributes
-    ----------
-    verdict : {"proved", "refuted", "not refuted"}
-    cells : int
-        Number of intervals that were examined.
-    t, curvature : float
-        A point where f is not convex, and its f'' there, or the fall of its slope.
+    `verdict`: {"proved", "refuted", "not refuted"}.
+    `cells`: Number of intervals that were examined.
+    `t`, `curvature`: A point where f is not convex, and its f'' there, or the fall of its slope.
     """
 
     verdict: Literal["proved", "refuted", "not refuted"]

@@ -18,15 +18,9 @@ from cvxpriv.kkt.lifting import lifted
 class Plain:
     """A problem that can be measured.
 
-    Attributes
-    ----------
-    problem : cvxpy.Problem
-        The problem; its variables hold the values.
-    names : mapping of str to constraint
-    changed : bool
-        Whether it differs from the given problem, whose multipliers are then not this one's.
-    off : mapping of str to float
-        Relative distance of each restricted variable or expression from its nearest allowed value, where not zero.
+    `problem`: The problem; its variables hold the values.
+    `changed`: Whether it differs from the given problem, whose multipliers are then not this one's.
+    `off`: Relative distance of each restricted variable or expression from its nearest allowed value, where not zero.
     """
 
     problem: cp.Problem

@@ -24,12 +24,7 @@ _CODE = re.compile(r"[+-]?0[0-9]")
 class Number:
     """A column of numbers, scaled so that `low` becomes 0 and `high` becomes 1.
 
-    Attributes
-    ----------
-    name : str
-    low, high : float
-    given : bool
-        Whether the user gave the range; otherwise it was read off the data.
+    `given`: Whether the user gave the range; otherwise it was read off the data.
     """
 
     name: str

@@ -54,21 +54,10 @@ class Scored:
 class Fit(ABC):
     """A model fitted to rows. A subclass belongs to one model and declares its layout, such as parties or a graph.
 
-    Attributes
-    ----------
-    rows : Rows
-    private : bool
-    intercept : bool
-    model : object
-        The posed model.
-    solving : mapping of str to object
-        The given options of its `solve` or `solve_private`.
-    run : object
-        The result of its `solve` or `solve_private`.
-    scored : list of Scored
-        The run first, then the fits to compare it with. These are without privacy, so a private run has none.
-    check : CrossCheck, optional
-    interrupted : bool
+    `model`: The posed model.
+    `solving`: The given options of its `solve` or `solve_private`.
+    `run`: The result of its `solve` or `solve_private`.
+    `scored`: The run first, then the fits to compare it with. These are without privacy, so a private run has none.
     """
 
     #: Whether rows are divided by the square root of the number of columns.
@@ -102,10 +91,7 @@ class Fit(ABC):
     def reads(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns to read, `columns` to learn from and `beside`, before any row is read.
 
-        Raises
-        ------
-        DataError, ModelError, PrivacyError
-            An option is wrong whatever the rows are.
+        Raises DataError, ModelError, PrivacyError: An option is wrong whatever the rows are.
         """
         return {"columns": given["columns"]}
 

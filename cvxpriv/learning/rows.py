@@ -22,30 +22,17 @@ NAMED_VALUES = 6
 class Rows:
     """Rows to learn from, and rows held out.
 
-    Attributes
-    ----------
-    title : str
-        Name of the source for readers.
-    label : str
-        Name of the predicted column.
-    classes : (str, str)
-        Its values that become -1 and 1; the first is `not <value>` where several become -1.
-    encoding : Encoding
-    x : ndarray, (n, d)
-    y : ndarray, (n,)
-        Labels of -1 and 1.
-    test_x, test_y : ndarray
-        The same of the held-out rows.
-    dropped : int
-        Number of rows left out for a missing number or label.
-    seed : int
-        Seed of the split.
-    beside : tuple of str
-        A column, as texts, that accompanies the rows and is not learned from; empty where none was asked for.
-    counted : bool
-        Whether the number of rows is public: else nothing here says it.
-    known : PublicSchema, optional
-        The public knowledge of private rows, as they are encoded.
+    `title`: Name of the source for readers.
+    `label`: Name of the predicted column.
+    `classes`: Its values that become -1 and 1; the first is `not <value>` where several become -1.
+    `x`: (n, d).
+    `y`, (n,): Labels of -1 and 1.
+    `test_x`, `test_y`: The same of the held-out rows.
+    `dropped`: Number of rows left out for a missing number or label.
+    `seed`: Seed of the split.
+    `beside`: A column, as texts, that accompanies the rows and is not learned from; empty where none was asked for.
+    `counted`: Whether the number of rows is public: else nothing here says it.
+    `known`: The public knowledge of private rows, as they are encoded.
     """
 
     title: str

@@ -64,36 +64,18 @@ def release(
     - each call draws anew. Two releases of the same rows say more together than the figures of one.
     - rows keep their order and get a fresh index: who holds the original rows knows which is which.
 
-    Parameters
-    ----------
-    mechanism : Channel
-        A `Mechanism`, or any object with the same four attributes.
-    frame : DataFrame
-        One record per row. Values are matched by `cvxpriv.tables.frames.symbol`: 1, 1.0 and "1" are one symbol.
-    seed : int, optional
-        Seed of the noise. By default the noise comes from the operating system's secure random source. A seed makes the
-        same draw again and again, warns (`SeededNoiseWarning`), and must be kept secret.
-    keep : sequence of str
-        Columns to pass on unchanged.
-    unseen : {"error", "drop"}
-        "error" refuses rows whose X the mechanism does not know; "drop" leaves them out.
-    name : str
-        The name of the new column.
-
-    Returns
-    -------
-    DataFrame
-        The kept columns and the new one, a categorical over the mechanism's output labels.
-
-    Raises
-    ------
-    DataError
-        A public or kept column that the frame lacks; missing values; rows whose X the mechanism does not know; a name
-        that is taken; a seed below 0.
-    PrivacyError
-        ``keep`` names a private or public column.
-    ModelError
-        Unknown ``unseen``.
+    `mechanism`: A `Mechanism`, or any object with the same four attributes.
+    `frame`: One record per row. Values are matched by `cvxpriv.tables.frames.symbol`: 1, 1.0 and "1" are one symbol.
+    `seed`: Seed of the noise. By default the noise comes from the operating system's secure random source. A seed makes
+    the same draw again and again, warns (`SeededNoiseWarning`), and must be kept secret.
+    `keep`: Columns to pass on unchanged.
+    `unseen`, {"error", "drop"}: "error" refuses rows whose X the mechanism does not know; "drop" leaves them out.
+    `name`: The name of the new column.
+    Returns: The kept columns and the new one, a categorical over the mechanism's output labels.
+    Raises DataError: A public or kept column that the frame lacks; missing values; rows whose X the mechanism does not
+    know; a name that is taken; a seed below 0.
+    Raises PrivacyError: ``keep`` names a private or public column.
+    Raises ModelError: Unknown ``unseen``.
     """
     if unseen not in ("error", "drop"):
         raise ModelError(f"unseen={unseen!r}: {suggest(str(unseen), ('error', 'drop'))}")

@@ -40,14 +40,8 @@ class Packing(Protocol):
 class Anderson:
     """The accelerator of one run: it remembers passes, so every run has its own.
 
-    Parameters
-    ----------
-    packing : Packing
-    memory : int
-        Number of passes remembered.
+    `memory`: Number of passes remembered.
 
-    Examples
-    --------
     The map x -> A x + b, whose largest eigenvalue is .99, in as many passes as it has dimensions, about:
 
     >>> scales, b = np.array([0.99, 0.5, 0.1]), np.ones(3)

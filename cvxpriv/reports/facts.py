@@ -159,21 +159,13 @@ class Picture:
 class Table:
     """A table.
 
-    Attributes
-    ----------
-    frame : DataFrame
-        The table; column names are the headings. Numbers come out right-aligned, with four significant digits.
-    caption : str
-    index : bool
-        Show the index as the first columns.
-    verdict : str
-        The column with verdicts, if the frame has one of that name: shown first, with badges, counted above the table.
-    sortable : bool
-        A click on a heading sorts by it, a second one the other way, a third one gives back the first order.
-    heat : sequence of str
-        Columns whose cells are shaded by the logarithm of their size, from 1e-12 to 1e-2, and cut to two digits.
-    digits : mapping of str to int
-        Significant digits of a column, where they are not four.
+    `frame`: The table; column names are the headings. Numbers come out right-aligned, with four significant digits.
+    `index`: Show the index as the first columns.
+    `verdict`: The column with verdicts, if the frame has one of that name: shown first, with badges, counted above the
+    table.
+    `sortable`: A click on a heading sorts by it, a second one the other way, a third one gives back the first order.
+    `heat`: Columns whose cells are shaded by the logarithm of their size, from 1e-12 to 1e-2, and cut to two digits.
+    `digits`: Significant digits of a column, where they are not four.
     """
 
     frame: pd.DataFrame
@@ -211,39 +203,19 @@ class Section:
 class Facts:
     """The facts of a run, or of another subject of a report.
 
-    Attributes
-    ----------
-    title : str
-    summary : str
-        Text; a blank line begins a paragraph.
-    facts : sequence of Fact
-    sections : sequence of Section
-    about : sequence of Fact
-        Facts about the data.
-    settings : sequence of Fact
-        The options that decided the result.
-    messages : sequence of str
-        Messages that a reader needs before anything else.
-    promises : sequence of str
-        Sentences on which guarantees hold and which do not.
-    promised : str
-        The title above these.
-    tables : mapping of str to DataFrame
-        Whole tables by name, for programs: in the JSON document, and as ``<name>.csv``.
-    files : mapping of str to callable
-        Other files by name, each written whole to a path.
-    converged : bool, optional
-        Whether the run converged; None where the question makes no sense.
-    interrupted : bool
-    unmet : str
-        The parts that missed their tolerance, in a sentence; empty where none did. A command then exits with 3.
-    published : bool, optional
-        Whether noise protects the data, so that all may be published; None where nothing is private.
-    outline : str
-        The summary without a number of the data, for a page to be shared.
+    `summary`: Text; a blank line begins a paragraph.
+    `about`: Facts about the data.
+    `settings`: The options that decided the result.
+    `messages`: Messages that a reader needs before anything else.
+    `promises`: Sentences on which guarantees hold and which do not.
+    `promised`: The title above these.
+    `tables`: Whole tables by name, for programs: in the JSON document, and as ``<name>.csv``.
+    `files`: Other files by name, each written whole to a path.
+    `converged`: Whether the run converged; None where the question makes no sense.
+    `unmet`: The parts that missed their tolerance, in a sentence; empty where none did. A command then exits with 3.
+    `published`: Whether noise protects the data, so that all may be published; None where nothing is private.
+    `outline`: The summary without a number of the data, for a page to be shared.
 
-    Examples
-    --------
     >>> facts = Facts("Funnel", facts=[Fact("leakage", 0.25, "nats", main=True)])
     >>> facts["leakage"].value
     0.25

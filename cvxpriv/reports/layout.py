@@ -42,17 +42,10 @@ def residual(value: float) -> str:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: str = "", indent: str = "  ") -> str:
     """Lay out texts in aligned columns, two blanks apart.
 
-    Parameters
-    ----------
-    head : sequence of str
-        Names of the columns; empty for a table without a head.
-    rows : sequence of sequence of str
-    right : str
-        One letter a column: ``r`` puts it flush right, anything else flush left. Columns without a letter are left.
-    indent : str
+    `head`: Names of the columns; empty for a table without a head.
+    `right`: One letter a column: ``r`` puts it flush right, anything else flush left. Columns without a letter are
+    left.
 
-    Examples
-    --------
     >>> print(table(["block", "gap"], [["u", "3e-09"], ["q", "0"]], "lr", indent=""))
     block    gap
     u      3e-09

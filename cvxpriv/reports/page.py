@@ -58,19 +58,9 @@ def render(facts: Facts) -> str:
 def write(facts: Facts, path: PathLike, page: str = INTERNAL) -> Path:
     """Write the page to a file, whole or not at all.
 
-    Parameters
-    ----------
-    facts : Facts
-    path : path
-    page : {"internal", "shareable"}
-        Readers of the page: see `cvxpriv.reports.sharing`.
-
-    Raises
-    ------
-    DataError
-        The file cannot be written, or an unknown page.
-    ModelError
-        Jinja2 is missing.
+    `page`, {"internal", "shareable"}: Readers of the page: see `cvxpriv.reports.sharing`.
+    Raises DataError: The file cannot be written, or an unknown page.
+    Raises ModelError: Jinja2 is missing.
     """
     return write_text(path, render(for_page(facts, page)))
 

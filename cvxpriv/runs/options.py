@@ -162,9 +162,7 @@ class Parameter:
     def check(self, value: Any) -> None:
         """Refuse a value that is out of range.
 
-        Raises
-        ------
-        ModelError, or PrivacyError for a private option
+        Raises ModelError, or PrivacyError for a private option.
         """
         if value is None and type(None) in self.kinds:
             return

@@ -19,8 +19,6 @@ def nearest_shares(noisy: Array, total: float) -> Array:
 
     `total`: > 0.
 
-    Examples
-    --------
     >>> nearest_shares(np.array([5.0, -2.0, 1.0]), 5.0)
     array([4.5, 0. , 0.5])
     """
@@ -40,8 +38,6 @@ def nearest_tables(noisy: Array, total: float) -> Array:
 def whole_counts(shares: Array, total: int) -> IntArray:
     """Return whole numbers of the given sum, each within 1 of the share: the largest remainders are rounded up.
 
-    Examples
-    --------
     >>> whole_counts(np.array([4.5, 0.2, 0.3]), 5)
     array([5, 0, 0])
     """

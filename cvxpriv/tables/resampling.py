@@ -63,8 +63,6 @@ def with_unseen_cells(counts: IntArray) -> Array:
     `counts`: ``(|S|, |X|)``.
     Returns ``(|S|, |X|)``: The records' own shares where no cell is empty, none was seen once, or each was.
 
-    Examples
-    --------
     >>> with_unseen_cells(np.array([[6, 1], [0, 3]])).round(3)
     array([[0.54, 0.09],
            [0.1 , 0.27]])
@@ -84,10 +82,7 @@ def resampled_tables(counts: IntArray, replicates: int, seed: int, population: A
     `counts`: ``(|S|, |X|)``.
     `population`, ``(|S|, |X|)``: The population to draw from; None is the records' own shares.
 
-    Yields
-    ------
-    array, ``(some, |S|, |X|)``
-        Some replicates at a time; how many at a time does not change the draw.
+    Yields (some, |S|, |X|): Some replicates at a time; how many at a time does not change the draw.
     """
     rng = np.random.default_rng(seed)
     records = int(counts.sum())

@@ -48,25 +48,12 @@ def items(
 ) -> Iterator[Item]:
     """Yield the problems of a corpus.
 
-    Parameters
-    ----------
-    sources : sequence of {"cvxpy", "adversarial", "liars"}
-    count, seed : int
-        Number and seed of the adversarial problems (`cvxpriv.certify.corpus.items`).
-    folder : path, optional
-        Folder of files, whose problems come last (`cvxpriv.certify.corpus.files`).
-    largest : int
-        Largest number of variables and rows of a file's problem.
+    `count`, `seed`: Number and seed of the adversarial problems (`cvxpriv.certify.corpus.items`).
+    `folder`: Folder of files, whose problems come last (`cvxpriv.certify.corpus.files`).
+    `largest`: Largest number of variables and rows of a file's problem.
+    Raises ModelError: There is no such source.
+    Raises DataError: There is no such folder, or it holds no problems.
 
-    Raises
-    ------
-    ModelError
-        There is no such source.
-    DataError
-        There is no such folder, or it holds no problems.
-
-    Examples
-    --------
     >>> [item.name for item in items(["adversarial"], count=2)]
     ['linear[0]', 'badly scaled linear[1]']
     """
