@@ -298,17 +298,18 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         outputs, (size_y, size_u) = proved.mechanism.shape[1], (len(self.problem.p_y), self.problem.size_u)
         smooth = not self.problem.divergence.kinks and self.problem.floor == 0.0
         room = outputs <= size_u or size_y * size_u > SMALL
-        names = proved.certified or not PricedConstraints.of(self.problem, self.constraints).named
-        return COLUMNS if smooth and room and names and not proved.ignored else AUTO
+        asked = PricedConstraints.of(self.problem, self.constraints)
+        near = proved.certified or not (asked.named or asked.approximate)
+        return COLUMNS if smooth and room and near and not proved.ignored else AUTO
 
     @declared
     def bound(self, *, gap: options.Gap = 1e-6, time_limit: options.TimeLimit = 60.0) -> ServiceBound:
         """Bound the best objective from both sides, with a certificate that needs no solver.
 
         No mechanism is worth more than `upper`; a floor or a limit on |U| only lower the optimum, and `mechanism`,
-        which is worth `lower`, ignores them. Of the constraints, local differential privacy, limits of the ratios
-        p(u|y)/p(u), maximal leakage, total variation, expected distortion and forbidden cells are part of both bounds;
-        the names of the others are in `ignored`: `upper` holds with them too.
+        which is worth `lower`, ignores them. Of the constraints, local differential privacy (with a delta for up to
+        4 symbols of Y), limits of the ratios p(u|y)/p(u), maximal leakage, total variation, expected distortion and
+        forbidden cells are part of both bounds; the names of the others are in `ignored`: `upper` holds with them too.
         """
         return bound(self.problem, gap=gap, time_limit=time_limit, constraints=self.constraints)
 

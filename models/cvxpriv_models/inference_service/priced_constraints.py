@@ -2,7 +2,8 @@
 
 Local differential privacy and limits of the ratios r_y = p(u|y)/p(u) speak of one column, whatever the outputs are
 called. Maximal leakage is sum_u p(u) max_y r_y, total variation sum_u p(u) |r_y - 1|, expected distortion
-sum_u p(u) d_u.x_u, with a d_u for each output, as forbidden cells have. A bound that leaves other constraints out still
+sum_u p(u) d_u.x_u, with a d_u for each output, as forbidden cells have; (epsilon, delta)-local differential privacy is
+a sum for each pair of symbols. A bound that leaves other constraints out still
 holds with them: they only lower the optimum.
 """
 
@@ -29,6 +30,8 @@ from .problem import Problem
 
 #: Largest number of cells of a mechanism that are tested one by one for being forbidden.
 MOST_CELLS = 5000
+#: Largest |Y| for which (epsilon, delta)-privacy is counted: with 20 pairs of symbols its search takes a minute.
+MOST_SYMBOLS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,7 @@ class PricedConstraints:
     peak: float = np.inf
     moved: float = np.inf
     moved_on_average: float = np.inf
+    approximate: tuple[tuple[float, float], ...] = ()
     distortions: tuple[tuple[Array, float], ...] = ()
     forbidden: NDArray[np.bool_] | None = None
     counted: Constraints = ()
@@ -69,11 +73,11 @@ class PricedConstraints:
     @property
     def summed(self) -> bool:
         """Whether more is asked than of single columns that are all alike."""
-        return self.named or min(self.peak, self.moved, self.moved_on_average) < np.inf
+        return self.named or bool(self.approximate) or min(self.peak, self.moved, self.moved_on_average) < np.inf
 
     def without_sums(self) -> PricedConstraints:
         """Return the conditions on each column alone; sums and named outputs are left out."""
-        apart = [(name, one) for name, one in self.counted if getattr(one, "kind", "") in (*_BOXES, _CONE)]
+        apart = [(name, one) for name, one in self.counted if getattr(one, "kind", "") in _BOXES or _is_cone(one)]
         left = tuple(name for name, _ in self.counted if name not in dict(apart))
         alone = PricedConstraints(self.epsilon, self.low, self.high)
         return replace(alone, counted=tuple(apart), ignored=(*self.ignored, *left))
@@ -83,7 +87,7 @@ class PricedConstraints:
         """Read constraints, and a local differential privacy asked for besides.
 
         A cone of local differential privacy holds ratios within exp(+-epsilon). Beside it tighter boxes, maximal
-        leakage, total variation and cells that are 0 are left out.
+        leakage, total variation, a cone with a delta and cells that are 0 are left out.
         """
         cone = local_dp is not None or any(_is_cone(constraint) for _, constraint in constraints)
         found, counted, ignored = cls(epsilon=local_dp), [], []
@@ -113,6 +117,8 @@ def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, cone
     if _is_cone(one):
         least = float(given["epsilon"])
         return replace(found, epsilon=least if found.epsilon is None else min(found.epsilon, least))
+    if kind == _CONE and not cone and len(problem.p_y) <= MOST_SYMBOLS:
+        return replace(found, approximate=(*found.approximate, (float(given["epsilon"]), float(given["delta"]))))
     if kind in _BOXES and given.get("of") == "input" and not cone:
         high = float(np.exp(min(given["epsilon"], 700.0)))
         low = 1.0 / high if _BOXES[kind] else 0.0

@@ -19,6 +19,7 @@ from cvxpriv.numerics.arrays import Array, Flags, IntArray
 from .cells_of_s import verify
 from .conjugates import Conjugate
 from .local_maxima import distinct
+from .pair_costs import pair_sums, under_pairs
 from .priced_constraints import PricedConstraints, ratios_within
 from .pricing import LEAST, ULPS, Pricing
 from .smoothed_master import starting_shares
@@ -87,7 +88,11 @@ class SummedPricing:
             ends.append(asked.peak)
         if asked.moved_on_average < np.inf:
             ends.append(asked.moved_on_average)
-        return np.array(ends + (len(self.plain.p_y) * [asked.moved] if asked.moved < np.inf else []))
+        size = len(self.plain.p_y)
+        ends += size * [asked.moved] if asked.moved < np.inf else []
+        for epsilon, delta in asked.approximate:
+            ends += size * (size - 1) * [float(np.exp(-epsilon)) * delta]
+        return np.array(ends)
 
     def sums(self, c: IntArray, x: Array) -> Array:
         """Return the part of columns in each sum, (n, k)."""
@@ -99,6 +104,7 @@ class SummedPricing:
             found.append(0.5 * np.abs(x - self.plain.p_y).sum(axis=1, keepdims=True))
         if asked.moved < np.inf:
             found.append(0.5 * np.abs(ratios - 1.0))
+        found += [pair_sums(x, self.plain.p_y, epsilon) for epsilon, _ in asked.approximate]
         return np.hstack(found) if found else np.zeros((len(x), 0))
 
     def master(self) -> Master:
@@ -162,10 +168,14 @@ class SummedPricing:
         if asked.moved_on_average < np.inf:
             away, mu = away + mu[0] / (2.0 * plain.beta), mu[1:]
         if asked.moved < np.inf:
-            away = away + mu / (2.0 * plain.beta * plain.p_y)
+            size = len(plain.p_y)
+            away, mu = away + mu[:size] / (2.0 * plain.beta * plain.p_y), mu[size:]
         limits = ratios_within(asked, plain.p_y) if asked.low > 0.0 or asked.high < np.inf else None
         costs = SummedCosts(plain, self.bare, self._allowed(c), peak, away, limits)
-        return replace(plain, solve=costs.solver(), smooth=False), alpha
+        solve = costs.solver()
+        for (epsilon, _), prices in zip(asked.approximate, np.split(mu, max(len(asked.approximate), 1)), strict=False):
+            solve = under_pairs(solve, plain.p_y, epsilon, prices)
+        return replace(plain, solve=solve, smooth=False), alpha
 
     def _worth(self, c: int, x: Array, duals: Array) -> Array:
         """-g + alpha.x + mu.sums, what columns add to the master's value for each unit of them, (n,)."""
