@@ -69,6 +69,7 @@ class Generation:
         self.pricing, self.master = pricing, master
         self.columns = np.zeros((columns.shape[0], 0))
         self._proposed: Array | None = None
+        self._solved = False
         self.add(columns)
 
     def add(self, columns: Array) -> None:
@@ -114,7 +115,11 @@ class Generation:
                 if out_of_time():
                     reason = OUT_OF_TIME
                     break
-                if idle < MOST_IDLE and self._improve(point, duals, gap):
+                if (
+                    not (self._solved and proposed is not None)
+                    and idle < MOST_IDLE
+                    and self._improve(point, duals, gap)
+                ):
                     continue
                 proposed, duals = self._proposed, duals if self._proposed is None else self._proposed
                 shown = self.pricing.verify(duals, -VERIFIED_SHARE * gap, out_of_time)
@@ -149,6 +154,7 @@ class Generation:
         """Price locally; return whether columns were added."""
         found = self.pricing.search(duals, self.columns[:, point.weights > IN_USE], -LOCAL_SHARE * gap)
         self._proposed = self._proposed if found.duals is None else found.duals
+        self._solved = found.solved
         if not found.columns.shape[1]:
             return False
         self._proposed = found.duals

@@ -29,11 +29,13 @@ class Priced:
     `columns`: (symbols, n).
     `values`, (n,): Their reduced costs.
     `duals`, (rows,): Multipliers to price at next, where the model knows better ones than the master program's will be.
+    `solved`: Whether `duals` solve the optimality conditions, and verification costs no more than another search.
     """
 
     columns: Array
     values: Array
     duals: Array | None = None
+    solved: bool = False
 
 
 @dataclass(frozen=True)

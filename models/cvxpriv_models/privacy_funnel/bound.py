@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -144,10 +145,13 @@ class Prover:
     def __init__(self, joint: Array, columns: Array | None = None, seed: int = 0) -> None:
         self.joint, self.seed = joint, seed
         self.pricing = FunnelPricing(joint, 0.0, seed)
-        first = self.pricing.first
-        if columns is not None:
-            first = np.concatenate([first, _posteriors(columns, len(self.pricing.p_x))], axis=1)
-        self.generation = Generation(self.pricing, self.pricing.master(), first)
+        self._given = None if columns is None else _posteriors(columns, len(self.pricing.p_x))
+
+    @cached_property
+    def generation(self) -> Generation:
+        """The column generation of all rates below H(X), where the identity is the only mechanism."""
+        first = self.pricing.first if self._given is None else np.hstack([self.pricing.first, self._given])
+        return Generation(self.pricing, self.pricing.master(), first)
 
     def at(self, rate: float, gap: float = 1e-6, time_limit: float = 60.0) -> FunnelBound:
         """Bound the least leakage at `rate` nats; parameters as for `bound`.
@@ -157,10 +161,11 @@ class Prover:
         if not gap > 0.0 or not time_limit > 0.0:
             raise ModelError(f"gap={gap!r} and time_limit={time_limit!r} have to be > 0: pass gap=1e-6, time_limit=60")
         clock = Clock(time_limit)
-        self._move(rate)
+        self.pricing.rate = rate
         if rate >= self.pricing.entropy_x - FULL:
             proof, mechanism = self._plain(), np.eye(len(self.pricing.p_x))
             return self._result(proof, mechanism, rate, gap, clock)
+        self._move(rate)
         proof, mechanism = self._generated(rate, gap, clock)
         if not self.pricing.certifiable and self.leakage(mechanism) - proof.lower > gap:
             proof = max([proof, *self._merged(rate, gap, mechanism, proof.lower, clock)], key=lambda one: one.lower)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -185,16 +186,16 @@ def _generated(
     polytope: _Polytope, p_x: Array, seed: int, time_limit: float, enough: float = np.inf
 ) -> tuple[Array, MasterPoint]:
     """Vertices by linearising H(pi) - nu.pi at random points, until none pays, the rate is enough, or time is up."""
-    began, rng, program = time.perf_counter(), np.random.default_rng(seed), polytope.program()
-    parts = [_decomposition(program, p_x, rng) for _ in range(DECOMPOSITIONS)]
+    end, rng, program = time.perf_counter() + time_limit, np.random.default_rng(seed), polytope.program()
+    parts = [_decomposition(program, p_x, rng, end) for _ in range(DECOMPOSITIONS)]
     master, columns = Master(p_x, p_x), np.concatenate([p_x[:, None], *parts], axis=1)
     master.add(entropy(columns, axis=0), columns)
-    while time.perf_counter() - began < time_limit:
+    while time.perf_counter() < end:
         point = master.solve()
         if entropy(p_x) - point.value >= enough:
             break
         starts = rng.dirichlet(np.full(len(p_x), 0.3), STARTS)
-        found = np.stack([_descend(program, point.duals, start) for start in starts], axis=1)
+        found = np.stack(list(_until(end, (_descend(program, point.duals, start) for start in starts))), axis=1)
         found = np.unique(found, axis=1)
         reduced = entropy(found, axis=0) - point.duals @ found
         if reduced.min() > -SETTLED:
@@ -205,11 +206,22 @@ def _generated(
     return columns, master.solve()
 
 
-def _decomposition(program: Master, p_x: Array, rng: np.random.Generator) -> Array:
-    """Vertices of which P_X is a mixture, (|X|, k): each takes as much of what is left of P_X as it can."""
+def _until(end: float, found: Iterator[Array]) -> Iterator[Array]:
+    """Pass on what is found until the clock shows `end`, and one at least."""
+    for one in found:
+        yield one
+        if time.perf_counter() >= end:
+            return
+
+
+def _decomposition(program: Master, p_x: Array, rng: np.random.Generator, end: float) -> Array:
+    """Vertices of which P_X is a mixture, (|X|, k): each takes as much of what is left of P_X as it can.
+
+    Fewer where the clock shows `end`.
+    """
     left = p_x.copy()
     vertices: list[Array] = []
-    while len(vertices) < len(p_x) and left.max() > 0.0:
+    while len(vertices) < len(p_x) and left.max() > 0.0 and not (vertices and time.perf_counter() >= end):
         program.set_costs(np.where(left > 0.0, rng.random(len(p_x)), FORBIDDEN))
         pi = program.solve().weights
         held = pi > 0.0

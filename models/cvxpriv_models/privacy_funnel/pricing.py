@@ -168,7 +168,8 @@ class FunnelPricing:
         small = len(nu) <= SMALL_X and self.certifiable
         if small and (ahead := self._ahead(active, lam, nu, level)) is not None:
             values = self.value(ahead[0], duals)
-            return Priced(ahead[0][:, values < level], values[values < level], ahead[1])
+            new = np.abs(values) > -level  # one that costs something here is in use at the multipliers ahead
+            return Priced(ahead[0][:, new], values[new], ahead[1], solved=True)
         found = self.local_search(duals, active, level)
         if small or not self.certifiable or not len(found.values) or found.values[0] <= -NEAR:
             return found
