@@ -28,6 +28,7 @@ from .merging import merged_groups
 from .perfect_privacy import silent_columns
 from .pricing import FunnelPricing
 from .problem import Problem
+from .sorted_start import sorted_merging
 
 NUDGES = (4e-15, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 """Distances above the rate, in nats, at which the master is solved until the mechanism's own I(X;Y) reaches it; the
@@ -45,7 +46,7 @@ FULL = 1e-12
 SEARCH_SHARE = 0.8
 """Share of the time for the local search where there is no complete one."""
 
-SILENT_SHARE = 0.1
+SILENT_SHARE = 0.25
 """Share of the time for posteriors that tell nothing of S: where they reach the rate nothing else is needed."""
 
 SEARCHED = 1e-6
@@ -195,7 +196,10 @@ class Prover:
         share, idle = (1.0, None) if self.pricing.certifiable else (SEARCH_SHARE, SEARCHED)
         plain = self._plain()
         known = max(plain.lower, 0.0)
-        if not self.pricing.certifiable and plain.lower <= 0.0:  # else even the best such columns tell too little
+        if not self.pricing.certifiable:
+            merged = self.pricing.p_x[:, None] * sorted_merging(self.pricing.joint, rate)
+            self.generation.add(merged / merged.sum(axis=0))
+        if not self.pricing.certifiable and plain.lower <= 0.0:  # else even the best silent columns tell too little
             self.generation.add(silent_columns(self.pricing.joint, rate, SILENT_SHARE * clock.limit, self.seed))
         generated = self.generation.run(gap, lambda: clock.over(share), known, self.pricing.entropy_s, idle)
         mechanism = self._mechanism(generated, rate)
