@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cvxpriv_models.privacy_funnel import accelerated, closed_form, measures
+from cvxpriv_models.privacy_funnel import accelerated, closed_form, interior, measures
 from cvxpriv_models.privacy_funnel.multiplier import FLOOR
 
 from cvxpriv.numerics.arrays import Array
@@ -101,3 +101,17 @@ def test_a_number_added_to_a_row_of_a_leap_changes_nothing() -> None:
     for shift in ([0.0, 2.0, -3.0], [1000.0, 0.0, -1000.0], [-2000.0, -2000.0, 0.0]):
         moved = leap + np.array(shift)[:, None]
         np.testing.assert_allclose(accelerated._keep_better(safe, moved, P, S, target)["log_u"], kept, atol=1e-9)
+
+
+def test_the_sum_of_the_columns_inverses_is_that_of_dense_ones_where_cells_are_at_the_floor() -> None:
+    rng = np.random.default_rng(0)
+    u = np.exp(np.where(rng.random((3, 4)) < 0.3, FLOOR, rng.normal(size=(3, 4)) - 3.0))
+    at = interior.point(u[None], S)
+    lam, damping, newton = np.array([0.4]), np.array([0.1]), np.array([0.0])
+    found = interior._ColumnInverse(at, lam, damping, newton, S).schur()[0]
+    reduced = (at.rise - lam * at.log_w - interior.row_prices(at, lam)[..., None])[0]
+    expected = np.zeros((3, 3))
+    for j in range(4):
+        rank = np.diag(1.0 / (S @ u[:, j])) - 1.0 / u[:, j].sum()
+        expected += np.linalg.inv(np.diag((np.maximum(reduced[:, j], 0.0) + 0.1) / u[:, j]) + S.T @ rank @ S)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)

@@ -444,3 +444,8 @@ def test_posteriors_that_tell_nothing_prove_the_optimum_of_many_private_symbols_
     assert found.lower == 0.0
     assert found.upper <= 1e-8
     assert found.reason == ""
+
+
+def test_the_search_for_silent_posteriors_ends_with_its_time() -> None:
+    joint = table(6, 60, 3)
+    assert silent_columns(joint, rate_of(joint, 0.8), 1e-9).shape[1] <= 5  # P_X, and a vertex of each mixture

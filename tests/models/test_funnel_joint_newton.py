@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from cvxpriv_models.privacy_funnel.bound import Prover
+from cvxpriv_models.privacy_funnel.pricing import FunnelPricing
 from cvxpriv_models.privacy_funnel.pricing_joint import joint_newton
 from scipy.special import entr
+
+from cvxpriv.bounds.pricing import Clock, Verified
+from cvxpriv.numerics.arrays import Array
 
 PAPER = np.array([[0.9, 0.08, 0.4], [0.025, 0.82, 0.05], [0.075, 0.1, 0.55]]) / 3  # PF, section V-A
 
@@ -40,3 +45,17 @@ def test_what_cannot_be_solved_is_left_to_column_generation() -> None:
     p = PAPER.sum(axis=0)
     assert joint_newton(PAPER / p, p, -0.5, np.eye(3)[:, :2], 0.3, np.zeros(3)) is None  # no weights make P(X)
     assert joint_newton(PAPER / p, p, -0.5, np.eye(3), 0.0, np.zeros(3)) is None  # the rate does not bind
+
+
+def test_its_multipliers_are_verified_once_on_a_small_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    verify, levels = FunnelPricing.verify, list[float]()
+
+    def counted(pricing: FunnelPricing, duals: Array, level: float, out_of_time: Clock) -> Verified:
+        levels.append(level)
+        return verify(pricing, duals, level, out_of_time)
+
+    monkeypatch.setattr(FunnelPricing, "verify", counted)
+    total = float(entr(PAPER.sum(axis=0)).sum())
+    for fraction in (0.1, 0.3, 0.8):
+        assert Prover(PAPER).at(fraction * total, gap=1e-8).gap <= 1e-8
+    assert len(levels) == 3
