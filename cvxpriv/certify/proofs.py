@@ -8,18 +8,17 @@ certificate of infeasibility, is there a ray (`cvxpriv.kkt.conic.proofs`) that h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import Answer
+from cvxpriv.certify.answers import SOLVED, Answer
 from cvxpriv.certify.cases import Case, values_kept
-from cvxpriv.certify.rescaled_answers import rescaled_answer
 from cvxpriv.certify.solver_answers import solver_answer
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.conic.data import ConeData, extract
@@ -119,8 +118,9 @@ class Proofs:
 
     def witnesses(self, asked: Collection[str]) -> list[Answer]:
         """Return answers whose bounds decide where those of the solvers that were asked do not."""
-        own = [] if PROVER in asked else [self._called(solver_answer, self._case, PROVER, None, {})]
-        return [one for one in (*own, self._called(rescaled_answer, self._case, PROVER, None, {})) if one is not None]
+        ways = (True,) if PROVER in asked else (False, True)
+        found = [self._called(partial(solver_answer, rescaled=way), self._case, PROVER, None, {}) for way in ways]
+        return [one for one in found if one is not None]
 
     def growth(self, size: float) -> Growth:
         """Return the best values of the variables in boxes that are larger than a point of some size."""
@@ -162,20 +162,20 @@ def _feasible_point(case: Case) -> Array | None:
     domain = declaration.objective.args[0].domain
     bare = cp.Problem(cp.Minimize(0), [*declaration.constraints.values(), *domain])
     with values_kept(case):
-        for solver, tolerance in ATTEMPTS:
-            if solver not in installed():
-                continue
-            with suppress(cp.error.SolverError):
-                solution = solve_conic(bare, solver, solver_spec(solver).full_options(tolerance, {}))
-                if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or solution.error:
-                    continue
-                for variable in declaration.variables.values():
+        return next((x for x in _points(case, bare) if feasible(yardstick.written, x)), None)
+
+
+def _points(case: Case, problem: cp.Problem) -> Iterator[Array]:
+    """Yield the solutions of a problem in a case's variables, moved into the domain, by one solver after the other."""
+    yardstick = case.yardstick
+    for solver, tolerance in ATTEMPTS:
+        with suppress(cp.error.SolverError):  # its cones are not this solver's
+            solution = solve_conic(problem, solver, solver_spec(solver).full_options(tolerance, {}))
+            if solution.status in SOLVED and not solution.error:
+                for variable in yardstick.declaration.variables.values():
                     if variable.value is None:
                         variable.save_value(np.zeros(variable.shape))
-                x, _ = yardstick.domain.moved(yardstick.point(declaration.values()))
-                if feasible(yardstick.written, x):
-                    return x
-    return None
+                yield yardstick.domain.moved(yardstick.point(yardstick.declaration.values()))[0]
 
 
 def _bound(case: Case) -> float:
@@ -184,10 +184,7 @@ def _bound(case: Case) -> float:
     for solver, tolerance in ATTEMPTS:
         with suppress(cp.error.SolverError):
             solution, _ = solve_scaled(whole, solver, solver_spec(solver).full_options(tolerance, {}))
-            if (
-                solution.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
-                and (value := solution.lower_bound.value) is not None
-            ):
+            if solution.status in SOLVED and (value := solution.lower_bound.value) is not None:
                 return solution.program.user_value(value)
     return float("nan")
 
@@ -205,24 +202,13 @@ def _growth(case: Case, size: float) -> Growth:
 
 def _within(case: Case, size: float) -> float:
     """Return the objective at the best point found with entries of at most `size`; NaN if none is feasible."""
-    declaration = case.declare()
+    declaration = case.yardstick.declaration
     variables = declaration.variables.values()
     box = [bound for variable in variables for bound in (variable <= size, variable >= -size)]
     boxed = cp.Problem(declaration.objective, [*declaration.constraints.values(), *box])
-    for solver, tolerance in ATTEMPTS:
-        if solver not in installed():
-            continue
-        try:
-            solution = solve_conic(boxed, solver, solver_spec(solver).full_options(tolerance, {}))
-        except cp.error.SolverError:  # its cones are not this solver's
-            continue
-        if solution.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) or solution.error:
-            continue
-        x, _ = case.yardstick.domain.moved(case.yardstick.point(declaration.values()))
-        with np.errstate(all="ignore"):
-            if feasible(case.yardstick.written, x, FEASIBLE):
-                return _worst_case(case, x)
-    return float("nan")
+    with np.errstate(all="ignore"):
+        found = (x for x in _points(case, boxed) if feasible(case.yardstick.written, x, FEASIBLE))
+        return next((_worst_case(case, x) for x in found), float("nan"))
 
 
 def _worst_case(case: Case, x: Array) -> float:

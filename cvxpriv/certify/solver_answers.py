@@ -15,8 +15,10 @@ from cvxpriv.certify.cases import Case
 from cvxpriv.certify.measuring import measured
 from cvxpriv.errors import CvxprivError, DataError, ModelError, suggest
 from cvxpriv.kkt.conic.generic import Unreadable
+from cvxpriv.kkt.conic.scaling import solve_scaled
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.kkt.coordinates import dense
+from cvxpriv.kkt.quadratic_forms import with_every_eigenvalue
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import try_solver
 from cvxpriv.solvers.isolation import HERE, Place
@@ -25,7 +27,13 @@ from cvxpriv.solvers.silence import solvers_silent
 
 
 def solver_answer(
-    case: Case, solver: str, tolerance: float | None, own: Mapping[str, Any], *, warm_start: bool = False
+    case: Case,
+    solver: str,
+    tolerance: float | None,
+    own: Mapping[str, Any],
+    *,
+    warm_start: bool = False,
+    rescaled: bool = False,
 ) -> Answer:
     """Solve a case by one solver and measure its answer.
 
@@ -33,6 +41,8 @@ def solver_answer(
     `own`: The caller's options, which override the tolerance.
     `warm_start`: Start from the solver's last answer, where `case` declares the same problem as then; else from a cold
     start.
+    `rescaled`: Give the solver the problem in other units, and its quadratic forms with every eigenvalue. The answer is
+    measured in the case's own.
     Raises ModelError: The case is mixed-integer: `cvxpriv.certify.integer_answers` asks for such answers.
     """
     if case.mixed is not None:
@@ -41,19 +51,43 @@ def solver_answer(
     spec = solver_spec(solver)
     options = spec.full_options(tolerance, own)
     asked = spec.accuracy(tolerance, options)
+    whole, entries = declaration.problem, None
     begun = time.perf_counter()
     try:
-        solution = solve_conic(declaration.problem, solver, options, warm_start=warm_start, shared=case.compilations)
-    except Unreadable:
-        return _by_cvxpy(case, declaration, solver, asked, options)
-    except (CvxprivError, cp.error.SolverError):
+        if rescaled:
+            whole = with_every_eigenvalue(whole)
+            solution, entries = solve_scaled(whole, solver, options)
+        else:
+            solution = solve_conic(whole, solver, options, warm_start=warm_start, shared=case.compilations)
+    except (CvxprivError, cp.error.SolverError) as error:
+        if rescaled:
+            return Answer(solver, "failed", asked, error=f"it cannot be given the problem in other units: {error}")
+        if isinstance(error, Unreadable):
+            return _by_cvxpy(case, declaration, solver, asked, options)
         raise
     except Exception as error:  # atoms raise what they like while they are compiled; the other solvers' rows stand
         return Answer(solver, "failed", asked, error=f"cvxpy cannot compile it: {type(error).__name__}: {error}")
     known = said(declaration, solver, asked, solution, time.perf_counter() - begun)
-    if solution.status not in SOLVED:
+    if whole is not declaration.problem:
+        known |= _from_below(declaration.problem, solver, options)
+    if solution.status not in SOLVED or (rescaled and entries is None):
         return Answer(**known)
-    return Answer(**known | _of_point(case, declaration, solution))
+    if entries is None:
+        return Answer(**known | _of_point(case, declaration, solution))
+    values = {
+        name: np.reshape(entries.get(variable.id, np.zeros(variable.shape)), variable.shape, order="F")
+        for name, variable in declaration.variables.items()
+    }
+    return Answer(**known | measured(case, values, None, solution))
+
+
+def _from_below(problem: cp.Problem, solver: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the bound of a problem whose quadratic forms are nowhere above the true ones."""
+    solution, _ = solve_scaled(with_every_eigenvalue(problem, below=True), solver, options)
+    if solution.status not in SOLVED:
+        reason = "no certificate: quadratic forms rounded downwards are not solved"
+        return {"bound": NAN, "bound_reason": reason, "near": NAN}
+    return _bounds(solution)
 
 
 def _by_cvxpy(case: Case, declaration: Declaration, solver: str, asked: float, options: Mapping[str, Any]) -> Answer:
@@ -108,9 +142,13 @@ def said(
     if solution.status.startswith(("infeasible", "unbounded")):  # the vectors are a proof, not a point
         reason = f"none: it claims {solution.status}"
         return {**known, "bound_reason": reason, "ray": _ray(declaration, solution)}
-    bound = solution.lower_bound
-    value, near = (NAN if one is None else program.user_value(one) for one in (bound.value, bound.near))
-    return {**known, "cone": solution.residuals, "bound": value, "bound_reason": bound.reason, "near": near}
+    return {**known, "cone": solution.residuals, **_bounds(solution)}
+
+
+def _bounds(solution: ConicSolution) -> dict[str, Any]:
+    found = solution.lower_bound
+    value, near = (NAN if one is None else solution.program.user_value(one) for one in (found.value, found.near))
+    return {"bound": value, "bound_reason": found.reason, "near": near}
 
 
 def _ray(declaration: Declaration, solution: ConicSolution) -> Values | None:

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import cvxpy as cp
@@ -19,7 +20,6 @@ from cvxpriv.certify.interval_proofs import Proof, proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable, capable_of_integers
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
-from cvxpriv.certify.rescaled_answers import rescaled_answer
 from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
 from cvxpriv.certify.stored_answers import stored_answer
 from cvxpriv.certify.trials import Trial
@@ -141,16 +141,16 @@ class Task:
 
     def answer(self, case: Case, solver: str) -> Answer:
         """A solver's answer, or what came of asking it."""
-        if self.rescaled:
-            ending = self.place.call(rescaled_answer, case, solver, self.tolerance, self.options.get(solver, {}))
-        elif case.mixed is None:
-            ending = self.place.call(solver_answer, case, solver, self.tolerance, self.options.get(solver, {}))
+        own = self.options.get(solver, {})
+        if case.mixed is None or self.rescaled:
+            ask = partial(solver_answer, rescaled=self.rescaled)
+            ending = self.place.call(ask, case, solver, self.tolerance, own)
         else:
-            ending = self.place.call(integer_answer, case, solver, self.options.get(solver, {}))
+            ending = self.place.call(integer_answer, case, solver, own)
         if isinstance(ending.value, Answer):
             return ending.value
         spec = solver_spec(solver)
-        asked = spec.accuracy(self.tolerance, spec.full_options(self.tolerance, self.options.get(solver, {})))
+        asked = spec.accuracy(self.tolerance, spec.full_options(self.tolerance, own))
         return Answer(solver, ending.status, asked, seconds=ending.seconds, error=ending.error)
 
 

@@ -15,6 +15,7 @@ from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus.conic import never_reached
 from cvxpriv.certify.corpus.items import FAMILIES, adversarial
 from cvxpriv.certify.corpus.known import Known, false_verdicts
+from cvxpriv.certify.corpus.polyhedral import endless
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import residuals
 
@@ -209,3 +210,8 @@ def test_solvers_print_nothing_and_warn_of_nothing(
     crosscheck(cp.Problem(cp.Minimize(cp.sum(x) - cp.geo_mean(x))), ["CLARABEL"])  # ends a hair outside its domain
     assert capfd.readouterr().out == ""
     assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_the_truth_of_an_endless_problem_is_no_rounding() -> None:
+    # One column and one row: a coefficient of -6e-16 there would be a limit at 3e15, and the truth another.
+    judged(endless(np.random.default_rng([4271, 128])), "CLARABEL", "HIGHS")

@@ -74,8 +74,8 @@ def _lying(monkeypatch: pytest.MonkeyPatch, liar: str) -> None:
     """One solver whose points are moved by 1/2 on their way to the judge."""
     honest = solver_answers.solver_answer
 
-    def lie(case: Any, solver: str, *rest: Any) -> Answer:
-        answer = honest(case, solver, *rest)
+    def lie(case: Any, solver: str, *rest: Any, **how: Any) -> Answer:
+        answer = honest(case, solver, *rest, **how)
         if solver != liar or answer.values is None:
             return answer
         moved = {name: value + 0.5 for name, value in answer.values.items()}

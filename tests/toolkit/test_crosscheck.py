@@ -173,7 +173,7 @@ REFUSED: list[tuple[Any, list[str] | None, list[str]]] = [
 def test_bad_input_is_refused_before_any_solve(
     target: Any, solvers: list[str] | None, messages: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cvxpriv.certify.task.solver_answer", lambda *_: pytest.fail("a solver was asked"))
+    monkeypatch.setattr("cvxpriv.certify.task.solver_answer", lambda *_, **__: pytest.fail("a solver was asked"))
     with pytest.raises(ModelError) as caught:
         crosscheck(target, solvers)
     for message in messages:
@@ -181,7 +181,7 @@ def test_bad_input_is_refused_before_any_solve(
 
 
 def test_a_second_case_that_is_bad_is_refused_before_the_first_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cvxpriv.certify.task.solver_answer", lambda *_: pytest.fail("a solver was asked"))
+    monkeypatch.setattr("cvxpriv.certify.task.solver_answer", lambda *_, **__: pytest.fail("a solver was asked"))
     with pytest.raises(ModelError, match="second has Parameters without values"):
         crosscheck({"first": least_squares(), "second": unset_parameters()})
 

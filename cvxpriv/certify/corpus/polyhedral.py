@@ -215,7 +215,8 @@ def endless(rng: np.random.Generator) -> Known:
     n, m = int(rng.integers(1, 5)), int(rng.integers(1, 5))
     d = rng.normal(size=n)
     A = rng.normal(size=(m, n))
-    A -= np.maximum(A @ d, 0.0)[:, None] * d / (d @ d)
+    # Rows turn away from d by more than rounding, of which 1e-16 would be a limit at 1e15.
+    A -= np.maximum(A @ d + 1e-3, 0.0)[:, None] * d / (d @ d)
     c = rng.normal(size=n)
     c -= (c @ d + 1.0) * d / (d @ d)
     scale = spread(rng, m, 2.0)

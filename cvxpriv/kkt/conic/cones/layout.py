@@ -71,7 +71,7 @@ class ConeLayout:
         exact = tuple(tuple(one / sum(alpha) for one in alpha) for alpha in self.power)
         object.__setattr__(self, "power", exact)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of entries of ``s``."""
         return sum(size for _, _, size in self._sizes())
