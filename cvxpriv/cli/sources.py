@@ -81,7 +81,7 @@ def _stated(module: str, kind: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
 
 def _class(module: str, name: str) -> tuple[str, ast.ClassDef]:
     """Return a class of a module, which may import it from another one, and the module that writes it."""
-    for node in _tree(module).body:
+    for node in tree_of(module).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return module, node
     place = _import(module, name)
@@ -92,26 +92,27 @@ def _class(module: str, name: str) -> tuple[str, ast.ClassDef]:
 
 def _import(module: str, name: str) -> str | None:
     """Return the module from which a module imports a name."""
-    for node in ast.walk(_tree(module)):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
-            package = module if _spec(module).submodule_search_locations else module.rpartition(".")[0]
+            package = module if spec_of(module).submodule_search_locations else module.rpartition(".")[0]
             return resolve_name("." * node.level + (node.module or ""), package)
     return None
 
 
 @cache
-def _tree(module: str) -> ast.Module:
-    source: str | None = getattr(_spec(module).loader, "get_source", lambda _: None)(module)
+def tree_of(module: str) -> ast.Module:
+    """Return the syntax tree of a module's source; LookupError where it has none."""
+    source: str | None = getattr(spec_of(module).loader, "get_source", lambda _: None)(module)
     if source is None:
         raise LookupError(module)
     return ast.parse(source)
 
 
 @cache
-def _spec(module: str) -> ModuleSpec:
+def spec_of(module: str) -> ModuleSpec:
     """Return a module's spec; unlike `importlib.util.find_spec`, import no package above it."""
     above = module.rpartition(".")[0]
-    found = PathFinder.find_spec(module, _spec(above).submodule_search_locations) if above else find_spec(module)
+    found = PathFinder.find_spec(module, spec_of(above).submodule_search_locations) if above else find_spec(module)
     if found is None:
         raise LookupError(module)
     return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import cvxpy as cp
@@ -244,9 +245,8 @@ def installed() -> tuple[str, ...]:
 
 
 def among_installed(*names: str) -> tuple[str, ...]:
-    """Return those of some solvers that this machine has, in the order given."""
-    present = set(cp.installed_solvers())
-    return tuple(name for name in names if name in present)
+    """Return those of the table's solvers whose packages this machine has, in the order given; imports none of them."""
+    return tuple(name for name in names if find_spec(PACKAGES.get(name, name.lower())) is not None)
 
 
 #: Order in which solvers are tried when one fails: the three of them that are installed.

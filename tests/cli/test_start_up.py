@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 
 import click
 import pytest
 
 from cvxpriv.cli.main import OWN, main
+from cvxpriv.cli.plugins import PluginGroup
 from cvxpriv.cli.sources import Card, card_of, read
 from cvxpriv.models import available
 
@@ -49,6 +51,44 @@ def test_start_up_imports_no_slow_package(call: str, environment: dict[str, str]
     printed, slow = printed_and_slow(call, environment)
     assert wanted in printed
     assert slow == ["[]"]
+
+
+def commands_of(group: PluginGroup, above: tuple[str, ...] = ()) -> Iterator[tuple[PluginGroup, tuple[str, ...]]]:
+    """Yield every command by its words, with its group."""
+    for name in group.list_commands(click.Context(group)):
+        yield group, (*above, name)
+        inner = group.get_command(click.Context(group), name)
+        if isinstance(inner, PluginGroup):
+            yield from commands_of(inner, (*above, name))
+
+
+def test_the_help_of_no_command_imports_a_slow_package() -> None:
+    lines = [[*words, "--help"] for _, words in commands_of(main)]
+    assert ["funnel", "--help"] in lines
+    assert ["crosscheck", "funnel", "--help"] in lines
+    call = f"from cvxpriv.cli import main; [main(one, 'cvxpriv', standalone_mode=False) for one in {lines}]"
+    printed, slow = printed_and_slow(call, {})
+    assert printed.count("Usage: cvxpriv") == len(lines)
+    assert slow == ["[]"]
+
+
+def test_the_help_of_a_command_is_what_the_command_itself_says() -> None:
+    for group, words in commands_of(main):
+        name, shown, _ = group.resolve_command(click.Context(group), [words[-1], "--help"])
+        command = group.get_command(click.Context(group), words[-1])
+        assert shown is not None
+        assert command is not None
+        assert (name, shown is command) == (words[-1], isinstance(command, click.Group))
+        assert shown.get_help(click.Context(shown)) == command.get_help(click.Context(command))
+
+
+def test_a_command_that_cannot_be_shown_on_demand_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: str) -> None:
+        raise LookupError("no source")
+
+    monkeypatch.setattr("cvxpriv.cli.on_demand.module", broken)
+    context = click.Context(main)
+    assert main.resolve_command(context, ["doctor", "--help"])[1] is main.get_command(context, "doctor")
 
 
 @pytest.mark.parametrize("name", sorted(available()))
