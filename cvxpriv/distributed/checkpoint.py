@@ -93,4 +93,7 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
             raise ValueError("its arrays are cut off")
         return Checkpoint(str(header["run"]), int(header["passes"]), arrays, header["ledger"], header["terms"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is no checkpoint of a party ({error}): remove it, and the run begins anew") from error
+        raise DataError(
+            f"{path} is no checkpoint of a party ({error}): remove it, and the run begins anew, but its "
+            "ledger of earlier releases is then lost"
+        ) from error
