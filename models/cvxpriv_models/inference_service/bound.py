@@ -161,7 +161,7 @@ def bound(
     return replace(bounded, interrupted=True, reason=INTERRUPTED) if found.interrupted else bounded
 
 
-def bound_of(certificate: ServiceCertificate, problem: Problem, constraints: Constraints) -> ServiceBound:
+def bound_of(certificate: ServiceCertificate, problem: Problem, constraints: Constraints = ()) -> ServiceBound:
     """Return what a stored certificate says of a problem, after a check in floating point with rounding bounded.
 
     `constraints`: Those of the problem, all of which a certificate leaves out.
