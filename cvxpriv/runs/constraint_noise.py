@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,5 @@ def noise_section(run: MechanismRun[Any, Any]) -> list[Section]:
                 f"{name} is NOT robust to the noise: it holds on the noisy table, and the table of the records may "
                 f"miss it by {format_number(excess, 2)} ({LEVEL:.0%} of tables with such noise miss it by no more)."
             )
-    return [
-        Section("Constraints behind the noise", notes=notes, brief=Section("Constraints behind the noise", notes=notes))
-    ]
+    whole = Section("Constraints behind the noise", notes=notes)
+    return [replace(whole, brief=whole)]

@@ -27,20 +27,16 @@ def counts_section(table: JointTable, sides: Sides) -> list[Section]:
     if counts is None or counts.size > MOST_CELLS:
         return []
     whole, title = with_totals(counts), f"Counts of {sides.public.symbol} and {sides.private.symbol}"
+    exact = [Table(_framed(table, whole.astype(object)), index=True)]
     if table.protection is not None:
-        said = f"Counts with {table.protection.noise}."
-        return [Section(title, said, tables=[Table(_framed(table, whole.astype(object)), index=True)])]
+        return [Section(title, f"Counts with {table.protection.noise}.", tables=exact)]
     hidden = withheld(counts)
     near = BASE * np.rint(whole / BASE).astype(int)
     shown = _framed(table, np.where(hidden, "*", near.astype(object)))
     shared = Section(title, HOW, tables=[Table(shown, index=True)])
     small = int(((counts >= 1) & (counts <= SMALL)).sum())
-    notes = (
-        [f"{small} counts are from 1 to {SMALL}. A page for others, --page shareable, withholds them."] if small else []
-    )
-    return [
-        Section(title, "", tables=[Table(_framed(table, whole.astype(object)), index=True)], notes=notes, shared=shared)
-    ]
+    note = f"{small} counts are from 1 to {SMALL}. A page for others, --page shareable, withholds them."
+    return [Section(title, tables=exact, notes=[note] if small else [], shared=shared)]
 
 
 def _framed(table: JointTable, cells: np.ndarray[tuple[int, ...], np.dtype[np.object_]]) -> pd.DataFrame:

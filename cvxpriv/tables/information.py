@@ -92,28 +92,6 @@ def mutual_information(joint: Array, axis: tuple[int, int] | None = None) -> flo
     return float(information) if axis is None else np.asarray(information)
 
 
-@overload
-def conditional_entropy(joint: Array, axis: None = None) -> float: ...
-@overload
-def conditional_entropy(joint: Array, axis: tuple[int, int]) -> Array: ...
-def conditional_entropy(joint: Array, axis: tuple[int, int] | None = None) -> float | Array:
-    """Return the conditional entropy ``H(A|B)`` of a joint table in nats.
-
-    `joint`, (|A|, |B|): Joint probabilities. With ``axis`` there may be further axes: a batch of tables.
-    `axis`: The axes of A and of B. ``(0, 1)`` by default; ``(1, 0)`` gives ``H(B|A)``.
-    Returns: Nats; a float without ``axis``, otherwise an array over the batch.
-
-    >>> import numpy as np
-    >>> conditional_entropy(np.diag([0.5, 0.5]))
-    0.0
-    """
-    first, second = (0, 1) if axis is None else axis
-    p_second = joint.sum(axis=first, keepdims=True)
-    terms: Array = p_second * entr(_conditional(joint, p_second))
-    total = terms.sum(axis=(first, second))
-    return float(total) if axis is None else np.asarray(total)
-
-
 def _conditional(joint: Array, marginal: Array) -> Array:
     """Return ``joint / marginal``, with zero where the marginal is zero."""
     return np.divide(joint, marginal, out=np.zeros_like(joint, dtype=np.float64), where=marginal > 0)

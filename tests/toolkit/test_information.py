@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from cvxpriv.tables.information import conditional_entropy, entropy, kl_divergence, mutual_information
+from cvxpriv.tables.information import entropy, kl_divergence, mutual_information
 
 ROUNDING = 1e-12  # sums of at most 64 terms of size about 1: rounding stays below 64 * 4 * 2.2e-16
 
@@ -45,12 +45,6 @@ def test_mutual_information_is_the_divergence_from_the_product_of_marginals(p):
 @given(joints())
 def test_mutual_information_is_symmetric(p):
     assert mutual_information(p) == pytest.approx(mutual_information(p.T), abs=ROUNDING)
-
-
-@given(joints())
-def test_conditional_entropy_is_the_joint_less_the_marginal_entropy(p):
-    assert conditional_entropy(p) == pytest.approx(plain_entropy(p) - plain_entropy(p.sum(axis=0)), abs=ROUNDING)
-    assert conditional_entropy(p, axis=(1, 0)) == pytest.approx(conditional_entropy(p.T), abs=ROUNDING)
 
 
 @given(joints(), st.integers(0, 2**32 - 1))
@@ -93,8 +87,6 @@ def test_a_batch_gives_each_tables_value():
     batch = np.random.default_rng(0).dirichlet(np.ones(12), size=5).reshape(5, 3, 4)
     expected = [mutual_information(table) for table in batch]
     np.testing.assert_allclose(mutual_information(batch, axis=(-2, -1)), expected, rtol=0, atol=ROUNDING)
-    expected = [conditional_entropy(table) for table in batch]
-    np.testing.assert_allclose(conditional_entropy(batch, axis=(-2, -1)), expected, rtol=0, atol=ROUNDING)
     expected = [entropy(table) for table in batch]
     np.testing.assert_allclose(entropy(batch, axis=(1, 2)), expected, rtol=0, atol=ROUNDING)
     expected = [kl_divergence(table, batch[0]) for table in batch]
@@ -103,5 +95,5 @@ def test_a_batch_gives_each_tables_value():
 
 def test_without_an_axis_the_results_are_plain_floats():
     joint = np.full((2, 2), 0.25)
-    values = [entropy(joint), kl_divergence(joint, joint), mutual_information(joint), conditional_entropy(joint)]
+    values = [entropy(joint), kl_divergence(joint, joint), mutual_information(joint)]
     assert all(type(value) is float for value in values)
