@@ -332,7 +332,5 @@ def _starts(measured: Mapping[str, Array], contexts: Sequence[Context], tol: flo
     iterations = [context.reports[LOOP].iterations for context in contexts]
     table = pd.DataFrame({"origin": "random", **measured})
     table["iterations"], table["converged"] = np.concatenate(iterations), measured["kkt"] <= tol
-    log = History()
-    for context, shift in zip(contexts, np.cumsum([0, *map(len, iterations)]), strict=False):
-        log.extend(context.history, shift=int(shift))
+    log = History.joined((context.history, len(one)) for context, one in zip(contexts, iterations, strict=True))
     return table.rename_axis("start"), log

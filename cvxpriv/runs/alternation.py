@@ -162,17 +162,14 @@ def alternate(
     work = partial(work, tol, max_iter, who, callback)
     done = run_pieces(work, given, n_jobs=n_jobs, progress=progress)
     states = [single(state, start) for state, _ in done for start in range(len(next(iter(state.values()))))]
-    log, iterations, offset = History(), [], 0
-    for _, context in done:
-        log.extend(context.history, shift=offset)
-        iterations.append(context.reports[KIND].iterations)
-        offset += iterations[-1].size
+    contexts = [context for _, context in done]
+    iterations = [context.reports[KIND].iterations for context in contexts]
+    log = History.joined((context.history, len(one)) for context, one in zip(contexts, iterations, strict=True))
     parts = parts_of_problem(problem, groups)
     measured = figures(parts, [part.block() for part in parts])(stack([dict(one) for one in states]))
     table = pd.DataFrame(
         {"origin": origins, **measured, "iterations": np.concatenate(iterations), "converged": measured["kkt"] <= tol}
     ).rename_axis("start")
-    contexts = [context for _, context in done]
     return AlternationRun.of_starts(problem, states, table, tol, begun, log, contexts, groups=groups)
 
 

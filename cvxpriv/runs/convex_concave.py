@@ -154,9 +154,7 @@ def convex_concave(
     done = run_pieces(work, list(zip(origins, given, strict=True)), n_jobs=n_jobs, progress=progress)
     ends = [one for piece in done for one in piece]
     _require_one_answer(ends)
-    log = History()
-    for place, one in enumerate(ends):
-        log.extend(one.log, shift=place)
+    log = History.joined((one.log, 1) for one in ends)
     table = pd.DataFrame([one.row(tol) for one in ends]).rename_axis("start")
     return ConvexConcaveRun.of_starts(whole, [one.values for one in ends], table, tol, begun, log, ends)
 

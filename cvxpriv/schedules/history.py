@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +60,14 @@ class History:
         """Record one iteration of a loop; `seconds` is for all its starts together."""
         self.records.append(_Record(iteration, name, starts, seconds, dict(measured), engine))
 
-    def extend(self, other: History, shift: int) -> None:
-        """Append another history whose start 0 is this one's start `shift`."""
-        self.records += [replace(record, starts=record.starts + shift) for record in other.records]
+    @classmethod
+    def joined(cls, pieces: Iterable[tuple[History, int]]) -> History:
+        """Return the histories of the pieces of a run as one; each comes with its number of starts, numbered on."""
+        whole, first = cls(), 0
+        for piece, starts in pieces:
+            whole.records += [replace(record, starts=record.starts + first) for record in piece.records]
+            first += starts
+        return whole
 
     def frame(self, start: int | None = None) -> pd.DataFrame:
         """Return the records as a table, of one start, or of all with a column `start`.

@@ -44,10 +44,7 @@ def best_run(
     pieces: they do not depend on how starts were divided.
     """
     state: Values = {name: np.concatenate([piece[name] for piece, _ in pieces]) for name in pieces[0][0]}
-    log, offset = History(), 0
-    for piece, context in pieces:
-        log.extend(context.history, shift=offset)
-        offset += len(piece["q"])
+    log = History.joined((context.history, len(piece["q"])) for piece, context in pieces)
     interrupted = any(context.interrupted for _, context in pieces)
     starts = _table(problem, constraints, state, origins, log, settings.options.tol)
     overdue = any(context.overdue for _, context in pieces)

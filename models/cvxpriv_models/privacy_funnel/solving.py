@@ -136,9 +136,9 @@ def best_run(
         },
         index=pd.RangeIndex(len(residual), name="start"),
     )
-    log = History()
-    for offset, (_, context) in zip(np.cumsum([0, *[r.iterations.size for r in reports]])[:-1], pieces, strict=True):
-        log.extend(context.history, shift=int(offset))
+    log = History.joined(
+        (context.history, len(one.iterations)) for (_, context), one in zip(pieces, reports, strict=True)
+    )
     interrupted = any(context.interrupted for _, context in pieces)
     overdue = any(context.overdue for _, context in pieces)
     return FunnelRun(
