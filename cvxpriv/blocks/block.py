@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
+import numpy as np
 
 from cvxpriv.blocks.declaration import Constraint, Declaration, require_dcp, require_usable, with_constraint
 from cvxpriv.blocks.fastpath.problem import FastProblem, FastSolution
 from cvxpriv.blocks.infeasibility import explain, give_values
 from cvxpriv.blocks.refinement import Refinement, Round, solve_refined
 from cvxpriv.errors import ModelError, SolverFailure, shown
-from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.arrays import Array, Values, single, starts_in
 from cvxpriv.numerics.doors import door
 from cvxpriv.solvers.chain import Attempt, Solution, Solved, solve, try_solver
 from cvxpriv.solvers.registry import fallback_chain
@@ -273,6 +274,11 @@ class Block:
 
         declaration = self.place(point, at)
         return residuals(declaration.problem, duals=duals, names=declaration.constraints)
+
+    def own_residuals(self, state: Values) -> Array:
+        """Return each start's largest residual at its own point, (starts,): 0 where the block would stay."""
+        views = [single(state, start) for start in range(starts_in(state))]
+        return np.array([self.residual(view, view).largest for view in views])
 
     def place(self, point: Values, at: Values, solver: str = "") -> Declaration:
         """Return the declaration with Parameters set from `at`, cuts at `point`, and variables from `point`."""

@@ -316,8 +316,7 @@ class _Settled:
 
 def _residuals(blocks: Sequence[Block], state: Values) -> Array:
     """Return, for every start, the residual of the block farthest from its optimum while the others are fixed."""
-    views = [single(state, start) for start in range(starts_in(state))]
-    return np.array([max(block.residual(view, view).largest for block in blocks) for view in views])
+    return np.asarray(np.max([block.own_residuals(state) for block in blocks], axis=0))
 
 
 def _passes(

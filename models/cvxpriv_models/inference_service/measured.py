@@ -60,7 +60,7 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
     block = with_constraints(joint(problem), constraints) if constraints else None
 
     def with_residual(state: Values) -> dict[str, Array]:
-        residual = block_residuals(block, state) if block else kkt.residuals(problem, state["mechanism"]).largest
+        residual = block.own_residuals(state) if block else kkt.residuals(problem, state["mechanism"]).largest
         return {**of_state(state), "kkt": residual}
 
     return with_residual
@@ -79,12 +79,6 @@ def constrained(problem: Problem, constraints: Constraints) -> Measure:
         return {**found, "gap": np.array(best) - found["objective"]}
 
     return with_gap
-
-
-def block_residuals(block: Block, state: Values) -> Array:
-    """Return residuals under constraints: a point is stationary where the joint step would stay."""
-    views = [single(state, start) for start in range(starts_in(state))]
-    return np.array([block.residual(view, view).largest for view in views])
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arrays import Array, Values, single, starts_in
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.schedules.steps import Accelerator, Invariant, Loop, Measure, Sweep
 from cvxpriv.schedules.stopping import Below
 
@@ -118,7 +118,7 @@ def measure(problem: Problem, constraints: Constraints = ()) -> Measure:
     """Return the figures of a state: objective I(S;Y), utility I(X;Y), and the KKT residual, in nats, per start."""
     if constraints:
         block = _constrained(convex_concave, problem, constraints)
-        residual = partial(_block_residual, block)
+        residual = block.own_residuals
     else:
         residual = partial(_problem_residual, problem)
 
@@ -139,12 +139,6 @@ def residuals_of(problem: Problem, log_u: Array, lam: Array | None = None) -> kk
 
 def _problem_residual(problem: Problem, state: Values) -> Array:
     return kkt.residuals(state["log_u"], problem.p_x, problem.p_s_given_x, problem.target, state["lam"]).largest
-
-
-def _block_residual(block: Block, state: Values) -> Array:
-    """Return the residual under constraints: a point is stationary where the convex-concave step would stay."""
-    views = [single(state, start) for start in range(starts_in(state))]
-    return np.array([block.residual(view, view).largest for view in views])
 
 
 def invariants(problem: Problem) -> tuple[Invariant, ...]:
