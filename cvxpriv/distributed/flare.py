@@ -119,7 +119,9 @@ class PartySite:
                 self._role = _named(SERVING)(collab.site_name)
             said = self._answered(self._role, data)
         except Exception as error:
-            logging.getLogger("cvxpriv").error("what was asked is refused: %s", error)
+            log = logging.getLogger("cvxpriv")  # a provisioned site streams its job's log to the server
+            log.error("what was asked is refused: %s", type(error).__name__)
+            log.debug("because: %s", error)
             said = refusal(error)
         return Vocabulary([]).encode(said, self._at)
 

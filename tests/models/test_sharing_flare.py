@@ -70,7 +70,8 @@ def test_flare_carries_the_same_bits_private_and_not_and_ends_where_a_party_dies
     assert [name for name in here if here[name].tobytes() != there[name].tobytes()] == []
     assert "a refused what it was asked: its own budget or bounds" in (tmp_path / "refused.txt").read_text()
     assert "b did not answer within 3 seconds" in printed
-    assert "this party's budget is for one" in printed  # a site's own log says why
+    assert "what was asked is refused: PrivacyError" in printed
+    assert "this party's budget" not in printed  # FLARE may stream a site's log
     assert np.load(tmp_path / "last.npz")["passes"] == 3.0
     for name, role in roles.items():  # each site drew its own noise, and kept its own ledger
         kept = read_checkpoint(tmp_path / name / "checkpoint.bin")
