@@ -46,7 +46,7 @@ class TableNoise:
         if not self.domain:
             raise PrivacyError(
                 "--table-epsilon needs a public domain, for which cells occur tells of the records: give --domain "
-                "sex=F,M once for every column, or --domain table where the values that occur are public"
+                "sex=F,M once for every column without --bins, or --domain table where the values that occur are public"
             )
         table = replace(columns, smoothing=0.0).load(source)
         return private_table(
@@ -97,8 +97,8 @@ def noise_options(command: Command) -> Command:
             "--domain",
             multiple=True,
             metavar="COLUMN=VALUE,VALUE",
-            help="All values that a column may have, known without the records; once a column. 'table': those that "
-            "occur are public.",
+            help="All values that a column may have, known without the records; once a column, those with --bins left "
+            "out. 'table': those that occur are public.",
         ),
         click.option(
             "--table-noise-seed", type=int, help="Seed of that noise, for tests.  [default: the system's randomness]"

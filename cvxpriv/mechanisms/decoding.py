@@ -31,8 +31,9 @@ __all__ = ["Bundle", "Decoded", "decode", "read_bundle"]
 
 ROUNDED = (
     "P(Y|X) is not in the bundle, so the codebook, rounded to {step:.0%}, stands in for it. The estimate is one of "
-    "many: low and high hold every value that fits the rows and some codebook within the rounding. There are no "
-    "unbiased estimates; its owner can give a bundle with P(Y|X) (`cvxpriv release --with-matrix`)."
+    "many: low and high hold every value that fits the rows and some codebook within the rounding. They are 0 and 1 "
+    "where it hides what a rare symbol leads to: any share of it then fits. There are no unbiased estimates; its owner "
+    "can give a bundle with P(Y|X) (`cvxpriv release --with-matrix`)."
 )
 UNKNOWN = (
     "Rows with identifiable=False are not determined by any number of outputs: their interval holds every value that "

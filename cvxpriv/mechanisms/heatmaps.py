@@ -45,7 +45,8 @@ def heatmap_of(
     labels = list(outputs) or [f"{output.lower()}{j}" for j in range(matrix.shape[1])]
     shown = given_outputs(matrix)
     hidden = matrix.shape[1] - len(shown)
-    left_out = f" {hidden} outputs with P({output}|{given}) < {USED:g} are left out." if hidden else ""
+    some = "1 output" if hidden == 1 else f"{hidden} outputs"
+    left_out = f" Without {some} of P({output}|{given}) < {USED:g}." if hidden else ""
     said = f"P({output}|{given}) in per cent.{left_out}"
     rows = [inputs.label(place) for place in range(len(inputs))]
     return Heatmap(

@@ -17,6 +17,7 @@ Which cells exist is information as well. The domain is therefore named by the c
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -35,6 +36,7 @@ from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.noisy_counts import nearest_shares, whole_counts
 from cvxpriv.tables.protection import ADJACENCIES, Protection
 from cvxpriv.tables.public_domain import on_domain
+from cvxpriv.tables.recipe import MISSING
 from cvxpriv.tables.steps import Bins, Kept
 
 __all__ = ["Domain", "private_table", "release_of"]
@@ -69,8 +71,9 @@ def private_table(
     delta : float
         In [0, 1). 0 takes Laplace noise, anything else Gaussian noise.
     domain : mapping of str to sequence, or "table"
-        All values of each column of either side, known without looking at the records. "table": the
-        values that occur in the table are public, and the domain is every combination of them on each side.
+        All values of each column of either side, known without looking at the records; columns in classes of public
+        edges may be left out. "table": the values that occur in the table are public, and the domain is every
+        combination of them on each side.
     adjacency : {"replace-one", "add-or-remove-one"}
         The change that makes a neighbour. With the first the number of records is public.
     budget : Budget or path, optional
@@ -98,7 +101,7 @@ def private_table(
     >>> noisy.shape, noisy.records, noisy.protection.noise
     ((2, 3), 100, 'Laplace noise of scale 2, rounded to whole records')
     """
-    counts, whole = _checked(table, adjacency), _domain(domain)
+    counts, whole = _checked(table, adjacency), _with_public_classes(_domain(domain), table)
     release, protection = _planned(epsilon, delta, adjacency, noise_seed)
     counts, private, public = on_domain(counts, table.private, table.public, whole)
     Plan((release,), "a table of counts", adjacency).spend(budget)
@@ -194,3 +197,20 @@ def _domain(domain: Domain | None) -> Mapping[str, Sequence[object]] | None:
     if not isinstance(domain, Mapping):
         raise DataError(f'domain={domain!r}: give the values of each column, or "table"')
     return domain
+
+
+def _with_public_classes(
+    domain: Mapping[str, Sequence[object]] | None, table: JointTable
+) -> Mapping[str, Sequence[object]] | None:
+    """Return the domain, with the classes of columns that it does not name and that have public edges."""
+    if domain is None or table.recipe is None:
+        return domain
+    columns, recipe = (*table.private.columns, *table.public.columns), table.recipe
+    absent = (MISSING,) if recipe.missing == "symbol" else ()
+    once = Counter(step.column for step in recipe.steps)
+    classes = {
+        step.column: (*step.labels, *absent)
+        for step in recipe.steps
+        if isinstance(step, Bins) and once[step.column] == 1 and step.column in columns
+    }
+    return {**classes, **domain}

@@ -82,6 +82,14 @@ def test_the_domain_holds_cells_that_do_not_occur_and_refuses_records_outside_it
         private_table(TABLE, 1.0, domain={"S": ["no", "yes"], "X": ["0"]})
 
 
+def test_classes_of_public_edges_are_their_own_domain() -> None:
+    people = pd.DataFrame({"ill": ["no", "yes"] * 10, "age": [20, 30] * 10})
+    made = cpv.prepare(people, bins={"age": [25, 40]}, missing="symbol")
+    table = cpv.JointTable.from_frame(made, private=["ill"], public=["age"])
+    found = private_table(table, 1.0, domain={"ill": ["no", "yes"]})
+    assert found.public.labels == ("below 25", "25 to 39", "40 and above", "missing")
+
+
 def test_a_budget_is_spent_once_and_refuses_the_second_table() -> None:
     budget = cpv.Budget(1.0, 0.0)
     private_table(TABLE, 0.7, domain=DOMAIN, budget=budget)

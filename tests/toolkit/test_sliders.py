@@ -89,7 +89,7 @@ def test_a_shaded_table_names_rows_and_columns_and_says_what_it_leaves_out() -> 
     shown = heatmap_of(matrix, Alphabet.numbered("age", 2))
     assert given_outputs(matrix).tolist() == [1, 0]
     assert list(shown.columns) == ["y1", "y0"]
-    assert "1 outputs with P(Y|X) < 0.005 are left out" in shown.caption
+    assert "Without 1 output of P(Y|X) < 0.005." in shown.caption
     assert shown.cells == [[("99", 99), ("", 0)], [("", 0), ("100", 100)]]
     html = render(Facts("x", sections=[Section("Mechanism", heatmaps=[shown])]))
     scopes = [attributes.get("scope") for tag, attributes in Attributes(html).found if tag == "th"]
