@@ -43,7 +43,7 @@ check-all: lint types $(STAMPS)/nvflare  ## everything, the slow tests too, with
 mutate: $(STAMPS)/dev      ## wrong changes of the code that tests must notice; half an hour
 	$(BIN)/python -m tests.mutants
 
-bench: $(STAMPS)/dev       ## the measurements of benchmarks/
+bench: $(STAMPS)/dev       ## the measurements, kept in benchmarks/results.md; hours
 	$(BIN)/python -m benchmarks
 
 papers: $(STAMPS)/dev      ## every figure and table of the papers, with verdicts and times; hours on one core

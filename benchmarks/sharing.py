@@ -1,18 +1,12 @@
-"""ADMM sharing: a pass against its floor, whole fits against scikit-learn, a cone solver at full size, and utility.
-
-python -m benchmarks sharing
-python -m benchmarks.sharing --folder mnist/    # where the four files of MNIST lie: the fit on many columns too
-"""
+"""ADMM sharing: a pass against its floor, memory, a cone solver at full size, and utility. Whole fits: `speed`."""
 
 from __future__ import annotations
 
-import argparse
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,7 +18,6 @@ from cvxpriv_models.admm_sharing.problem import Part, Problem
 from cvxpriv_models.admm_sharing.schemes import SCHEMES
 from scipy import sparse
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
 from benchmarks.funnel import least_seconds
@@ -35,12 +28,10 @@ from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Sweep
-from cvxpriv.tables.datasets import load_a9a, load_gisette_like
+from cvxpriv.tables.datasets import load_a9a
 
-#: The optimum of all columns of a9a at lam = 1 without an intercept, by scikit-learn to 1e-12.
-OPTIMUM = 10529.5625846
-#: The penalty of the averaged scheme: about the mean curvature of the loss, which is small where classes separate.
-RHO, RHO_DIGITS = 0.15, 0.003
+#: The penalty of the averaged scheme: about the mean curvature of the loss.
+RHO = 0.15
 EXACT = Context(ClosedForm())
 
 
@@ -120,55 +111,6 @@ def _bytes(part: Part) -> int:
     return part.data.nbytes + part.indices.nbytes + part.indptr.nbytes if sparse.issparse(part) else part.nbytes
 
 
-def whole_fit() -> None:
-    """A fit on a9a to 1e-6 of the pooled optimum, against scikit-learn's newton-cholesky on the pooled columns."""
-    y = load_a9a().y_train
-    rows = []
-    for dense in (False, True):
-        parts = a9a_parts(dense)
-        together = np.hstack(parts) if dense else sparse.csr_array(sparse.hstack(parts))
-        ours, theirs = least_seconds(
-            partial(_until, parts, y, 1.0, RHO, OPTIMUM * (1.0 + 1e-6)),
-            partial(_peer, together, y, "newton-cholesky", 1e-6),
-            repeats=5,
-        )
-        passes, objective = _until(parts, y, 1.0, RHO, OPTIMUM * (1.0 + 1e-6))
-        rows.append(["dense" if dense else "sparse", passes, objective / OPTIMUM - 1.0, ours, theirs, ours / theirs])
-    columns = ["columns", "passes", "above the optimum", "seconds", "scikit-learn", "ratio"]
-    print(pd.DataFrame(rows, columns=columns).to_string(index=False, float_format="{:.2g}".format))
-    print("asked: at most 3")
-
-
-def _until(parts: list[Part], y: Array, lam: float, rho: float, target: float) -> tuple[int, float]:
-    found = ADMMSharing(parts, y, lam=lam).solve(rho=rho, callback=lambda *each: each[2]["objective"][0] < target)
-    return found.iterations, found.objective
-
-
-def _peer(x: Part, y: Array, solver: str, tol: float) -> Array:
-    model = LogisticRegression(fit_intercept=False, solver=solver, tol=tol, max_iter=5000)
-    return np.asarray(model.fit(x, y).coef_.ravel())
-
-
-def many_columns(folder: Path) -> None:
-    """6000 x (2000 + 2000 + 1000), like Gisette: a fit to 1e-4 of the optimum, against scikit-learn's lbfgs."""
-    data = load_gisette_like(folder)
-    parts: list[Part] = [np.ascontiguousarray(part) for part in np.split(data.x_train, [2000, 4000], axis=1)]
-    best = ADMMSharing(parts, data.y_train).solve(rho=RHO_DIGITS, tol=1e-5, max_iter=1000)
-    print(f"optimum {best.objective:.8g}, certified to {best.gap:.1e}")
-    begun = time.perf_counter()
-    passes, objective = _until(parts, data.y_train, 1.0, RHO_DIGITS, best.objective * (1.0 + 1e-4))
-    ours = time.perf_counter() - begun
-    for tol in (1e-4, 1e-5, 3e-6):
-        begun = time.perf_counter()
-        x = _peer(data.x_train, data.y_train, "lbfgs", tol)
-        theirs = time.perf_counter() - begun
-        above = Problem.of([data.x_train], data.y_train).objective([x]) / best.objective - 1.0
-        print(
-            f"lbfgs, tol={tol:g}: {theirs:.1f} s, {above:.1e} above the optimum; ours takes {ours / theirs:.2f} of it"
-        )
-    print(f"ours: {passes} passes, {ours:.1f} s, {objective / best.objective - 1.0:.1e} above; asked: at most 5")
-
-
 def cone_solver() -> None:
     """The z block at a9a's size: 32,561 logistic losses, each an exponential-cone pair, by every solver."""
     problem = Problem.of(a9a_parts(), load_a9a().y_train)
@@ -230,21 +172,13 @@ def _private_scores(
     return float(log_loss(y, likely)), float(roc_auc_score(y, likely))
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main() -> None:
     """Print every measurement."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, help="where the four files of MNIST lie, for the fit on many columns")
-    folder = parser.parse_args(arguments).folder
-    works: list[Callable[[], None]] = [one_pass, memory, whole_fit, cone_solver, utility]
+    works: list[Callable[[], None]] = [one_pass, memory, cone_solver, utility]
     for work in works:
         print(f"\n## {work.__doc__}")
         work()
-    if folder is not None:
-        print(f"\n## {many_columns.__doc__}")
-        many_columns(folder)
 
 
 if __name__ == "__main__":
-    import sys
-
-    main(sys.argv[1:])
+    main()
