@@ -95,8 +95,9 @@ def load_gisette_like(folder: PathLike | None = None, seed: int = 0) -> DigitPai
 
 def _digits(folder: PathLike | None) -> tuple[Array, npt.NDArray[np.int_], npt.NDArray[np.bool_]]:
     """Return MNIST's 4 and 9: images (rows, 784), labels, and whether each belongs to the test part."""
-    if folder is not None and (Path(folder) / PACKED.name).exists():
-        with np.load(io.BytesIO(fetch((PACKED,), folder)[PACKED.name]), allow_pickle=False) as held:
+    packed = cache_folder() if folder is None else Path(folder)
+    if (packed / PACKED.name).exists():
+        with np.load(io.BytesIO(fetch((PACKED,), packed)[PACKED.name]), allow_pickle=False) as held:
             return held["x"], held["y"].astype(int), held["test"]
     files = fetch(FILES, folder)
     images, labels = (np.concatenate([_idx(files[file.name]) for file in FILES[kind::2]]) for kind in (0, 1))
