@@ -17,7 +17,7 @@ import numpy.typing as npt
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
-from cvxpriv.tables.datasets.fetching import RawFile, fetch
+from cvxpriv.tables.datasets.fetching import RawFile, cache_folder, fetch
 
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 #: Images and labels of the training part, then of the test part, as their authors distribute them.
