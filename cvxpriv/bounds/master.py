@@ -23,6 +23,10 @@ Mask: TypeAlias = NDArray[np.bool_]
 TOLERANCES = (1e-10, 1e-9, 1e-7)
 """Feasibility tolerances of HiGHS, tried in this order: the first sometimes ends in "unknown"."""
 
+LONGEST = 5.0
+"""Seconds after which a solve counts as cycling: thousands of columns take one. On Adult's 10 x 160 cells
+one went round for minutes within the tightest tolerance."""
+
 PRIMAL = 4
 """HiGHS's number of the primal simplex method: from scratch its dual one can stop at "excessive dual values"."""
 
@@ -120,6 +124,7 @@ class Master:
                 if scratch:
                     self._solver.clearSolver()
                     self._solver.setOptionValue("simplex_strategy", PRIMAL)
+                self._solver.setOptionValue("time_limit", self._solver.getRunTime() + LONGEST)
                 self._solver.run()
                 status = self._solver.getModelStatus()
                 if status == highspy.HighsModelStatus.kOptimal:
