@@ -3,7 +3,7 @@
 FLARE has the keys, the connections and the life of the job; here are the vocabulary's check, the numbering and the
 log. A job ships no code (`write_job`): it names the two classes below, which a site admits in its `class_allow_list`.
 The role of a site is made by a function that its own administrator names in the environment, never by the job. FLARE
-ends a run whose party is killed; a new run of the same name goes on from the parties' checkpoints.
+ends a run whose party is killed.
 """
 
 from __future__ import annotations
