@@ -30,6 +30,36 @@ def test_the_usual_answer_on_the_readme_s_table_is_the_certified_optimum() -> No
     assert run.utility >= run.problem.rate - 1e-12
 
 
+#: Penguins (Horst, Hill and Gorman 2020, CC0): sex and island by species and classes of flipper length and body mass.
+PENGUINS = [
+    [15, 4, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 6, 10, 36],
+    [22, 2, 0, 3, 0, 0, 0, 17, 4, 8, 5, 0, 0, 0, 0, 0, 0, 0],
+    [16, 5, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    [3, 12, 1, 0, 4, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 59],
+    [4, 13, 2, 0, 9, 0, 0, 3, 3, 4, 19, 1, 3, 1, 0, 0, 0, 0],
+    [2, 6, 0, 2, 10, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+]
+
+
+@pytest.mark.parametrize("rate", [pytest.param(0.6, marks=pytest.mark.slow), 0.8])
+def test_cells_that_column_generation_left_empty_come_back(rate: float) -> None:
+    """By the alternation alone a cell without mass takes thousands of passes to matter again."""
+    assert PrivacyFunnel(cpv.JointTable.from_counts(PENGUINS), rate).solve().converged
+
+
+@pytest.mark.slow
+def test_the_usual_method_converges_on_random_tables_of_few_records() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        private, public, records = rng.integers((2, 5, 50), (7, 19, 600))
+        law = rng.dirichlet(np.full(public, 0.3), size=private) * rng.dirichlet(np.ones(private))[:, None]
+        counts = rng.multinomial(records, (law / law.sum()).ravel()).reshape(private, public)
+        counts = counts[counts.sum(axis=1) > 0][:, counts.sum(axis=0) > 0]
+        if min(counts.shape) > 1:
+            for rate in (0.5, 0.8):
+                assert PrivacyFunnel(cpv.JointTable.from_counts(counts), rate).solve().converged
+
+
 @pytest.mark.parametrize("rate", [0.3, 0.7, 0.9, 1.0])
 def test_no_start_of_the_paper_s_method_beats_the_bound(rate: float) -> None:
     run, others = paper("skewed", rate).solve(), paper("skewed", rate).solve(method="aem", starts=10)

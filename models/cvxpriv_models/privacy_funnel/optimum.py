@@ -22,6 +22,7 @@ from cvxpriv.schedules.steps import Context, LoopReport
 from . import algorithm, closed_form
 from .bound import FunnelBound
 from .column_mechanism import mechanism_of, mixed_to_rate
+from .line_search import feasible_rows
 from .price import price
 from .pricing import FunnelPricing
 from .problem import Problem
@@ -31,6 +32,9 @@ EMPTY = 1e-12
 
 #: Height of the logarithms of an empty output's symbols above those that its posterior lacks.
 ABOVE = 40.0
+
+#: Part of an output's mass times P(x) that a cell without mass gets where Newton's method did not end.
+TRACE = 1e-9
 
 #: A certified gap up to this, in nats, says more of free outputs than their price.
 PROVED = 1e-7
@@ -92,12 +96,28 @@ def polished(
     while log_u is not None:
         large = log_u.size > MOST_CELLS
         wanted = np.inf if large else tol
-        ends.append(_already_stationary(problem, log_u, wanted, engine, found.certificate.lam) or polish(log_u))
-        state, context = ends[-1]
+        end_of_run = _already_stationary(problem, log_u, wanted, engine, found.certificate.lam) or polish(log_u)
+        if not (large or _converged(end_of_run) or end_of_run[1].ended or out_of_time()):
+            end_of_run = polish(_traced(problem, log_u))
+        ends.append(end_of_run)
+        state, context = end_of_run
         if large or len(ends) == MOST_RUNS or context.ended or out_of_time():
             break
         log_u = _freed(problem, rows_of(state["log_u"][0]), found.lower, tol, out_of_time)
     return ends
+
+
+def _converged(end: End) -> bool:
+    """Return whether the one start of a run met its tolerance."""
+    return bool(end[1].reports[algorithm.LOOP].converged[0])
+
+
+def _traced(problem: Problem, log_u: Array) -> Array:
+    """Return log P(X, Y), (1, |X|, |Y|), with a trace of mass in each cell: an empty one takes thousands of passes."""
+    least = np.log(np.exp(log_u).sum(axis=1, keepdims=True)) + np.log(problem.p_x)[:, None] + np.log(TRACE)
+    raised = np.maximum(log_u, least)
+    raised += np.log(problem.p_x)[:, None] - np.log(np.exp(raised).sum(axis=-1, keepdims=True))
+    return feasible_rows(raised, problem.p_x, problem.rate - problem.table.entropy_x)
 
 
 def _freed(problem: Problem, mechanism: Array, lower: float, tol: float, out_of_time: Clock) -> Array | None:
