@@ -148,7 +148,7 @@ def figure_5(out: Path, case: Case, count: int, alphas: tuple[float, ...]) -> No
 def main() -> None:
     """Draw all figures."""
     options = arguments(__doc__)
-    count, alphas = (2, (1.0,)) if options.fast else (10, (2.0, 1.0, 0.5))
+    count, alphas = 2 if options.fast else 10, (2.0, 1.0, 0.5)
     case = adult(5, fast=options.fast)
     by_option(options.out, case, count, "radmm_fig3", "gamma", [0.5, 5.0, 50.0], growth=1.01)
     by_option(options.out, case, count, "radmm_fig4", "growth", [1.0, 1.01, 1.02, 1.04])
