@@ -6,6 +6,7 @@ calls of one run. "above" is the distance to the lowest objective that either re
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import time
@@ -100,10 +101,12 @@ def consensus() -> None:
         model = RecycledADMM(nx.random_regular_graph(4, nodes, seed=0), shards)
         ours, run = seconds(model.solve)
         x, y = np.vstack([x for x, _ in shards]), np.concatenate([y for _, y in shards])
-        peer = LogisticRegression(fit_intercept=False, solver="newton-cholesky", C=model.problem.C / each)
-        theirs, _ = seconds(partial(peer.fit, x, y))
-        rows.append([nodes, each, run.iterations, run.kkt.largest, 1e3 * ours / run.iterations, ours, theirs])
-    columns = ["nodes", "rows each", "passes", "residual", "ms a pass", "s", "newton-cholesky, s"]
+        weight = run.problem.C / (each * run.problem.reg)
+        peer = LogisticRegression(fit_intercept=False, solver="newton-cholesky", C=weight)
+        theirs, found = seconds(partial(peer.fit, x, y))
+        apart = float(np.abs(run.mean - found.coef_.ravel()).max())
+        rows.append([nodes, each, run.iterations, run.kkt.largest, 1e3 * ours / run.iterations, ours, theirs, apart])
+    columns = ["nodes", "rows each", "passes", "residual", "ms a pass", "s", "newton-cholesky, s", "apart"]
     print(pd.DataFrame(rows, columns=columns).to_string(index=False, float_format="{:.3g}".format))
 
 
@@ -147,8 +150,6 @@ def start() -> None:
 
 
 def _alone(arguments: Sequence[str]) -> float:
-    import resource
-
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

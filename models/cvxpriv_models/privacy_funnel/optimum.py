@@ -96,20 +96,15 @@ def polished(
     while log_u is not None:
         large = log_u.size > MOST_CELLS
         wanted = np.inf if large else tol
-        end_of_run = _already_stationary(problem, log_u, wanted, engine, found.certificate.lam) or polish(log_u)
-        if not (large or _converged(end_of_run) or end_of_run[1].ended or out_of_time()):
-            end_of_run = polish(_traced(problem, log_u))
-        ends.append(end_of_run)
-        state, context = end_of_run
+        state, context = _already_stationary(problem, log_u, wanted, engine, found.certificate.lam) or polish(log_u)
+        done = large or context.reports[algorithm.LOOP].converged[0] or context.ended
+        if not (done or out_of_time()):
+            state, context = polish(_traced(problem, log_u))
+        ends.append((state, context))
         if large or len(ends) == MOST_RUNS or context.ended or out_of_time():
             break
         log_u = _freed(problem, rows_of(state["log_u"][0]), found.lower, tol, out_of_time)
     return ends
-
-
-def _converged(end: End) -> bool:
-    """Return whether the one start of a run met its tolerance."""
-    return bool(end[1].reports[algorithm.LOOP].converged[0])
 
 
 def _traced(problem: Problem, log_u: Array) -> Array:
