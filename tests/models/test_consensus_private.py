@@ -12,7 +12,8 @@ import pytest
 from cvxpriv_models.recycled_admm import private
 from cvxpriv_models.recycled_admm.newton import odd_step
 from cvxpriv_models.recycled_admm.private_run import PrivateConsensusRun
-from cvxpriv_models.recycled_admm.private_settings import Asked, PrivateSettings, Releases, releases_of
+from cvxpriv_models.recycled_admm.private_settings import PrivateSettings, Releases, releases_of
+from cvxpriv_models.recycled_admm.public_defaults import Privacy
 from cvxpriv_models.recycled_admm.spending import accounted, objective_epsilon, output_move, printed_epsilon
 from cvxpriv_models.recycled_admm.updates import edge_weights, even_step
 from hypothesis import given, settings, strategies as st
@@ -208,7 +209,7 @@ class TestPublicSteps:
             algorithm, "objective", "edge", 0.5, 3, 1.0, 1e-9, problem.C, problem.reg, (1.0, 1.0, 1.0)
         )
         table = np.ones((3, 3))
-        releases = releases_of(problem, chosen, table, Asked(alpha=1.0))
+        releases = releases_of(problem, chosen, table, Privacy(alpha=1.0))
         body = private.private_passes(problem, chosen, table, releases).body
         assert isinstance(body, Sweep)
         assert [type(step) for step in body.steps] == [Public, Draw, Public, Public]

@@ -17,8 +17,9 @@ from cvxpriv.privacy import EVERYONE, Noise, Release
 from cvxpriv.schedules.steps import Draw
 
 from .private import released
-from .private_settings import Asked, PrivateSettings, Releases, releases_of, require_suitable, within_bound
+from .private_settings import PrivateSettings, Releases, releases_of, require_suitable, within_bound
 from .problem import Problem
+from .public_defaults import Privacy
 from .updates import edge_weights, pull, reach
 
 
@@ -88,5 +89,6 @@ def private_of(message: Message, problem: Problem, place: int, known: Array) -> 
     )
     alone = problem.of_node(place)
     require_suitable(alone, settings)
-    asked = Asked(*(message.number(name) or None for name in ("alpha", "epsilon", "delta")))
+    epsilon, delta, alpha = (message.number(name) or None for name in ("epsilon", "delta", "alpha"))
+    asked = Privacy(epsilon, delta, alpha)
     return Private(alone, settings, releases_of(alone, settings, reaches, asked), etas)

@@ -36,7 +36,6 @@ from .exactness import gradient_left, private_odd_step, require_solved
 from .methods import RECYCLING, penalty_table
 from .private_run import PrivateConsensusRun
 from .private_settings import (
-    Asked,
     PrivateSettings,
     Releases,
     releases_of,
@@ -144,7 +143,7 @@ def posed(
     require_suitable(given, settings)
     weights = [edge_weights(one, given.network.adjacency, variant) for one in table]
     reaches = np.array([reach(one) for one in weights])
-    return given, settings, table, releases_of(given, settings, reaches, Asked(asked.alpha, asked.epsilon, asked.delta))
+    return given, settings, table, releases_of(given, settings, reaches, asked)
 
 
 def finished(

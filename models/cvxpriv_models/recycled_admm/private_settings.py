@@ -15,6 +15,7 @@ from cvxpriv.privacy import BallNoise, GaussianNoise, Release, gaussian_mu
 from cvxpriv.privacy.gaussian import require_budget
 
 from .problem import Problem
+from .public_defaults import Privacy
 from .rows import Part, Rows
 from .spending import gradient_move, node_name, objective_epsilon, output_move, printed_epsilon
 
@@ -22,19 +23,6 @@ from .spending import gradient_move, node_name, objective_epsilon, output_move, 
 COVER = 2.0**-8
 #: Relative excess of rows' norms over their bound that rounding may leave.
 ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The requested privacy: a noise rate, or a total from which it follows.
-
-    `alpha`, (N,): The noise has density proportional to exp(-alpha_i ||b||).
-    `epsilon`, `delta`: Budget of all passes together.
-    """
-
-    alpha: ArrayLike | None = None
-    epsilon: float | None = None
-    delta: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +145,7 @@ def _scaled(part: Part, factors: Array) -> Part:
     return sparse.csr_array(sparse.diags_array(factors) @ part)
 
 
-def releases_of(problem: Problem, settings: PrivateSettings, reaches: Array, asked: Asked) -> Releases:
+def releases_of(problem: Problem, settings: PrivateSettings, reaches: Array, asked: Privacy) -> Releases:
     """Return noise and cost of every pass.
 
     `reaches`, (passes, N): sum_j eta_ij of each pass.
@@ -194,7 +182,7 @@ def _inside(method: str, reaches: Array) -> Array:
     return np.full_like(reaches, 2.0 if method == "dvp" else 1.0)
 
 
-def _rates_within(asked: Asked, curvature: Array, moves: Array) -> Array:
+def _rates_within(asked: Privacy, curvature: Array, moves: Array) -> Array:
     """The rates with which every node spends the total."""
     assert asked.epsilon is not None
     left = asked.epsilon / (1.0 + COVER) - curvature.sum(axis=0)
@@ -207,7 +195,7 @@ def _rates_within(asked: Asked, curvature: Array, moves: Array) -> Array:
     return np.asarray(left / moves.sum(axis=0))
 
 
-def _output(asked: Asked, moves: Array, convexity: Array) -> Releases:
+def _output(asked: Privacy, moves: Array, convexity: Array) -> Releases:
     """Noise on the minimisers: Gaussian with a delta, of density exp(-alpha ||b||) without."""
     passes, nodes = moves.shape
     none, unknown, zero = np.full(nodes, np.nan), np.full(moves.shape, np.nan), np.zeros(moves.shape)
@@ -223,7 +211,7 @@ def _output(asked: Asked, moves: Array, convexity: Array) -> Releases:
     return Releases(alpha, zero, moves, convexity, each, each, unknown)
 
 
-def _require_one(asked: Asked) -> None:
+def _require_one(asked: Privacy) -> None:
     if asked.delta is not None and asked.epsilon is None:
         raise PrivacyError("delta without epsilon: pass the total as epsilon and delta, or alpha alone")
     if (asked.alpha is None) == (asked.epsilon is None):
