@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
 import pandas as pd
 
 from cvxpriv.errors import DataError
@@ -86,6 +85,8 @@ class LearningRun(_Learned):
     remedies: ClassVar[str] = "raise --max-iter, or allow a larger --tol"
     #: The parts of the run that reveal the rows.
     open: ClassVar[str]
+    #: The problems whose gap is known.
+    bounded: ClassVar[str]
 
     converged: Any
     iterations: int
@@ -100,11 +101,17 @@ class LearningRun(_Learned):
         return ()
 
     @property
+    def no_gap(self) -> str:
+        """The reason why `gap` is None; empty where it is not."""
+        return "" if self.gap is not None else f"a bound is known only for {self.bounded}"
+
+    @property
     def facts(self) -> Facts:
         """The facts of the run: numbers with a sentence each, the options, and its promises."""
         state, tol = "converged" if self.converged else "NOT converged", format_number(self.settings.tol, 1)
-        bound = "the objective is above its optimum by at most this"
-        gap = [Fact("gap", max(self.gap, 0.0), "", "Certified bound.", "", bound, digits=2, main=True)]
+        unknown = self.gap is None
+        gap = None if unknown else max(self.gap, 0.0)
+        bound = self.no_gap or "the objective is above its optimum by at most this"
         kkt, sentence = self.kkt.largest, "Distance from the optimality conditions, which hold at 0."
         end = ", where the time limit ended it" if self.overdue else ""
         missed = f"the KKT residual is {kkt:.1e} after {self.iterations} passes{end}, above tol={self.settings.tol:g}"
@@ -114,7 +121,7 @@ class LearningRun(_Learned):
             facts=[
                 Fact("kkt", kkt, "", sentence, "KKT residual", f"{state}; {tol} asked for", digits=2, main=True),
                 Fact("objective", self.objective, "", "What was minimised.", main=True),
-                *(gap if np.isfinite(self.gap) else []),
+                Fact("gap", gap, "", "Certified bound.", "", bound, digits=2, main=not unknown, aside=unknown),
                 *self.own_facts(),
                 Fact("iterations", self.iterations, "", "Sweeps of all blocks.", "passes", main=True),
                 Fact("seconds", self.seconds, "s", "Wall time.", digits=3),

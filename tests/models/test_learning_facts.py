@@ -113,3 +113,20 @@ def test_a_private_run_draws_what_it_released(run: Any) -> None:
     axes = run.plot()
     assert axes.get_ylabel() == label
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), run.history[name])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ADMMSharing([X[:, :2], X[:, 2:]], Y, penalty="l1"),
+        ISTDP(X, Y, penalty="l1:0.1"),
+        RecycledADMM(nx.path_graph(3), [(X[node::3], Y[node::3]) for node in range(3)], penalty="l1"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_an_unknown_gap_is_none_and_the_run_says_why(model: Any, tmp_path: Path) -> None:
+    run = model.solve(max_iter=2)
+    again = cpv.load(run.save(tmp_path / "run.json"))
+    assert run.gap is run.facts["gap"].value is again.gap is None
+    assert run.facts["gap"].detail == again.no_gap == run.no_gap != ""
+    assert RUNS[0].no_gap == ""

@@ -70,12 +70,12 @@ def residuals_of_parts(
     return SharingResiduals(primal, tuple(stationarity), _fit(problem, z, y), scales)
 
 
-def duality_gap(problem: Problem, state: Values) -> float:
+def duality_gap(problem: Problem, state: Values) -> float | None:
     """Return an upper bound on objective(x) - optimum, at one start of a state.
 
     For a convex loss and R_m = (c/2)||x||^2 it is exact duality at the slopes of the loss at z: their conjugate is y'z
-    - l(z). A bound of the rounding is added. It is inf for other penalties, for lam = 0 and for a loss that is not
-    convex.
+    - l(z). A bound of the rounding is added. None for other penalties, for lam = 0, for a loss that is not convex, and
+    at a point so far off that the bound is not finite.
     """
     y = dual_within(problem, state)
     parts = []
@@ -92,11 +92,11 @@ def dual_within(problem: Problem, state: Values) -> Array:
     return np.asarray(np.clip(state["y"], problem.weights * low, problem.weights * high))
 
 
-def gap_of_parts(problem: Problem, state: Values, y: Array, parts: Sequence[float]) -> float:
+def gap_of_parts(problem: Problem, state: Values, y: Array, parts: Sequence[float]) -> float | None:
     """Return `duality_gap`, where each party has told (c/2)||x_m + D_m'y/c||^2 with c = lam times its ridge."""
     ridges = [one.ridge for one in problem.penalties]
     if not problem.loss.convex or problem.lam == 0.0 or any(not ridge for ridge in ridges):
-        return float("inf")
+        return None
     z, loss, weights, labels = state["z"], problem.loss, problem.weights, problem.y
     total = total_share(state, problem.parties)
     here, there = loss.value(total, labels), loss.value(z, labels)
@@ -104,7 +104,7 @@ def gap_of_parts(problem: Problem, state: Values, y: Array, parts: Sequence[floa
     gap += ROUNDING * float(weights @ (np.abs(here) + np.abs(there)) + np.abs(y) @ (np.abs(total) + np.abs(z)))
     for part in parts:
         gap += part
-    return gap if np.isfinite(gap) else float("inf")
+    return gap if np.isfinite(gap) else None
 
 
 def _fit(problem: Problem, z: Array, y: Array) -> float:

@@ -378,7 +378,7 @@ class ADMMSharing(LearningModel):
             iterations=int(report.iterations[0]),
             objective=problem.objective(coefficients),
             kkt=found,
-            gap=float("inf") if self.constraints else kkt.duality_gap(problem, state),
+            gap=None if self.constraints else kkt.duality_gap(problem, state),
             seconds=seconds,
             problem=problem,
             log=context.history,

@@ -113,8 +113,8 @@ class SharedFit(LearningRun):
     objective : float
         The objective of (1), with the loss summed.
     kkt : SharingResiduals
-    gap : float
-        Upper bound of objective - optimum, by duality; inf where no dual is known in closed form.
+    gap : float, optional
+        Upper bound of objective - optimum, by duality. None where no dual is known in closed form: `no_gap`.
     seconds : float
     interrupted : bool
         Whether a keyboard interrupt or a callback ended the solve.
@@ -126,13 +126,14 @@ class SharedFit(LearningRun):
     """
 
     model: ClassVar[str] = "ADMMSharing"
+    bounded: ClassVar[str] = "a convex loss, R = square with lam > 0, no constraint, and a point that is not far off"
 
     settings: Settings
     converged: bool
     iterations: int
     objective: float
     kkt: SharingResiduals
-    gap: float
+    gap: float | None
     seconds: float
     interrupted: bool = False
     overdue: bool = False

@@ -135,6 +135,7 @@ class SparseRun(LearningRun, SparseFit):
 
     model: ClassVar[str] = "ISTDP"
     open: ClassVar[str] = "Coefficients, and which of them are 0,"
+    bounded: ClassVar[str] = "a convex loss with an elastic net or a square, lam > 0, and no intercept"
 
     gradient: Array
     objective: float
@@ -153,8 +154,8 @@ class SparseRun(LearningRun, SparseFit):
         return residuals(self.penalty, self.theta, self.gradient, len(self.names))
 
     @cached_property
-    def gap(self) -> float:
-        """Upper bound of F(theta) - inf F; inf where F is not strongly convex.
+    def gap(self) -> float | None:
+        """Upper bound of F(theta) - inf F; None where F is not strongly convex: `no_gap`.
 
         With modulus lam (1 - ratio) of an elastic net or a square, F is at most |subgradient|^2 / (2 lam (1 - ratio))
         above its least, for every subgradient at theta. An intercept has no modulus.
@@ -162,7 +163,7 @@ class SparseRun(LearningRun, SparseFit):
         penalty = self.penalty
         modulus = penalty.lam * (1.0 - penalty.ratio) if isinstance(penalty, ElasticNet) else 0.0
         if not (self.loss.convex and modulus > 0.0 and self.theta.size == len(self.names)):
-            return float("inf")
+            return None
         return float(self.kkt.stationarity @ self.kkt.stationarity) / (2.0 * modulus)
 
     def own_facts(self) -> tuple[Fact, ...]:

@@ -67,15 +67,15 @@ def residuals_of_parts(problem: Problem, f: Array, dual: Array, stationarity: tu
     )
 
 
-def optimality_gap(problem: Problem, f: Array) -> float:
-    """Return an upper bound on objective(f) - optimum of RADMM (1) at one f, (d,); inf where none is known.
+def optimality_gap(problem: Problem, f: Array) -> float | None:
+    """Return an upper bound on objective(f) - optimum of RADMM (1) at one f, (d,); None where none is known.
 
     With R = (c/2)||f||^2 the objective is strongly convex with modulus reg c, hence at most |gradient|^2 / (2 reg c)
     above its least.
     """
     modulus = problem.nodes * (problem.ridge or 0.0)
     if not modulus > 0.0:
-        return float("inf")
+        return None
     gradient = problem.gradients(np.broadcast_to(f, (problem.nodes, problem.features))).sum(axis=0)
     return float(gradient @ gradient) / (2.0 * modulus)
 
@@ -90,8 +90,8 @@ def stationarity_of(problem: Problem, f: Array, dual: Array, gradient: Array | N
     return tuple(distance(problem.penalty, own, slope, weight) for own, slope in zip(f, slopes, strict=True))
 
 
-def gap_of_parts(problem: Problem, f: Array, found: ConsensusResiduals, smoothness: Array) -> float:
-    """Return an upper bound on objective(mean) - optimum of RADMM (1), from one number a node; inf where none is known.
+def gap_of_parts(problem: Problem, f: Array, found: ConsensusResiduals, smoothness: Array) -> float | None:
+    """Return an upper bound on objective(mean) - optimum of RADMM (1), from a number of each node, or None.
 
     The gradient of sum_i O_i at the mean is at most sum_i (||grad O_i(f_i) + 2 lambda_i|| + M_i ||mean - f_i||) +
     2 ||sum_i lambda_i||.
@@ -102,7 +102,7 @@ def gap_of_parts(problem: Problem, f: Array, found: ConsensusResiduals, smoothne
     """
     modulus = problem.nodes * (problem.ridge or 0.0)
     if not modulus > 0.0:
-        return float("inf")
+        return None
     away = np.linalg.norm(f - f.mean(axis=0), axis=1)
     slope = sum(found.stationarity) + float(smoothness @ away) + 2.0 * found.dual_sum
     return slope * slope / (2.0 * modulus)

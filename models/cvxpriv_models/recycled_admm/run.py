@@ -162,9 +162,9 @@ class ConsensusRun(LearningRun, Fitted):
     objective : float
         sum_i O_i(f_i).
     kkt : ConsensusResiduals
-    gap : float
-        The objective (1) at the mean of the f_i is above its optimum by at most this, by strong convexity; inf where
-        R is no square or reg = 0.
+    gap : float, optional
+        The objective (1) at the mean of the f_i is above its optimum by at most this, by strong convexity. None where
+        R is no square or reg = 0: `no_gap`.
     seconds : float
     problem : Problem, optional
         None in a run read from a file, or of nodes that are apart: the data are not in it.
@@ -177,6 +177,7 @@ class ConsensusRun(LearningRun, Fitted):
 
     model: ClassVar[str] = "RecycledADMM"
     open: ClassVar[str] = "What the nodes send each other in each pass, and every coefficient,"
+    bounded: ClassVar[str] = "R with a square part and reg > 0"
     remedies: ClassVar[str] = "raise --max-iter, try another --eta, or allow a larger --tol"
 
     state: Values
@@ -185,7 +186,7 @@ class ConsensusRun(LearningRun, Fitted):
     iterations: int
     objective: float
     kkt: ConsensusResiduals
-    gap: float
+    gap: float | None
     seconds: float
     interrupted: bool = False
     overdue: bool = False
