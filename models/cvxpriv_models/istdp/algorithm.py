@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from .line_search import Search
 from .problem import Problem
 from .run import Settings, SparseRun
 from .support_newton import suits, support_newton
+from .working_set import warmed, wide
 
 METHODS = ("gist",)
 
@@ -63,6 +65,10 @@ def solve_from(
     begun = time.perf_counter()
     watch = with_bar(callback, settings.max_iter, "passes", progress)
     context = Context(engine, History(), watch, starts=np.arange(1))
+    passes = 0
+    if wide(problem, settings):
+        theta, passes = warmed(problem, theta, search, settings, context)
+        loop = replace(loop, limit=loop.limit - passes)
     final = single(run(loop, initial_state(problem, theta, search), context), 0)
     return SparseRun(
         theta=final["theta"],
@@ -73,7 +79,7 @@ def solve_from(
         gradient=final["gradient"],
         objective=float(final["value"]),
         step=float(final["taken"]),
-        iterations=int(context.reports[LOOP].iterations[0]),
+        iterations=passes + int(context.reports[LOOP].iterations[0]),
         settings=settings,
         seconds=time.perf_counter() - begun,
         log=context.history,

@@ -123,6 +123,11 @@ class Problem:
         part = self._by_column[:, chosen]
         return sp.csr_array(part) if part.nnz <= SPARSE * self.rows * chosen.size else np.asarray(part.toarray())
 
+    def restricted(self, chosen: npt.NDArray[np.intp]) -> Problem:
+        """Return the problem on some features alone, in their order, with the intercept of the whole one."""
+        design = self.columns(np.append(chosen, np.arange(self.features, self.size)))
+        return replace(self, design=design, names=tuple(self.names[index] for index in chosen))
+
     def predictions(self, theta: Array) -> Array:
         """Return z = X theta, (n,)."""
         if isinstance(self.design, np.ndarray):

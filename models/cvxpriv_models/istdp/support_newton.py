@@ -5,13 +5,15 @@ a sign stops there, at zero, and that coefficient leaves the support. MCP and SC
 is not positive definite the penalty's own bend is left out, which bounds F from above (the penalty is concave in
 |theta|), so every step goes down. A step is taken only if F falls; the next pass of GIST, over all coordinates, decides
 who enters the support. Where they end is kept only if F is below that of every recent point: a pass may raise F, and
-Newton steps that lead back to where it began would repeat it without end.
+Newton steps that lead back to where it began would repeat it without end. Dense columns take a Cholesky factor, sparse
+ones conjugate gradients: their factor would fill up, and with denormal numbers, which are slow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, cast
 
 import numpy as np
@@ -37,6 +39,8 @@ DECREASE = 1e-4
 WILD = 1e6
 #: Part of the support's average diagonal that is added: it makes a nearly singular Hessian factorable.
 RIDGE = 1e-10
+#: Conjugate gradients: products at most, and the bend, as a part of the diagonal's, that counts as none.
+PRODUCTS, FLAT = 200, 1e-14
 
 
 class Bent(Protocol):
@@ -171,27 +175,72 @@ def _newton_step(problem: Problem, columns: Design, support: npt.NDArray[np.intp
 
 
 def _direction(problem: Problem, columns: Design, support: npt.NDArray[np.intp], point: _Point) -> Array | None:
-    """Return -H^-1 slope with the Hessian of F, or without its downward bends; None if neither has a factor."""
+    """Return -H^-1 slope with the Hessian of F, or without its downward bends; None if neither has a solution."""
     weight = problem.loss.curvature(point.z, problem.y) / problem.rows
-    hessian = _weighted(columns, weight)
-    upward = hessian if problem.loss.convex else _weighted(columns, np.maximum(weight, 0.0))
     penalised = np.searchsorted(support, problem.features)
     bend = np.zeros(support.size)
     bend[:penalised] = cast(Bent, problem.penalty).bend(point.v[:penalised])
-    size = max(float(np.trace(hessian)) / support.size, np.finfo(float).tiny)
-    for matrix, diagonal in ((hessian, bend), (upward, np.maximum(bend, 0.0) + RIDGE * size)):
-        try:
-            factor = cho_factor(matrix + np.diag(diagonal))
-        except LinAlgError:
-            continue
-        direction = np.asarray(-cho_solve(factor, point.slope))
+    if isinstance(columns, np.ndarray):
+        directions = _by_factor(columns, weight, bend, point.slope)
+    else:
+        directions = _by_products(columns, weight, bend, point.slope)
+    for direction in directions:
         if np.abs(direction).max() <= WILD * (1.0 + np.abs(point.v).max()):
             return direction
     return None
 
 
-def _weighted(columns: Design, weight: Array) -> Array:
+def _by_factor(columns: Array, weight: Array, bend: Array, slope: Array) -> Iterator[Array]:
+    """Yield the directions of the Hessian and of the upward one that have a Cholesky factor."""
+    hessian = _weighted(columns, weight)
+    upward = hessian if weight.min() >= 0.0 else _weighted(columns, np.maximum(weight, 0.0))
+    size = max(float(np.trace(hessian)) / slope.size, np.finfo(float).tiny)
+    for matrix, diagonal in ((hessian, bend), (upward, np.maximum(bend, 0.0) + RIDGE * size)):
+        try:
+            factor = cho_factor(matrix + np.diag(diagonal))
+        except LinAlgError:
+            continue
+        yield np.asarray(-cho_solve(factor, slope))
+
+
+def _weighted(columns: Array, weight: Array) -> Array:
     """Return columns' diag(weight) columns."""
-    if isinstance(columns, np.ndarray):
-        return np.asarray(columns.T @ (weight[:, None] * columns))
-    return np.asarray((columns.T @ (sparse.diags_array(weight) @ columns)).toarray())
+    return np.asarray(columns.T @ (weight[:, None] * columns))
+
+
+def _by_products(columns: sparse.csr_array, weight: Array, bend: Array, slope: Array) -> Iterator[Array]:
+    """Yield the same by conjugate gradients, to a part of the slope: few products, where a factor would fill up."""
+    across = sparse.csr_array(columns.T)
+    squares = across.copy()
+    squares.data **= 2
+    upward = np.maximum(weight, 0.0)
+    diagonal = squares @ upward
+    straight = np.maximum(bend, 0.0) + RIDGE * max(float(diagonal.mean()), np.finfo(float).tiny)
+    for weights, own in ((weight, bend), (upward, straight)):
+        found = _conjugate(partial(_product, columns, across, weights, own), diagonal + straight, slope)
+        if found is not None:
+            yield found
+
+
+def _product(columns: sparse.csr_array, across: sparse.csr_array, weight: Array, bend: Array, d: Array) -> Array:
+    return np.asarray(across @ (weight * (columns @ d)) + bend * d)
+
+
+def _conjugate(product: Callable[[Array], Array], scale: Array, slope: Array) -> Array | None:
+    """Return about -H^-1 slope by conjugate gradients on H / scale; None where H bends down along a direction."""
+    found, left = np.zeros_like(slope), -slope
+    along = left / scale
+    height = float(left @ along)
+    goal = min(0.01, height**0.5) * height
+    for _ in range(PRODUCTS):
+        image = product(along)
+        bend = float(along @ image)
+        if not bend > FLAT * float(along @ (scale * along)):
+            return None
+        found = found + height / bend * along
+        left = left - height / bend * image
+        before, height = height, float(left @ (left / scale))
+        if height <= goal:
+            break
+        along = left / scale + height / before * along
+    return found
