@@ -116,7 +116,7 @@ import cvxpriv as cpv
 from cvxpriv.models import Factorisation
 
 run = cpv.load(sys.argv[1])
-assert type(run.model) is Factorisation and run.model.options == {"rank": 1}
+assert run.model == "Factorisation" and run.posed_by.options == {"rank": 1}
 assert run.converged and abs(run.objective - float(sys.argv[2])) < 1e-6 and len(run.starts) == 2
 for wrong in ([1.0, 2.0], [[1.0, float("nan")]]):
     try:

@@ -48,7 +48,7 @@ class AlternationRun(ProblemRun):
         The blocks, in the order of a pass.
     """
 
-    kind = KIND
+    model = KIND
     groups: tuple[tuple[cp.Variable, ...], ...] = ()
 
     def blocks(self) -> dict[str, Block]:

@@ -35,7 +35,7 @@ PASSES_OVER = "the passes were used up"
 class ConvexConcaveRun(ProblemRun):
     """The best of the starts of the convex-concave procedure; the column `ended` of `starts` says how each ended."""
 
-    kind = KIND
+    model = KIND
 
     @property
     def split(self) -> dict[str, int]:

@@ -14,6 +14,7 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cvxpriv import models
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array
@@ -23,7 +24,7 @@ from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared
 from cvxpriv.runs.alternation import AlternationRun, Exact, Groups, alternate
 from cvxpriv.runs.options import Option, declared
-from cvxpriv.runs.saved import load, write_run
+from cvxpriv.runs.saved import read_run
 
 STARTS, MAX_ITER = 10, 500
 #: Name of the file of a run in a command's folder.
@@ -39,42 +40,46 @@ class ProblemModelRun(AlternationRun):
 
     Attributes
     ----------
-    model : ProblemModel
+    posed_by : ProblemModel
     """
 
-    model: ProblemModel = field(kw_only=True)
+    posed_by: ProblemModel = field(kw_only=True)
+
+    @property
+    def model(self) -> str:  # type: ignore[override]
+        """The model's name in `cvxpriv.models`."""
+        return type(self.posed_by).__name__
 
     @property
     def facts(self) -> Facts:
         """See `ProblemRun`; with the model's name, options, and numbers of the data."""
-        found, kind = super().facts, type(self.model)
-        rows, columns = self.model.data.shape
+        found, kind = super().facts, type(self.posed_by)
+        rows, columns = self.posed_by.data.shape
         missed = f"the residual is {self.residual:.1e}, {self.tol:.0e} was asked for: take more passes or starts"
         return replace(
             found,
             title=kind.command,
             summary=f"{(kind.__doc__ or '').partition(chr(10))[0]} {found.summary}".strip(),
             about=[Fact("rows", rows), Fact("columns", columns)],
-            settings=[*(Fact(name, value) for name, value in self.model.options.items()), *found.settings],
+            settings=[*(Fact(name, value) for name, value in self.posed_by.options.items()), *found.settings],
             files={FILE: self.save},
             unmet="" if self.converged else missed,
         )
 
-    def save(self, path: PathLike) -> Any:
-        """Write values, starts, settings and the model's data to a JSON file; `cvxpriv.load` reads it."""
-        return write_run(path, type(self.model).__name__, self.document())
-
     def saved(self) -> dict[str, Any]:
         """See `ProblemRun`."""
-        return {**super().saved(), "data": self.model.data.tolist(), "options": dict(self.model.options)}
+        return {**super().saved(), "data": self.posed_by.data.tolist(), "options": dict(self.posed_by.options)}
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any], problem: cp.Problem | None = None, **more: Any) -> Self:
+        """See `Run`. The file names the model, which has to be registered, and holds its data: no problem is needed."""
+        model = getattr(models, document["model"])(document["data"], **document["options"])
+        return super().of_document(document, problem or model.posed()[0], posed_by=model)
 
     @classmethod
     def load(cls, path: PathLike, problem: cp.Problem | None = None) -> Self:
-        """Read what `save` wrote; the file holds the problem's data, so that no problem is needed."""
-        found = load(path)
-        if not isinstance(found, cls):
-            raise DataError(f"path={str(path)!r} is a run of another kind: read it by cvxpriv.load")
-        return found
+        """See `Run`. The run may belong to any model of this kind."""
+        return cls.opened(read_run(path), path, problem=problem)
 
 
 class ProblemModel(ABC):
@@ -156,7 +161,7 @@ class ProblemModel(ABC):
             time_limit=time_limit,
             isolate=isolate,
         )
-        return ProblemModelRun(**{one.name: getattr(found, one.name) for one in fields(found)}, model=self)
+        return ProblemModelRun(**{one.name: getattr(found, one.name) for one in fields(found)}, posed_by=self)
 
     @classmethod
     def example_cases(cls) -> list[Case]:
@@ -167,5 +172,4 @@ class ProblemModel(ABC):
     @classmethod
     def run_of(cls, document: Mapping[str, Any], path: PathLike) -> ProblemModelRun:
         """Return the run that a file holds; `cvxpriv.load` calls it."""
-        model = cls(document["data"], **document["options"])
-        return ProblemModelRun.opened(document, path, model.posed()[0], model=model)
+        return ProblemModelRun.opened(document, path)

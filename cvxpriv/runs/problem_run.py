@@ -1,14 +1,13 @@
-"""The base of runs on a user's own problem: the best of the starts, its history, certification, and files."""
+"""The base of runs on a user's own problem: the best of the starts, and its history."""
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import cvxpy as cp
 import numpy as np
@@ -16,18 +15,16 @@ import pandas as pd
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.parts import named
-from cvxpriv.certify.cases import case_of_block
-from cvxpriv.certify.check import CrossCheck, crosscheck
+from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.plots import plot_history
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import PathLike
-from cvxpriv.reports.formatting import format_number
 from cvxpriv.reports.pictures import plot_passes
-from cvxpriv.reports.text import facts_html
-from cvxpriv.runs.saved import damage_told, read_run, write_run
+from cvxpriv.runs.run import Run
+from cvxpriv.runs.saved import read_run
 from cvxpriv.schedules.alternation import placed
 from cvxpriv.schedules.history import History
 
@@ -46,7 +43,7 @@ STATIONARY = (
 
 @door
 @dataclass(frozen=True, eq=False, repr=False)
-class ProblemRun(ABC):
+class ProblemRun(Run):
     """The best of the starts on a problem that is not convex.
 
     Attributes
@@ -66,9 +63,6 @@ class ProblemRun(ABC):
     interrupted, overdue : bool
         Whether the keyboard, or the time limit, ended it.
     """
-
-    #: Its name in a saved file.
-    kind: ClassVar[str]
 
     problem: cp.Problem
     values: Values
@@ -99,35 +93,8 @@ class ProblemRun(ABC):
         interrupted, overdue = any(one.interrupted for one in endings), any(one.overdue for one in endings)
         return cls(problem, states[best], table, best, tol, seconds, log, interrupted, overdue, **more)
 
-    def __repr__(self) -> str:
-        worked = int(self.starts["converged"].sum())
-        rows = {
-            "objective": format_number(self.objective, 6),
-            "residual": f"{format_number(self.residual, 2)} of the whole problem, {self.tol:.0e} asked for",
-            **self.described(),
-            "starts": f"{worked} of {len(self.starts)} converged",
-        }
-        state = "converged" if self.converged else "NOT converged"
-        return "\n".join([f"{type(self).__name__}: {state}", *(f"  {name:9} {text}" for name, text in rows.items())])
-
-    def _repr_html_(self) -> str:
-        return facts_html(type(self).__name__, f"{len(self.values)} variables", self.facts.main)
-
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the residual of the best start, pass by pass.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            The axes to draw on. By default a new figure.
-
-        Raises
-        ------
-        DataError
-            The run was read from a file: its history is not in it.
-        ModelError
-            matplotlib is missing.
-        """
+        """Draw the residual of the best start, pass by pass: see `Run`. DataError: the run was read from a file."""
         return plot_passes(self.history if self.log.records else pd.DataFrame(), "kkt", "KKT residual", ax)
 
     @property
@@ -157,42 +124,29 @@ class ProblemRun(ABC):
         measured = len(steps) > 0 and {"objective", "kkt"} <= set(steps)
         draw = partial(plot_history, steps, residual="kkt", best=self.start)
         pictures = [Picture(draw, "Objective and residual by pass, one line for each start.")] if measured else []
-        split = [Fact(name, text) for name, text in self.described().items()]
+        split = [Fact(name, text, main=True) for name, text in self.described().items()]
         worked = int(self.starts["converged"].sum())
-        state = [] if self.converged else [f"This run did NOT converge: its residual is above {self.tol:.0e}."]
+        state = f"{'converged' if self.converged else 'NOT converged'}; {self.tol:.0e} asked for"
+        missed = [] if self.converged else [f"This run did NOT converge: its residual is above {self.tol:.0e}."]
         return Facts(
             title=f"{type(self).__name__} of {len(self.values)} variables",
             summary=f"The best of {len(self.starts)} starts on a problem that is not convex.",
             facts=[
                 Fact("objective", self.objective, main=True),
-                Fact("residual", self.residual, sentence=RESIDUAL, digits=2, main=True),
+                Fact("residual", self.residual, sentence=RESIDUAL, detail=state, digits=2, main=True),
                 Fact("violation", float(self.starts["violation"].iloc[self.start]), sentence=VIOLATION, digits=2),
-                Fact("starts_converged", worked, detail=f"of {len(self.starts)}"),
+                Fact("starts_converged", worked, detail=f"of {len(self.starts)}", main=True),
                 *split,
                 Fact("seconds", self.seconds, "s"),
             ],
             sections=[Section("Starts", pictures=pictures, tables=[Table(self.starts.reset_index(), sortable=True)])],
             settings=[Fact("tol", self.tol)],
-            messages=state,
+            messages=missed,
             promises=[STATIONARY],
             tables={"starts": self.starts.reset_index(), "history": steps},
             converged=self.converged,
             interrupted=self.interrupted or self.overdue,
         )
-
-    def report(self, path: PathLike) -> Path:
-        """Write the facts to an HTML page.
-
-        Raises
-        ------
-        DataError
-            The file cannot be written.
-        ModelError
-            Jinja2 is missing.
-        """
-        from cvxpriv.reports.page import write
-
-        return write(self.facts, path)
 
     @abstractmethod
     def blocks(self) -> dict[str, Block]:
@@ -215,16 +169,12 @@ class ProblemRun(ABC):
     def restored(cls, document: Mapping[str, Any], problem: cp.Problem) -> dict[str, Any]:
         """Return the further attributes that a file holds."""
 
-    def certify(self, solvers: Sequence[str] | None = None, **options: Any) -> CrossCheck:
-        """Solve every block again at the final point by every solver, and judge the answers."""
-        return crosscheck([case_of_block(block, self.values) for block in self.blocks().values()], solvers, **options)
-
-    def save(self, path: PathLike) -> Path:
-        """Write values, starts and settings to a JSON file; the problem itself is not in it."""
-        return write_run(path, self.kind, self.document())
+    def cases(self) -> list[Case]:
+        """See `Run`."""
+        return [case_of_block(block, self.values) for block in self.blocks().values()]
 
     def document(self) -> dict[str, Any]:
-        """Return what `save` writes."""
+        """See `Run`. The problem itself is not in it."""
         return {
             "values": {name: np.asarray(value).tolist() for name, value in self.values.items()},
             "starts": self.starts.to_dict(orient="list"),
@@ -235,35 +185,42 @@ class ProblemRun(ABC):
         }
 
     @classmethod
-    def load(cls, path: PathLike, problem: cp.Problem) -> Self:
-        """Read what `save` wrote of a problem, and check that the residual is what the file says.
+    def of_document(cls, document: Mapping[str, Any], problem: cp.Problem | None = None, **more: Any) -> Self:
+        """See `Run`. The file is one of this problem; `more` are a subclass's own fields.
+
+        Raises
+        ------
+        DataError
+            No problem is given, or the file is of another one.
+        """
+        if problem is None:
+            raise DataError("problem=None: a run's file does not hold its problem; pass it to `load` of its class")
+        names = named(problem)
+        values = {name: np.array(value, dtype=float) for name, value in document["values"].items()}
+        wrong = [name for name in names if name not in values or values[name].shape != names[name].shape]
+        if wrong or set(values) - set(names):
+            raise DataError("problem is another one: the file does not hold the variables of this one")
+        starts = pd.DataFrame(document["starts"]).rename_axis("start")
+        given = {name: document[name] for name in ("start", "tol", "seconds")}
+        placed(problem, values)
+        return cls(problem, values, starts, **given, **cls.restored(document, problem), **more)
+
+    def contradiction(self) -> str:
+        """See `Run`."""
+        found = self.measured()
+        same = np.isclose(found, self.residual, rtol=1e-3, atol=1e-9)
+        return "" if same else f"it is of another problem: its residual is {self.residual:.2e}, here {found:.2e}"
+
+    @classmethod
+    def load(cls, path: PathLike, problem: cp.Problem | None = None) -> Self:
+        """Read what `save` wrote of a problem.
 
         Raises
         ------
         DataError
             No such file, not a saved run of this kind, or of another problem.
         """
-        return cls.opened(read_run(path, cls.kind), path, problem)
-
-    @classmethod
-    def opened(cls, document: Mapping[str, Any], path: PathLike, problem: cp.Problem, **more: Any) -> Self:
-        """Return the run that a file holds; `more` are a subclass's own fields. See `load`."""
-        names = named(problem)
-        with damage_told(path):
-            values = {name: np.array(value, dtype=float) for name, value in document["values"].items()}
-            wrong = [name for name in names if name not in values or values[name].shape != names[name].shape]
-            if wrong or set(values) - set(names):
-                raise DataError(f"path={str(path)!r} is of another problem: it does not hold the variables of this one")
-            starts = pd.DataFrame(document["starts"]).rename_axis("start")
-            given = {name: document[name] for name in ("start", "tol", "seconds")}
-            found = cls(problem, values, starts, **given, **cls.restored(document, problem), **more)
-            residual = found.measured()
-        if not np.isclose(residual, found.residual, rtol=1e-3, atol=1e-9):
-            raise DataError(
-                f"path={str(path)!r} is of another problem: its residual is {found.residual:.2e}, here {residual:.2e}"
-            )
-        placed(problem, values)
-        return found
+        return cls.opened(read_run(path, cls.model), path, problem=problem)
 
 
 def best_start(table: pd.DataFrame, maximise: bool, tol: float) -> int:

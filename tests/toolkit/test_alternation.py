@@ -180,7 +180,7 @@ def test_a_run_shows_itself_as_html_and_as_a_picture_of_its_own_residuals() -> N
     problem, w, h = rank_one()
     run = cpv.alternate(problem, [[w], [h]], starts=1, seed=0)
     page = run._repr_html_()
-    assert "2 variables" in page
+    assert "AlternationRun of alternation" in page
     assert all(f"<th>{fact.title}</th>" in page for fact in run.facts.main)
     axes = run.plot()
     known = run.history["kkt"].dropna()
