@@ -33,8 +33,8 @@ def load(path: PathLike) -> Any:
     name, known = str(document.get("model")), models.available()
     if name not in known:
         raise DataError(
-            f"path={str(path)!r} is a run of {name!r}, which is not installed: install the package it is in; its own class "
-            "reads a run on a problem of yours, with the problem: AlternationRun.load(path, problem)"
+            f"path={str(path)!r} is a run of {name!r}, which is not installed: install the package it is in; its own "
+            "class reads a run on a problem of yours, with the problem: AlternationRun.load(path, problem)"
         )
     with damage_told(path):
         return known[name].load().run_of(document, path)
