@@ -21,7 +21,7 @@ from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Array, Values, single, stack, starts_in
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import of_problem, require_feasible
-from cvxpriv.runs.problem_run import ProblemRun
+from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.alternation import figures, stationarity
 from cvxpriv.schedules.history import History
@@ -29,9 +29,12 @@ from cvxpriv.schedules.independent_runs import run_pieces
 from cvxpriv.schedules.problem_starts import Init, starting_points
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Loop, Sweep
-from cvxpriv.schedules.stopping import Below
+from cvxpriv.schedules.stopping import AnyOf, Below, Moved
 
 KIND = "alternation"
+#: A pass that moves no entry by more than this share of the tolerance moves nothing.
+STILL = 1e-3
+HELD = "no block moves alone: blocks that share a constraint or a kink hold each other; join them, or start elsewhere"
 
 Groups = Sequence[Sequence[cp.Variable]]
 #: Maps the values of the fixed variables to the values of a block's variables.
@@ -62,7 +65,8 @@ class AlternationRun(ProblemRun):
 
     def described(self) -> dict[str, str]:
         """See `ProblemRun`."""
-        return {"blocks": "; ".join(", ".join(one.name() for one in group) for group in self.groups)}
+        split = "; ".join(", ".join(one.name() for one in group) for group in self.groups)
+        return {"blocks": split, **super().described()}
 
     def saved(self) -> dict[str, Any]:
         """See `ProblemRun`."""
@@ -100,7 +104,7 @@ def alternate(
 
     Each block is checked to be convex and compiled once; each expression of the other variables becomes one Parameter.
     A start has converged where the exact residual of the whole problem is within `tol`, not where the blocks no longer
-    move.
+    move: one whose blocks hold each other, by a constraint that they share, ends there and says so.
 
     Parameters
     ----------
@@ -167,8 +171,16 @@ def alternate(
     log = History.joined((context.history, len(one)) for context, one in zip(contexts, iterations, strict=True))
     parts = parts_of_problem(problem, groups)
     measured = figures(parts, [part.block() for part in parts])(stack([dict(one) for one in states]))
+    converged = measured["kkt"] <= tol
+    ends = [how for context in contexts for how in _ends(context)]
     table = pd.DataFrame(
-        {"origin": origins, **measured, "iterations": np.concatenate(iterations), "converged": measured["kkt"] <= tol}
+        {
+            "origin": origins,
+            **measured,
+            "iterations": np.concatenate(iterations),
+            "converged": converged,
+            "ended": np.where(converged, "converged", ends),
+        }
     ).rename_axis("start")
     return AlternationRun.of_starts(problem, states, table, tol, begun, log, contexts, groups=groups)
 
@@ -188,10 +200,14 @@ def _from_starts(
     parts: list[Part] = parts_of_problem(cp.Problem(objective, list(constraints)), groups)
     blocks = [_with_update(part.block(), updates.get(part.name)) for part in parts]
     context = Context(engine, History(), callback, starts=np.arange(len(starts)))
-    loop = Loop(
-        Sweep(blocks), stop=Below("kkt", tol), limit=max_iter, measure=figures(parts, blocks, passing=True), name=KIND
-    )
+    stop = AnyOf((Below("kkt", tol), Moved(None, STILL * tol)))
+    loop = Loop(Sweep(blocks), stop=stop, limit=max_iter, measure=figures(parts, blocks, passing=True), name=KIND)
     return run(loop, stack([dict(one) for one in starts]), context), context
+
+
+def _ends(context: Context) -> list[str]:
+    """Return how each start ended, where it has not converged."""
+    return [HELD if stopped else unfinished(context) for stopped in context.reports[KIND].converged]
 
 
 def _require_updates(parts: Sequence[Part], updates: Mapping[str, Exact]) -> None:

@@ -21,14 +21,12 @@ from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.sizes import of_problem, require_feasible
-from cvxpriv.runs.problem_run import ProblemRun
+from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.convex_concave import KIND, Passes, Price, residual_of
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.independent_runs import run_pieces
 from cvxpriv.schedules.problem_starts import Init, moved_to_convex, starting_points
-
-PASSES_OVER = "the passes were used up"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,10 +50,6 @@ class ConvexConcaveRun(ProblemRun):
     def measured(self) -> float:
         """See `ProblemRun`."""
         return residual_of(Convexified(self.problem).block(), self.values)
-
-    def described(self) -> dict[str, str]:
-        """See `ProblemRun`."""
-        return {"ended": str(self.starts["ended"].iloc[self.start])}
 
     def saved(self) -> dict[str, Any]:
         """See `ProblemRun`."""
@@ -201,7 +195,7 @@ def _from_starts(
         state, context, why = passes.run(start, callback)
         values = {name: state[name] for name in named(problem)}
         iterations = int(context.reports[KIND].iterations[0])
-        ended = why or ("time or the keyboard ended it" if context.ended else PASSES_OVER)
+        ended = why or unfinished(context)
         figures = passes.figures(values)
         context.look_at_the_clock()
         log, how = context.history, (context.interrupted, context.overdue)

@@ -27,6 +27,7 @@ from cvxpriv.runs.run import Run
 from cvxpriv.runs.saved import read_run
 from cvxpriv.schedules.alternation import placed
 from cvxpriv.schedules.history import History
+from cvxpriv.schedules.steps import Context
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +54,7 @@ class ProblemRun(Run):
     values : mapping of str to ndarray
         The value of every variable by name.
     starts : DataFrame
-        One row per start: origin, objective, violation, kkt, iterations, converged.
+        One row per start: origin, objective, violation, kkt, iterations, converged, and in words how it ended.
     start : int
         Number of the best start: among those that converged, if any did, it has the best objective.
     tol : float
@@ -156,9 +157,9 @@ class ProblemRun(Run):
     def measured(self) -> float:
         """Return the residual at the values."""
 
-    @abstractmethod
     def described(self) -> dict[str, str]:
         """Return further lines of the printed form."""
+        return {"ended": str(self.starts["ended"].iloc[self.start])}
 
     @abstractmethod
     def saved(self) -> dict[str, Any]:
@@ -221,6 +222,11 @@ class ProblemRun(Run):
             No such file, not a saved run of this kind, or of another problem.
         """
         return cls.opened(read_run(path, cls.model), path, problem=problem)
+
+
+def unfinished(context: Context) -> str:
+    """Return why a start ended that neither converged nor stood still."""
+    return "time or the keyboard ended it" if context.ended else "the passes were used up"
 
 
 def best_start(table: pd.DataFrame, maximise: bool, tol: float) -> int:

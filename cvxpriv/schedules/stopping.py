@@ -40,17 +40,19 @@ class Below:
 
 @dataclass(frozen=True)
 class Moved:
-    """Stop a start when an entry of the state moved by at most a bound in the largest component."""
+    """Stop a start when an entry of the state, or with None each, moved by at most a bound in the largest component."""
 
-    entry: str
+    entry: str | None
     bound: float
 
     def __call__(
         self, iteration: int, before: Values, after: Values, measured: Mapping[str, Array]
     ) -> npt.NDArray[np.bool_]:
         """See `Stop`."""
-        step = np.abs(after[self.entry] - before[self.entry])
-        return np.asarray(step.reshape(step.shape[0], -1).max(axis=1) <= self.bound)
+        names = after if self.entry is None else [self.entry]
+        steps = [np.abs(after[name] - before[name]) for name in names]
+        still = [step.reshape(step.shape[0], -1).max(axis=1) <= self.bound for step in steps]
+        return np.asarray(np.all(still, axis=0))
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,11 @@ def test_blocks_that_cannot_move_alone_are_not_yet_stationary() -> None:
     # Maximise w h with w + h <= 1: at (.3, .7) neither can grow alone, and the optimum is at (.5, .5).
     w, h = cp.Variable(nonneg=True, name="w"), cp.Variable(nonneg=True, name="h")
     problem = cp.Problem(cp.Maximize(w * h), [w + h <= 1])
-    stuck = cpv.alternate(problem, [[w], [h]], init={"w": 0.3, "h": 0.7}, max_iter=3)
+    stuck = cpv.alternate(problem, [[w], [h]], init={"w": 0.3, "h": 0.7})
     assert not stuck.converged
+    assert stuck.starts["iterations"].iloc[0] < 20
+    assert "hold each other" in stuck.starts["ended"].iloc[0]
+    assert "hold each other" in repr(stuck)
     assert stuck.residual > 0.1
     assert stuck.objective == pytest.approx(0.21, abs=1e-6)
     best = cpv.alternate(problem, [[w], [h]], init={"w": 0.5, "h": 0.5}, max_iter=3)
