@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,8 +31,7 @@ def numbers_in(x: Any, dimensions: int) -> Array:
     """Return numbers, with NaN for any other cell: no error tells which cell that was."""
     if isinstance(x, (pd.DataFrame, pd.Series)):
         frame = x if isinstance(x, pd.DataFrame) else x.to_frame()
-        columns = [pd.to_numeric(frame.iloc[:, place], errors="coerce") for place in range(frame.shape[1])]
-        found_in = [column.to_numpy(dtype=np.float64, na_value=np.nan) for column in columns]
+        found_in = [_numbers(frame.iloc[:, place]) for place in range(frame.shape[1])]
         found = np.column_stack(found_in) if found_in else np.zeros((len(frame), 0))
         found = found if dimensions == 2 or found.shape[1] != 1 else found[:, 0]
     else:
@@ -39,17 +39,24 @@ def numbers_in(x: Any, dimensions: int) -> Array:
         if given.dtype.kind in "biuf":
             found = given.astype(np.float64)
         else:
-            cells = [None if _beyond(one) else one for one in given.ravel().tolist()]
-            flat = pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce")
-            found = flat.to_numpy(dtype=np.float64, na_value=np.nan).reshape(given.shape)
+            found = _numbers(pd.Series(given.ravel().tolist(), dtype=object)).reshape(given.shape)
     if found.ndim != dimensions:
         raise DataError("X is no table of rows and columns" if dimensions == 2 else "y is no list of numbers")
     return np.asarray(found, dtype=np.float64)
 
 
-def _beyond(cell: object) -> bool:
-    """Return whether a cell is a whole number beyond the doubles."""
-    return isinstance(cell, int) and cell.bit_length() > 1000
+def _numbers(cells: pd.Series[Any]) -> Array:
+    if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_complex_dtype(cells):
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.array([_number(cell) for cell in cells], dtype=np.float64)
+
+
+def _number(cell: object) -> float:
+    """Return a cell as a number, by itself: whatever is none, or is beyond the doubles, is NaN."""
+    try:
+        return float(cell) if isinstance(cell, (str, numbers.Real, Decimal, np.bool_)) else math.nan
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 def classes_in(given: Any) -> tuple[Any, ...] | None:

@@ -61,7 +61,8 @@ def test_each_node_pays_for_its_own_releases_and_for_those_that_touch_everyone()
 def test_the_printed_sum_stands_beside_the_accounting_and_is_the_worst_nodes() -> None:
     ledger = [Release(epsilon=0.5, touches=spending.node_name(1))]
     found = spending.accounted(ledger, None, np.array([0.7, 0.9]), secure=False)
-    assert found.claims[-1] == Claim(spending.PRINTED, 0.9, 0.0)
+    assert found.claims[-1] == Claim(spending.PRINTED, 0.9, 0.0, holds=False, note=spending.UNCOVERED)
+    assert spending.accounted(ledger, None, np.array([0.3, 0.4])).epsilon == 0.5  # it is no bound of the whole ledger
     assert (found.epsilon, found.secure, len(spending.accounted(ledger, None).claims)) == (0.5, False, 1)
 
 

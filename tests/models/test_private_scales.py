@@ -7,6 +7,10 @@ import numpy as np
 import pytest
 from cvxpriv_models.admm_sharing import labels, spending
 from cvxpriv_models.istdp.objective_perturbation import spend
+from cvxpriv_models.istdp.private_options import counted_rows
+
+from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy import BallNoise, GaussianNoise, Noise
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
@@ -29,6 +33,32 @@ def test_a_flip_is_randomised_response_and_a_person_stands_in_every_party() -> N
         kept, flipped = 1.0 - labels.flip_probability(epsilon), labels.flip_probability(epsilon)
         assert float(mpmath.log(kept / flipped)) == pytest.approx(epsilon, rel=1e-12)
     assert [spending.parties_touched(name, 4) for name in ("replace-one", "party-row", "column")] == [4, 1, 1]
+
+
+@pytest.mark.parametrize("budget", [0.3, 5.0])
+def test_the_count_of_rows_hides_one_row_for_its_part_of_the_budget(
+    budget: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[BallNoise | GaussianNoise, float]] = []
+
+    def release(self: BallNoise | GaussianNoise, query: Array, noise: Noise) -> Array:
+        seen.append((self, float(query[0])))
+        return query + 0.6
+
+    for kind in (BallNoise, GaussianNoise):
+        monkeypatch.setattr(kind, "release", release)
+    source = Noise(np.random.default_rng(0))
+    pure, gaussian = (counted_rows(1000, budget, source, pure=one) for one in (True, False))
+    assert [(one.sensitivity, one.size, query) for one, query in seen] == [(1.0, 1, 1000.0)] * 2
+    (ball, _), (normal, _) = seen
+    assert isinstance(ball, BallNoise)
+    assert isinstance(normal, GaussianNoise)
+    assert ball.epsilon == pytest.approx(budget / 50.0, rel=1e-12)
+    assert [entry.epsilon for entry in pure.ledger] == [budget / 50.0]
+    assert pure.left == pytest.approx(budget * 0.98, rel=1e-12)
+    assert [entry.mu for entry in gaussian.ledger] == [normal.mu] == [0.1 * budget]
+    assert gaussian.left**2 + normal.mu**2 == pytest.approx(budget**2, rel=1e-12)
+    assert pure.number == gaussian.number == 1001
 
 
 def test_corollary_1_is_its_formula_by_hand_and_says_where_its_theorem_ends() -> None:

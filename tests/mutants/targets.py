@@ -63,6 +63,14 @@ GROUPS = {
                 frozenset({"spend"}),
             ),
             Target(
+                "cvxpriv_models.istdp.private_options",
+                (
+                    "tests/models/test_private_scales.py",
+                    "tests/models/test_public_schema.py::test_a_count_with_noise_is_in_the_ledger_and_within_the_budget",
+                ),
+                frozenset({"counted_rows", "public_divisor"}),
+            ),
+            Target(
                 "cvxpriv_models.admm_sharing.labels",
                 ("tests/models/test_private_scales.py",),
                 frozenset({"flip_probability"}),
