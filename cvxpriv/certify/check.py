@@ -239,8 +239,7 @@ def crosscheck(
 
     proof : {"doubles", "interval"}
         ``"interval"`` works the bounds out in fractions as well, up to `cvxpriv.kkt.conic.exact.LARGEST` rows and
-        columns and without semidefinite and power cones: a verdict that they bear out is then known to be
-        ``"proved"``, and the others say what is missing.
+        columns: a verdict that they bear out is then known to be ``"proved"``, and the others say what is missing.
 
     Raises
     ------

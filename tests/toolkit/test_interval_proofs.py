@@ -1,4 +1,4 @@
-"""Verdicts that are proved: the optimum in fractions, of linear, quadratic, second-order and exponential programs."""
+"""Verdicts that are proved: the optimum in fractions, of programs over all cones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.interval_proofs import proof_of
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.cones import ConeLayout
-from cvxpriv.kkt.conic.exact import proved_infeasible, proved_interval
+from cvxpriv.kkt.conic.exact import LARGEST, proved_infeasible, proved_interval
 from cvxpriv.kkt.conic.exact_cones import inside
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.kkt.conic.solving import solve_conic
@@ -71,13 +71,47 @@ def test_an_empty_problem_is_proved_empty_and_a_feasible_one_is_not() -> None:
 
 
 def test_what_is_missing_is_said() -> None:
-    x = cp.Variable(2, name="x")
-    cone = cp.Problem(cp.Minimize(cp.lambda_max(cp.diag(x - 1))), [x[0] >= 0])
-    rows = crosscheck(cone, ["CLARABEL"], proof="interval").table.set_index("solver")
+    x = cp.Variable(LARGEST + 1, name="x")
+    large = cp.Problem(cp.Minimize(cp.sum(x)), [x >= 0])
+    rows = crosscheck(large, ["CLARABEL"], proof="interval").table.set_index("solver")
     assert rows.loc["CLARABEL", "known_by"] != "proved"
-    assert "semidefinite and power cones" in proof_of(case_of_problem("cone", cone)).why
+    assert "more than 80 rows" in proof_of(case_of_problem("large", large)).why
     with pytest.raises(ModelError, match="proof='exact' is not known"):
-        crosscheck(cone, ["CLARABEL"], proof="exact")
+        crosscheck(large, ["CLARABEL"], proof="exact")
+
+
+def _over_matrices_and_powers() -> dict[str, tuple[cp.Problem, float]]:
+    X, x, z, t = cp.Variable((3, 3), symmetric=True), cp.Variable(3), cp.Variable(1), cp.Variable()
+    C = np.array([[1.0, 0.3, -2.0], [0.3, 0.5, 0.7], [-2.0, 0.7, 3.0]])
+    weights = np.array([0.2, 0.3, 0.5])
+    return {
+        "least eigenvalue": (
+            cp.Problem(cp.Minimize(cp.trace(C @ X)), [X >> 0, cp.trace(X) == 1]),
+            float(np.linalg.eigvalsh(C)[0]),
+        ),
+        "bounded entry": (cp.Problem(cp.Minimize(cp.trace(X)), [X >> 0, X[0, 1] >= 1]), 2.0),
+        "log-determinant": (cp.Problem(cp.Maximize(cp.log_det(X) - cp.trace(X))), -3.0),
+        "weighted product": (
+            cp.Problem(cp.Maximize(z[0]), [cp.PowConeND(x, z, weights), cp.sum(x) <= 1]),
+            float(np.prod(weights**weights)),
+        ),
+        "third power": (cp.Problem(cp.Minimize(t**3 - t)), -2.0 / 27.0**0.5),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "weighted product"))
+        for name in _over_matrices_and_powers()
+    ],
+)
+def test_optima_over_semidefinite_and_power_cones_are_proved(name: str) -> None:
+    problem, value = _over_matrices_and_powers()[name]
+    rows = crosscheck(problem, ["SCS"], proof="interval", tolerance=1e-9).table.set_index("solver")
+    proof = proof_of(case_of_problem(name, problem))
+    assert (proof.why, rows.loc["SCS", "known_by"]) == ("", "proved")
+    assert proof.low <= value <= proof.high <= proof.low + 1e-6  # closed forms to 1e-16, which the ends leave room for
 
 
 def _drawn(seed: int) -> tuple[cp.Problem, Decimal]:
@@ -114,7 +148,8 @@ def test_the_optimum_of_a_cone_program_lies_in_its_interval_whatever_point_and_d
 
 
 def test_members_of_a_cone_and_of_its_dual_have_no_negative_product() -> None:
-    rng, layouts = np.random.default_rng(5), (ConeLayout(soc=(3,)), ConeLayout(exp=1))
+    rng = np.random.default_rng(5)
+    layouts = (ConeLayout(soc=(3,)), ConeLayout(exp=1), ConeLayout(psd=(2,)), ConeLayout(power=((0.3, 0.7),)))
     kept = 0
     for layout in layouts:
         members: dict[bool, list[list[Fraction]]] = {True: [], False: []}
@@ -130,6 +165,15 @@ def test_members_of_a_cone_and_of_its_dual_have_no_negative_product() -> None:
 
 def test_a_boundary_is_told_from_what_lies_a_rounding_beyond() -> None:
     soc, exp, hair = ConeLayout(soc=(3,)), ConeLayout(exp=1), Fraction(1, 10**30)
+    psd, power = ConeLayout(psd=(2,)), ConeLayout(power=((0.25, 0.75),))
+    one, root = Fraction(1), Fraction("1.414213562373095048801688724209698078570")  # sqrt 2, rounded upwards
+    for layout, edge, dual in (
+        (psd, [one, root, one], False),
+        (power, [one, Fraction(16), Fraction(8)], False),
+        (power, [Fraction(1, 4), Fraction(12), Fraction(8)], True),
+    ):
+        assert inside(layout, [edge[0] + hair, *edge[1:]], dual)
+        assert not inside(layout, [edge[0] - hair, *edge[1:]], dual)
     assert inside(soc, [Fraction(5), Fraction(3), Fraction(4)], dual=True)
     assert not inside(soc, [Fraction(5) - hair, Fraction(3), Fraction(4)], dual=True)
     e = Fraction("2.718281828459045235360287471352662497757")  # to 39 digits, rounded

@@ -5,8 +5,8 @@ nothing left over and stays nonnegative; its value bounds the optimum from below
 and the inequalities that it nearly meets with equality; where all others then hold, its value bounds it from above. The
 quadratic form is factored exactly, so that it is known to be positive semidefinite.
 
-In second-order and exponential cones a point on the boundary is outside as soon as elimination moves a digit. There
-point and dual are taken with a little room (`cvxpriv.kkt.conic.exact_cones`), which widens the interval.
+In all other cones a point on the boundary is outside as soon as elimination moves a digit. There point and dual are
+taken with a little room (`cvxpriv.kkt.conic.exact_cones`), which widens the interval.
 
 The program is the one that cvxpy compiles, number by number.
 """
@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import qr
 
-from cvxpriv.kkt.conic.exact_cones import KINDS, inside, with_room
+from cvxpriv.kkt.conic.exact_cones import inside, semidefinite, with_room
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
 
@@ -62,7 +62,7 @@ def proved_interval(program: ConeProgram, x: Array, z: Array) -> Interval:
     if reason := _unsuitable(program):
         return Interval(why=reason)
     numbers = _Numbers(program)
-    if not _semidefinite(numbers.P):
+    if not semidefinite(numbers.P):
         return Interval(why="the quadratic form is not positive semidefinite in exact arithmetic")
     low, high = _dual_value(numbers, x, z), _point_value(numbers, x)
     for room in ROOMS if None in (low, high) and not numbers.linear else ():
@@ -89,11 +89,8 @@ def proved_infeasible(program: ConeProgram, z: Array) -> bool:
 
 
 def _unsuitable(program: ConeProgram) -> str:
-    if any(family.kind not in KINDS for family in program.layout.families):
-        return "semidefinite and power cones are not worked out in fractions"
-    if max(program.A.shape, default=0) > LARGEST:
-        return f"it has more than {LARGEST} rows or columns"
-    return ""
+    large = max(program.A.shape, default=0) > LARGEST
+    return f"it has more than {LARGEST} rows or columns" if large else ""
 
 
 class _Numbers:
@@ -208,21 +205,6 @@ def _solved(rows: list[Row], side: Row) -> Row | None:
     for place, column in enumerate(pivots):
         solution[column] = table[place][width]
     return solution
-
-
-def _semidefinite(P: list[Row]) -> bool:
-    """Whether a symmetric matrix is positive semidefinite, by exact symmetric elimination."""
-    left = [row.copy() for row in P]
-    for k in range(len(left)):
-        if any(left[i][j] != left[j][i] for i in range(len(left)) for j in range(i)) and k == 0:
-            return False
-        pivot = left[k][k]
-        if pivot < 0 or (pivot == 0 and any(left[k][k + 1 :])):
-            return False
-        for i in range(k + 1, len(left)):
-            if factor := (left[i][k] / pivot if pivot else Fraction(0)):
-                left[i] = [entry - factor * top for entry, top in zip(left[i], left[k], strict=True)]
-    return True
 
 
 def _outwards(value: Fraction, towards: float) -> float:

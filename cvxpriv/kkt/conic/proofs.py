@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxpriv.kkt.conic.certificates import Certificate, infeasibility, unboundedness
+from cvxpriv.kkt.conic.cones import ConeLayout
 from cvxpriv.kkt.conic.data import ConeData, finite
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.arrays import Array
@@ -42,11 +43,11 @@ def infeasibility_proof(compiled: ConeData) -> Certificate | None:
     """
     program = ConeProgram(**compiled.fields)
     size = program.c.size
-    anything = sp.csc_array((size, size))
+    anything, cones = sp.csc_array((size, size)), clarabel_cones(program.layout)
     for tolerance in TOLERANCES:
         # The least misfit of a program that is infeasible by a hair vanishes in rounding; CLARABEL's own certificate,
         # scaled as it likes, does not.
-        _, own = solved_by_clarabel(anything, program.A, program.b, _cones(compiled), tolerance)
+        _, own = solved_by_clarabel(anything, program.A, program.b, cones, tolerance)
         for z in (_misfit(compiled, program.b, tolerance), own):
             if z is not None and (proof := infeasibility(program, z)).exact:
                 return proof
@@ -66,7 +67,7 @@ def ray(compiled: ConeData) -> Array | None:
     A = sp.vstack([program.A, sp.csr_array(program.c[None]), flat], format="csc")
     b = np.concatenate([np.zeros(program.b.size), [-1.0], np.zeros(flat.shape[0])])
     for tolerance in TOLERANCES:
-        cones = [*_cones(compiled), *_zero(1 + flat.shape[0])]
+        cones = [*clarabel_cones(compiled.fields["layout"]), *_zero(1 + flat.shape[0])]
         d, _ = solved_by_clarabel(sp.eye_array(size, format="csc"), A, b, cones, tolerance)
         if d is not None and unboundedness(program, d).holds(PROOF):
             return d
@@ -87,10 +88,10 @@ def roomy(compiled: ConeData) -> bool:
 
 def _misfit(compiled: ConeData, b: Array, tolerance: float) -> Array | None:
     """Return the least ``A x + s - b``, ``s`` in the cone."""
-    A = compiled.fields["A"]
+    A, cones = compiled.fields["A"], clarabel_cones(compiled.fields["layout"])
     rows, size = A.shape
     P = sp.block_diag([sp.csc_array((size, size)), sp.eye_array(rows)], format="csc")
-    point, _ = solved_by_clarabel(P, sp.hstack([A, -sp.eye_array(rows)], format="csc"), b, _cones(compiled), tolerance)
+    point, _ = solved_by_clarabel(P, sp.hstack([A, -sp.eye_array(rows)], format="csc"), b, cones, tolerance)
     return None if point is None else point[size:]
 
 
@@ -106,14 +107,27 @@ def solved_by_clarabel(
         setattr(settings, name, value)
     P, A = sp.csc_matrix(P), sp.csc_matrix(A)
     linear = np.zeros(P.shape[0]) if c is None else c
-    solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), linear, A, b, cones, settings).solve()
+    try:
+        solution = clarabel.DefaultSolver(sp.triu(P, format="csc"), linear, A, b, cones, settings).solve()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # a panic of a solver written in Rust is no Exception
+        return None, None
     return finite(solution.x), finite(solution.z)
 
 
-def _cones(compiled: ConeData) -> list[Any]:
-    from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import dims_to_solver_cones
+def clarabel_cones(layout: ConeLayout) -> list[Any]:
+    """Return CLARABEL's cones for the rows of a program."""
+    import clarabel
 
-    return list(dims_to_solver_cones(compiled.data["dims"]))
+    return [
+        *([clarabel.ZeroConeT(layout.zero)] if layout.zero else []),
+        *([clarabel.NonnegativeConeT(layout.nonneg)] if layout.nonneg else []),
+        *(clarabel.SecondOrderConeT(size) for size in layout.soc),
+        *(clarabel.PSDTriangleConeT(order) for order in layout.psd),
+        *(clarabel.ExponentialConeT() for _ in range(layout.exp)),
+        *(clarabel.GenPowerConeT(list(alpha), 1) for alpha in layout.power),
+    ]
 
 
 def _zero(count: int) -> list[Any]:

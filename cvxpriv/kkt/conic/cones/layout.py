@@ -68,8 +68,9 @@ class ConeLayout:
         for number, alpha in enumerate(self.power):
             if len(alpha) < 2 or min(alpha) <= 0 or abs(sum(alpha) - 1.0) > ROUNDED:
                 raise ModelError(f"power[{number}]={alpha} must be at least two positive exponents that sum to one")
-        exact = tuple(tuple(one / sum(alpha) for one in alpha) for alpha in self.power)
-        object.__setattr__(self, "power", exact)
+        shares = [[one / sum(alpha) for one in alpha] for alpha in self.power]
+        # CLARABEL panics at a sum that is two roundings from one.
+        object.__setattr__(self, "power", tuple((*first, 1.0 - sum(first)) for *first, _ in shares))
 
     @cached_property
     def size(self) -> int:
