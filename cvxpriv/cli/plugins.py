@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 from pkgutil import resolve_name
@@ -12,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from cvxpriv import models
+from cvxpriv.cli.help_pages import stored_page
 from cvxpriv.cli.sources import Card, card_of
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.extensions import extensions
@@ -68,30 +68,19 @@ class PluginGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """See `click.Group`. A command whose help alone is asked for is made without what it imports to run."""
-        if args[1:] == ["--help"]:
-            gc.disable()  # a parser makes many objects and no garbage: a third of the time
-            try:
-                if (shown := self._shown(args[0])) is not None:
-                    return args[0], shown, args[1:]
-            except Exception:  # of whatever cannot be made so, the command itself shows its help
-                pass
-            finally:
-                gc.enable()
+        """See `click.Group`. A command whose help alone is asked for is its stored page, where there is one."""
+        if args[1:] == ["--help"] and (home := self.home_of(args[0])):
+            words = [*_words(ctx), args[0]]
+            if (page := stored_page(home, " ".join(words))) is not None:
+                return args[0], page, args[1:]
         return super().resolve_command(ctx, args)
 
-    def _shown(self, name: str) -> click.Command | None:
-        """Return a command of cvxpriv's own packages that can be shown, but not run; None for a group of commands."""
-        from cvxpriv.cli.on_demand import module
-
-        shown = None
+    def home_of(self, name: str) -> str:
+        """Return the package that brings a command, "" where none is known: it may hold the command's help page."""
         if name in self.own:
-            shown = getattr(module(f"cvxpriv.cli.{name}"), name)
-        elif name in (cards := self._models()) and cards[name][0].module.startswith("cvxpriv"):
-            point, card = cards[name]
-            place, _, maker = self.making[card.task].partition(":")
-            shown = getattr(module(place), maker)(getattr(module(point.module), point.attr))
-        return shown if isinstance(shown, click.Command) and not isinstance(shown, click.Group) else None
+            return "cvxpriv.cli"
+        cards = self._models()
+        return cards[name][0].module if name in cards else ""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """See `click.Group`."""
@@ -129,6 +118,13 @@ class PluginGroup(click.Group):
             if card.command and card.task in self.making:
                 found[card.command] = point, card
         return found
+
+
+def _words(context: click.Context | None) -> list[str]:
+    """Return the words of a command, without the program's name."""
+    if context is None or context.parent is None:
+        return []
+    return [*_words(context.parent), context.info_name or ""]
 
 
 def _loaded(name: str, point: EntryPoint, maker: str = "") -> click.Command:
