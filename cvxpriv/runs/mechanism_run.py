@@ -91,6 +91,24 @@ class Beside:
     costs: pd.DataFrame | None = None
 
 
+class WhenAsked:
+    """A field that may be given as a function without arguments: it is called when the field is first read."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: object | None, owner: type | None = None) -> Any:
+        if run is None:
+            raise AttributeError(self._name)  # a dataclass sees no default
+        held = run.__dict__
+        if callable(held[self._name]):
+            held[self._name] = held[self._name]()
+        return held[self._name]
+
+    def __set__(self, run: object, value: Any) -> None:
+        run.__dict__[self._name] = value
+
+
 @door
 @dataclass(frozen=True, eq=False, repr=False)
 class MechanismRun(Run, Generic[Problem, Settings]):
@@ -123,6 +141,8 @@ class MechanismRun(Run, Generic[Problem, Settings]):
     problem: Problem
     state: Values
     starts: pd.DataFrame
+    if not TYPE_CHECKING:
+        starts = WhenAsked()
     start: int
     settings: Settings
     seconds: float

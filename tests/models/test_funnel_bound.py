@@ -331,7 +331,8 @@ def test_every_solver_agrees_with_the_master_over_the_same_columns() -> None:
     rate = rate_of(joint, 0.6)
     prover = Prover(joint)
     found = prover.at(rate, 1e-9)
-    block = columns_block(joint, rate, prover.generation.columns)
+    held = joint.sum(axis=0)[:, None] * found.mechanism
+    block = columns_block(joint, rate, np.hstack([prover.pricing.first, held / held.sum(axis=0)]))
     assert set(block.declaration().constraints) == {"posteriors average to P(X)", "rate", "weights"}
     crosscheck(block, ["CLARABEL", "ECOS", "HIGHS"], at={}).raise_if_failed()
     for solver in ("CLARABEL", "ECOS", "HIGHS"):

@@ -120,6 +120,32 @@ def test_small_moves_of_the_multiplier_end_where_g_evaluated_afresh_is_zero():
         np.testing.assert_allclose(gap, 0.0, atol=EXACT)
 
 
+@pytest.mark.parametrize("starts", [1, 3])
+def test_a_pass_over_few_live_cells_is_that_over_all(starts, monkeypatch):
+    p, s, rate = problem(rows=70, seed=5, fraction=0.7)
+    state, target = passes(p, s, rate, 71, starts, 2)
+    dead = np.random.default_rng(0).random(state["log_u"].shape) < 0.85
+    dead[:, np.arange(70), np.arange(70)] = False
+    log_u = np.where(dead, -350.0, state["log_u"] + 3.0 * np.eye(70, 71))
+    log_u -= np.log(np.exp(log_u).sum(axis=2) / p)[..., None]
+    state = closed_form.complete(log_u, s, state["lam"])
+    target = float((np.exp(log_u) * state["log_w"]).sum(axis=(1, 2)).min())
+    looked = []
+    sums = multiplier._FewCells.sums
+    monkeypatch.setattr(multiplier._FewCells, "sums", lambda few, lam: looked.append(lam) or sums(few, lam))
+    after = closed_form.iteration(state, p, s, target)
+    assert looked
+    logits = state["phi"] + state["log_r"][:, None, :] + after["lam"][:, None, None] * state["log_w"]
+    logits -= logits.max(axis=2, keepdims=True)
+    u = p[:, None] * np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(np.exp(after["log_u"]), u, rtol=1e-11, atol=1e-300)
+    excess = (u * state["log_w"]).sum(axis=(1, 2)) - target
+    assert excess.min() >= -EXACT
+    np.testing.assert_allclose(np.minimum(after["lam"], excess), 0.0, atol=EXACT)
+    log_u = after["log_u"]
+    np.testing.assert_allclose(after["log_r"], closed_form.marginal(log_u), rtol=1e-12, atol=1e-13)
+
+
 def test_a_large_pass_is_bit_for_bit_the_same_alone_and_in_a_batch():
     p, s, rate = problem(rows=70, seed=6, fraction=0.7)
     state, target = passes(p, s, rate, 71, 4, 2)

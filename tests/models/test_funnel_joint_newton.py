@@ -26,7 +26,7 @@ def test_it_ends_where_the_conditions_hold_and_the_bound_is_tight() -> None:
         end = joint_newton(PAPER / p, p, fraction * total - total, active, proof.lam, proof.nu)
         if end is None:  # like columns that cannot be merged: column generation goes on without it
             continue
-        posteriors, duals = end
+        posteriors, duals = end.columns, end.duals
         nu, lam = duals[:-1], -duals[-1]
         rows = np.vstack([posteriors, entr(posteriors).sum(axis=0)])
         ends = np.append(p, (1.0 - fraction) * total)
@@ -50,12 +50,28 @@ def test_what_cannot_be_solved_is_left_to_column_generation() -> None:
 def test_its_multipliers_are_verified_once_on_a_small_table(monkeypatch: pytest.MonkeyPatch) -> None:
     verify, levels = FunnelPricing.verify, list[float]()
 
-    def counted(pricing: FunnelPricing, duals: Array, level: float, out_of_time: Clock) -> Verified:
+    def counted(
+        pricing: FunnelPricing, duals: Array, level: float, out_of_time: Clock, known: Array | None = None
+    ) -> Verified:
         levels.append(level)
-        return verify(pricing, duals, level, out_of_time)
+        return verify(pricing, duals, level, out_of_time, known)
 
     monkeypatch.setattr(FunnelPricing, "verify", counted)
     total = float(entr(PAPER.sum(axis=0)).sum())
     for fraction in (0.1, 0.3, 0.8):
         assert Prover(PAPER).at(fraction * total, gap=1e-8).gap <= 1e-8
     assert len(levels) == 3
+
+
+def test_a_small_table_needs_no_column_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    total = float(entr(PAPER.sum(axis=0)).sum())
+    generated = [Prover(PAPER) for _ in range(3)]
+    for prover, fraction in zip(generated, (0.05, 0.4, 0.7), strict=True):
+        monkeypatch.setattr(prover, "_at_once", lambda *_: None)
+        slow = prover.at(fraction * total, gap=1e-9)
+        with monkeypatch.context() as patched:
+            patched.setattr(Prover, "generation", None)
+            fast = Prover(PAPER).at(fraction * total, gap=1e-9)
+        assert fast.gap <= 1e-9
+        assert fast.upper == pytest.approx(slow.upper, abs=1e-9)
+        assert fast.certificate.verify().bound <= slow.upper

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.certificate import Certificate
-from cvxpriv.bounds.columns import Generated, Generation
+from cvxpriv.bounds.columns import VERIFIED_SHARE, Generated, Generation
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
@@ -27,6 +27,7 @@ from .column_mechanism import mechanism_of, mixed_to_rate, utility
 from .merging import merged_groups
 from .perfect_privacy import silent_columns
 from .pricing import FunnelPricing
+from .pricing_small import solved_at_once
 from .problem import Problem
 from .sorted_start import sorted_merging
 
@@ -166,6 +167,8 @@ class Prover:
         if rate >= self.pricing.entropy_x - FULL:
             proof, mechanism = self._plain(), np.eye(len(self.pricing.p_x))
             return self._result(proof, mechanism, rate, gap, clock)
+        if (found := self._at_once(rate, gap, clock)) is not None:
+            return self._result(*found, rate, gap, clock)
         self._move(rate)
         proof, mechanism = self._generated(rate, gap, clock)
         if not self.pricing.certifiable and self.leakage(mechanism) - proof.lower > gap:
@@ -190,6 +193,22 @@ class Prover:
         nu = -entropy(pricing.p_s_given_x, axis=0)
         lower = pricing.bound(np.append(nu, -1.0), 0.0)
         return _Proof(lower, nu, 1.0, lower, "")
+
+    def _at_once(self, rate: float, gap: float, clock: Clock) -> tuple[_Proof, Array] | None:
+        """Newton's method from the first columns, proved without column generation; None where that does not do."""
+        if (solved := solved_at_once(self.pricing)) is None:
+            return None
+        joint = solved.columns * solved.weights
+        mechanism = np.asarray(joint / joint.sum(axis=1, keepdims=True))
+        if utility(self.pricing.p_x, mechanism) < rate + ROOM:
+            return None
+        shown = self.pricing.verify(solved.duals, -VERIFIED_SHARE * gap, clock.over, solved.columns)
+        proof = self._proof(solved.duals, shown.least, shown.reason)
+        return (proof, mechanism) if self.leakage(mechanism) - proof.lower <= gap else None
+
+    def _proof(self, duals: Array, least: float, reason: str) -> _Proof:
+        lam, nu = self.pricing.split(duals)
+        return _Proof(self.pricing.bound(duals, least), nu, lam, self.pricing.bound(duals, 0.0), reason)
 
     def _generated(self, rate: float, gap: float, clock: Clock) -> tuple[_Proof, Array]:
         """Column generation at one rate: the better of its proof and the plain one, and its mechanism."""

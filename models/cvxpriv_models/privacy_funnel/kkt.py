@@ -182,9 +182,9 @@ def block_residuals(state: State, p: Array, s: Array, target: float) -> BlockRes
 def _stationarity(u: Array, rise: Array, log_w: Array, lam: Array) -> tuple[Array, Array]:
     """Stationarity and its slope in lam, (B,) each."""
     g = rise - lam[:, None, None] * log_w
-    least = g.argmin(axis=-1)[..., None]
-    value = np.sum(u * (g - np.take_along_axis(g, least, axis=-1)), axis=(-2, -1))
-    slope = np.sum(u * (np.take_along_axis(log_w, least, axis=-1) - log_w), axis=(-2, -1))
+    least = g.argmin(axis=-1) + np.arange(0, g.size, g.shape[-1]).reshape(g.shape[:-1])  # places in the whole array
+    value = (u * (g - g.ravel()[least][..., None])).sum(axis=(-2, -1))
+    slope = (u * (log_w.ravel()[least][..., None] - log_w)).sum(axis=(-2, -1))
     return value, slope
 
 

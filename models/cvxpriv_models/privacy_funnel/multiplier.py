@@ -23,6 +23,12 @@ _NEAR = 0.01
 _LARGE = 4096
 _SAFE_TOTALS = (1e-200, 1e200)
 _ALL = slice(None)
+# A logit this far below its row's largest is below rounding, even after a move of _NEAR at log w = -700.
+_UNSEEN = 75.0
+# Share of the cells up to which they are looked at alone; every how many of them are asked first.
+_FEW, _SAMPLE = 0.3, 8
+# Largest logit at which rows are shifted.
+_FAR = 30.0
 # Rows that overflow are shifted and evaluated again; a flat G sends the step to infinity, which is outside.
 _UNHEEDED = partial(np.errstate, over="ignore", divide="ignore", invalid="ignore")
 
@@ -63,14 +69,17 @@ def rows_at_root(base: Array, log_w: Array, p: Array, target: float, start: Arra
                 unsettled &= plain | (np.abs(change) > 1e-15 * rows.lam)
             half = 0.5 * error
             rows.move(change)
+        rows.settle()
     return rows
 
 
 class TiltedRows:
     """The rows of the u block at a multiplier that moves, each move one exp of an M x N array per start, in place.
 
+    Where few cells are above the rounding of their rows, small moves look at them alone, and `settle` at all cells.
+
     `lam`, (B,): The multiplier.
-    `logits`, `weights`, (B, M, N): base + lam log w, not below ``floor``, and its exp.
+    `logits`, `weights`, (B, M, N): base + lam log w, not below ``floor``, and its exp; at the end log u comes instead.
     `share`, (B, M): p over the row sums of the weights.
     `gap`, (B,): G at lam.
     `floor`, (M, N): ``FLOOR`` as an array: a maximum of two arrays takes half the time of one with a number.
@@ -81,7 +90,9 @@ class TiltedRows:
         self.logits, self.weights = np.empty_like(base), np.empty_like(base)
         self.floor, self._ones = _constants(*base.shape[1:])
         self._base, self._log_w, self._p, self._target = base, log_w, p, target
-        self._evaluate(_ALL, None)
+        self.share: Array
+        self._few: _FewCells | None = None
+        self._begin()
 
     def move(self, change: Array) -> None:
         """Add ``change``, (B,), to the multipliers. A start's arithmetic does not depend on the others."""
@@ -89,14 +100,33 @@ class TiltedRows:
         if self._log_w[0].size < _LARGE:
             self._evaluate(_ALL, None)
             return
+        if self._few is not None:
+            if np.abs(self.lam - self._few.lam).max() <= _NEAR:
+                self._sum_few(self._few)
+            else:
+                self._begin()
+            return
         far = np.abs(change) > _NEAR
         for some, by in ((far, None), (~far & (change != 0.0), change)):
             if count := np.count_nonzero(some):
                 self._evaluate(_ALL if count == change.size else np.flatnonzero(some), by)
 
+    def settle(self) -> None:
+        """Bring the weights of all cells to the multiplier, and turn the logits into log u."""
+        if self._few is None:
+            self.logits += np.log(self.share)[..., None]
+            np.maximum(self.logits, self.floor, out=self.logits)
+            return
+        np.multiply(self._log_w, (self.lam - self._few.lam)[:, None, None], out=self.weights)
+        self.logits += self.weights
+        self.logits += np.log(self.share)[..., None]
+        np.maximum(self.logits, self.floor, out=self.logits)
+        np.exp(self.logits, out=self.weights)  # u: the rows' sums are those of P(X)
+        self.share, self._few = np.ones_like(self.share), None
+
     def slope(self) -> Array:
         """G', (B,), from the same exp."""
-        spread = np.vecdot(self.weights, self._squares)
+        spread = np.vecdot(self.weights, self._squares) if self._few is None else self._spread
         slope: Array = np.vecdot(self.share, spread) - np.vecdot((self.share * self._means) ** 2, 1.0 / self._p)
         return slope
 
@@ -129,11 +159,56 @@ class TiltedRows:
             self._means[some], self.share[some], self.gap[some] = means, share, gap
             self.logits[some], self.weights[some] = logits, weights
 
+    def _begin(self) -> None:
+        """Look at few cells where few count, and else at all."""
+        self._few, log_w = None, self._log_w
+        if log_w[0].size < _LARGE or np.count_nonzero(log_w[..., ::_SAMPLE] > -_UNSEEN) * _SAMPLE > _FEW * log_w.size:
+            self._evaluate(_ALL, None)
+            return
+        np.multiply(log_w, self.lam[:, None, None], out=self.logits)
+        self.logits += self._base
+        top = self.logits.max(axis=-1, keepdims=True)
+        if np.abs(top).max() > _FAR:
+            self.logits -= top
+            self._base -= top
+            top = np.zeros(1)
+        self._few = _FewCells(self.logits > top.min() - _UNSEEN, self.logits, log_w, self.lam)
+        self._sum_few(self._few)
+
+    def _sum_few(self, few: _FewCells) -> None:
+        """Take the sums over rows that the few cells have."""
+        totals, self._means, self._spread = few.sums(self.lam)
+        self.share = self._p / totals
+        self.gap = np.vecdot(self.share, self._means) - self._target
+
     def _shift(self, some: slice | IntArray, totals: Array) -> None:
         """Lower rows near underflow or overflow by their largest exponent."""
         lost = (totals < _SAFE_TOTALS[0]) | (totals > _SAFE_TOTALS[1])
         top = (self._base[some] + self.lam[some, None, None] * self._log_w[some]).max(axis=-1)
         self._base[some] -= np.where(lost, top, 0.0)[..., None]
+
+
+class _FewCells:
+    """The cells that a mask picks, (B, M, N), at least one in each row, in one vector, and sums over their rows."""
+
+    def __init__(self, some: Flags, logits: Array, log_w: Array, lam: Array) -> None:
+        places = np.flatnonzero(some)
+        self.lam, self._shape = lam, some.shape[:2]
+        self._first = np.searchsorted(places, np.arange(0, some.size, some.shape[2]))
+        self._logits, self._log_w = logits.ravel()[places], log_w.ravel()[places]
+
+    def sums(self, lam: Array) -> tuple[Array, Array, Array]:
+        """The sums of the weights over each row, and those times log w and its square, (B, M) each."""
+        change = lam - self.lam
+        if len(lam) > 1:
+            each = np.diff(self._first[:: self._shape[1]], append=len(self._logits))
+            change = change.repeat(each)
+        weights = np.exp(self._logits + self._log_w * change)
+        totals = np.add.reduceat(weights, self._first).reshape(self._shape)
+        weights *= self._log_w
+        means = np.add.reduceat(weights, self._first).reshape(self._shape)
+        weights *= self._log_w
+        return totals, means, np.add.reduceat(weights, self._first).reshape(self._shape)
 
 
 @lru_cache(maxsize=8)

@@ -31,6 +31,7 @@ from cvxpriv.tables.resampling import corrected_interval, percentile_interval, r
 
 from .bound import Prover
 from .pricing import FunnelPricing
+from .pricing_small import solved_at_once
 
 GAP = 1e-5
 """Nats to which the table and its replicates are solved: far below what records leave open."""
@@ -174,6 +175,8 @@ class _Solver:
         pricing = _Local(joint[:, alive], self.rate)
         if self.rate >= pricing.entropy_x:
             return mutual_information(joint)
+        if (solved := solved_at_once(pricing)) is not None:
+            return mutual_information(pricing.p_s_given_x @ (solved.columns * solved.weights))
         columns = pricing.first
         if len(self.columns):
             known = self.columns[alive][:, self.columns[~alive].sum(axis=0) == 0.0]
@@ -187,5 +190,5 @@ class _Solver:
 class _Local(FunnelPricing):
     """Pricing without proof: a replicate needs none."""
 
-    def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
+    def verify(self, duals: Array, level: float, out_of_time: Clock, known: Array | None = None) -> Verified:
         return Verified(-np.inf, self.local_search(duals, self.first[:, :1], level).columns, "not verified")

@@ -30,7 +30,7 @@ from cvxpriv.tables.information import entropy
 from .first_columns import SMALL_X, first_columns
 from .pricing_edges import edge_minima
 from .pricing_faces import face_minimum, rounding
-from .pricing_joint import joint_newton
+from .pricing_joint import Solved, joint_newton
 from .pricing_search import FaceFunction, descend, newton, on_all_symbols
 from .pricing_wide import wide_search
 
@@ -153,6 +153,11 @@ class FunnelPricing:
         """The columns to begin with, (|X|, n)."""
         return first_columns(self.p_x, self.p_s_given_x)
 
+    @cached_property
+    def first_rows(self) -> tuple[Array, Array]:
+        """Their costs and rows."""
+        return self.rows(self.first)
+
     def rows(self, columns: Array) -> tuple[Array, Array]:
         """Costs -H(A pi), (n,), and rows (pi, H(pi)), (|X| + 1, n)."""
         return -entropy(self.p_s_given_x @ columns, axis=0), np.vstack([columns, entropy(columns, axis=0)])
@@ -167,16 +172,16 @@ class FunnelPricing:
         lam, nu = self.split(duals)
         small = len(nu) <= SMALL_X and self.certifiable
         if small and (ahead := self._ahead(active, lam, nu, level)) is not None:
-            values = self.value(ahead[0], duals)
+            values = self.value(ahead.columns, duals)
             new = np.abs(values) > -level  # one that costs something here is in use at the multipliers ahead
-            return Priced(ahead[0][:, new], values[new], ahead[1], solved=True)
+            return Priced(ahead.columns[:, new], values[new], ahead.duals, solved=True)
         found = self.local_search(duals, active, level)
         if small or not self.certifiable or not len(found.values) or found.values[0] <= -NEAR:
             return found
         if (ahead := self._ahead(active, lam, nu, level)) is None:
             return found
-        columns = np.concatenate([found.columns, ahead[0]], axis=1)
-        return Priced(columns, self.value(columns, duals), ahead[1])
+        columns = np.concatenate([found.columns, ahead.columns], axis=1)
+        return Priced(columns, self.value(columns, duals), ahead.duals)
 
     def local_search(self, duals: Array, active: Array, level: float) -> Priced:
         """Columns below `level`: by all edges for |S| = 2, else from the active columns and from many faces."""
@@ -192,8 +197,11 @@ class FunnelPricing:
         columns = found.columns[:, order]
         return Priced(columns, self.value(columns, duals))
 
-    def verify(self, duals: Array, level: float, out_of_time: Clock) -> Verified:
-        """Prove min phi >= `level`, or find posteriors below it."""
+    def verify(self, duals: Array, level: float, out_of_time: Clock, known: Array | None = None) -> Verified:
+        """Prove min phi >= `level`, or find posteriors below it.
+
+        `known`, (|X|, k): Posteriors at which `duals` solve the optimality conditions: the search need not find them.
+        """
         lam, nu = self.split(duals)
         corners = -entropy(self.p_s_given_x, axis=0) - nu
         least = float(corners.min()) - rounding(lam, nu)
@@ -203,7 +211,7 @@ class FunnelPricing:
             return Verified(min(least, least_inside), found.columns[:, some][:, :MOST_ADDED], "")
         if not self.certifiable:
             return Verified(-math.inf, np.zeros((len(nu), 0)), self.limits())
-        shown = face_minimum(self.p_s_given_x, lam, nu, level, out_of_time)
+        shown = face_minimum(self.p_s_given_x, lam, nu, level, out_of_time, known=known)
         columns = np.zeros((len(nu), len(shown.supports)))
         for n, (support, weight) in enumerate(zip(shown.supports, shown.weights, strict=True)):
             columns[support, n] = weight
@@ -222,13 +230,13 @@ class FunnelPricing:
         costs, rows = self.rows(columns)
         return np.asarray(costs + lam * rows[-1] - nu @ columns)
 
-    def _ahead(self, active: Array, lam: float, nu: Array, level: float) -> tuple[Array, Array] | None:
+    def _ahead(self, active: Array, lam: float, nu: Array, level: float) -> Solved | None:
         """The posteriors and multipliers where column generation is going, if Newton's method finds them.
 
         Multipliers at which a first column pays are not where it is going.
         """
         found = joint_newton(self.p_s_given_x, self.p_x, self.rate - self.entropy_x, active, lam, nu)
-        return None if found is None or self.value(self.first, found[1]).min() < level else found
+        return None if found is None or self.value(self.first, found.duals).min() < level else found
 
     def _pairs(self) -> tuple[IntArray, IntArray]:
         return np.triu_indices(len(self.p_x), 1)

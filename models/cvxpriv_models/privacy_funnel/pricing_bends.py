@@ -84,4 +84,4 @@ def _direction(form: Array, pivot: int) -> Array:
         for j in range(i + 1, pivot + 1):
             d[i] -= form[j, i] * d[j]
     d[size] = -d[:size].sum(axis=0)
-    return np.nan_to_num(d, posinf=0.0, neginf=0.0)
+    return np.where(np.isfinite(d), d, 0.0)

@@ -31,12 +31,15 @@ RELATIVE = 1e-13
 symbols, with a digit to spare."""
 
 
-def above_tangents(corners: Array, t: Array, a: Array, lam: float, nu: Array) -> tuple[IntArray, Array, Array]:
+def above_tangents(
+    corners: Array, t: Array, a: Array, lam: float, nu: Array, points: Array | None = None
+) -> tuple[IntArray, Array, Array]:
     """Bound phi below on the cells on which it is convex.
 
     `corners`: Each cell's corners on its face of F symbols.
     `t`: A times the corners.
     `a`: P(S|X) of each face's symbols.
+    `points`: Points of the tangents, where they are known; Newton's method looks for them else.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def above_tangents(corners: Array, t: Array, a: Array, lam: float, nu: Array) ->
     if not len(cells):
         return cells, np.zeros(0), np.zeros((len(nu), 0))
     low, high, a, nu, corners = low[:, cells], high[:, cells], a[:, :, cells], nu[:, cells], corners[:, :, cells]
-    y = _newton(corners.mean(axis=0), a, lam, nu)
+    y = _newton(corners.mean(axis=0), a, lam, nu) if points is None else points[:, cells]
     at = np.einsum("sin,in->sn", a, y)
     held = _definite(*_form(1.0 / np.minimum(low, y), 1.0 / np.maximum(high, at), a, lam))
     least = np.einsum("in,ain->an", _slopes(y, at, a, lam, nu), corners).min(axis=0)
@@ -65,7 +68,8 @@ def _newton(y: Array, a: Array, lam: float, nu: Array) -> Array:
         at = np.einsum("sin,in->sn", a, y)
         slopes = _slopes(y, at, a, lam, nu)
         form, _ = _form(1.0 / y, 1.0 / at, a, lam)
-        move = np.nan_to_num(_solved(form, slopes[-1] - slopes[:-1]))
+        move = _solved(form, slopes[-1] - slopes[:-1])
+        move = np.where(np.isfinite(move), move, 0.0)
         move = np.concatenate([move, -move.sum(axis=0)[None]])
         room = np.where(move < 0.0, -y / move, np.inf).min(axis=0)
         y = y + np.minimum(1.0, INSIDE * room) * move

@@ -120,6 +120,7 @@ def face_minimum(
     out_of_time: Callable[[], bool],
     largest_face: int | None = None,
     spread: Array | None = None,
+    known: Array | None = None,
 ) -> FaceSearch:
     """Show that phi >= level on all faces of 2 to |S| symbols, or find posteriors below it.
 
@@ -129,8 +130,9 @@ def face_minimum(
     `largest_face`: Most symbols of a face; |S| by default.
     `spread`: Posteriors of which these faces are mixtures, in place of the symbols themselves: H is that of ``spread @
     pi``, and `a` is P(S) given each of them.
+    `known`, (|X|, k): Posteriors with the least phi on their faces: no others are then looked for.
     """
-    search = _Search(a, lam, nu, level, spread)
+    search = _Search(a, lam, nu, level, spread, known)
     sizes = range(2, min(largest_face or a.shape[0], a.shape[1]) + 1)
     for size in sizes:
         queue = _Queue(a.shape[1], size)
@@ -217,6 +219,7 @@ class _Search:
     nu: Array
     level: float
     spread: Array | None = None
+    known: Array | None = None
     supports: list[IntArray] = field(default_factory=list)
     weights: list[Array] = field(default_factory=list)
     cells: int = 0
@@ -258,12 +261,24 @@ class _Search:
 
     def _above_tangent(self, batch: _Batch) -> Mask:
         """Test C; Newton points below the level are kept, and their cells given up."""
-        cells, least, points = above_tangents(batch.cells.corners, batch.t, batch.a, self.lam, batch.nu)
+        points = None if self.known is None else self._known_points(batch.cells, self.known)
+        cells, least, points = above_tangents(batch.cells.corners, batch.t, batch.a, self.lam, batch.nu, points)
         done = np.zeros(batch.cells.count, dtype=bool)
         done[cells[least >= self.level + self.margin]] = True
         below = np.flatnonzero(~done[cells])
         done[cells[below]] = self._keep(batch, cells[below], points[:, below], least[below])
         return done
+
+    @staticmethod
+    def _known_points(cells: _Cells, known: Array) -> Array:
+        """The known posterior on the face of each cell, else the cell's middle, (F, n)."""
+        points: Array = cells.corners.mean(axis=0)
+        faces = (1 << cells.symbols).sum(axis=0)
+        for column in known.T:
+            support = np.flatnonzero(column)
+            if len(support) == len(points):
+                points[:, faces == (1 << support).sum()] = column[support, None]
+        return points
 
     def _above(self, batch: _Batch) -> Mask:
         """Test V; posteriors below the level are found on the way, and their cells given up."""
@@ -318,5 +333,5 @@ def _towards_lowest(t: Array, w: Array, values: Array, middle: Array) -> Array:
     slope = np.sum(values * move, axis=0)
     change = np.einsum("asn,an->sn", t, move)
     bend = np.sum(change**2 / np.maximum(middle, FLOOR), axis=0)
-    length = np.clip(np.nan_to_num(-slope / np.maximum(bend, FLOOR)), 0.0, LONGEST)
+    length = np.minimum(np.maximum(-slope / np.maximum(bend, FLOOR), 0.0), LONGEST)
     return np.asarray(w + length * move)

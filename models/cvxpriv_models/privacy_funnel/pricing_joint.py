@@ -10,10 +10,14 @@ and Newton's method solves them in a few steps. What it ends at are columns like
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy
+
+from .pricing_search import TINY
 
 MOST_CELLS = 150
 """Most cells of the columns in use: a step takes a millisecond then."""
@@ -33,8 +37,24 @@ LONGEST = 0.8
 """Longest step towards an empty cell."""
 
 
-def joint_newton(a: Array, p_x: Array, told: float, active: Array, lam: float, nu: Array) -> tuple[Array, Array] | None:
-    """Return the posteriors that solve the optimality conditions near the active ones, with their multipliers, or None.
+@dataclass(frozen=True)
+class Solved:
+    """A solution of the optimality conditions.
+
+    `columns`, (|X|, n): The posteriors.
+    `weights`: (n,).
+    `duals`, (|X| + 1,): nu, and -lam last.
+    """
+
+    columns: Array
+    weights: Array
+    duals: Array
+
+
+def joint_newton(
+    a: Array, p_x: Array, told: float, active: Array, lam: float, nu: Array, weights: Array | None = None
+) -> Solved | None:
+    """Return what solves the optimality conditions near the active posteriors, or None.
 
     Parameters
     ----------
@@ -47,48 +67,46 @@ def joint_newton(a: Array, p_x: Array, told: float, active: Array, lam: float, n
         The columns in use.
     lam, nu
         Their multipliers.
-
-    Returns
-    -------
-    posteriors : array, ``(|X|, n)``
-    multipliers : array, ``(|X| + 1,)``
-        nu, and -lam last.
+    weights : array, ``(k,)``, optional
+        Theirs, where they are known.
     """
-    u = _merged(active, p_x, told)
+    u = _merged(active, _weights(active, p_x, told) if weights is None else weights)
     if u is None or lam <= 0.0:
         return None
     rows, columns = np.nonzero(u)
     x, count, size = u[rows, columns], len(rows), len(p_x)
     if count > MOST_CELLS:
         return None
+    own = a[:, rows]
     same = columns[:, None] == columns
+    at = np.arange(count)
     system = np.zeros((count + size + 1, count + size + 1))
-    system[np.arange(count), count + rows] = -1.0
-    system[count + rows, np.arange(count)] = 1.0
+    system[at, count + rows] = -1.0
+    system[count + rows, at] = 1.0
+    missing = np.empty(len(system))
     solved = False
     for _ in range(STEPS):
         u[rows, columns] = x
         mass = u.sum(axis=0)
         t = a @ u
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_t = np.where(t > 0.0, np.log(t / mass), 0.0)
-            scaled = np.where(t > 0.0, 1.0 / np.sqrt(t), 0.0)[:, columns] * a[:, rows]
+        held = np.maximum(t, TINY)  # where t = 0, A is too
         log_pi = np.log(x / mass[columns])
-        slope = (a.T @ log_t)[rows, columns] - lam * log_pi - nu[rows]
-        missing = np.concatenate([slope, u.sum(axis=1) - p_x, [float(x @ log_pi) - told - AHEAD]])
+        missing[:count] = (a.T @ np.log(held / mass))[rows, columns] - lam * log_pi - nu[rows]
+        missing[count:-1] = u.sum(axis=1) - p_x
+        missing[-1] = x @ log_pi - told - AHEAD
         if solved:  # and one step more
-            return u / mass, np.append(nu, -lam)
+            return Solved(u / mass, mass, np.append(nu, -lam))
         solved = bool(np.abs(missing).max() <= SOLVED)
-        system[:count, :count] = np.where(same, scaled.T @ scaled - (1.0 - lam) / mass[columns], 0.0)
-        system[np.arange(count), np.arange(count)] -= lam / x
+        scaled = own / np.sqrt(held)[:, columns]
+        system[:count, :count] = (scaled.T @ scaled - (1.0 - lam) / mass[columns]) * same
+        system[at, at] -= lam / x
         system[:count, -1], system[-1, :count] = -log_pi, log_pi
         try:
             move = np.linalg.solve(system, -missing)
         except np.linalg.LinAlgError:
             return None
         falling = move[:count] < 0.0
-        room = float((-x[falling] / move[:count][falling]).min(initial=np.inf))
-        step = min(1.0, LONGEST * room)
+        step = min(1.0, LONGEST * float((-x[falling] / move[:count][falling]).min(initial=np.inf)))
         x = x + step * move[:count]
         nu, lam = nu + step * move[count:-1], lam + step * float(move[-1])
         if not np.isfinite(move).all() or lam <= 0.0:
@@ -96,11 +114,16 @@ def joint_newton(a: Array, p_x: Array, told: float, active: Array, lam: float, n
     return None
 
 
-def _merged(active: Array, p_x: Array, told: float) -> Array | None:
-    """P(X, Y) on the active columns, like ones merged; None where no weights make P(X) of them."""
+def _weights(active: Array, p_x: Array, told: float) -> Array:
+    """The weights that make P(X) of the active columns; zeros where none do."""
     rows = np.vstack([active, entropy(active, axis=0)])
     weights = np.linalg.lstsq(rows, np.append(p_x, -told), rcond=None)[0]
-    if not (weights > LIGHT).all() or np.abs(active @ weights - p_x).max() > ALIKE:
+    return np.asarray(weights if np.abs(active @ weights - p_x).max() <= ALIKE else np.zeros_like(weights))
+
+
+def _merged(active: Array, weights: Array) -> Array | None:
+    """P(X, Y) on the active columns, like ones merged; None where a weight is too light."""
+    if not (weights > LIGHT).all():
         return None
     kept: list[Array] = []
     alike: dict[bytes, list[Array]] = {}  # by support
