@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pandas as pd
 from cvxpriv.cli.outputs import require_writable
 from cvxpriv.cli.preparation import in_options
 from cvxpriv.errors import DataError, PrivacyError
-from cvxpriv.mechanisms.bundle import contents_of, is_bundle, may_show, write_bundle
+from cvxpriv.mechanisms.bundle import DOCUMENT, contents_of, is_bundle, may_show, told, write_bundle
 from cvxpriv.mechanisms.kept_columns import MOST_GAINED, guesses
 from cvxpriv.mechanisms.mechanism import Mechanism
 from cvxpriv.mechanisms.release import RELEASED, Unseen
@@ -60,7 +61,7 @@ class Drawing:
         except DataError as error:
             raise DataError(in_options(str(error))) from error
         found = self._guessed(mechanism, frame)
-        files = self._written(mechanism, released, len(frame))
+        files, utility = self._written(mechanism, released, frame)
         shown = may_show(mechanism) if self.matrix is None else self.matrix
         document = {
             "rows": len(frame),
@@ -71,11 +72,12 @@ class Drawing:
             "seeded": self.seed is not None,
             "files": files,
             "guesses": [] if found is None else found.to_dict(orient="records"),
-            **({"matrix": shown} if is_bundle(self.out) else {}),
+            **({"matrix": shown, "columns_told": utility} if is_bundle(self.out) else {}),
         }
         lines = [f"Released {len(released):,} of {len(frame):,} rows to {self.out}"]
         if is_bundle(self.out):
             lines.append(paragraph(f"{', '.join(file.name for file in files)}. {_reason(mechanism, shown)}"))
+            lines.append("  What these rows tell of each column\n" + told(utility))
         if dropped := len(frame) - len(released):
             where = ", ".join(mechanism.inputs.columns)
             lines.append(
@@ -106,10 +108,13 @@ class Drawing:
             )
         return found
 
-    def _written(self, mechanism: Mechanism, released: pd.DataFrame, given: int) -> list[Path]:
-        if is_bundle(self.out):
-            return write_bundle(self.out, contents_of(mechanism, released, self.matrix, self.name, given))
-        return [write_table(self.out, released)]
+    def _written(self, mechanism: Mechanism, released: pd.DataFrame, frame: pd.DataFrame) -> tuple[list[Path], Any]:
+        """Write the release; return its files, and of a bundle what it tells of each column."""
+        if not is_bundle(self.out):
+            return [write_table(self.out, released)], []
+        symbols = mechanism.counted(frame)
+        contents = contents_of(mechanism, released, symbols, self.matrix, self.name, len(frame))
+        return write_bundle(self.out, contents), json.loads(str(contents[DOCUMENT]))["utility"]
 
     def _left(self, mechanism: Mechanism) -> str:
         """Return what stayed behind, and what the figures do not cover."""

@@ -49,19 +49,19 @@ def write(
 ) -> None:
     """Write the files of facts into a folder, if there is one, and show the facts.
 
-    All contents are prepared before the first file is written.
+    All contents are prepared before the first file is written, and all is said before rows are released.
     """
     files = [] if folder is None else write_set(folder, _contents(facts, page))
-    drawn = None if release is None else release()
-    if terminal.json:
-        more = {} if drawn is None else {"release": drawn.document}
-        terminal.result(document_of(facts, command, files) | more)
     terminal.say(text_of(facts))
     if files:
         names = f"Written to {folder}/: {', '.join(file.name for file in files)}"
         terminal.say("\n" + paragraph(names, indent="", hanging="  "))
         if page == SHAREABLE and facts.published is False:
             terminal.say(paragraph("Hand on report.html alone: the other files tell of the private data.", indent=""))
+    drawn = None if release is None else release()
+    if terminal.json:
+        more = {} if drawn is None else {"release": drawn.document}
+        terminal.result(document_of(facts, command, files) | more)
     if drawn is not None:
         terminal.say("\n" + drawn.text)
 

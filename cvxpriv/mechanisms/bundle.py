@@ -20,7 +20,9 @@ import pandas as pd
 
 from cvxpriv.mechanisms.codebook import Codebook, codebook
 from cvxpriv.mechanisms.column_utility import column_utility
+from cvxpriv.mechanisms.likelihood import most_likely
 from cvxpriv.mechanisms.release import RELEASED, Channel
+from cvxpriv.mechanisms.stated import Stated
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.document import records
 from cvxpriv.reports.files import PathLike, write_bytes
@@ -30,15 +32,32 @@ from cvxpriv.reports.sets import Content, write_set
 from cvxpriv.reports.spreadsheets import csv_text
 from cvxpriv.tables.recipe import Recipe
 
-__all__ = ["DOCUMENT", "FORMAT", "ROWS", "VERSION", "Designed", "contents_of", "is_bundle", "may_show", "write_bundle"]
+__all__ = [
+    "DOCUMENT",
+    "FORMAT",
+    "ROWS",
+    "VERSION",
+    "Designed",
+    "contents_of",
+    "is_bundle",
+    "may_show",
+    "told",
+    "within",
+    "write_bundle",
+]
 
-FORMAT, VERSION = "cvxpriv bundle", 1
+FORMAT, VERSION = "cvxpriv bundle", 2
 DOCUMENT, ROWS = "bundle.json", "rows.csv"
 STEP = 0.05
 """Step to which the codebook is rounded where P(Y|X) stays at home."""
 WITHHELD = (
     "P(Y|X) is not in this bundle: it was designed on private data without noise, and tells of them. The codebook is "
-    f"rounded to steps of {STEP:.0%}; what is left in it, and the figures, come from the same data."
+    f"rounded to steps of {STEP:.0%}, and made with the frequencies below; what is left in it, and the figures, come "
+    "from the same data."
+)
+STATED = (
+    "How often the values of a column occur among these rows is stated by their owner, rounded to steps of {step:.0%}, "
+    "for the outputs seldom determine it. cvxpriv.decode makes intervals of it."
 )
 PROMISE = (
     "Each row was drawn once from P(Y|X), and the figures are averages over the population of the table that the "
@@ -47,7 +66,7 @@ PROMISE = (
 )
 DECODE = (
     'In Python, cvxpriv.decode("this folder").frequencies("COLUMN") estimates how often each value of a column occurs, '
-    "from the rows here alone. Do not count the likeliest values of the codebook: that is biased towards frequent ones."
+    "with intervals. Do not count the likeliest values of the codebook: that is biased towards frequent ones."
 )
 
 
@@ -62,6 +81,9 @@ class Designed(Channel, Protocol):
 
     @property
     def origin(self) -> Mapping[str, Any]: ...
+
+    @property
+    def prior(self) -> Array | None: ...
 
 
 def is_bundle(path: PathLike) -> bool:
@@ -82,6 +104,7 @@ def may_show(mechanism: Designed) -> bool:
 def contents_of(
     mechanism: Designed,
     released: pd.DataFrame,
+    symbols: Array,
     matrix: bool | None = None,
     name: str = RELEASED,
     given: int | None = None,
@@ -89,6 +112,7 @@ def contents_of(
     """Return the files of a bundle by name.
 
     `released`: The rows that the mechanism released.
+    `symbols`: Number of these rows by symbol of X, ``(|X|,)``; not looked at where the mechanism may be published.
     `matrix`: Whether P(Y|X) goes into the bundle. None: where it may be published (`may_show`).
     `name`: Name of the released column.
     `given`: Number of rows that came in, of which some may have been left out. None: as many as were released.
@@ -96,8 +120,12 @@ def contents_of(
     shown = may_show(mechanism) if matrix is None else matrix
     drawn = released[name].value_counts().reindex(list(mechanism.outputs), fill_value=0)
     counts = np.array(drawn.tolist(), dtype=np.float64)
-    book = codebook(mechanism.array, mechanism.inputs, mechanism.outputs, counts, 0.0 if shown else STEP)
-    document = _document(mechanism, released, book, shown, name, len(released) if given is None else given)
+    stated = None if may_show(mechanism) else Stated.of(mechanism.inputs, symbols)
+    prior = mechanism.prior if stated is None else stated.likely
+    if prior is None:
+        prior = most_likely(mechanism.array, counts).p
+    book = codebook(mechanism.array, mechanism.inputs, mechanism.outputs, counts, prior, 0.0 if shown else STEP)
+    document = _document(mechanism, released, book, stated, shown, name, len(released) if given is None else given)
     return {
         ROWS: csv_text(released),
         "codebook.csv": csv_text(book.frame),
@@ -123,7 +151,13 @@ def write_bundle(path: PathLike, contents: Mapping[str, Content]) -> list[Path]:
 
 
 def _document(
-    mechanism: Designed, released: pd.DataFrame, book: Codebook, shown: bool, name: str, given: int
+    mechanism: Designed,
+    released: pd.DataFrame,
+    book: Codebook,
+    stated: Stated | None,
+    shown: bool,
+    name: str,
+    given: int,
 ) -> dict[str, Any]:
     kept = [str(column) for column in released.columns if column != name]
     return {
@@ -142,22 +176,23 @@ def _document(
         "withheld": "" if shown else WITHHELD,
         "posterior": book.posterior.tolist(),
         "posterior_step": book.step,
-        "utility": _utility(mechanism, book, shown, kept),
+        "frequencies": None if stated is None else stated.document(),
+        "utility": _utility(mechanism, book, stated, shown, kept),
         "figures": _figures(mechanism.figures, shown),
         "publish": str(mechanism.origin.get("publish", "")),
         "promise": PROMISE,
     }
 
 
-def _utility(mechanism: Designed, book: Codebook, shown: bool, kept: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what the rows tell of each column; whole per cent where P(Y|X) stays at home.
-
-    It is computed from P(Y|X) and the most likely distribution of X, which the released rows give.
-    """
-    found = column_utility(mechanism.array, mechanism.inputs, book.prior, mechanism.recipe if shown else None)
+def _utility(
+    mechanism: Designed, book: Codebook, stated: Stated | None, shown: bool, kept: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return what the rows tell of each column, by the codebook's distribution; whole per cent without P(Y|X)."""
+    recipe, rows = mechanism.recipe if shown else None, int(book.counts.sum())
+    found = column_utility(mechanism.array, mechanism.inputs, book.prior, recipe, rows, stated is not None)
     measured = found.select_dtypes(float).columns
     found[measured] = found[measured].round(4 if shown else 2)
-    whole = {"guess_nothing": None, "guess_y": 1.0, "guess_x": 1.0, "row_worth": 1.0}
+    whole = {"guess_nothing": None, "guess_y": 1.0, "guess_x": 1.0, "row_worth": 1.0, "within": None}
     return [*records(found), *({"column": name, "role": "kept", **whole} for name in kept)]
 
 
@@ -167,7 +202,17 @@ def _figures(figures: Mapping[str, float], shown: bool) -> dict[str, float]:
     return found if shown else {name: float(f"{value:.3g}") for name, value in found.items()}
 
 
-def _told(utility: Sequence[Mapping[str, Any]]) -> str:
+def within(one: Mapping[str, Any]) -> str:
+    """Return how well frequencies of a column are known, in words.
+
+    >>> within({"within": 0.0712})
+    'frequencies within 7 points'
+    """
+    points = f"{100 * one['within']:.0f}" if one["within"] >= 0.01 else f"{100 * one['within']:.1g}"
+    return f"frequencies within {points} point{'' if points == '1' else 's'}"
+
+
+def told(utility: Sequence[Mapping[str, Any]]) -> str:
     """Return the use of the rows by column, in words."""
     rows = []
     for one in utility:
@@ -175,8 +220,8 @@ def _told(utility: Sequence[Mapping[str, Any]]) -> str:
             rows.append([one["column"], "as it is"])
             continue
         guess = f"guessed right from {one['guess_nothing']:.0%} (from nothing) to {one['guess_y']:.0%} (from a row)"
-        worth = f"a row is worth {one['row_worth']:.0%} of one of the column"
-        rows.append([one["column"], f"{guess}; {worth if one['row_worth'] else 'frequencies are not determined'}"])
+        known = one["within"] is not None and one["within"] < 0.5
+        rows.append([one["column"], f"{guess}; {within(one) if known else 'frequencies are not determined'}"])
     return table([], rows)
 
 
@@ -195,6 +240,7 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
         if count
     ]
     given = "P(Y|X) is in bundle.json." if document["matrix"] is not None else WITHHELD
+    stated = document["frequencies"]
     parts: Sequence[str] = [
         "A release of rows",
         *(
@@ -209,7 +255,25 @@ def _readme(document: Mapping[str, Any], book: Codebook, matrix: Array) -> str:
         ),
         "What is promised, and what is not\n" + paragraph(document["promise"]),
         "What each output means (the codebook, codebook.csv, has all numbers)\n" + "\n".join(words),
-        "What these rows tell of each column, and no longer tell\n" + _told(document["utility"]),
+        "What these rows tell of each column, and no longer tell\n" + told(document["utility"]),
         "How to estimate statistics\n" + paragraph(DECODE) + "\n" + paragraph(given),
+        *(
+            []
+            if stated is None
+            else [
+                "How often values occur\n"
+                + paragraph(STATED.format(step=min(stated["step"], 1.0)))
+                + "\n"
+                + _stated(stated)
+            ]
+        ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _stated(told: Mapping[str, Any]) -> str:
+    rows = [
+        [column, ", ".join(f"{value} {share:.0%}" for value, share in values.items())]
+        for column, values in told["columns"].items()
+    ]
+    return table([], rows)

@@ -1,7 +1,7 @@
 """The meaning of each output: the distribution of X given the output, in numbers and in words.
 
-The prior is the distribution of X under which the released outputs are most likely. So the codebook is a function of
-P(Y|X) and of the released rows, and of nothing else of the private data.
+They need a distribution of X, for P(Y|X) seldom determines one: among equally likely distributions some give an output
+the meaning of a symbol that hardly occurs. Each bundle brings the distribution that it was made with.
 
 The exact numbers give P(Y|X) away: it follows from them up to a factor. Where it must stay at home they are rounded to
 whole steps.
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from cvxpriv.mechanisms.likelihood import most_likely
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.alphabets import Alphabet
 
@@ -34,7 +33,7 @@ class Codebook:
     `counts`: (|Y|,).
     `labels`: Readable names of the outputs.
     `meanings`: The likely values of each column, with their chances.
-    `prior`, (|X|,): Most likely distribution of X.
+    `prior`, (|X|,): The distribution of X that they were made with.
     """
 
     posterior: Array
@@ -55,18 +54,21 @@ class Codebook:
         return pd.concat([frame, chances], axis=1)
 
 
-def codebook(matrix: Array, inputs: Alphabet, outputs: Sequence[str], counts: Array, step: float = 0.0) -> Codebook:
+def codebook(
+    matrix: Array, inputs: Alphabet, outputs: Sequence[str], counts: Array, prior: Array, step: float = 0.0
+) -> Codebook:
     """Return the codebook of a release.
 
     `matrix`: ``(|X|, |Y|)``.
     `counts`, ``(|Y|,)``: Number of released rows of each output.
+    `prior`, ``(|X|,)``: Distribution of X.
     `step`: Step to which chances are rounded; 0 leaves them exact.
 
-    >>> book = codebook(np.array([[0.9, 0.1], [0.1, 0.9]]), Alphabet.numbered("ill", 2), ["y0", "y1"], np.array([5, 5]))
+    >>> ill, half = Alphabet.numbered("ill", 2), np.array([0.5, 0.5])
+    >>> book = codebook(np.array([[0.9, 0.1], [0.1, 0.9]]), ill, ["y0", "y1"], np.array([5, 5]), half)
     >>> book.labels, book.meanings[0]
     (('ill 0', 'ill 1'), 'ill: 0 (90 %), 1 (10 %)')
     """
-    prior = most_likely(matrix, counts).p
     joint = (prior[:, None] * matrix).T
     whole = joint.sum(axis=1, keepdims=True)
     posterior = np.divide(joint, whole, out=np.zeros_like(joint), where=whole > 0)

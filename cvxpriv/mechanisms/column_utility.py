@@ -6,39 +6,49 @@ Two uses of rows, column by column:
 - **Frequencies** of the values: the variance of the best unbiased estimate from a row's Y, beside the variance from the
   value itself. Their quotient is the share of a row that a row of Y is worth: 1,000 rows of worth .2 estimate as well
   as 200 rows of the column. It is that of the column's worst value, and 0 where Y does not determine a frequency.
+- **Within**: half the width of a recipient's 95% interval for the frequency of the column's worst value. A bundle of a
+  private table states rounded frequencies (`cvxpriv.mechanisms.stated`), so it does not depend on Y; elsewhere it
+  follows from the rows' worth, and is .5 where nothing is determined.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from cvxpriv.mechanisms.codebook import statistics_of
-from cvxpriv.mechanisms.frequencies import RANK, identifiable
+from cvxpriv.mechanisms.frequencies import identifiable, spread
+from cvxpriv.mechanisms.stated import Stated
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.recipe import Recipe
 
 
-def column_utility(matrix: Array, inputs: Alphabet, prior: Array, recipe: Recipe | None = None) -> pd.DataFrame:
+def column_utility(
+    matrix: Array, inputs: Alphabet, prior: Array, recipe: Recipe | None = None, rows: int = 0, stated: bool = True
+) -> pd.DataFrame:
     """Return what Y tells of each column of X.
 
     `matrix`: (|X|, |Y|).
     `prior`: (|X|,).
     `recipe`: Recipe that made the symbols: its columns are said to be coarsened.
-    Returns: One row a column: column, role, values, guess_nothing, guess_y, guess_x, row_worth.
+    `rows`: Number of released rows; 0 if it is not known: `within` is then missing.
+    `stated`: Whether the bundle states frequencies.
+    Returns: One row a column: column, role, values, guess_nothing, guess_y, guess_x, row_worth, within.
 
     >>> kept = column_utility(np.array([[0.9, 0.1], [0.1, 0.9]]), Alphabet.numbered("ill", 2), np.array([0.5, 0.5]))
     >>> kept[["guess_nothing", "guess_y", "row_worth"]].round(2).iloc[0].tolist()
     [0.5, 0.9, 0.64]
     """
     coarse = {step.column for step in recipe.steps} if recipe is not None else set()
-    rows = []
+    found = []
+    told = Stated.of(inputs, prior * rows) if stated and rows else None
     for column in inputs.columns:
         values, sums = statistics_of(inputs, [column])
         joint = sums * prior
-        rows.append(
+        found.append(
             {
                 "column": column,
                 "role": "coarsened" if column in coarse else "public",
@@ -47,16 +57,32 @@ def column_utility(matrix: Array, inputs: Alphabet, prior: Array, recipe: Recipe
                 "guess_y": float((joint @ matrix).max(axis=0).sum()),
                 "guess_x": 1.0,
                 "row_worth": worth(matrix, prior, sums),
+                "within": _from_rows(matrix, prior, sums, rows) if told is None else _half_width(told, sums),
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(found)
+
+
+def _half_width(told: Stated, statistics: Array) -> float:
+    low, high = told.intervals(statistics)
+    return float((high - low).max()) / 2
+
+
+def _from_rows(matrix: Array, prior: Array, statistics: Array, rows: int) -> float:
+    """Return half the width of the widest interval from rows of Y alone."""
+    if not rows:
+        return float("nan")
+    if not identifiable(matrix, statistics).all():
+        return 0.5
+    variance = spread(matrix, np.maximum(prior @ matrix, 1e-300), statistics)[1].max() / rows
+    return float(min(0.5, ndtri(0.975) * np.sqrt(variance)))
 
 
 def private_columns(table: JointTable, matrix: Array) -> pd.DataFrame:
     """Return what Y tells of each private column, in the form of `column_utility`.
 
-    This is an adversary's guess before and after. A recipient is not meant to estimate frequencies: row_worth is
-    missing.
+    This is an adversary's guess before and after. A recipient is not meant to estimate frequencies: row_worth and
+    within are missing.
     """
     rows = []
     for column in table.private.columns:
@@ -66,7 +92,7 @@ def private_columns(table: JointTable, matrix: Array) -> pd.DataFrame:
         found = [float(one.max(axis=0).sum()) for one in guesses]
         about = {"column": column, "role": "private", "values": len(values)}
         rows.append({**about, **dict(zip(("guess_nothing", "guess_y", "guess_x"), found, strict=True))})
-    return pd.DataFrame(rows).assign(row_worth=np.nan)
+    return pd.DataFrame(rows).assign(row_worth=np.nan, within=np.nan)
 
 
 def worth(matrix: Array, prior: Array, statistics: Array) -> float:
@@ -78,10 +104,7 @@ def worth(matrix: Array, prior: Array, statistics: Array) -> float:
     """
     if not identifiable(matrix, statistics).all():
         return 0.0
-    chances = np.maximum(prior @ matrix, 1e-300)
-    weighed = matrix / chances
-    weights = statistics @ (np.linalg.pinv(weighed @ matrix.T, rcond=RANK**2, hermitian=True) @ weighed)
-    from_y = weights**2 @ chances - (weights @ chances) ** 2
+    from_y = spread(matrix, np.maximum(prior @ matrix, 1e-300), statistics)[1]
     from_x = statistics @ prior * (1.0 - statistics @ prior)
     open_ = from_x > 1e-12
     return float(np.clip((from_x[open_] / np.maximum(from_y[open_], 1e-300)).min(initial=1.0), 0.0, 1.0))

@@ -18,8 +18,9 @@ import pandas as pd
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.bundle import DOCUMENT, FORMAT, ROWS, VERSION
 from cvxpriv.mechanisms.codebook import statistics_of
-from cvxpriv.mechanisms.frequencies import estimates, ranges
+from cvxpriv.mechanisms.frequencies import estimates
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
+from cvxpriv.mechanisms.stated import stated_in
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
 from cvxpriv.reports.files import PathLike
@@ -29,15 +30,13 @@ from cvxpriv.tables.alphabets import Alphabet
 __all__ = ["Bundle", "Decoded", "decode", "read_bundle"]
 
 
-ROUNDED = (
-    "P(Y|X) is not in the bundle, so the codebook, rounded to {step:.0%}, stands in for it. The estimate is one of "
-    "many: low and high hold every value that fits the rows and some codebook within the rounding. They are 0 and 1 "
-    "where it hides what a rare symbol leads to: any share of it then fits. There are no unbiased estimates; its owner "
-    "can give a bundle with P(Y|X) (`cvxpriv release --with-matrix`)."
+STATED = (
+    "P(Y|X) is not in the bundle. Its owner states how often values occur among these rows, rounded to {step:.0%}: low "
+    "and high hold every frequency in the population that fits the rounding and the number of rows."
 )
 UNKNOWN = (
-    "Rows with identifiable=False are not determined by any number of outputs: their interval holds every value that "
-    "fits, and their estimate is one of many that are equally likely."
+    "Rows with identifiable=False are not determined by any number of outputs: their estimate is made with the "
+    "codebook, and their interval {found}."
 )
 SAMPLE = "Intervals are for the population that the rows come from."
 
@@ -65,9 +64,11 @@ class Decoded:
     @property
     def notes(self) -> tuple[str, ...]:
         """Cautions that a reader needs to read the estimates right."""
+        told = self.bundle.stated
         if self.bundle.matrix is None:
-            return (SAMPLE, ROUNDED.format(step=self.bundle.step))
-        return (SAMPLE, UNKNOWN)
+            return (SAMPLE, STATED.format(step=min(told.step, 1.0)) if told else self.bundle.withheld)
+        rounded = "holds what fits the frequencies that the owner states, rounded"
+        return (SAMPLE, UNKNOWN.format(found=rounded if told else "holds every value that fits the rows"))
 
     def frequencies(self, *columns: str) -> pd.DataFrame:
         """Estimate how often the values of some columns of X occur together; without columns, the symbols of X.
@@ -77,8 +78,8 @@ class Decoded:
         DataFrame
             One row for each combination of values that is a symbol of X. With P(Y|X): ``estimate`` by maximum
             likelihood; ``low`` and ``high``, its interval; ``unbiased``, which may lie outside [0, 1] and is NaN where
-            ``identifiable`` is False. Without it, ``estimate``, ``low`` and ``high``, which hold what the rounded
-            codebook leaves open.
+            ``identifiable`` is False. Without it, ``estimate``, ``low`` and ``high``, from the frequencies that the
+            bundle states.
 
         Raises
         ------
@@ -100,20 +101,26 @@ class Decoded:
             if len(names) > 1
             else pd.Index([value[0] for value in values], name=names[0])
         )
-        if self.bundle.matrix is None:
-            shares = self.bundle.counts / self.bundle.counts.sum()
-            spread = shares @ self.bundle.posterior
-            middle = sums @ (spread / spread.sum())
-            held = self.bundle
-            low, high = ranges(held.posterior, held.step, held.counts, sums, self.level)
-            ends = {"low": np.minimum(low, middle), "high": np.maximum(high, middle)}
-            return pd.DataFrame({"estimate": middle, **ends}, index=index)
-        found = estimates(self.bundle.matrix, self.bundle.counts, sums, self.level)
+        held, stated = self.bundle, self.bundle.stated
+        if held.matrix is None:
+            assert stated is not None, "a bundle without P(Y|X) states frequencies: `Bundle` refuses others"
+            low, high = stated.intervals(sums, self.level)
+            middle = sums @ stated.likely
+            return pd.DataFrame(
+                {"estimate": middle, "low": np.minimum(low, middle), "high": np.maximum(high, middle)}, index
+            )
+        found = estimates(held.matrix, held.counts, sums, self.level)
+        open_ = np.flatnonzero(~found.known)
+        if len(open_):
+            spread = held.counts @ held.posterior
+            found.likely[open_] = sums[open_] @ (spread / spread.sum())
+            if stated is not None:
+                found.low[open_], found.high[open_] = stated.intervals(sums[open_], self.level)
         return pd.DataFrame(
             {
                 "estimate": found.likely,
-                "low": found.low,
-                "high": found.high,
+                "low": np.minimum(found.low, found.likely),
+                "high": np.maximum(found.high, found.likely),
                 "unbiased": found.unbiased,
                 "identifiable": found.known,
             },
@@ -175,6 +182,8 @@ class Bundle:
         Step to which the posterior is rounded.
     withheld : str
         The reason why there is no matrix.
+    stated : Stated or None
+        The frequencies that the owner states; None where P(Y|X) may be published.
     """
 
     def __init__(self, document: Mapping[str, Any], rows: bytes) -> None:
@@ -191,6 +200,10 @@ class Bundle:
         if not ((self.posterior >= 0) & (self.posterior <= 1)).all() or not 0 <= self.step < 1:
             raise DataError("its codebook holds numbers that are no chances")
         self.counts = self._counted(str(document["column"]), rows)
+        told = document["frequencies"]
+        self.stated = None if told is None else stated_in(told, self.inputs, int(self.counts.sum()))
+        if self.stated is None and self.matrix is None:
+            raise DataError("it has neither P(Y|X) nor stated frequencies")
 
     def _counted(self, column: str, rows: bytes) -> Array:
         frame = pd.read_csv(io.BytesIO(rows), dtype=str, keep_default_na=False)

@@ -1,8 +1,8 @@
 """A mechanism P(Y|X) with its alphabets, its figures, and its provenance, to save and apply.
 
-It never holds the private table, nor a marginal of it, nor counts. The matrix and its figures were still computed from
-private data, and tell of it. Only where noise was put into the counts first (`cvxpriv.private_table`) may it be
-published; its line of provenance ``publish`` says which.
+It never holds the private table, nor counts, nor a marginal of a table without noise. The matrix and its figures were
+still computed from private data, and tell of it. Only where noise was put into the counts first
+(`cvxpriv.private_table`) may it be published; its line of provenance ``publish`` says which.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ class Mechanism:
         The constraints that it promises: ready ones, as `cvxpriv.constraints.documents.to_document` writes them.
     recipe : Recipe, optional
         Recipe from raw rows to its symbols; `release` applies it.
+    prior : array, ``(|X|,)``, optional
+        P(X) of the table that it was designed on. Only where noise was put into that table first: a bundle needs it.
 
     Raises
     ------
@@ -117,6 +119,7 @@ class Mechanism:
     origin: Mapping[str, Fact] = field(default_factory=dict)
     constraints: Sequence[Mapping[str, Any]] = ()
     recipe: Recipe | None = None
+    prior: Array | None = None
 
     def __post_init__(self) -> None:
         matrix = stochastic_matrix(self.matrix, "matrix")
@@ -133,6 +136,12 @@ class Mechanism:
         object.__setattr__(self, "origin", MappingProxyType(dict(self.origin)))
         object.__setattr__(self, "constraints", tuple(dict(one) for one in self.constraints))
         _require_kept(matrix, self.constraints)
+        if self.prior is not None:
+            object.__setattr__(self, "prior", stochastic_matrix([self.prior], "prior")[0])
+            if len(self.prior) != len(self.inputs):
+                raise DataError(
+                    f"prior has {len(self.prior)} entries, expected one for each of {len(self.inputs)} symbols"
+                )
 
     @property
     def array(self) -> Array:
@@ -191,7 +200,7 @@ class Mechanism:
             Folder, or a zip file where it ends in ``.zip``.
         matrix : bool, optional
             Whether P(Y|X) goes with it. None: where it may be published, because noise was put into the table first
-            (`cvxpriv.private_table`). Without it the codebook is rounded, and intervals of estimates are wider.
+            (`cvxpriv.private_table`). Elsewhere the bundle states how often values of X occur among the rows, rounded.
 
         Returns
         -------
@@ -204,7 +213,20 @@ class Mechanism:
             As for `release`, or the bundle cannot be written.
         """
         released = self.release(frame, seed=seed, keep=keep, unseen=unseen, name=name)
-        return write_bundle(path, contents_of(self, released, matrix, name, len(frame)))
+        return write_bundle(path, contents_of(self, released, self.counted(frame), matrix, name, len(frame)))
+
+    def counted(self, frame: pd.DataFrame) -> Array:
+        """Return the number of rows of each symbol of X, ``(|X|,)``, among those that `release` would not drop.
+
+        Raises
+        ------
+        DataError
+            As for `release`.
+        """
+        if self.recipe is not None:
+            frame = self.recipe.apply(frame, self.inputs.columns)
+        codes = self.inputs.codes(frame)
+        return np.bincount(codes[codes >= 0], minlength=len(self.inputs)).astype(np.float64)
 
     def reveals(self) -> Reveals:
         """Return the facts about its private table that the mechanism gives away: see `cvxpriv.mechanisms.revealing`.
@@ -238,6 +260,7 @@ class Mechanism:
             origin=dict(self.origin),
             constraints=tuple(dict(one) for one in self.constraints),
             recipe=None if self.recipe is None else self.recipe.document(),
+            prior=None if self.prior is None else np.asarray(self.prior).tolist(),
         )
         return write_text(path, dump(fields))
 
@@ -265,6 +288,7 @@ class Mechanism:
                 fields.origin,
                 fields.constraints,
                 None if fields.recipe is None else Recipe.of(fields.recipe),
+                None if fields.prior is None else np.array(fields.prior, dtype=np.float64),
             )
         except (DataError, ModelError) as error:
             raise DataError(f"path={str(path)!r} holds no usable mechanism: {error}") from error

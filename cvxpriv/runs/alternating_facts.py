@@ -11,6 +11,7 @@ from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.column_facts import columns_section
 from cvxpriv.runs.constraint_noise import noise_section
 from cvxpriv.runs.counts_shown import counts_section
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
@@ -48,7 +49,7 @@ def alternating_facts(
             *common.constraints_section(run),
             *crosscheck_section(beside.check, common.BLOCKS),
             *common.disclosure_section(beside.disclosure, sides, "What a release discloses", ""),
-            *common.columns_section(run, sides),
+            *columns_section(run, beside, sides),
             *common.reveals_section(run, sides),
             *costs_section(beside.costs, run.problem.table.protection is not None),
             *noise_section(run),

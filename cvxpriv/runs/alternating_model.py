@@ -111,6 +111,7 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
             origin=provenance(**asdict(self.settings), **published(table.protection)),
             constraints=self.kept,
             recipe=table.recipe,
+            prior=None if table.protection is None else table.p_x,
         )
 
     def saved(self) -> dict[str, Any]:

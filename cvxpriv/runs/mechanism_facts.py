@@ -15,7 +15,6 @@ import pandas as pd
 from cvxpriv.blocks.declaration import Known, constraints_of
 from cvxpriv.certify.sections import crosscheck_tables
 from cvxpriv.errors import SolverFailure
-from cvxpriv.mechanisms.column_utility import column_utility, private_columns
 from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.heatmaps import heatmap_of
 from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
@@ -25,6 +24,7 @@ from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number, is_number
 from cvxpriv.reports.sharing import DIGITS, rounded
 from cvxpriv.reports.spreadsheets import csv_text
+from cvxpriv.runs.column_facts import columns_along, columns_of
 from cvxpriv.runs.mechanism_run import Beside, MechanismRun
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.estimability import judged
@@ -205,37 +205,6 @@ def disclosure_section(disclosure: Disclosure | None, sides: Sides, title: str, 
     return [Section(title, text, tables=[Table(shown, caption)], notes=notes, shared=shared)]
 
 
-def columns_of(run: Run) -> pd.DataFrame:
-    """Return what the output tells of each column: an adversary's guess of private ones, the use of public ones."""
-    table = run.problem.table
-    public = column_utility(run.mechanism, table.public, table.probabilities.sum(axis=0), table.recipe)
-    return pd.concat([private_columns(table, run.mechanism), public], ignore_index=True)
-
-
-def columns_section(run: Run, sides: Sides) -> list[Section]:
-    """Return what a recipient learns of each column, and can no longer learn."""
-    found, title = columns_of(run), "What a recipient learns, and can no longer learn"
-    x, output = sides.public.symbol, sides.output
-    named = {"guess_nothing": "from nothing", "guess_y": f"from {output}", "guess_x": f"from {x}"}
-    text = (
-        f"From {output}, how often is the best guess of a row's value right? Beside it stand the guesses from nothing "
-        f"and from {x}. A row's worth is what a row of {output} counts in an estimate of frequencies, beside a row of "
-        "the column itself."
-    )
-
-    def table(places: str) -> Table:
-        cells = {heading: [f"{value:{places}}" for value in found[name]] for name, heading in named.items()}
-        worth = ["" if np.isnan(value) else f"{value:{places}}" for value in found["row_worth"]]
-        return Table(pd.DataFrame({"column": found["column"], "role": found["role"], **cells, "row's worth": worth}))
-
-    lost = found[(found["row_worth"] == 0.0)]["column"].tolist()
-    notes = [f"No number of rows determines how often the values of {', '.join(lost)} occur."] if lost else []
-    if (found["role"] == "coarsened").any():
-        notes.append(f"Coarsened columns stand for classes: within a class {output} tells nothing.")
-    whole = Section(title, text, tables=[table(".1%")], notes=notes)
-    return [replace(whole, shared=replace(whole, tables=[table(".0%")]))]
-
-
 def reveals_section(run: Run, sides: Sides) -> list[Section]:
     """Return the facts about the private table that the mechanism gives away by itself."""
     found = run.as_mechanism().reveals()
@@ -246,6 +215,8 @@ def reveals_section(run: Run, sides: Sides) -> list[Section]:
 def tables_of(run: Run, beside: Beside, sides: Sides) -> dict[str, pd.DataFrame]:
     """Return the whole tables by name, for programs: curve, cross-check, disclosure, constraints."""
     found = {"columns": columns_of(run)}
+    if (along := columns_along(run, beside)) is not None:
+        found["columns_along_curve"] = along
     if beside.costs is not None:
         found["noise_costs"] = beside.costs
     if beside.curve is not None:

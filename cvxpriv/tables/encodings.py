@@ -102,16 +102,19 @@ def separator_of(text: str, usual: str) -> str:
 def with_points(cells: pd.Series[Any]) -> pd.Series[Any]:
     """Return a column whose decimals have points: as it is, unless all its cells are numbers with a decimal comma.
 
-    A column in which each comma stands before three digits stays, for the commas may part thousands.
+    A column in which each comma stands before three digits stays, for the commas may part thousands; unless one of them
+    stands behind a single 0.
 
     >>> with_points(pd.Series(["172,5", "-3"])).tolist(), with_points(pd.Series(["1,500", "2"])).tolist()
     (['172.5', '-3'], ['1,500', '2'])
+    >>> with_points(pd.Series(["1,500", "0,190"])).tolist()
+    ['1.500', '0.190']
     """
     told = cells.dropna().astype(str).str.strip()
     commas = told.str.contains(",", regex=False)
     if not commas.any() or not told.str.fullmatch(r"[+-]?[0-9]+(?:,[0-9]+)?").all():
         return cells
-    if told[commas].str.fullmatch(r"[+-]?[0-9]{1,3},[0-9]{3}").all():
+    if told[commas].str.fullmatch(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}").all():
         return cells
     return cells.where(cells.isna(), cells.astype(str).str.replace(",", ".", regex=False))
 

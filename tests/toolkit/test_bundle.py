@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -14,9 +15,9 @@ from scipy.optimize import minimize
 import cvxpriv as cpv
 from cvxpriv.errors import CvxprivError
 from cvxpriv.mechanisms.bundle import contents_of
-from cvxpriv.mechanisms.codebook import codebook
-from cvxpriv.mechanisms.frequencies import estimates, ranges
+from cvxpriv.mechanisms.frequencies import estimates
 from cvxpriv.mechanisms.likelihood import most_likely
+from cvxpriv.mechanisms.stated import LEAST, Stated, parts
 from cvxpriv.tables.joint import Alphabet
 
 INPUTS = Alphabet(("age", "sex"), (("old", "F"), ("old", "M"), ("young", "F"), ("young", "M")))
@@ -82,44 +83,69 @@ def test_a_few_intervals_hold_the_truth() -> None:
     assert held >= 216  # 95% of 240 is 228, with a standard deviation of 3.4
 
 
-@pytest.mark.parametrize(
-    ("inputs", "rows", "studies"),
-    [
-        (4, 2000, 15),
-        (2, 30, 15),
-        *(pytest.param(k, n, 150, marks=pytest.mark.slow) for k in (2, 7) for n in (40, 2000)),
-    ],
-)
-def test_ranges_from_a_rounded_codebook_hold_the_truth(inputs: int, rows: int, studies: int) -> None:
-    rng, held = np.random.default_rng(inputs + rows), 0
-    alphabet, outputs = Alphabet.numbered("x", inputs), [f"y{number}" for number in range(4)]
-    statistics = np.vstack([np.eye(inputs), [1.0, 1.0, *[0.0] * (inputs - 2)]])
+STATISTICS = np.vstack([np.eye(4), [1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize(("rows", "studies"), [(30, 60), (500, 60), pytest.param(2000, 2000, marks=pytest.mark.slow)])
+def test_intervals_from_stated_frequencies_hold_the_truth(rows: int, studies: int) -> None:
+    rng, held = np.random.default_rng(rows), np.zeros(len(STATISTICS))
     for _ in range(studies):
-        # A sparse truth: the rows then often fit no distribution, and symbols get no chance in the codebook.
-        matrix, truth = rng.dirichlet(np.full(4, 0.7), inputs), rng.dirichlet(np.full(inputs, 0.3))
-        counts = rng.multinomial(rows, truth @ matrix).astype(float)
-        book = codebook(matrix, alphabet, outputs, counts, 0.05)
-        low, high = ranges(book.posterior, 0.05, counts, statistics)
-        held += bool(((low <= statistics @ truth + 1e-9) & (statistics @ truth <= high + 1e-9)).all())
-    assert held >= 0.95 * studies  # simultaneous, and cautious beyond it
+        truth = rng.dirichlet(np.full(4, 0.5))
+        low, high = Stated.of(INPUTS, rng.multinomial(rows, truth).astype(float)).intervals(STATISTICS)
+        held += (low <= STATISTICS @ truth + 1e-12) & (STATISTICS @ truth <= high + 1e-12)  # rounding
+    assert held.min() >= 0.95 * studies  # cautious: of 60, 57
 
 
-def test_a_rounded_codebook_leaves_open_what_cannot_be_told_apart() -> None:
-    merged, counts = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([600.0, 400.0])
-    book = codebook(merged, Alphabet.numbered("x", 3), ["a", "b"], counts, 0.05)
-    low, high = ranges(book.posterior, 0.05, counts, np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]))
-    assert low[0] < 0.05  # all rows of their output may belong to the other
-    assert high[0] > 0.5
-    assert 0.45 < low[1] < 0.6 < high[1] < 0.75
+def test_ranges_hold_what_every_table_of_that_rounding_has() -> None:
+    counts = np.array([[a, b, c, 24 - a - b - c] for a in range(25) for b in range(25 - a) for c in range(25 - a - b)])
+    seen: dict[bytes, list[np.ndarray]] = {}
+    for one in counts[:: len(counts) // 400]:
+        seen.setdefault(Stated.of(INPUTS, one.astype(float)).shares.tobytes(), []).append(one / 24)
+    for table in map(np.array, seen.values()):
+        low, high = Stated.of(INPUTS, 24 * table[0]).ranges(STATISTICS)
+        assert (low <= (table @ STATISTICS.T).min(axis=0) + 1e-9).all()
+        assert (high >= (table @ STATISTICS.T).max(axis=0) - 1e-9).all()
+
+
+@pytest.mark.parametrize("rows", [3, 20, 61, 200, 5000])
+def test_a_stated_frequency_stands_for_ten_numbers_of_records(rows: int) -> None:
+    pair = Alphabet.numbered("x", 2)
+    told = [Stated.of(pair, np.array([k, rows - k], dtype=float)) for k in range(rows + 1)]
+    runs = [len(list(same)) for _, same in itertools.groupby(one.shares.tobytes() for one in told)]
+    assert min(runs[1:-1], default=LEAST) >= LEAST - 1  # a step of 10 records from tie to tie: 9, 10 or 11
+    assert all(one.shares[0] + one.shares[1] in (0.0, 1.0) for one in told)
+    for k, one in enumerate(told):
+        low, high = one.ranges(np.eye(2))
+        assert low[0] * rows <= k + 1e-6
+        assert high[0] * rows >= k - 1e-6
+
+
+def test_the_likely_distribution_is_near_to_what_is_stated() -> None:
+    truth = np.array([0.33, 0.12, 0.01, 0.54])
+    stated = Stated.of(INPUTS, 5000 * truth)
+    assert np.abs(parts(INPUTS) @ (stated.likely - truth)).max() < 0.03  # the rounding is 0.025
+    assert stated.likely.min() > 0
+
+
+def test_the_codebook_gives_an_output_the_meaning_of_those_who_are_there() -> None:
+    # Rows of the first two symbols cannot be told apart; nine in ten of them are of the second.
+    merged = cpv.Mechanism([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], INPUTS)
+    rows = pd.DataFrame({"y": ["y0"] * 600 + ["y1"] * 400})
+    files = contents_of(merged, rows, np.array([60.0, 540.0, 200.0, 200.0]), name="y")
+    posterior = json.loads(files["bundle.json"])["posterior"]
+    assert posterior == [[pytest.approx(0.1), pytest.approx(0.9), 0, 0], [0, 0, 0.5, 0.5]]
 
 
 def test_a_private_bundle_is_the_same_for_matrices_that_the_rounding_does_not_tell_apart() -> None:
-    # All rows hold y0, which no distribution explains: its chances under the likeliest one are a row of the matrix.
     rows = pd.DataFrame({"y": ["y0"] * 50})
     near = np.array([[0.001, -0.001, 0.0, 0.0]] + [[0.0] * 4] * 3)
     made = [cpv.Mechanism(one, INPUTS, figures={"leakage": 0.1 + one[0, 0] / 1e4}) for one in (MATRIX, MATRIX + near)]
-    assert contents_of(made[0], rows, name="y") == contents_of(made[1], rows, name="y")
-    assert contents_of(made[0], rows, True, name="y") != contents_of(made[1], rows, True, name="y")
+    symbols = np.array([50.0, 0, 0, 0])
+    assert contents_of(made[0], rows, symbols, name="y") == contents_of(made[1], rows, symbols, name="y")
+    assert contents_of(made[0], rows, symbols, True, name="y") != contents_of(made[1], rows, symbols, True, name="y")
+    # Nor does it tell apart rows whose frequencies are rounded to the same.
+    other = np.array([48.0, 1, 1, 0])
+    assert contents_of(made[0], rows, symbols, name="y") == contents_of(made[0], rows, other, name="y")
 
 
 def test_the_bundle_says_how_many_rows_were_left_out(tmp_path: Path) -> None:
@@ -154,16 +180,26 @@ def test_a_recipient_reads_the_bundle_alone(tmp_path: Path, where: str) -> None:
     assert decoded.frequencies().equals(joint)
 
 
-def test_without_the_matrix_the_estimate_is_the_likely_one_up_to_the_rounding(tmp_path: Path) -> None:
-    released = MECHANISM.release(PEOPLE)
+def test_without_the_matrix_stated_frequencies_give_the_estimate(tmp_path: Path) -> None:
     MECHANISM.bundle(PEOPLE, tmp_path / "b")
     decoded = cpv.decode(tmp_path / "b")
-    found = decoded.frequencies()
-    assert list(found.columns) == ["estimate", "low", "high"]
-    assert "every value that fits the rows" in decoded.notes[1]
-    assert ((found["low"] <= 0.25) & (found["high"] >= 0.25)).all()  # the truth: each symbol has a quarter
-    assert np.abs(found["estimate"] - most_likely(MATRIX, decoded.bundle.counts).p).max() <= 0.03
-    assert len(released) == decoded.bundle.counts.sum()
+    for columns in (("age",), ("age", "sex")):
+        found = decoded.frequencies(*columns)
+        assert list(found.columns) == ["estimate", "low", "high"]
+        assert found["estimate"].to_numpy() == pytest.approx(1 / len(found), abs=0.01)
+        assert found["estimate"].sum() == pytest.approx(1.0)
+        assert ((found["low"] <= 1 / len(found)) & (found["high"] >= 1 / len(found))).all()
+        assert (found["high"] - found["low"]).max() < 0.1  # half a step on both sides, and 2,000 rows: .095
+    assert "rounded to 5%" in decoded.notes[1]
+
+
+def test_what_outputs_do_not_determine_is_stated_beside_the_matrix_too(tmp_path: Path) -> None:
+    merged = cpv.Mechanism([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], INPUTS)
+    merged.bundle(PEOPLE, tmp_path / "b", matrix=True)
+    found = cpv.decode(tmp_path / "b").frequencies("sex")
+    assert not found["identifiable"].any()
+    assert (found["high"] - found["low"]).max() < 0.1
+    assert found.loc["F", "estimate"] == pytest.approx(0.5, abs=0.03)
 
 
 def test_the_bundle_says_what_it_holds_and_hides_the_matrix_of_private_data(tmp_path: Path) -> None:
@@ -183,8 +219,13 @@ def test_the_bundle_says_what_it_holds_and_hides_the_matrix_of_private_data(tmp_
 def test_a_mechanism_that_may_be_published_brings_its_matrix_along(tmp_path: Path) -> None:
     table = cpv.private_table(cpv.JointTable.from_counts([[40, 10], [10, 40]]), 1.0, domain="table")
     made = cpv.models.PrivacyFunnel(table, rate=0.5, rate_unit="fraction").solve(starts=1).as_mechanism()
-    made.bundle(pd.DataFrame({"X": ["0", "1"] * 20}), tmp_path / "b")
-    assert json.loads((tmp_path / "b" / "bundle.json").read_text())["matrix"] is not None
+    made.save(tmp_path / "m.json")
+    cpv.Mechanism.load(tmp_path / "m.json").bundle(pd.DataFrame({"X": ["0", "1"] * 20}), tmp_path / "b")
+    held = json.loads((tmp_path / "b" / "bundle.json").read_text())
+    assert held["matrix"] is not None
+    assert held["frequencies"] is None  # they would be those of the rows, without noise
+    assert np.allclose(made.prior, table.p_x, rtol=0, atol=0)
+    assert cpv.models.PrivacyFunnel(cpv.JointTable.from_counts([[4, 1], [1, 4]])).solve().as_mechanism().prior is None
 
 
 def test_a_bundle_that_was_changed_is_refused(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.column_facts import columns_section
 from cvxpriv.runs.constraint_noise import noise_section
 from cvxpriv.runs.counts_shown import counts_section
 from cvxpriv.runs.mechanism_facts import interval, share
@@ -109,7 +110,7 @@ def inference_facts(
                 "What a release tells",
                 "The best accuracy is the chance to name S right, knowing the table and nothing else, U, or Y.",
             ),
-            *common.columns_section(run, SIDES),
+            *columns_section(run, beside, SIDES),
             *common.reveals_section(run, SIDES),
             *costs_section(beside.costs, problem.table.protection is not None),
             *noise_section(run),

@@ -190,6 +190,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             ),
             constraints=self.kept,
             recipe=table.recipe,
+            prior=None if table.protection is None else table.p_x,
         )
 
     def described(self, beside: Beside) -> Facts:

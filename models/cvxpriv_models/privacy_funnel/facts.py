@@ -20,6 +20,7 @@ from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider
 from cvxpriv.runs import mechanism_facts as common
+from cvxpriv.runs.column_facts import columns_section
 from cvxpriv.runs.constraint_noise import noise_section
 from cvxpriv.runs.counts_shown import counts_section
 from cvxpriv.runs.mechanism_facts import interval, share
@@ -62,7 +63,7 @@ def funnel_facts(run: Run, beside: Beside, bound: FunnelBound | None) -> Facts:
                 "An adversary's best accuracy is the chance to name S right, knowing the table and nothing else, Y, or "
                 "X.",
             ),
-            *common.columns_section(run, SIDES),
+            *columns_section(run, beside, SIDES),
             *common.reveals_section(run, SIDES),
             *costs_section(beside.costs, run.problem.table.protection is not None),
             *noise_section(run),
