@@ -18,6 +18,8 @@ from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array, Flags
 
 STEEP = 1e100  # larger slopes (a square root at zero) would drown a least squares and are left out of the fit
+SETTLED = 1e-10  # smaller steps are not worth another fit
+NEAR = (0.0, 1e-8, 1e-6)  # relative; the first kinks that count are those at the point, then those beside it
 LEAST_WEIGHT = 1e-12  # an entry that does not move at all still has this much say
 
 
@@ -150,18 +152,27 @@ class Point:
         Without given multipliers the best ones are fitted in the metric of these steps: an entry that hardly moves
         whatever its slope has no weight.
         """
-        every, floor = np.ones(self.v.size, dtype=bool), self.how.floor
-        chosen = given
+        plain = given is not None and not self._split(self._weights(given)).kinks[1].size
+        found: list[Array] = []
+        for reach in NEAR[:1] if plain else NEAR:
+            found.append(self._steps(given, reach * (1.0 + np.abs(self.x))))
+            if np.abs(found[-1]).max(initial=0.0) <= SETTLED:
+                break
+        return min(found, key=lambda steps: float(np.abs(steps).max(initial=0.0)))
+
+    def _steps(self, given: Array | None, way: Array) -> Array:
+        """Return the natural steps where multipliers and frozen kinks are best for the slopes within a way."""
+        chosen, every = given, np.ones(self.v.size, dtype=bool)
         if chosen is None:
             parts = self._split(self._weights(None))
-            g, columns = self._enclosed(parts, parts.gradient)
+            g, columns = self._enclosed(parts, parts.gradient, way)
             chosen = self._fit(g, columns, self._mobility, every)
         parts = self._split(self._weights(chosen))
         frozen = parts.gradient
         if parts.kinks[1].size:
-            frozen = frozen + self._frozen_kinks(parts, frozen, self._mobility, every)
+            frozen = frozen + self._frozen_kinks(parts, frozen, way, every)
         low, high = (bound - self.x for bound in self.bounds)
-        steps = proximal_steps(parts, frozen, np.minimum(low, 0.0), np.maximum(high, 0.0), floor)
+        steps = proximal_steps(parts, frozen, np.minimum(low, 0.0), np.maximum(high, 0.0), self.how.floor)
         return np.clip(steps, low, high)
 
     @cached_property
@@ -187,9 +198,13 @@ class Point:
         parts: Parts = decompose(weight, self.written.flat, self.state, self.atoms, self.written.separable)
         return parts
 
-    def _enclosed(self, parts: Parts, frozen: Array) -> tuple[Array, Columns]:
-        """Return a gradient and the columns that span all others: separable kinks by entry, frozen ones as such."""
-        low, high = slopes(parts, frozen, np.zeros(self.x.size), self.how.floor)
+    def _enclosed(self, parts: Parts, frozen: Array, way: Array) -> tuple[Array, Columns]:
+        """Return a gradient and the columns that span all others: separable kinks by entry, frozen ones as such.
+
+        `way`: How far each variable may move to either side; the slopes on the way count.
+        """
+        low = slopes(parts, frozen, -way, self.how.floor)[0]
+        high = slopes(parts, frozen, way, self.how.floor)[1]
         base = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
         wide = np.flatnonzero(high > low)
         columns = Columns(self.x.size)
@@ -198,11 +213,11 @@ class Point:
         columns.add(sp.eye_array(self.x.size, format="csc")[:, wide], (low - base)[wide], (high - base)[wide])
         return base, columns
 
-    def _frozen_kinks(self, parts: Parts, frozen: Array, weights: Array, every: Flags) -> Array:
+    def _frozen_kinks(self, parts: Parts, frozen: Array, way: Array, every: Flags) -> Array:
         """Return the gradient of the linearised kinks at their best weights."""
-        g, columns = self._enclosed(parts, frozen)
+        g, columns = self._enclosed(parts, frozen, way)
         M, low, high = columns.system()
-        y = bounded_least_squares(g, M, low, high, *self.sides(every), weights)
+        y = bounded_least_squares(g, M, low, high, *self.sides(every), self._mobility)
         count = parts.kinks[1].size
         return np.asarray(M[:, :count] @ y[:count])
 

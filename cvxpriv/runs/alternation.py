@@ -34,7 +34,7 @@ from cvxpriv.schedules.stopping import AnyOf, Below, Moved
 KIND = "alternation"
 #: A pass that moves no entry by more than this share of the tolerance moves nothing.
 STILL = 1e-3
-HELD = "no block moves alone: blocks that share a constraint or a kink hold each other; join them, or start elsewhere"
+HELD = "blocks hold each other by a constraint or a kink that they share: join them, or start elsewhere"
 
 Groups = Sequence[Sequence[cp.Variable]]
 #: Maps the values of the fixed variables to the values of a block's variables.
@@ -65,8 +65,7 @@ class AlternationRun(ProblemRun):
 
     def described(self) -> dict[str, str]:
         """See `ProblemRun`."""
-        split = "; ".join(", ".join(one.name() for one in group) for group in self.groups)
-        return {"blocks": split, **super().described()}
+        return {"blocks": "; ".join(", ".join(one.name() for one in group) for group in self.groups)}
 
     def saved(self) -> dict[str, Any]:
         """See `ProblemRun`."""

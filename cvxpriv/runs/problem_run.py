@@ -127,8 +127,9 @@ class ProblemRun(Run):
         pictures = [Picture(draw, "Objective and residual by pass, one line for each start.")] if measured else []
         split = [Fact(name, text, main=True) for name, text in self.described().items()]
         worked = int(self.starts["converged"].sum())
-        state = f"{'converged' if self.converged else 'NOT converged'}; {self.tol:.0e} asked for"
-        missed = [] if self.converged else [f"This run did NOT converge: its residual is above {self.tol:.0e}."]
+        ended = str(self.starts["ended"].iloc[self.start])
+        state = f"{'' if self.converged else 'NOT converged: '}{ended}; {self.tol:.0e} asked for"
+        missed = [f"This run did NOT converge: its residual is above {self.tol:.0e}; {ended}."]
         return Facts(
             title=f"{type(self).__name__} of {len(self.values)} variables",
             summary=f"The best of {len(self.starts)} starts on a problem that is not convex.",
@@ -142,7 +143,7 @@ class ProblemRun(Run):
             ],
             sections=[Section("Starts", pictures=pictures, tables=[Table(self.starts.reset_index(), sortable=True)])],
             settings=[Fact("tol", self.tol)],
-            messages=missed,
+            messages=[] if self.converged else missed,
             promises=[STATIONARY],
             tables={"starts": self.starts.reset_index(), "history": steps},
             converged=self.converged,
@@ -158,8 +159,8 @@ class ProblemRun(Run):
         """Return the residual at the values."""
 
     def described(self) -> dict[str, str]:
-        """Return further lines of the printed form."""
-        return {"ended": str(self.starts["ended"].iloc[self.start])}
+        """Return further facts by name."""
+        return {}
 
     @abstractmethod
     def saved(self) -> dict[str, Any]:

@@ -129,6 +129,28 @@ def test_kinks_of_the_objective_are_free_within_their_interval() -> None:
     assert residuals(problem, None).stationarity == pytest.approx(0.5, abs=ROUNDING)
 
 
+def test_a_right_answer_beside_a_kink_has_a_small_natural_residual() -> None:
+    # A solver's zeros are 1e-12, not 0: the kink beside the point, not the slope at it, decides the multipliers.
+    for seed in range(12):
+        generator = np.random.default_rng(seed)
+        x = cp.Variable(int(generator.integers(3, 9)))
+        rows = generator.normal(size=(int(generator.integers(1, 3)), x.size))
+        middle = generator.normal(size=x.size) * generator.choice([0.3, 0.8])
+        level = rows @ np.where(generator.random(x.size) < 0.5, 0.0, generator.normal(size=x.size))
+        objective = [
+            cp.norm1(x) + 0.5 * (middle @ x),
+            cp.norm1(x) + 0.5 * cp.sum_squares(x - middle),
+            cp.sum(cp.pos(x)) + cp.sum(cp.abs(x - 1.0)) + 0.2 * cp.norm1(x),
+            cp.norm_inf(x) + cp.norm1(x - middle),
+        ][seed % 4]
+        problem = cp.Problem(cp.Minimize(objective), [rows @ x == level])
+        problem.solve(**TIGHT)
+        assert residuals(problem, duals=None).natural < 1e-6, seed  # .03 to .8 where only the slope at the point counts
+        step = np.linalg.svd(rows)[2][-1]  # keeps the equalities
+        x.value = x.value + 1e-3 * step
+        assert residuals(problem, duals=None).natural > 1e-5, seed
+
+
 def test_kinks_of_a_constraint_stay_within_its_multiplier() -> None:
     x = cp.Variable(3, name="x")
     problem = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(x - np.array([3.0, 0.5, -1.0]))), [cp.norm1(x) <= 2])
