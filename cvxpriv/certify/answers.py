@@ -5,7 +5,7 @@ An answer holds only figures and arrays, nothing of the solver, so that it can c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,8 @@ CLAIMED = "claimed"
 SOLVED = (cp.OPTIMAL, cp.OPTIMAL_INACCURATE)
 """The statuses of an answer that is a solution."""
 NAN = float("nan")
+ROUNDED = 1e-12
+"""Size of a violation, relative to its row's terms, that is rounding."""
 UNMEASURED = Measures()
 
 
@@ -146,12 +148,15 @@ class Context:
         Size of the objective's coefficients, at most 1.
     witnesses : sequence of Answer
         The answers whose bounds hold nearby.
+    unbeaten : collection of str
+        The claims, by name, that meet every constraint, and that the reference does not beat once it does so too.
     """
 
     reference: float = NAN
     tightest: float = NAN
     unit: float = 1.0
     witnesses: Sequence[Answer] = ()
+    unbeaten: Collection[str] = ()
 
     def gap(self, answer: Answer) -> float:
         """Return the distance to the reference, relative to max(1, |reference|)."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import Answer, Context
+from cvxpriv.certify.answers import ROUNDED, Answer, Context
 from cvxpriv.certify.proofs import Proofs
 from cvxpriv.certify.verdicts import CERTIFIED, Tolerances, Verdict
 
@@ -121,10 +121,6 @@ def _refutation(table: _Table) -> Callable[[Answer], Verdict] | None:
     else:
         return None
     return lambda answer: Verdict("WRONG", f"claims {answer.status}, {what}", CERTIFIED)
-
-
-ROUNDED = 1e-12
-"""Size of a violation, relative to its row's terms, that is rounding."""
 
 
 def _unbounded(table: _Table) -> None:

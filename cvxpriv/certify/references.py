@@ -2,7 +2,7 @@
 
 ============  =======================================================================================================
 best          of the answers that a certified bound proves optimal the nearest to it; else the one with the smallest
-              exact residual
+              exact residual, or a better one that meets every constraint to rounding
 closed form   the case's exact update
 accurate      the best of several re-solves at tight tolerances, also with a scaled objective, and from the answer
               before where a solver takes one
@@ -20,7 +20,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.blocks.declaration import Declaration
-from cvxpriv.certify.answers import CLAIMED, Answer, context_of
+from cvxpriv.certify.answers import CLAIMED, ROUNDED, Answer, context_of
 from cvxpriv.certify.cases import Case
 from cvxpriv.certify.problem_checks import capable
 from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
@@ -32,6 +32,8 @@ CLOSED_FORM = "closed form"
 """Name of an exact update in the table."""
 PROVEN = 1e-6
 """Relative distance of a certified bound within which an answer is proven optimal."""
+USELESS = 1e-4
+"""Exact residual from which on a solver's answer judges nobody that has a smaller one."""
 KINDS = ("best", CLOSED_FORM, "accurate")
 TOLERANCES = (1e-10, 1e-12, 1e-14)
 """Tolerances that an accurate reference requests. A solver that cannot reach one wastes iterations, and the best answer
@@ -54,11 +56,13 @@ class Reference:
     `objective`: Objective in the sense of the problem; NaN if there is none.
     `values`: Values of the variables; empty if there are none.
     `why`: The choice, and the reason for it.
+    `quality`: Largest exact residual of the answer.
     """
 
     objective: float
     values: Values
     why: str
+    quality: float = float("inf")
 
 
 def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, place: Place = HERE) -> Reference:
@@ -82,14 +86,23 @@ def reference_of(case: Case, answers: Sequence[Answer], wanted: ReferenceLike, p
     usable = [answer for answer in answers if np.isfinite(answer.quality)]
     if not usable:
         return Reference(float("nan"), {}, "none: nobody returned a solution")
-    # A solution from elsewhere is judged, and judges nobody, while a solver has one.
-    usable = [answer for answer in usable if answer.status != CLAIMED] or usable
-    context = context_of(answers, float("nan"), isinstance(case.declare().objective, cp.Maximize))
+    # A solution from elsewhere is judged, and judges nobody, while a solver has one that is worth something.
+    good = [answer for answer in usable if answer.quality <= USELESS]
+    own = [answer for answer in good if answer.status != CLAIMED]
+    usable = own or good or usable
+    maximise = isinstance(case.declare().objective, cp.Maximize)
+    context = context_of(answers, float("nan"), maximise)
     proven = [answer for answer in usable if context.proven(answer, PROVEN)]
     if proven:
         best = min(proven, key=lambda answer: max(context.proven_gap(answer), answer.infeasibility))
         return _of(best, f"{best.solver}: {context.proven_gap(best):.0e} from a certified bound")
+    sign = -1.0 if maximise else 1.0
     best = min(usable, key=lambda answer: answer.quality)
+    # Whoever gave it: a better point that meets every constraint needs no trust.
+    firm = [answer for answer in good if answer.infeasibility <= ROUNDED] or [best]
+    better = min(firm, key=lambda answer: sign * answer.objective)
+    if sign * (best.objective - better.objective) > PROVEN * max(1.0, abs(best.objective)):
+        return _of(better, f"{better.solver}: it meets every constraint and is better than {best.solver}")
     return _of(best, f"{best.solver}: smallest exact residual of {len(answers)} answers")
 
 
@@ -160,4 +173,4 @@ def _of(answer: Answer, why: str) -> Reference:
     exact = f"exact residual {answer.quality:.1e}"
     if np.isfinite(answer.measures.natural):
         exact += f", {answer.measures.natural:.1e} from stationary"
-    return Reference(answer.objective, answer.values or {}, f"{why} ({exact})")
+    return Reference(answer.objective, answer.values or {}, f"{why} ({exact})", answer.quality)

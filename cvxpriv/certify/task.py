@@ -12,14 +12,14 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxpriv.certify.answers import CLAIMED, NAN, Answer, Context, Stored, context_of
+from cvxpriv.certify.answers import CLAIMED, NAN, ROUNDED, Answer, Context, Stored, context_of
 from cvxpriv.certify.cases import Case, case_of_problem, values_kept
 from cvxpriv.certify.contradictions import settle
 from cvxpriv.certify.integer_answers import integer_answer, unproven, with_bounds
 from cvxpriv.certify.interval_proofs import Proof, proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable, capable_of_integers
 from cvxpriv.certify.proofs import Proofs
-from cvxpriv.certify.references import CLOSED_FORM, Reference, ReferenceLike, reference_of
+from cvxpriv.certify.references import CLOSED_FORM, USELESS, Reference, ReferenceLike, reference_of
 from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
 from cvxpriv.certify.stored_answers import stored_answer
 from cvxpriv.certify.trials import Trial
@@ -167,6 +167,7 @@ def rows_of(
     if case.mixed is None and not context.settled(tolerances.agree) and _doubtful(answers, alone, tolerances):
         witnesses = proofs.witnesses([answer.solver for answer in answers])
         context = context_of([*answers, *witnesses], reference.objective, maximise)
+        context = replace(context, unbeaten=_unbeaten(case, answers, reference, tolerances))
         alone = _alone(answers, context, tolerances)
     if case.mixed is not None:
         alone = [unproven(verdict, answer) for verdict, answer in zip(alone, answers, strict=True)]
@@ -193,6 +194,19 @@ def _doubtful(answers: Sequence[Answer], verdicts: Sequence[Verdict], tolerances
         verdict.verdict == "WRONG" and np.isfinite(answer.objective) and answer.infeasibility <= tolerances.agree
         for answer, verdict in pairs
     )
+
+
+def _unbeaten(case: Case, answers: Sequence[Answer], reference: Reference, tolerances: Tolerances) -> list[str]:
+    """Return the claims that meet every constraint to rounding and are as good as the reference would be then."""
+    exact = [one for one in answers if one.status == CLAIMED and one.infeasibility <= ROUNDED]
+    if not exact or reference.quality > USELESS:
+        return []
+    with values_kept(case):
+        firm = case.yardstick.firm_value(case.yardstick.point(reference.values))
+    sign = -1.0 if isinstance(case.declare().objective, cp.Maximize) else 1.0
+    least = tolerances.wrong_objective
+    close = [one for one in exact if sign * (one.objective - firm) <= least * max(1.0, abs(firm), one.measures.terms)]
+    return [one.solver for one in close if one.solver != CLOSED_FORM]
 
 
 def _row(case: Case, answer: Answer, context: Context, distance: float, verdict: Verdict) -> dict[str, Any]:

@@ -12,6 +12,8 @@ failed   returned no solution, or one that claims no accuracy and has none; or c
 A feasible point with the value of a certified bound is proven optimal: it is never WRONG, neither for its distance from
 stationary, nor for the multipliers that came with it, nor for its distance from the reference. Where its distance from
 stationary cannot be measured, the proof makes it agree. A bound over points near an answer suffices not to be WRONG.
+So does, for a claimed point that meets every constraint to rounding, that the reference is no better once it does so
+too: ``x^(1/4)`` is 4e-4 where ``x <= 0`` is missed by 3e-14.
 
 A verdict names its evidence: `CERTIFIED` by a bound and feasibility or by a proof, which hold whatever anybody claims,
 by `SMALL` residuals alone, or, where something is found against an answer, by its `RESIDUALS`. The number of solvers
@@ -185,7 +187,7 @@ def judge_claim(answer: Answer, context: Context, tolerances: Tolerances, *, exa
         return Verdict("WRONG", f"its objective is {answer.objective}")
     agree, wrong = tolerances.agree, tolerances.agree if exact else tolerances.wrong_objective
     minimiser = agree if exact else tolerances.minimiser
-    proven = context.proven(answer, PROVEN_EXACT if exact else agree)
+    proven = context.proven(answer, PROVEN_EXACT if exact else agree) or answer.solver in context.unbeaten
     drift = np.inf if proven else max(wrong, minimiser)
     gap = np.inf if proven else max(wrong, tolerances.wrong_objective)
     if far := _findings(answer, context, _Limits(wrong, wrong, drift, gap, claimed=True)):
@@ -209,6 +211,12 @@ def _within(answer: Answer, context: Context, tolerances: Tolerances, residual: 
     if np.isnan(displacement) and not certified:
         why = answer.measures.unmeasured
         return Verdict("loose", f"how far its point is from stationary is not known: {why}", known_by)
+    if not certified and answer.measures.gap > tolerances.agree:
+        return Verdict(
+            "loose",
+            f"{reason}, but its value may be {answer.measures.gap:.1e} (relative) off, to first order",
+            known_by,
+        )
     if certified:
         reason += f", and a certified bound is {context.proven_gap(answer):.0e} from its value"
     if displacement > max(residual, tolerances.agree):

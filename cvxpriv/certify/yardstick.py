@@ -44,6 +44,7 @@ class Measures:
     `displacement`: Distance of the point from stationary, relative; NaN where it cannot be measured.
     `unmeasured`: The reason why there is no displacement.
     `terms`: Size of the objective's terms, which may cancel.
+    `gap`: Distance of the objective to the Lagrangian, relative to its terms: how far off it is, to first order.
     """
 
     primal: float = NAN
@@ -54,6 +55,7 @@ class Measures:
     displacement: float = NAN
     unmeasured: str = ""
     terms: float = 1.0
+    gap: float = 0.0
 
 
 class Yardstick:
@@ -91,6 +93,11 @@ class Yardstick:
         """Return the objective at a point, and the reason why it cannot be evaluated, if so."""
         state = self.written.state(x)
         return self.written.objective(state), state.error
+
+    def firm_value(self, x: Array) -> float:
+        """Return the objective at a point once it is moved onto every affine constraint, however little it missed."""
+        inside = Domain.of(self.declaration.problem, self.written, whole=True)
+        return self.value(_inside(inside.J, inside.J @ x + inside.c, x, 0.0))[0]
 
     def measures(self, x: Array, multipliers: Mapping[str, Any] | None) -> Measures:
         """Measure a point.
@@ -133,6 +140,7 @@ class Yardstick:
             displacement=displacement,
             unmeasured=proximal.why if proximal is not None and np.isnan(displacement) else "",
             terms=terms,
+            gap=found.gap / max(1.0, abs(found.objective), terms) if found is not None and found.exact else 0.0,
         )
 
     def _best(self, state: State, multipliers: Mapping[str, Any] | None) -> Residuals | None:
@@ -193,12 +201,13 @@ class Domain:
     c: Array
 
     @classmethod
-    def of(cls, problem: cp.Problem, written: Written) -> Domain:
-        """Return the domain of a problem's objective and constraints."""
+    def of(cls, problem: cp.Problem, written: Written, whole: bool = False) -> Domain:
+        """Return the domain of a problem's objective and constraints, with all affine inequalities if `whole`."""
         sides = [problem.objective.args[0], *(side for constraint in problem.constraints for side in constraint.args)]
         conditions = [condition for side in sides for condition in side.domain]
         for variable in problem.variables():
             conditions += variable.domain
+        conditions += problem.constraints if whole else []
         affine = [
             condition.expr
             for condition in conditions

@@ -12,12 +12,15 @@ from cvxpy.transforms.indicator import indicator
 from cvxpy.transforms.partial_optimize import partial_optimize
 
 from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.corpus import edges
 from cvxpriv.certify.corpus.conic import never_reached
 from cvxpriv.certify.corpus.items import FAMILIES, adversarial
 from cvxpriv.certify.corpus.known import Known, false_verdicts
 from cvxpriv.certify.corpus.polyhedral import endless
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt import residuals
+
+SLOW = (never_reached, *edges.FAMILIES)
 
 
 def judged(known: Known, *solvers: str) -> pd.DataFrame:
@@ -29,7 +32,7 @@ def judged(known: Known, *solvers: str) -> pd.DataFrame:
 @pytest.mark.parametrize(
     "family",
     [
-        pytest.param(number, marks=pytest.mark.slow if made is never_reached else (), id=made.__name__)
+        pytest.param(number, marks=[pytest.mark.slow] * (made in SLOW), id=made.__name__)
         for number, made in enumerate(FAMILIES)
     ],
 )

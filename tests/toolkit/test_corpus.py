@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import cvxpy as cp
@@ -11,10 +11,12 @@ import pytest
 from scipy.io import savemat
 
 from cvxpriv.certify.answers import Stored
+from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.corpus import edges
 from cvxpriv.certify.corpus.cvxpys import cvxpys
 from cvxpriv.certify.corpus.files import problem_of_file, problems_of_folder
 from cvxpriv.certify.corpus.items import Item, items
-from cvxpriv.certify.corpus.known import UNKNOWN, Known
+from cvxpriv.certify.corpus.known import UNKNOWN, Known, false_verdicts
 from cvxpriv.certify.corpus.running import run_corpus
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.reports.document import document_of
@@ -167,3 +169,48 @@ def test_known_liars_are_judged_right() -> None:
     run = run_corpus(items(["liars"]), ("CLARABEL",))
     assert run.false == (), run.false
     assert not run.skipped
+
+
+@pytest.mark.parametrize("family", edges.FAMILIES, ids=lambda family: family.__name__)
+def test_a_true_answer_has_the_known_value_and_a_false_one_is_off(
+    family: Callable[[np.random.Generator], Known],
+) -> None:
+    for seed in range(4):
+        known = family(np.random.default_rng(seed))
+        for name, point in known.answers.items():
+            for variable, value in point.items():
+                variable.save_value(value)
+            missed = max((float(np.max(one.violation())) for one in known.problem.constraints), default=0.0)
+            error = known.error(float(known.problem.objective.value))
+            if name == "truth":
+                assert max(error, missed) <= 1e-7, (seed, error, missed)
+            else:
+                assert max(error, missed) >= 9e-6, (seed, name, error, missed)
+
+
+@pytest.mark.parametrize(
+    ("family", "seed"),
+    [
+        (edges.near_boundary, [77, 18]),  # CLARABEL's value is 2e-2 off, and was the reference
+        (edges.vanishing_denominator, [77, 7]),  # no solver has a point, and SCS's worthless one was the reference
+        (edges.mean_at_zero, [1, 1]),  # CLARABEL's point misses x <= 0 by 3e-14, which is worth 4e-4
+    ],
+)
+def test_no_true_answer_is_wrong_for_a_reference_that_is(
+    family: Callable[[np.random.Generator], Known], seed: list[int]
+) -> None:
+    known = family(np.random.default_rng(seed))
+    answers = {name: dict(point) for name, point in known.answers.items()}
+    table = crosscheck(known.problem, ["CLARABEL", "SCS"], answers=answers).table
+    assert false_verdicts(known, table) == []
+    lies = {name: point for name, point in answers.items() if name != "truth"}
+    assert "agrees" not in set(crosscheck(known.problem, ["CLARABEL"], answers=lies).table["verdict"])
+
+
+def test_a_run_is_told_falsely_that_problems_have_no_solution() -> None:
+    item = next(items(["adversarial"], count=1))
+    assert [(name, one.status) for name, one in item.stored.items()] == [
+        ("says infeasible", "infeasible"),
+        ("says unbounded", "unbounded"),
+    ]
+    assert run_corpus([item], ("CLARABEL",)).false == ()

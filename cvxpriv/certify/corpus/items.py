@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from cvxpriv.certify.answers import Stored
-from cvxpriv.certify.corpus import conic, polyhedral
+from cvxpriv.certify.corpus import conic, edges, polyhedral
 from cvxpriv.certify.corpus.cvxpys import cvxpys
 from cvxpriv.certify.corpus.files import files_of_folder, problems_of_folder
-from cvxpriv.certify.corpus.known import Known
+from cvxpriv.certify.corpus.known import INFEASIBLE, UNBOUNDED, UNKNOWN, Known
 from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import ModelError, suggest
@@ -59,7 +59,7 @@ def items(
     """
     made: Mapping[str, Callable[[], Iterator[Item]]] = {
         "cvxpy": lambda: (Item("cvxpy", known.name, known) for known in cvxpys()),
-        "adversarial": lambda: (Item("adversarial", known.name, known) for known in adversarial(count, seed)),
+        "adversarial": lambda: map(_with_denials, adversarial(count, seed)),
         "liars": _liars,
     }
     if unknown := [source for source in sources if source not in made]:
@@ -70,6 +70,13 @@ def items(
         yield from made[source]()
     if folder is not None:
         yield from _of_folder(folder, largest)
+
+
+def _with_denials(known: Known) -> Item:
+    """Return an item with the false claims that its problem has no solution."""
+    claims = [] if known.status == UNKNOWN else [one for one in (INFEASIBLE, UNBOUNDED) if one != known.status]
+    denials = {f"says {claim}": Stored(None, status=claim, solver="denial") for claim in claims}
+    return Item("adversarial", known.name, known, denials, ("loose", "failed", "WRONG"))
 
 
 def _liars() -> Iterator[Item]:
@@ -87,7 +94,7 @@ def _of_folder(folder: str | Path, largest: int) -> Iterator[Item]:
             yield Item("files", found[0], skipped=found[1])
 
 
-FAMILIES = (*polyhedral.FAMILIES, *conic.FAMILIES)
+FAMILIES = (*polyhedral.FAMILIES, *conic.FAMILIES, *edges.FAMILIES)
 
 
 def adversarial(count: int, seed: int = 0) -> Iterator[Known]:

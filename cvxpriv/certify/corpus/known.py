@@ -90,7 +90,7 @@ def _contradiction(known: Known, row: Mapping[str, Any]) -> str:
             return "the true answer"
         return "a false answer" if not truth and verdict == "agrees" else ""
     if status == OPTIMAL:
-        return _of_solution(known, float(row["objective"]), verdict)
+        return _of_solution(known, float(row["objective"]), verdict, float(row.get("missed", 0.0)))
     if status in (INFEASIBLE, UNBOUNDED):
         right = status == known.status
         if right and verdict == "WRONG":
@@ -99,10 +99,10 @@ def _contradiction(known: Known, row: Mapping[str, Any]) -> str:
     return ""
 
 
-def _of_solution(known: Known, objective: float, verdict: str) -> str:
+def _of_solution(known: Known, objective: float, verdict: str, missed: float) -> str:
     if known.status != OPTIMAL:
         return f"the problem is {known.status}" if verdict == "agrees" else ""
     error = known.error(objective)
-    if error <= NEAR and verdict == "WRONG":
+    if max(error, missed) <= NEAR and verdict == "WRONG":  # a right value may belong to a point that misses a row
         return f"right to {error:.0e}"
     return f"off by {error:.0e}" if verdict == "agrees" and not (np.isnan(error) or error <= known.far) else ""
