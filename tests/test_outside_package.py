@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import importlib
 import json
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from cvxpriv import constraints
 
 PACKAGE = Path(__file__).parent / "outside_package"
 
@@ -66,6 +69,14 @@ def table(folder: Path) -> Path:
 def test_a_model_of_two_blocks_takes_at_most_75_lines() -> None:
     for name in ("rate_distortion", "factorisation"):
         assert len((PACKAGE / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= 75
+
+
+def test_a_run_with_a_constraint_says_its_facts_and_what_the_constraint_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(PACKAGE)
+    model = importlib.import_module("rate_distortion").RateDistortion([[0.4, 0.1], [0.1, 0.4]])
+    run = model.constrain("close", constraints.parse("floor=0.2")).solve(starts=1)
+    assert "RateDistortion" in repr(run)
+    assert run.shadow_prices["price"].item() < 0.0  # a higher floor costs
 
 
 @pytest.mark.slow

@@ -75,6 +75,11 @@ class AlternatingRun(MechanismRun["AlternatingModel", Settings]):
         return type(self.problem).__name__
 
     @property
+    def whole(self) -> str:  # type: ignore[override]
+        """Name of the block that designs the mechanism."""
+        return next(name for name, block in self.blocks().items() if "mechanism" in block.writes)
+
+    @property
     def figures(self) -> dict[str, float]:
         """The model's figures for the mechanism, in nats; the first one is minimised."""
         return {name: float(value) for name, value in self.problem.figures(self.state).items()}

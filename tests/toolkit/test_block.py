@@ -11,6 +11,7 @@ import pytest
 
 from cvxpriv.blocks.block import KEPT, Block
 from cvxpriv.blocks.declaration import Declaration, NotDPPWarning
+from cvxpriv.blocks.distributions import distribution_block
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.chain import Solution
@@ -239,3 +240,22 @@ def test_what_memory_does_not_hold_is_a_solver_failure_with_a_remedy(monkeypatch
     monkeypatch.setattr(cp.Problem, "solve", full)
     with pytest.raises(SolverFailure, match=r"out of memory: merge symbols, or take an engine with exact updates"):
         projection().solve({"y": TARGET})
+
+
+@pytest.mark.parametrize("axis", [-2, None])
+def test_a_distribution_is_repaired_along_its_own_axis_alone(axis: int | None) -> None:
+    """Columns that sum to 1 must not be divided by the sums of their rows."""
+    aim = np.array([[0.9, 0.6, 0.3], [0.1, 0.4, 0.7]])
+
+    def declare() -> Declaration:
+        d, target = cp.Variable((2, 3)), cp.Parameter((2, 3))
+        objective = cp.Minimize(cp.sum_squares(d - target))
+        return Declaration(objective, {"columns": cp.sum(d, axis=0) == 1}, {"d": d}, {"target": target})
+
+    axes = None if axis is None else {"d": axis}
+    block = distribution_block("reader", declare, {"aim"}, lambda view: {"target": view["aim"]}, axes=axes)
+    if axis is None:
+        with pytest.raises(ModelError, match="d does not sum to 1 along axis -1: .* name its axis in axes"):
+            block.solve({"aim": aim})
+    else:
+        np.testing.assert_allclose(block.solve({"aim": aim})[0]["d"], aim, atol=1e-6)  # CLARABEL's square root of 1e-12
