@@ -110,7 +110,8 @@ class Problem:
     def random_scale(self) -> float:
         """Standard deviation of the entries of a random start."""
         entries = self.design if isinstance(self.design, np.ndarray) else self.design.data
-        return random_scale(float(np.vdot(entries, entries)), self.rows)
+        flat = entries.ravel(order="K")  # a view of columns, where vdot would copy them
+        return random_scale(float(flat @ flat), self.rows)
 
     def with_penalty(self, penalty: Penalty) -> Problem:
         """Return the same problem with another penalty."""
