@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.certify.answers import Stored
 from cvxpriv.certify.bugs import BugReport, bug_report
@@ -29,6 +28,7 @@ from cvxpriv.certify.verdicts import Tolerances, Verdict, worst_of
 from cvxpriv.errors import Disagreement, ModelError, suggest
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.registry import solver_spec

@@ -10,7 +10,6 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import pandas as pd
 
 from cvxpriv.certify.answers import Answer, Context, context_of
 from cvxpriv.certify.cases import Case, cases_of, values_kept
@@ -24,6 +23,7 @@ from cvxpriv.certify.verdicts import Tolerances, Verdict, judge
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.formatting import format_cell
 

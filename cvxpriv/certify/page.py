@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.certify.verdicts import VERDICTS, Verdict
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import format_cell
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
-
 from cvxpriv.certify.page import Shown, largest_residual, offers, worst_first
 from cvxpriv.certify.verdicts import VERDICTS
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 
 SHOWN_ANSWERS = 24

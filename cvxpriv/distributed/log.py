@@ -6,9 +6,8 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 
-import pandas as pd
-
 from cvxpriv.distributed.messages import Message
+from cvxpriv.numerics.later import pd
 
 __all__ = ["Entry", "MessageLog"]
 

@@ -12,7 +12,6 @@ from typing import Literal
 
 import cvxpy as cp
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.kkt.coordinates import dense
@@ -23,6 +22,7 @@ from cvxpriv.kkt.point import Point
 from cvxpriv.kkt.written import Written
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 
 FIGURES = ("primal", "dual", "complementarity", "stationarity", "natural", "gap")
 FLOOR = 1e-300  # logarithms are read there rather than at zero: their slope is then about 690, not infinite

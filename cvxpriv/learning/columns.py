@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, Flags
+from cvxpriv.numerics.later import pd
 from cvxpriv.tables.frames import in_order, symbol
 
 #: Largest number of values of a category read off the data: a column with more holds names or codes of single rows.

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from cvxpriv.errors import DataError, PrivacyError, shown, suggest
 from cvxpriv.learning.columns import Category, Column, Number, column_of, missing_cells
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.saved import read_run
 from cvxpriv.tables.frames import require_columns

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-import pandas as pd
-
 from cvxpriv.certify.check import CrossCheck
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.learning.private_scores import private_scores
@@ -16,6 +14,7 @@ from cvxpriv.learning.rows import Rows
 from cvxpriv.learning.schema import RELATIONS, relation_of
 from cvxpriv.learning.scores import Scores, scores_of
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.privacy import Plan, gaussian_epsilon
 from cvxpriv.privacy.gaussian import composed
 from cvxpriv.reports.facts import Fact, Section

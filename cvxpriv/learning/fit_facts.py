@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
 from cvxpriv.learning.fit import Fit, Scored
 from cvxpriv.learning.pictures import SHOWN, plot_coefficients, plot_operating_characteristic
 from cvxpriv.mechanisms.plots import plot_history
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import format_number

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from cvxpriv.learning.columns import Category, Number
 from cvxpriv.learning.encoding import Encoding
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Section, Table
 from cvxpriv.reports.formatting import format_number
 

@@ -15,7 +15,6 @@ from typing import Annotated, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy import sparse
 
 from cvxpriv.errors import DataError, PrivacyError, shown, suggest
@@ -31,6 +30,7 @@ from cvxpriv.learning.schema_parts import (
 )
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike, read_document
 from cvxpriv.runs.options import Option
 from cvxpriv.tables.frames import symbol

@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import DataError, PrivacyError, shown
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.reading import as_array, is_missing
 from cvxpriv.tables.frames import symbol
 

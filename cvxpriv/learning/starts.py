@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.runs.learning_run import LearningRun
 from cvxpriv.schedules.independent_runs import run_each
 

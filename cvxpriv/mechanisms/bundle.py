@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.mechanisms.codebook import Codebook, codebook
 from cvxpriv.mechanisms.column_utility import column_utility
@@ -24,6 +23,7 @@ from cvxpriv.mechanisms.likelihood import most_likely
 from cvxpriv.mechanisms.release import RELEASED, Channel
 from cvxpriv.mechanisms.stated import Stated
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.document import records
 from cvxpriv.reports.files import PathLike, write_bytes
 from cvxpriv.reports.formatting import exact_zero, format_number

@@ -14,13 +14,13 @@ Two uses of rows, column by column:
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from scipy.special import ndtri
 
 from cvxpriv.mechanisms.codebook import statistics_of
 from cvxpriv.mechanisms.frequencies import identifiable, spread
 from cvxpriv.mechanisms.stated import Stated
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.joint import JointTable
 from cvxpriv.tables.recipe import Recipe

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.bundle import DOCUMENT, FORMAT, ROWS, VERSION
@@ -23,6 +22,7 @@ from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.mechanisms.stated import stated_in
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.sets import MANIFEST
 from cvxpriv.tables.alphabets import Alphabet

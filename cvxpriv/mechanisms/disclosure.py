@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_resampling, require_feasible
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.mechanisms.release import Channel
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 
 MOST_GAINED = 0.02
 """Gain in the chance of a right guess from which a release has to be confirmed."""

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.constraints.documents import from_document
@@ -27,6 +26,7 @@ from cvxpriv.mechanisms.release import RELEASED, Unseen, release
 from cvxpriv.mechanisms.revealing import Reveals, reveals
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike, read_text, write_text
 from cvxpriv.reports.provenance import versions
 from cvxpriv.tables.alphabets import Alphabet

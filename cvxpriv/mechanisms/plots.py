@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError, ModelError, shown, suggest
@@ -19,6 +18,7 @@ from cvxpriv.mechanisms.heatmaps import USED, given_outputs
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.reading import finite_double
 from cvxpriv.reports.pictures import COLOURS, GREY, MARKERS, blank, styled
 from cvxpriv.tables.alphabets import Alphabet

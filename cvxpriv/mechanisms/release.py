@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, ModelError, PrivacyError, shown, suggest, warn
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.frames import require_columns, symbol
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import PrivacyError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.privacy.composition import advanced_composition, optimal_epsilon, zcdp_epsilon
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 

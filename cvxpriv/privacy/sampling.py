@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import mpmath
 import numpy as np
 import numpy.typing as npt
 from scipy.special import erfinv, expit, ndtri
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import mpmath
 
 __all__ = ["BALL_ERROR", "Words", "balls", "exact_coins", "half_normals", "rounded_balls", "rounded_normals"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts
 
 SCHEMA_VERSION = 1

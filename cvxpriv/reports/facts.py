@@ -13,9 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from cvxpriv.errors import DataError, suggest
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.formatting import DIGITS, format_cell, format_number, is_number
 from cvxpriv.reports.heatmaps import Heatmap
 from cvxpriv.reports.sliders import Slider

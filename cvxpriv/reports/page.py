@@ -13,9 +13,8 @@ import hashlib
 from importlib import resources
 from pathlib import Path
 
-import pandas as pd
-
 from cvxpriv.errors import ModelError
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Facts, Section, Table
 from cvxpriv.reports.files import PathLike, write_text
 from cvxpriv.reports.grids import grid

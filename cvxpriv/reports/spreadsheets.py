@@ -11,9 +11,8 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-import pandas as pd
-
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike, write_bytes
 
 TEXTS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}

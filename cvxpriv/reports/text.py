@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-import pandas as pd
-
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.formatting import DIGITS, format_cell, is_number
 from cvxpriv.reports.layout import WIDTH, ascii_text, paragraph, table

@@ -14,7 +14,6 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from cvxpriv import models
 from cvxpriv.blocks.block import Block
@@ -24,6 +23,7 @@ from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
 from cvxpriv.numerics.arrays import Array, Values, measured_each, single, stack, starts_in, take
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike

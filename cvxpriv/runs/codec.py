@@ -10,9 +10,9 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import ModelError
+from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import LOSSES, Loss, Penalty, loss_named
 from cvxpriv.penalties.named import penalty_of, penalty_record
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import pandas as pd
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.convexified import Convexified
@@ -20,6 +19,7 @@ from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arguments import require_counts
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_problem, require_feasible
 from cvxpriv.runs.problem_run import ProblemRun, unfinished
 from cvxpriv.runs.shared_options import Watch

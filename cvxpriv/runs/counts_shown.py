@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Section, Table
 from cvxpriv.runs.sides import Sides
 from cvxpriv.tables.joint import JointTable

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import pandas as pd
-
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.later import pd
 from cvxpriv.privacy.accounting import Accounting
 from cvxpriv.reports.facts import Fact, Facts
 from cvxpriv.reports.formatting import format_number

@@ -10,7 +10,6 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import pandas as pd
 
 from cvxpriv.blocks.declaration import Known, constraints_of
 from cvxpriv.certify.sections import crosscheck_tables
@@ -19,6 +18,7 @@ from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.heatmaps import heatmap_of
 from cvxpriv.mechanisms.plots import plot_history, plot_mechanism
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.files import write_text
 from cvxpriv.reports.formatting import exact_zero, format_number, is_number

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint
@@ -18,6 +17,7 @@ from cvxpriv.errors import DataError, ModelError, suggest
 from cvxpriv.numerics.arguments import few, numbers, require_at_most, require_counts
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import MOST_POINTS, Size, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs.mechanism_run import MechanismRun, OnTable

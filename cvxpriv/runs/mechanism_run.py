@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-import pandas as pd
-
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.certify.cases import Case, case_of_block
@@ -22,6 +20,7 @@ from cvxpriv.mechanisms.disclosure import Disclosure
 from cvxpriv.mechanisms.mechanism import Mechanism, stochastic_matrix
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL

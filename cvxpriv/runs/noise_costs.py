@@ -17,11 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import DataError, shown
 from cvxpriv.mechanisms.disclosure import measure
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero
 from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled

@@ -200,6 +200,8 @@ def options_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     found = []
     hints = get_type_hints(function, include_extras=True) if isinstance(function, type) else {}
     for name, parameter in inspect.signature(function).parameters.items():
+        if "pd." in str(parameter.annotation):
+            continue  # a table is no option, and naming its type would import pandas
         kinds, option = _taken_apart(hints[name] if name in hints else _evaluated(parameter.annotation, function))
         if option is not None:
             found.append(Parameter(name, option, kinds, parameter.default))

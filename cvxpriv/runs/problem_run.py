@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import cvxpy as cp
 import numpy as np
-import pandas as pd
 
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.parts import named
@@ -20,6 +19,7 @@ from cvxpriv.errors import DataError
 from cvxpriv.mechanisms.plots import plot_history
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.pictures import plot_passes

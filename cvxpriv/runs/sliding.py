@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.mechanisms.disclosure import bayes_accuracy
 from cvxpriv.mechanisms.heatmaps import heatmap_of
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sharing import DIGITS, rounded

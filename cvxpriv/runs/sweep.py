@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import ModelError, PrivacyError, shown, warn
 from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.provenance import versions

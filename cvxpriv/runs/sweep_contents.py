@@ -11,10 +11,10 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from cvxpriv.errors import ModelError
+from cvxpriv.numerics.later import pd
 
 
 def digest(value: Any) -> str:

@@ -11,10 +11,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import ModelError, PrivacyError, shown, suggest
 from cvxpriv.numerics.arguments import few
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.document import plain_data
 from cvxpriv.runs.options import Parameter, options_of
 from cvxpriv.runs.sweep_contents import digest

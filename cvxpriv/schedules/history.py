@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 
 if TYPE_CHECKING:
     from cvxpriv.blocks.engines import Outcome

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, shown
 from cvxpriv.numerics.arguments import require_at_most, require_counts
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.reading import as_array
 from cvxpriv.tables.frames import encode_column, listed, require_columns, symbol, text_of
 

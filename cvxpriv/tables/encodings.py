@@ -7,9 +7,8 @@ import csv
 import re
 from typing import Any
 
-import pandas as pd
-
 from cvxpriv.errors import DataError, shown, warn
+from cvxpriv.numerics.later import pd
 
 SEPARATORS = (",", ";", "\t", "|")
 """The separators that are looked for."""

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, shown, suggest
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.reading import is_missing
 from cvxpriv.tables.encodings import decoded, separator_of, with_points
 from cvxpriv.tables.unpacking import COMPRESSIONS, file_bytes

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.arrays import Array, IntArray
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.tables.alphabets import Alphabet
 from cvxpriv.tables.arrays import (
     SUM_TOLERANCE,

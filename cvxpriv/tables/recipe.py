@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.tables.frames import in_order, require_columns, require_present, symbol
 from cvxpriv.tables.steps import Bins, Step, document_of_step, step_of
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from cvxpriv.errors import DataError
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.spreadsheets import BINARY, require_package
 from cvxpriv.tables.unpacking import MAX_BYTES, file_bytes
 

@@ -171,3 +171,15 @@ def test_the_models_package_loads_scikit_learn_only_for_its_estimators() -> None
     assert set(cvxpriv_models.__all__) <= set(dir(cvxpriv_models))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         cvxpriv_models.Nothing  # noqa: B018
+
+
+def test_a_model_is_imported_without_pandas_and_mpmath() -> None:
+    program = (
+        "import sys; from cvxpriv.models import ISTDP, ADMMSharing;"
+        "print('pandas' in sys.modules, 'mpmath' in sys.modules);"
+        "from cvxpriv.models import InferenceAsService, PrivacyFunnel; print('pandas' in sys.modules);"
+        "import copy, pickle; from cvxpriv.numerics.later import pd; pickle.loads(pickle.dumps(copy.copy(pd)));"
+        "print('pandas' in sys.modules, pd.DataFrame([1]).shape, 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["False False", "False", "False (1, 1) True"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-import pandas as pd
+
+from cvxpriv.numerics.later import pd
 
 __all__ = ["FAR", "INFEASIBLE", "NEAR", "OPTIMAL", "UNBOUNDED", "UNKNOWN", "Known", "false_verdicts"]
 

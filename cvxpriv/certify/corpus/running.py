@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import pandas as pd
-
 from cvxpriv.certify.check import crosscheck
 from cvxpriv.certify.corpus.items import Item
 from cvxpriv.certify.corpus.known import false_verdicts
 from cvxpriv.certify.verdicts import VERDICTS
 from cvxpriv.errors import CvxprivError
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Section, Table
 from cvxpriv.reports.provenance import machine, versions
 from cvxpriv.solvers.registry import installed, package_of

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.formatting import format_cell
 
 HOLDS, FAILS, NOT_APPLICABLE = "holds", "fails", "not applicable"

@@ -11,11 +11,11 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy import sparse
 
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 
-import pandas as pd
-
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.fetching import RawFile, fetch
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 
-import pandas as pd
-
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
 from cvxpriv.tables.datasets.fetching import RawFile, fetch
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import pandas as pd
-
+from cvxpriv.numerics.later import pd
 from cvxpriv.tables.datasets.adult_rows import CATEGORIES, COLUMNS, load_adult
 from cvxpriv.tables.datasets.compas_and_german import GERMAN_COLUMNS, load_compas, load_german
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import resources
 
-import pandas as pd
-
 from cvxpriv.errors import DataError, suggest
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.tables.joint import JointTable
 
 PAPER_SMOOTHING = 1e-3

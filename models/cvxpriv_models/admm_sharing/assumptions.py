@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
 from cvxpriv.errors import ModelError, NoGuaranteeWarning, warn
+from cvxpriv.numerics.later import pd
 from cvxpriv.penalties.box import bounded
 
 from .factor import Factor

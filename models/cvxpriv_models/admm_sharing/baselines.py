@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy import sparse
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import require_counts, require_positive, require_seed
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 
 from .problem import Part, Problem
 from .run import Fitted

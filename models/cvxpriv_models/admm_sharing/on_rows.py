@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import DataError
 from cvxpriv.learning.columns import Category
 from cvxpriv.learning.fit import Fit, Scored
 from cvxpriv.learning.linear import LinearFit
+from cvxpriv.numerics.later import pd
 from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Section
 from cvxpriv.runs.options import Option

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.certify.check import CrossCheck, crosscheck
 from cvxpriv.errors import DataError, PrivacyError
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Values
+from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import L2, loss_named
 from cvxpriv.privacy import Accounting, Release
 from cvxpriv.reports.files import PathLike

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.bounds import check_service_certificate
 from cvxpriv.bounds.service_certificate import ServiceCertificate
@@ -18,6 +17,7 @@ from cvxpriv.mechanisms.disclosure import statement_of
 from cvxpriv.mechanisms.heatmaps import USED
 from cvxpriv.mechanisms.plots import Axis
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider

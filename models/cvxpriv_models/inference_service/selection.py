@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Values, put, single, take
+from cvxpriv.numerics.later import pd
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.steps import Context
 

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import scipy.sparse as sp
 
 from cvxpriv.errors import DataError
 from cvxpriv.learning.labels import LARGEST
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.reading import real_numbers
 
 Design = Array | sp.csr_array

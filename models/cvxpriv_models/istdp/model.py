@@ -8,7 +8,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
@@ -21,6 +20,7 @@ from cvxpriv.learning.learning_model import LearningModel
 from cvxpriv.learning.schema import SchemaOption, schema_named
 from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import of_learning, require_feasible
 from cvxpriv.penalties import MCP, SCAD, CappedL1, ElasticNet, Penalty
 from cvxpriv.penalties.proximal import proximal_block

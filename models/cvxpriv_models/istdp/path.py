@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arguments import few, numbers, require_at_most, require_counts
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import MOST_POINTS
 from cvxpriv.penalties import Penalty
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
 from cvxpriv.reports.facts import Fact

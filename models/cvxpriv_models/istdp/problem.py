@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
@@ -19,6 +18,7 @@ from cvxpriv.learning.matrices import with_column
 from cvxpriv.learning.schema import PublicSchema
 from cvxpriv.learning.starts import random_scale
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import MCP, Loss, Penalty, loss_named, penalty_named, require_penalty
 
 from .design import Design, read_design, refuse_constant

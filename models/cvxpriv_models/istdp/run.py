@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
@@ -16,6 +15,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import DataError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import ElasticNet, Loss, Penalty
 from cvxpriv.penalties.proximal import proximal_block
 from cvxpriv.reports.facts import Fact

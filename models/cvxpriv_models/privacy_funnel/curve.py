@@ -6,9 +6,9 @@ import itertools
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 
 from .bound import FunnelBound
 from .column_mechanism import utility

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.bounds import check_certificate, check_constrained_certificate
 from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
@@ -16,6 +15,7 @@ from cvxpriv.certify.sections import crosscheck_section
 from cvxpriv.mechanisms.disclosure import Disclosure, statement_of
 from cvxpriv.mechanisms.plots import INFORMATION_PLANE, plot_curve
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.formatting import exact_zero, format_number
 from cvxpriv.reports.sliders import Slider

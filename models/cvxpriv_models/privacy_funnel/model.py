@@ -9,7 +9,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Self, Unpack
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv import datasets
@@ -19,6 +18,7 @@ from cvxpriv.certify.cases import Case, case_of_block
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import Size, of_mechanism, require_feasible
 from cvxpriv.reports.files import PathLike
 from cvxpriv.runs import shared_options as shared

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.declaration import Known
@@ -20,6 +19,7 @@ from cvxpriv.errors import ModelError
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array, Values, put, single
+from cvxpriv.numerics.later import pd
 from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run

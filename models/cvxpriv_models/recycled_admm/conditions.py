@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 
 import cvxpy as cp
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.solving import solve_conic
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.solvers.registry import solver_spec
 
 from .problem import Problem

@@ -10,7 +10,6 @@ from typing import Annotated, Any, ClassVar
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks import engines
@@ -23,6 +22,7 @@ from cvxpriv.learning.starts import best_start, initial_points
 from cvxpriv.numerics.arguments import few
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.doors import door
+from cvxpriv.numerics.later import pd
 from cvxpriv.numerics.sizes import MOST_POINTS, of_learning, require_feasible
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs import shared_options as shared

@@ -10,12 +10,12 @@ from typing import Annotated, Any, ClassVar
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import DataError, ModelError, NotConverged, PrivacyError
 from cvxpriv.learning.fit import Columns, Fit, Scored
 from cvxpriv.learning.linear import LinearFit
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.privacy import Plan
 from cvxpriv.reports.facts import Fact, Picture, Section, Table
 from cvxpriv.reports.formatting import format_number

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
-import pandas as pd
 
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.pictures import COLOURS, GREY, blank, styled
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from cvxpriv.blocks.engines import ClosedForm
@@ -18,6 +17,7 @@ from cvxpriv.errors import PrivacyError
 from cvxpriv.learning.labels import require_public_classes
 from cvxpriv.learning.schema import relation_of
 from cvxpriv.numerics.arrays import Array, Values, single
+from cvxpriv.numerics.later import pd
 from cvxpriv.privacy import Budget, Noise, Plan, Release, gaussian_mu, noise_source
 from cvxpriv.privacy.gaussian import require_budget
 from cvxpriv.reports.files import PathLike

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-import pandas as pd
-
 from cvxpriv.certify.cases import Case
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.privacy import Accounting, Release
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.learning_run import SEEDED, PrivateLearningRun

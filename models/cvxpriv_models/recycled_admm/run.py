@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import sparse
 
@@ -19,6 +18,7 @@ from cvxpriv.errors import DataError, ModelError
 from cvxpriv.learning.labels import class_probabilities, predicted
 from cvxpriv.numerics.arguments import require_counts, require_seed
 from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact
 from cvxpriv.runs.codec import UNSAVED
 from cvxpriv.runs.learning_run import LearningRun

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.privacy import Accounting, Claim, Release, account_ledger
 from cvxpriv.privacy.gaussian import composed, gaussian_epsilon
 from cvxpriv.privacy.ledger import touching

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.later import pd
 from cvxpriv.tables.information import entropy, mutual_information
 
 #: Distance below the rate that a utility may have by rounding, in nats.
