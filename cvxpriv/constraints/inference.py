@@ -253,7 +253,7 @@ def group_fairness(bound: float, groups: ArrayLike | None = None) -> ReadyConstr
     return ReadyConstraint(name, partial(_fair_form, limit, members), partial(_fair_excess, limit, members))
 
 
-def _by_group(members: Array | None, known: Known | None, inputs: int) -> Array:
+def by_group(members: Array | None, known: Known | None, inputs: int) -> Array:
     """Return P(y|g), (groups, |inputs|)."""
     if members is None:
         channel, _ = channel_of("private", known, "group_fairness", inputs)
@@ -272,11 +272,11 @@ def _by_group(members: Array | None, known: Known | None, inputs: int) -> Array:
 def _fair_form(
     bound: float, members: Array | None, mechanism: cp.Expression, known: Known | None
 ) -> list[cp.Constraint]:
-    by_group = _by_group(members, known, mechanism.shape[0])
-    one, other = np.triu_indices(len(by_group), k=1)
-    return [0.5 * cp.sum(cp.abs((by_group[one] - by_group[other]) @ mechanism), axis=1) <= bound]
+    groups = by_group(members, known, mechanism.shape[0])
+    one, other = np.triu_indices(len(groups), k=1)
+    return [0.5 * cp.sum(cp.abs((groups[one] - groups[other]) @ mechanism), axis=1) <= bound]
 
 
 def _fair_excess(bound: float, members: Array | None, mechanism: Array, known: Known | None) -> float:
-    given = _by_group(members, known, len(mechanism)) @ mechanism
+    given = by_group(members, known, len(mechanism)) @ mechanism
     return float(0.5 * np.abs(given[:, None] - given[None]).sum(axis=2).max()) - bound

@@ -9,7 +9,8 @@ the bound is that without them, and holds with them.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +24,7 @@ from cvxpriv.tables.joint import JointTable
 
 from .bound_search import FLOOR, Found, search
 from .certificates import certificate_of, proved
+from .column_costs import NOT_COUNTED
 from .measured import Constraints
 from .merged_symbols import information_lost, merge, merged_table
 from .priced_constraints import PricedConstraints, pricing_of
@@ -43,6 +45,8 @@ MERGED_TIME = 0.4
 #: Share of the time for the bound without sums over columns, and its relative gap: where the time is too short for one
 #: under sums, that without them is the lower one.
 WITHOUT_SUMS_TIME, WITHOUT_SUMS_GAP = 0.3, 1e-3
+#: Above this weight of privacy rounding is larger than what mechanisms are worth; it is tried first.
+LARGEST_BETA = 1e3
 INTERRUPTED = "not certified to this gap: the keyboard ended the search; the bound holds"
 
 
@@ -65,9 +69,9 @@ class ServiceBound:
         are part of the bound, which the checker does not know.
     cells : int
         Cells that the verification looked at.
-    ignored : tuple of str
-        Names of constraints that the bound leaves out, the model's floor among them: it is that without them, holds
-        with them, and `mechanism` may violate them.
+    left_out : mapping of str to str
+        Constraints that the bound leaves out, the model's floor among them, and why: the bound is that without them,
+        holds with them, and `mechanism` may violate them. `ignored` has their names.
     interrupted : bool
         Whether the keyboard ended the search. The bounds hold all the same.
     """
@@ -78,8 +82,13 @@ class ServiceBound:
     reason: str
     certificate: ServiceCertificate | None
     cells: int
-    ignored: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """The names of constraints that the bound leaves out."""
+        return tuple(self.left_out)
 
     @property
     def gap(self) -> float:
@@ -122,8 +131,8 @@ def bound(
     local_dp : float, optional
         Among mechanisms with p(u|y) <= exp(local_dp) p(u|y') only; both bounds are then under that constraint.
     constraints : tuple of (str, Constraint)
-        Those that speak of single columns (`PricedConstraints`) are part of both bounds; the names of the others are
-        in `ServiceBound.ignored`.
+        Those that are costs of columns (`PricedConstraints`) are part of both bounds; the others are in
+        `ServiceBound.left_out`.
 
     A keyboard interrupt ends it with the best mechanism so far, and a bound that is looser and holds.
 
@@ -144,6 +153,16 @@ def bound(
     for name, number, example in (("gap", gap, 1e-6), ("time_limit", time_limit, 60.0), ("local_dp", local_dp, 1.0)):
         if number is not None and not 0.0 < float(number) < np.inf:
             raise ModelError(f"{name}={number!r} is out of range: pass a number > 0, for example {example:g}")
+    if problem.beta > LARGEST_BETA:  # leakage is not negative: what is worth nothing at a smaller beta is none at this
+        below = bound(
+            replace(problem, beta=LARGEST_BETA),
+            gap=gap,
+            time_limit=time_limit,
+            local_dp=local_dp,
+            constraints=constraints,
+        )
+        if below.certified and below.lower == 0.0:
+            return below
     asked = PricedConstraints.of(problem, constraints, local_dp)
     start = time.monotonic()
     joint = problem.p_s_given_y * problem.p_y
@@ -170,13 +189,17 @@ def bound_of(certificate: ServiceCertificate, problem: Problem, constraints: Con
     """
     proved(certificate, problem)
     lower = problem.objective(certificate.mechanism)
-    ignored = _left_out(problem, tuple(name for name, _ in constraints))
-    return ServiceBound(lower, max(certificate.bound, lower), certificate.mechanism, "", certificate, 0, ignored)
+    left = _left_out(problem, tuple((name, NO_CONSTRAINTS) for name, _ in constraints))
+    return ServiceBound(lower, max(certificate.bound, lower), certificate.mechanism, "", certificate, 0, left)
 
 
-def _left_out(problem: Problem, ignored: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of constraints that a bound leaves out, with the floor of the problem."""
-    return (*ignored, "floor") if problem.floor > 0.0 else ignored
+#: Why a stored certificate leaves all constraints out.
+NO_CONSTRAINTS = "the certificate that the run keeps is that without constraints"
+
+
+def _left_out(problem: Problem, ignored: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """The constraints that a bound leaves out, with the floor of the problem, and why."""
+    return dict(ignored) | ({"floor": NOT_COUNTED["floor"]} if problem.floor > 0.0 else {})
 
 
 def _searched(

@@ -48,7 +48,7 @@ def leakage(mechanism: Array, p_y: Array, divergence: FDivergence, q: Array | No
     found = np.asarray(divergence.terms(mechanism, marginal[..., None, :]).sum(axis=-1) @ p_y)
     if q is None and (silent := _silent(mechanism)).any():
         found = np.where(silent, divergence.f(np.ones(1))[0], found)
-    return found
+    return np.asarray(found + 0.0)  # -log 1 is -0.0
 
 
 def objective(mechanism: Array, p_y: Array, p_s_given_y: Array, beta: float, divergence: FDivergence) -> Array:

@@ -30,7 +30,7 @@ from cvxpriv.tables.joint import JointTable
 
 from . import algorithm, options
 from .algorithm import AUTO, COLUMNS, Options
-from .bound import CERTIFIED, ServiceBound, bound
+from .bound import CERTIFIED, LARGEST_BETA, ServiceBound, bound
 from .facts import SIDES
 from .initial_mechanisms import fitted, given, initial
 from .joint import joint
@@ -240,6 +240,8 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         else:
             mechanisms, origins = initial(self.problem, self.constraints, method, count, seed, who)
         steps_of = "joint" if method == COLUMNS else method
+        if proved is not None and init is None and self._final(proved):
+            steps_of = ""
         # Pieces of one size, whoever does them: how many starts share a batch decides the last bits of each.
         parts = [slice(first, first + PIECE) for first in range(0, len(mechanisms), PIECE)]
         done = run_each(
@@ -293,13 +295,20 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         """Whether the bound's own mechanism is the answer: it is the best, and has no more outputs than U."""
         return proved.certified and proved.mechanism.shape[1] <= self.problem.size_u
 
+    def _final(self, proved: ServiceBound) -> bool:
+        """Whether the bound's mechanism is the answer as it is: a step at an enormous beta would only add rounding."""
+        found = proved.lower == 0.0 or self.problem.beta > LARGEST_BETA
+        return found and self._kept(proved) and not (self.constraints or proved.left_out)
+
     def _after_bound(self, proved: ServiceBound) -> str:
         """Whether the bound's own mechanism, and joint steps from it, will do: it obeys all that is asked."""
+        if self._final(proved):
+            return COLUMNS
         outputs, (size_y, size_u) = proved.mechanism.shape[1], (len(self.problem.p_y), self.problem.size_u)
         smooth = not self.problem.divergence.kinks and self.problem.floor == 0.0
         room = outputs <= size_u or size_y * size_u > SMALL
         asked = PricedConstraints.of(self.problem, self.constraints)
-        near = proved.certified or not (asked.named or asked.approximate)
+        near = proved.certified or not (asked.named or asked.costs)
         return COLUMNS if smooth and room and near and not proved.ignored else AUTO
 
     @declared
@@ -307,9 +316,8 @@ class InferenceAsService(MechanismModel[InferenceRun]):
         """Bound the best objective from both sides, with a certificate that needs no solver.
 
         No mechanism is worth more than `upper`; a floor or a limit on |U| only lower the optimum, and `mechanism`,
-        which is worth `lower`, ignores them. Of the constraints, local differential privacy (with a delta for up to
-        4 symbols of Y), limits of the ratios p(u|y)/p(u), maximal leakage, total variation, expected distortion and
-        forbidden cells are part of both bounds; the names of the others are in `ignored`: `upper` holds with them too.
+        which is worth `lower`, ignores them. Constraints that are sums over outputs are part of both bounds; which are
+        not, and why, is in `left_out`: `upper` holds with them too.
         """
         return bound(self.problem, gap=gap, time_limit=time_limit, constraints=self.constraints)
 

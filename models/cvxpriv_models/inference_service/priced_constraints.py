@@ -2,9 +2,8 @@
 
 Local differential privacy and limits of the ratios r_y = p(u|y)/p(u) speak of one column, whatever the outputs are
 called. Maximal leakage is sum_u p(u) max_y r_y, total variation sum_u p(u) |r_y - 1|, expected distortion
-sum_u p(u) d_u.x_u, with a d_u for each output, as forbidden cells have; (epsilon, delta)-local differential privacy is
-a sum for each pair of symbols. A bound that leaves other constraints out still
-holds with them: they only lower the optimum.
+sum_u p(u) d_u.x_u, with a d_u for each output, as forbidden cells have; the costs of `column_costs` are others. A bound
+that leaves constraints out still holds with them: they only lower the optimum.
 """
 
 from __future__ import annotations
@@ -21,7 +20,9 @@ from cvxpriv.divergences import FDivergence
 from cvxpriv.numerics.arrays import Array
 
 from .any_conjugate import conjugate_of
+from .column_costs import NOT_COUNTED, Bent, costs_of
 from .conjugates import within
+from .line_costs import Lines
 from .linear_pieces import Pieces, pieces_of
 from .local_dp_pricing import local_dp_pricing
 from .measured import Constraints
@@ -30,8 +31,13 @@ from .problem import Problem
 
 #: Largest number of cells of a mechanism that are tested one by one for being forbidden.
 MOST_CELLS = 5000
-#: Largest |Y| for which (epsilon, delta)-privacy is counted: with 20 pairs of symbols its search takes a minute.
-MOST_SYMBOLS = 4
+#: Largest number of sums over columns: a search with more takes minutes.
+MOST_SUMS = 300
+#: Why other constraints are left out.
+OWN = "it is a function of yours, which the bound cannot read"
+MANY_CELLS = f"a mechanism of more than {MOST_CELLS} cells is not searched for forbidden ones"
+MANY_SUMS = f"it is a sum for each of more than {MOST_SUMS} pairs of symbols of Y"
+NOT_FINITE = "its bound or its epsilon is so large that it asks nothing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +48,11 @@ class PricedConstraints:
     `low`, `high`: low p(u) <= p(u|y) <= high p(u).
     `peak`: sum_u max_y p(u|y) is at most this.
     `moved`, `moved_on_average`: The largest and the average total variation from P(U|y) to P(U).
+    `lines`, `bent`: Other costs of columns.
     `distortions`: The average of each matrix is at most its number.
     `forbidden`, (|Y|, |U|): Cells that are 0.
     `counted`: The constraints that the bound takes into account.
-    `ignored`: The names of the constraints that the bound leaves out.
+    `ignored`: The names of the constraints that the bound leaves out, and why.
     """
 
     epsilon: float | None = None
@@ -54,11 +61,21 @@ class PricedConstraints:
     peak: float = np.inf
     moved: float = np.inf
     moved_on_average: float = np.inf
-    approximate: tuple[tuple[float, float], ...] = ()
+    lines: tuple[Lines, ...] = ()
+    bent: tuple[Bent, ...] = ()
     distortions: tuple[tuple[Array, float], ...] = ()
     forbidden: NDArray[np.bool_] | None = None
     counted: Constraints = ()
-    ignored: tuple[str, ...] = ()
+    ignored: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def costs(self) -> tuple[Lines, ...]:
+        """All costs from lines."""
+        return self.lines + tuple(line for bent in self.bent for line in bent.lines)
+
+    def bent_at(self, x: Array) -> PricedConstraints:
+        """Return the conditions with tangents of costs at more columns, (n, |Y|)."""
+        return replace(self, bent=tuple(bent.also_at(x) for bent in self.bent))
 
     @property
     def none(self) -> bool:
@@ -73,12 +90,12 @@ class PricedConstraints:
     @property
     def summed(self) -> bool:
         """Whether more is asked than of single columns that are all alike."""
-        return self.named or bool(self.approximate) or min(self.peak, self.moved, self.moved_on_average) < np.inf
+        return self.named or bool(self.costs) or min(self.peak, self.moved, self.moved_on_average) < np.inf
 
     def without_sums(self) -> PricedConstraints:
-        """Return the conditions on each column alone; sums and named outputs are left out."""
-        apart = [(name, one) for name, one in self.counted if getattr(one, "kind", "") in _BOXES or _is_cone(one)]
-        left = tuple(name for name, _ in self.counted if name not in dict(apart))
+        """Return the conditions on each column alone that have a pricing of their own; all others are left out."""
+        apart = [(name, one) for name, one in self.counted if _alone(one) and not self.costs]
+        left = tuple((name, UNPROVED) for name, _ in self.counted if name not in dict(apart))
         alone = PricedConstraints(self.epsilon, self.low, self.high)
         return replace(alone, counted=tuple(apart), ignored=(*self.ignored, *left))
 
@@ -86,15 +103,20 @@ class PricedConstraints:
     def of(cls, problem: Problem, constraints: Constraints, local_dp: float | None = None) -> PricedConstraints:
         """Read constraints, and a local differential privacy asked for besides.
 
-        A cone of local differential privacy holds ratios within exp(+-epsilon). Beside it tighter boxes, maximal
-        leakage, total variation, a cone with a delta and cells that are 0 are left out.
+        A cone of local differential privacy has a pricing of its own where only distortions stand beside it; else it
+        is a condition on ratios.
         """
-        cone = local_dp is not None or any(_is_cone(constraint) for _, constraint in constraints)
+        cone = local_dp is not None or any(_is_cone(one) for _, one in constraints)
+        apart = cone and all(
+            _is_cone(one) or getattr(one, "kind", "") in (*NOT_COUNTED, _DISTORTION) for _, one in constraints
+        )
         found, counted, ignored = cls(epsilon=local_dp), [], []
         for name, constraint in constraints:
-            after = _read(found, constraint, problem, cone) if isinstance(constraint, ReadyConstraint) else None
-            if after is None:
-                ignored.append(name)
+            after: PricedConstraints | str = OWN
+            if isinstance(constraint, ReadyConstraint) and constraint.kind:
+                after = _read(found, constraint, problem, apart)
+            if isinstance(after, str):
+                ignored.append((name, after))
             else:
                 found = after
                 counted.append((name, constraint))
@@ -102,8 +124,10 @@ class PricedConstraints:
 
 
 #: A constraint on the ratios p(u|y)/p(u|y'); constraints on p(u|y)/p(u), and whether they bound it from below too.
-_CONE = "local_differential_privacy"
+_CONE, _DISTORTION = "local_differential_privacy", "expected_distortion"
 _BOXES = {"pointwise_leakage": False, "local_information_privacy": True}
+#: Why a constraint that could be counted is not.
+UNPROVED = "no mechanism that keeps it was found in this time"
 
 
 def _is_cone(constraint: object) -> bool:
@@ -111,31 +135,57 @@ def _is_cone(constraint: object) -> bool:
     return kind == _CONE and not getattr(constraint, "parameters", {}).get("delta", 0.0)
 
 
-def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, cone: bool) -> PricedConstraints | None:
-    """Return the conditions with one constraint more; None where it cannot be counted."""
+def _alone(constraint: object) -> bool:
+    """Whether a constraint asks something of each column, and has a pricing of its own."""
+    of = getattr(constraint, "parameters", {}).get("of")
+    return _is_cone(constraint) or (getattr(constraint, "kind", "") in _BOXES and of == "input")
+
+
+def _read(found: PricedConstraints, one: ReadyConstraint, problem: Problem, apart: bool) -> PricedConstraints | str:
+    """Return the conditions with one constraint more, or why it is left out.
+
+    `apart`: Whether local differential privacy has a pricing of its own.
+    """
     kind, given = one.kind, one.parameters
-    if _is_cone(one):
+    if apart and _is_cone(one):
         least = float(given["epsilon"])
         return replace(found, epsilon=least if found.epsilon is None else min(found.epsilon, least))
-    if kind == _CONE and not cone and len(problem.p_y) <= MOST_SYMBOLS:
-        return replace(found, approximate=(*found.approximate, (float(given["epsilon"]), float(given["delta"]))))
-    if kind in _BOXES and given.get("of") == "input" and not cone:
+    if kind in _BOXES and given.get("of") == "input":
         high = float(np.exp(min(given["epsilon"], 700.0)))
         low = 1.0 / high if _BOXES[kind] else 0.0
         return replace(found, low=max(found.low, low), high=min(found.high, high))
-    if kind == "maximal_leakage" and given.get("of", "input") == "input" and not cone:
+    if kind == "maximal_leakage":
         return replace(found, peak=min(found.peak, float(np.exp(min(given["bound"], np.log(len(problem.p_y)))))))
-    if kind == "total_variation_to_prior" and not cone:
+    if kind == "total_variation_to_prior":
         what = "moved_on_average" if given.get("average", False) else "moved"
         return replace(found, **{what: min(getattr(found, what), float(given["bound"]))})
-    if kind == "expected_distortion":
+    if kind == _DISTORTION:
         matrix = np.asarray(given["distortion"], dtype=np.float64)
         return replace(found, distortions=(*found.distortions, (matrix, float(given["bound"]))))
+    if kind == "forbidden":
+        return _forbidding(found, one, problem)
+    costs = costs_of(one, problem)
+    if costs is None:
+        return NOT_COUNTED.get(kind, f"the bound knows no constraint of the kind {kind}")
+    lines = costs.lines if isinstance(costs, Bent) else costs
+    if sum(len(line.ends) for line in lines) > MOST_SUMS:
+        return MANY_SUMS
+    if not all(np.isfinite(line.lines).all() and np.isfinite(line.upper) for line in lines):
+        return NOT_FINITE
+    return (
+        replace(found, bent=(*found.bent, costs))
+        if isinstance(costs, Bent)
+        else replace(found, lines=(*found.lines, *costs))
+    )
+
+
+def _forbidding(found: PricedConstraints, one: ReadyConstraint, problem: Problem) -> PricedConstraints | str:
+    """Return the conditions with cells that are 0."""
     shape = (len(problem.p_y), problem.size_u)
-    if kind == "forbidden" and not cone and shape[0] * shape[1] <= MOST_CELLS:
-        cells = forbidden_cells(one, Known.of_table(problem.table), shape)
-        return replace(found, forbidden=cells if found.forbidden is None else found.forbidden | cells)
-    return None
+    if shape[0] * shape[1] > MOST_CELLS:
+        return MANY_CELLS
+    cells = forbidden_cells(one, Known.of_table(problem.table), shape)
+    return replace(found, forbidden=cells if found.forbidden is None else found.forbidden | cells)
 
 
 def pricing_of(problem: Problem, joint: Array, asked: PricedConstraints) -> Pricing:

@@ -83,8 +83,8 @@ def _table(
 ) -> pd.DataFrame:
     measured = measure(problem, constraints)(state)
     columns = {name: measured[name] for name in ("objective", "accuracy", "leakage", "kkt")}
-    rows = np.concatenate([r.starts for r in log.records if r.block in (algorithm.OUTER, algorithm.JOINT)])
-    iterations = np.bincount(rows, minlength=len(origins))
+    rows = [start for r in log.records if r.block in (algorithm.OUTER, algorithm.JOINT) for start in r.starts]
+    iterations = np.bincount(np.array(rows, dtype=int), minlength=len(origins))
     table = pd.DataFrame({"origin": origins, **columns, "iterations": iterations, "converged": measured["kkt"] <= tol})
     return table.rename_axis("start")
 
@@ -112,10 +112,11 @@ def _note(problem: Problem, constraints: Constraints, value: float, proved: Serv
 
 def _bound_notes(constraints: Constraints, proved: ServiceBound) -> list[str]:
     notes = []
-    if proved.ignored:
+    if proved.left_out:
+        reasons = "; ".join(f"{name}, since {why}" for name, why in proved.left_out.items())
         notes.append(
-            f"The bound is that without {', '.join(proved.ignored)}: it holds, since constraints only lower the "
-            "optimum, but the gap may be far above the distance from the best mechanism."
+            f"The bound is that without {reasons}. It holds, since constraints only lower the optimum, but the gap may "
+            "be far above the distance from the best mechanism."
         )
     if proved.certificate is None:
         counted = ", ".join(name for name, _ in constraints if name not in proved.ignored)

@@ -49,7 +49,10 @@ def solve_starts(
     callback: Watch | None,
     piece: Piece,
 ) -> tuple[Values, Context]:
-    """Run an algorithm from mechanisms; return the final state, settled on what to report, and its context."""
+    """Run an algorithm from mechanisms; return the final state, settled on what to report, and its context.
+
+    `name`: The algorithm, or "" where the mechanisms are the answer as they are.
+    """
     mechanisms, origins = piece
     context = Context(engine, History(), callback, starts=np.arange(len(mechanisms)))
     state: Values = initial_state(problem, mechanisms)
@@ -57,7 +60,7 @@ def solve_starts(
         state = _inside(problem, constraints, state, context)
     if name == AUTO:
         state = _default(problem, constraints, options, state, np.flatnonzero(np.array(origins) == GRID), context)
-    else:
+    elif name:
         state = run(algorithm.schedule(problem, name, options, constraints), state, context)
         if name == "joint":
             ends = state["mechanism"] if constraints else _stayed(problem, mechanisms, state["mechanism"])

@@ -18,8 +18,8 @@ from cvxpriv.numerics.arrays import Array, Flags, IntArray
 
 from .cells_of_s import verify
 from .conjugates import Conjugate
+from .line_costs import under_lines
 from .local_maxima import distinct
-from .pair_costs import pair_sums, under_pairs
 from .priced_constraints import PricedConstraints, ratios_within
 from .pricing import LEAST, ULPS, Pricing
 from .smoothed_master import starting_shares
@@ -74,6 +74,7 @@ class SummedPricing:
         if allowed.all():
             return True
         room = float(self.plain.p_y[allowed].sum()) * ratios_within(self.asked, self.plain.p_y)[1] > 1.0
+        room = room and not any(line.sort == "never" for line in self.asked.costs)
         with np.errstate(all="ignore"):
             finite = float(self.bare.price(np.array([LEAST]))[0]) < 100.0
         return bool(allowed.any()) and room and self.asked.low == 0.0 and finite
@@ -90,8 +91,7 @@ class SummedPricing:
             ends.append(asked.moved_on_average)
         size = len(self.plain.p_y)
         ends += size * [asked.moved] if asked.moved < np.inf else []
-        for epsilon, delta in asked.approximate:
-            ends += size * (size - 1) * [float(np.exp(-epsilon)) * delta]
+        ends += [end for line in asked.costs for end in line.ends]
         return np.array(ends)
 
     def sums(self, c: IntArray, x: Array) -> Array:
@@ -104,7 +104,7 @@ class SummedPricing:
             found.append(0.5 * np.abs(x - self.plain.p_y).sum(axis=1, keepdims=True))
         if asked.moved < np.inf:
             found.append(0.5 * np.abs(ratios - 1.0))
-        found += [pair_sums(x, self.plain.p_y, epsilon) for epsilon, _ in asked.approximate]
+        found += [line.costs(x) for line in asked.costs]
         return np.hstack(found) if found else np.zeros((len(x), 0))
 
     def master(self) -> Master:
@@ -124,10 +124,16 @@ class SummedPricing:
             x = np.vstack(
                 [prior, np.eye(len(p_y))[allowed], (1.0 - SHARED) * np.eye(len(p_y))[allowed] + SHARED * prior]
             )
-            x = x[self._obeying(x)]
+            x = self._kept(x[self._obeying(x)])
             x = x[self.plain.gain(x) > -DEAR * max(self.plain.beta, 1.0)]
             found.append(np.vstack([np.full(len(x), float(c)), x.T]))
         return np.concatenate(found, axis=1)
+
+    def _kept(self, x: Array) -> Array:
+        """Return columns moved as little to the prior as makes them obey all lines."""
+        for line in self.asked.costs:
+            x = line.kept(x, self.plain.p_y)
+        return x
 
     def _obeying(self, x: Array) -> Flags:
         """Return a mask of the columns that obey the conditions on each alone."""
@@ -172,9 +178,7 @@ class SummedPricing:
             away, mu = away + mu[:size] / (2.0 * plain.beta * plain.p_y), mu[size:]
         limits = ratios_within(asked, plain.p_y) if asked.low > 0.0 or asked.high < np.inf else None
         costs = SummedCosts(plain, self.bare, self._allowed(c), peak, away, limits)
-        solve = costs.solver()
-        for (epsilon, _), prices in zip(asked.approximate, np.split(mu, max(len(asked.approximate), 1)), strict=False):
-            solve = under_pairs(solve, plain.p_y, epsilon, prices)
+        solve = under_lines(costs.solver(), asked.costs, mu) if asked.costs else costs.solver()
         return replace(plain, solve=solve, smooth=False), alpha
 
     def _worth(self, c: int, x: Array, duals: Array) -> Array:
@@ -203,7 +207,7 @@ class SummedPricing:
         """The columns at rows s whose worth is below a level, and that worth."""
         pricing, alpha = self.of_class(c, duals)
         x = pricing.inner(pricing.mu_of(share), alpha).x
-        x = x / x.sum(axis=1, keepdims=True)
+        x = self._kept(x / x.sum(axis=1, keepdims=True))
         worth = self._worth(c, x, duals)
         order = np.argsort(worth, kind="stable")
         x = distinct(x[order[worth[order] < level]], NEAR)[:JOINING]

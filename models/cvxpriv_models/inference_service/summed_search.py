@@ -15,6 +15,7 @@ from cvxpriv.numerics.arrays import Array
 
 from .any_conjugate import conjugate_of
 from .bound_search import FLOOR, Found, value_of
+from .measured import Constraints
 from .priced_constraints import PricedConstraints, pricing_of
 from .problem import Problem
 from .summed_pricing import SummedPricing
@@ -23,6 +24,10 @@ from .summed_pricing import SummedPricing
 RUNS = 3
 #: Weight that fills rows in place of columns, above which there is no mechanism; the least weight of a column.
 FILLED, LIGHT = 1e-9, 1e-12
+#: Steps of the search for the least share of the trivial mechanism.
+BISECTIONS = 50
+#: Rounds of tangents to costs that bend.
+TANGENTS = 8
 
 
 def search_summed(
@@ -39,17 +44,50 @@ def search_summed(
     plain = pricing_of(problem, joint, asked)
     bare = conjugate_of(problem.divergence, 1.0 / float(p_y.min()))
     pricing = SummedPricing(plain, bare, asked, deadline)
-    generation = Generation(pricing, pricing.master(), pricing.first_columns())
+    found = _generated(pricing, pricing.first_columns(), gap)
+    best: Found | None = None
+    for _ in range(TANGENTS if asked.bent else 1):
+        now = _found(problem, pricing, found)
+        if now is not None:
+            best = now if best is None else _better(best, now)
+        if now is None or best is None or best.interrupted or time.monotonic() > deadline:
+            break
+        if not asked.bent or best.upper - best.value <= gap * max(best.value, FLOOR):
+            break
+        used = (found.columns[0] >= 0.0) & (found.weights > LIGHT)
+        asked = asked.bent_at(found.columns[1:, used].T)
+        pricing = SummedPricing(plain, bare, asked, deadline, pricing.cells)
+        columns = np.concatenate([pricing.first_columns(), found.columns[:, used]], axis=1)
+        found = _generated(pricing, columns, gap)
+    return best
+
+
+def _generated(pricing: SummedPricing, columns: Array, gap: float) -> Generated:
+    """Generate columns to a relative gap: the first run learns how large the optimum is."""
+    generation = Generation(pricing, pricing.master(), columns)
     tolerance = FLOOR
     for _ in range(RUNS):
-        found = generation.run(gap * tolerance, lambda: time.monotonic() > deadline)
+        found = generation.run(gap * tolerance, lambda: time.monotonic() > pricing.deadline)
         before, tolerance = tolerance, max(-found.value, FLOOR)
         if found.reason or tolerance <= before:
             break
+    return found
+
+
+def _better(one: Found, other: Found) -> Found:
+    """The lower bound of two, with the better mechanism."""
+    bound, good = min(one, other, key=lambda found: found.upper), max(one, other, key=lambda found: found.value)
+    return bound._replace(mechanism=good.mechanism, value=good.value, interrupted=other.interrupted, cells=other.cells)
+
+
+def _found(problem: Problem, pricing: SummedPricing, found: Generated) -> Found | None:
+    """Return what a generation found; None where no mechanism satisfies what is asked."""
+    plain = pricing.plain
     real = found.columns[0] >= 0.0
     if found.weights[~real].sum() > FILLED or not real.any():
         return None
-    mechanism = max(_mechanisms(problem, pricing, found), key=lambda one: value_of(one, plain))
+    mechanisms = _mechanisms(problem, pricing, found)
+    mechanism = max(mechanisms, key=lambda one: value_of(one, plain))
     return Found(
         max(-found.bound, 0.0),
         pricing.split(found.duals)[0],
@@ -66,7 +104,7 @@ def _mechanisms(problem: Problem, pricing: SummedPricing, found: Generated) -> l
     x, weights, asked = found.columns[1:, used].T, found.weights[used], pricing.asked
     known = Known.of_table(problem.table)
     if not asked.named:
-        return [brought_inside(_rows(x.T * weights), asked.counted, known)]
+        return [_inside(_rows(x.T * weights), asked.counted, known)]
     placed_by_class = _rows(placed(x, weights, found.columns[0, used].astype(int), pricing.classes))
     price, barred = np.zeros(placed_by_class.shape), asked.forbidden
     for (matrix, _), multiplier in zip(asked.distortions, pricing.split(found.duals)[1], strict=False):
@@ -76,6 +114,19 @@ def _mechanisms(problem: Problem, pricing: SummedPricing, found: Generated) -> l
     every = [brought_inside(one, asked.counted, known) for one in _towards(asked, problem.p_y, apart, placed_by_class)]
     good = [one for one in every if not missed(one, asked.counted, known)]
     return [placed_by_class, *good]
+
+
+def _inside(mechanism: Array, constraints: Constraints, known: Known) -> Array:
+    """Return the mechanism, with the least share of its own trivial one that makes every constraint hold."""
+    found = brought_inside(mechanism, constraints, known)
+    low, high, trivial = 0.0, 1.0, np.tile(known.prior @ mechanism, (len(mechanism), 1))
+    if not missed(found, constraints, known):
+        return found
+    for _ in range(BISECTIONS):
+        share = (low + high) / 2.0
+        mixed = (1.0 - share) * mechanism + share * trivial
+        low, high = (share, high) if missed(mixed, constraints, known) else (low, share)
+    return np.asarray((1.0 - high) * mechanism + high * trivial)
 
 
 def _towards(asked: PricedConstraints, p_y: Array, first: Array, second: Array) -> list[Array]:

@@ -1,0 +1,195 @@
+"""The ready constraints on a mechanism as costs of its columns x = P(Y|u), from lines.
+
+With r_y = x(y)/p(y), p(u|y) = p(u) r_y; with s = P(S|Y) x, p(u|S) = p(u) s/P(S). So a sum over outputs of a convex
+function of p(u|.) that is homogeneous is a sum over columns of their costs, each weighted by p(u). Where the function
+bends it is replaced by tangents at a few columns, which never exceed it: the bound holds, and more tangents, at the
+columns of the optimum, make it tight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxpriv.blocks.declaration import Known
+from cvxpriv.constraints import ReadyConstraint
+from cvxpriv.constraints.inference import by_group
+from cvxpriv.divergences import FDivergence, divergence
+from cvxpriv.numerics.arrays import Array
+
+from .line_costs import Lines
+from .problem import Problem
+
+__all__ = ["NOT_COUNTED", "Bent", "costs_of", "in_ratio", "within_ratios"]
+
+#: The share of the prior in columns at which tangents are taken: at the ends of the simplex they may be vertical.
+INWARD = 1e-6
+#: The first tangents are at so large parts of the way from the prior to each symbol.
+PARTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
+#: The ratios at which a Renyi cost has its first tangents, and the largest of any tangent.
+RATIOS, STEEPEST = np.geomspace(1.0 / 8.0, 8.0, 13), 1e6
+#: Largest exponent of a ratio: e^300.
+LARGEST_EXPONENT = 300.0
+
+NAMED = (
+    "it speaks of outputs by name or number, and a bound by columns lets several columns share an output, which then "
+    "asks nothing of each"
+)
+#: Why the bound leaves constraints of a kind out.
+NOT_COUNTED = {
+    "floor": "it asks a least mass of every output, and a column has no mass of its own",
+    "fixed": NAMED,
+    "output_marginal": NAMED,
+    "symmetric": NAMED,
+    "monotone": NAMED,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Bent:
+    """Costs of columns that bend, each the largest of its tangents.
+
+    `tangents`: Columns, (n, |Y|), to the tangents there of each of k costs, (k, |Y|, n).
+    `lines`: Those taken so far, one entry a cost.
+    """
+
+    tangents: Callable[[Array], Array]
+    lines: tuple[Lines, ...]
+
+    @classmethod
+    def at(cls, tangents: Callable[[Array], Array], x: Array, upper: float) -> Bent:
+        """Return costs with tangents at columns."""
+        return cls(tangents, tuple(Lines("most", one, upper) for one in tangents(x)))
+
+    def also_at(self, x: Array) -> Bent:
+        """Return the costs with tangents at more columns."""
+        more = zip(self.lines, self.tangents(x), strict=True)
+        return Bent(self.tangents, tuple(Lines("most", np.hstack([old.lines, new]), old.upper) for old, new in more))
+
+
+def costs_of(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...] | Bent | None:
+    """Return a constraint as costs of columns; None for one of another kind."""
+    make = _MAKERS.get(one.kind)
+    return None if make is None else make(one, problem)
+
+
+def in_ratio(p_y: Array, factor: Array) -> Array:
+    """Lines r_y - factor(y, y') r_y', (|Y|, pairs), for all pairs y, y' of a finite factor, (|Y|, |Y|)."""
+    first, second = np.nonzero(~np.eye(len(p_y), dtype=bool) & np.isfinite(factor))
+    at, found = np.arange(len(first)), np.zeros((len(p_y), len(first)))
+    found[first, at] = 1.0 / p_y[first]
+    found[second, at] = -factor[first, second] / p_y[second]
+    return found / np.abs(found).max(axis=0, initial=1.0)
+
+
+def within_ratios(ratios: Array, epsilon: float, both: bool) -> Array:
+    """Lines that are at most 0 where e^-epsilon <= ratio <= e^epsilon, or only the second; ratios: (|Y|, W)."""
+    high = np.exp(min(epsilon, LARGEST_EXPONENT))
+    above = ratios / high - 1.0
+    return np.hstack([above, 1.0 / high - ratios]) if both else above
+
+
+def _exp(values: Array | float) -> Array:
+    found = np.asarray(values, dtype=float)
+    return np.where(found > LARGEST_EXPONENT, np.inf, np.exp(np.minimum(found, LARGEST_EXPONENT)))
+
+
+def _ratios(one: ReadyConstraint, problem: Problem) -> Array:
+    """p(u|w)/p(u) as a function of x, (|Y|, W)."""
+    if one.parameters.get("of", "private") == "input":
+        return np.diag(1.0 / problem.p_y)
+    used = problem.p_s > 0.0
+    return (problem.p_s_given_y[used] / problem.p_s[used, None]).T
+
+
+def _local(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...]:
+    factor = np.full(2 * problem.p_y.shape, _exp(one.parameters["epsilon"]))
+    delta = float(one.parameters.get("delta", 0.0))
+    if delta == 0.0:
+        return (Lines("never", in_ratio(problem.p_y, factor)),)
+    lines = np.diag(1.0 / problem.p_y)
+    first, second = np.nonzero(~np.eye(len(lines), dtype=bool))
+    return (Lines("above", lines[:, first] - factor[0, 0] * lines[:, second], delta),) if factor[0, 0] < np.inf else ()
+
+
+def _metric(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...]:
+    distance = np.asarray(one.parameters["distance"], dtype=float)
+    return (Lines("never", in_ratio(problem.p_y, _exp(float(one.parameters["epsilon"]) * distance))),)
+
+
+def _ratio(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...]:
+    both = one.kind == "local_information_privacy"
+    return (Lines("never", within_ratios(_ratios(one, problem), float(one.parameters["epsilon"]), both)),)
+
+
+def _vulnerability(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...]:
+    gain, of_input = one.parameters.get("gain"), one.parameters.get("of", "private") == "input"
+    told = np.eye(len(problem.p_y)) if of_input else problem.p_s_given_y.T
+    lines = told if gain is None else told @ np.asarray(gain, dtype=float).T
+    return (Lines("most", lines, float(one.parameters["bound"])),)
+
+
+def _fairness(one: ReadyConstraint, problem: Problem) -> tuple[Lines, ...]:
+    members = one.parameters.get("groups")
+    groups = by_group(None if members is None else np.asarray(members), Known.of_table(problem.table), len(problem.p_y))
+    first, second = np.triu_indices(len(groups), k=1)
+    apart = 0.5 * (groups[first] - groups[second]) / problem.p_y
+    return (Lines("away", apart.T, float(one.parameters["bound"])),)
+
+
+def _information(one: ReadyConstraint, problem: Problem) -> Bent:
+    f, bound = divergence(one.parameters["f"]), float(one.parameters["bound"])
+    of_input = one.parameters.get("of", "private") == "input"
+    told = np.eye(len(problem.p_y)) if of_input else problem.p_s_given_y[problem.p_s > 0.0]
+    ends = np.vstack([np.eye(len(problem.p_y)), problem.p_y])
+
+    def tangents(x: Array) -> Array:
+        inner = (1.0 - INWARD) * x + INWARD * problem.p_y
+        return (told.T @ _tangents(f, inner @ told.T, told @ problem.p_y).T)[None]
+
+    return Bent.at(tangents, np.vstack([part * ends + (1.0 - part) * problem.p_y for part in PARTS]), bound)
+
+
+def _tangents(f: FDivergence, s: Array, prior: Array) -> Array:
+    """The slopes in s of sum_w s_w f(q prior_w / s_w), q the sum of s, at rows s that sum to 1."""
+    t = prior / s
+    slope = np.asarray(f.derivative(t))
+    return np.asarray(f.f(t) - t * slope + (slope @ prior)[:, None])
+
+
+def _renyi(one: ReadyConstraint, problem: Problem) -> Bent:
+    a, epsilon = float(one.parameters["order"]), float(one.parameters["epsilon"])
+    size = len(problem.p_y)
+    first, second = np.nonzero(~np.eye(size, dtype=bool))
+
+    def slopes(theta: Array) -> Array:
+        """Of the cost of each pair, (k, |Y|, n), at ratios r_y / r_y', (k, n)."""
+        theta = np.clip(theta, 1.0 / STEEPEST, STEEPEST) if a <= 1.0 else np.minimum(theta, STEEPEST ** (1.0 / a))
+        found = np.zeros((len(first), size, theta.shape[1]))
+        up, down = (np.log(theta) + 1.0, -theta) if a == 1.0 else (a * theta ** (a - 1.0), (1.0 - a) * theta**a)
+        sign = -1.0 if a < 1.0 else 1.0
+        found[np.arange(len(first)), first] = sign * up / problem.p_y[first, None]
+        found[np.arange(len(first)), second] = sign * down / problem.p_y[second, None]
+        return found
+
+    def tangents(x: Array) -> Array:
+        ratios = np.maximum(x / problem.p_y, 1e-100)
+        return slopes((ratios[:, first] / ratios[:, second]).T)
+
+    upper = epsilon if a == 1.0 else float((-1.0 if a < 1.0 else 1.0) * _exp((a - 1.0) * epsilon))
+    lines = slopes(np.tile(RATIOS, (len(first), 1)))
+    return Bent(tangents, tuple(Lines("most", each, upper) for each in lines if upper < np.inf))
+
+
+_MAKERS: dict[str, Callable[[ReadyConstraint, Problem], tuple[Lines, ...] | Bent]] = {
+    "local_differential_privacy": _local,
+    "metric_differential_privacy": _metric,
+    "local_information_privacy": _ratio,
+    "pointwise_leakage": _ratio,
+    "bayes_vulnerability": _vulnerability,
+    "group_fairness": _fairness,
+    "f_information": _information,
+    "renyi_differential_privacy": _renyi,
+}

@@ -1,0 +1,202 @@
+"""The inner problem of the price under costs of a column that are largest values of lines, each with a price.
+
+Most constraints on a mechanism are sums over outputs of a convex cost of the column x, or ask that such a cost is not
+above 0: (epsilon, delta)-local differential privacy of (a r_y - r_y')_+ with the ratios r_y = x(y)/p(y), group fairness
+of |d.x|, Bayes vulnerability of the largest gain.x, metric privacy of r_y - e^d r_y'. A largest value of lines is at
+least any mixture of them: so any w that the prices allow bounds the inner problem by one without costs, at c less what
+w costs. An interior-point method looks for the best w of each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from cvxpriv.numerics.arrays import Array
+
+from .pricing import ULPS, Inner
+
+#: Steps; the complementarity that ends them; the first barrier, and its share of the complementarity after a step.
+STEPS, FLAT, BARRIER, SHARE = 60, 1e-11, 1e-2, 0.1
+#: The part of the way to an end that a step may go; by what it is cut and lengthened; the shortest; the first w.
+TOUCH, CUT, LONGER, SHORTEST, START = 0.995, 0.25, 2.0, 1e-6, 0.1
+#: Numbers in one batch.
+BATCH = 2_000_000
+
+Solve = Callable[[Array, int, float, Array | None], Inner]
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Costs of a column x, each from lines.
+
+    `sort`: "above", a cost (l.x)_+ for each line; "away", |l.x| for each; "most", one cost, the largest l.x of all;
+    "never", l.x <= 0 for each line.
+    `lines`: (|Y|, J).
+    `upper`: Upper end of the sum of each cost over columns; none for "never".
+    """
+
+    sort: str
+    lines: Array
+    upper: float = 0.0
+
+    @property
+    def ends(self) -> list[float]:
+        """The upper ends of the sums."""
+        return {"never": 0, "most": 1}.get(self.sort, self.lines.shape[1]) * [self.upper]
+
+    def costs(self, x: Array) -> Array:
+        """Return the costs of columns, (n, k).
+
+        Examples
+        --------
+        >>> Lines("above", np.array([[2.0, -2.0], [-2.0, 2.0]]), 0.1).costs(np.array([[1.0, 0.0]])).tolist()
+        [[2.0, 0.0]]
+        """
+        value = x @ self.lines
+        if self.sort == "most":
+            return np.asarray(value.max(axis=1, keepdims=True))
+        return np.asarray({"above": np.maximum(value, 0.0), "away": np.abs(value)}.get(self.sort, value[:, :0]))
+
+    def kept(self, x: Array, prior: Array) -> Array:
+        """Return columns, (n, |Y|), moved towards the prior until none breaks what each of them has to obey."""
+        if self.sort != "never":
+            return x
+        over, room = np.maximum(x @ self.lines, 0.0), np.maximum(-(prior @ self.lines), 0.0)
+        share = np.divide(over, over + room, out=np.zeros_like(over), where=over > 0.0).max(axis=1, initial=0.0)[
+            :, None
+        ]
+        return np.asarray((1.0 - share) * x + share * prior)
+
+
+class _Weights(NamedTuple):
+    """All lines, (|Y|, K), and what w may be: between 0 and its high end, and for "most" of a given sum.
+
+    `lines`: A line of "away" stands here with its mirror image, and half of each price: |t| is t_+ + (-t)_+.
+    `high`: (K,). `group`, (G, K): Which lines have a sum. `sums`: (G,).
+    """
+
+    lines: Array
+    high: Array
+    group: Array
+    sums: Array
+
+    @classmethod
+    def of(cls, every: Sequence[Lines], prices: Array) -> _Weights:
+        lines, high, group, sums = [], [], [], list[float]()
+        for one in every:
+            own, prices = prices[: len(one.ends)], prices[len(one.ends) :]
+            sides = [one.lines, -one.lines] if one.sort == "away" else [one.lines]
+            limits = {"never": np.inf, "most": 2.0 * own.sum() if one.sort == "most" else 0.0}.get(one.sort, own)
+            for side in sides:
+                lines.append(side)
+                high.append(np.broadcast_to(limits, side.shape[1]))
+                group.append(np.full(side.shape[1], len(sums) if one.sort == "most" else -1))
+            sums += own.tolist() if one.sort == "most" else []
+        kept = np.concatenate(high) > 0.0
+        member = np.concatenate(group)[kept] == np.arange(len(sums))[:, None]
+        alive = member.any(axis=1)
+        return cls(np.hstack(lines)[:, kept], np.concatenate(high)[kept], 1.0 * member[alive], np.array(sums)[alive])
+
+    def first(self) -> Array:
+        """The w to begin with: the middle, and equal shares of each sum."""
+        start = np.where(np.isfinite(self.high), self.high / 2.0, START)
+        shares = self.sums / self.group.sum(axis=1)
+        return np.asarray(np.where(self.group.any(axis=0), shares @ self.group, start))
+
+
+def under_lines(solve: Solve, every: Sequence[Lines], prices: Array) -> Solve:
+    """Return a solver of the inner problem less the prices of costs, in the order of `Lines.ends`."""
+    weights = _Weights.of(every, prices)
+    if not weights.lines.shape[1]:
+        return solve
+
+    def solved(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
+        size = max(BATCH // weights.lines.size, 1)
+        parts = [slice(first, first + size) for first in range(0, max(len(c), 1), size)]
+        found = [_lowest(solve, weights, c[part], limit, precision) for part in parts]
+        return Inner(*(np.concatenate([getattr(one, name) for one in found]) for name in ("value", "x", "spread", "n")))
+
+    return solved
+
+
+def _lowest(solve: Solve, weights: _Weights, c: Array, limit: int, precision: float) -> Inner:
+    """The lowest bound over w of each row of c, by a primal-dual interior-point method."""
+    lines, high = weights.lines, weights.high
+    w = np.tile(weights.first(), (len(c), 1))
+    best = here = solve(c - w @ lines.T, limit, precision, None)
+    best, cost = Inner(*(np.copy(one) for one in best[:4])), w @ np.abs(lines).T
+    barrier, length = np.full(len(c), BARRIER), np.ones(len(c))
+    down, up = barrier[:, None] / w, barrier[:, None] / (high - w)
+    work = np.arange(len(c))
+    for _ in range(STEPS):
+        slope, room = -here.x @ lines, high - w
+        step = _step(weights, here.spread, slope - barrier[:, None] * (1.0 / w - 1.0 / room), down / w + up / room)
+        most = np.minimum(_until(w, step), _until(room, -step))
+        trial = w + (length * most)[:, None] * step
+        there = solve(c - trial @ lines.T, limit, precision, here.n)
+        fall = here.value - there.value + barrier * (_logs(trial, high) - _logs(w, high))
+        good = fall > -FLAT
+        more = barrier[:, None] / w - down - down / w * step, barrier[:, None] / room - up + up / room * step
+        onward = length * np.minimum(_until(down, more[0]), _until(up, more[1]))
+        down, up = (
+            np.where(good[:, None], old + onward[:, None] * new, old) for old, new in zip((down, up), more, strict=True)
+        )
+        w = np.where(good[:, None], trial, w)
+        here = Inner(
+            *(
+                np.where(good.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+                for old, new in zip(here[:4], there[:4], strict=True)
+            )
+        )
+        length = np.where(good, np.minimum(LONGER * length, 1.0), CUT * length)
+        apart = down * w + up * np.where(np.isfinite(high), high - w, 0.0)
+        barrier = np.where(good, np.minimum(barrier, SHARE * apart.mean(axis=1)), barrier)
+        lower = here.value < best.value[work]
+        for old, new in zip(best[:4], here[:4], strict=True):
+            old[work[lower]] = new[lower]
+        cost[work[lower]] = w[lower] @ np.abs(lines).T
+        going = (apart.sum(axis=1) > FLAT * (1.0 + np.abs(here.value))) & (length > SHORTEST)
+        if not going.any():
+            break
+        if not going.all():
+            work, c, w, down, up, barrier, length = (one[going] for one in (work, c, w, down, up, barrier, length))
+            here = Inner(*(one[going] for one in here[:4]))
+    return best._replace(value=best.value + ULPS * cost.max(axis=1))
+
+
+def _until(value: Array, step: Array) -> Array:
+    """The largest part of a step, at most 1, that keeps values above 0, (B,)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(step < 0.0, value / -step, np.inf).min(axis=1)
+    return np.asarray(np.minimum(TOUCH * share, 1.0))
+
+
+def _logs(w: Array, high: Array) -> Array:
+    """The sum of the logarithms of the distances to both ends, (B,)."""
+    room = np.where(np.isfinite(high), high - w, 1.0)
+    return np.asarray(np.log(w).sum(axis=1) + np.log(room).sum(axis=1))
+
+
+def _step(weights: _Weights, spread: Array, slope: Array, bend: Array) -> Array:
+    """Newton's step d, (B, K): the Hessian is diag(bend) + L'SL, S of rank |Y| - 1, and each sum stays.
+
+    With y = S L d and the multipliers v of the sums, bend d = -slope - L'y - E'v: a system in y and v alone.
+    """
+    lines, group, size = weights.lines, weights.group, spread.shape[1]
+    total = np.maximum(spread.sum(axis=1), 1e-300)[:, None, None]
+    second = spread[:, :, None] * np.eye(size) - spread[:, :, None] * spread[:, None, :] / total
+    rows = np.vstack([lines, group])
+    product = (rows / bend[:, None, :]) @ rows.T
+    product[:, :size] = second @ product[:, :size]
+    product[:, :size, :size] += np.eye(size)
+    right = (-slope / bend) @ rows.T
+    right[:, :size] = (second @ right[:, :size, None])[:, :, 0]
+    found = np.linalg.solve(product, right[:, :, None])[:, :, 0]
+    step = (-slope - found @ rows) / bend
+    own = 1.0 / bend  # what rounding leaves of each sum goes where the Hessian bends least
+    left = (step @ group.T) / np.maximum(own @ group.T, 1e-300)
+    return np.asarray(step - own * (left @ group))

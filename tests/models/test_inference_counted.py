@@ -1,0 +1,169 @@
+"""Which constraints are part of the bound of inference as a service, and the inner problem that prices them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from cvxpriv_models.inference_service.any_conjugate import conjugate_of
+from cvxpriv_models.inference_service.bound import bound
+from cvxpriv_models.inference_service.column_costs import NOT_COUNTED, Bent, costs_of
+from cvxpriv_models.inference_service.line_costs import Lines, under_lines
+from cvxpriv_models.inference_service.priced_constraints import OWN, PricedConstraints
+from cvxpriv_models.inference_service.pricing import Inner, solve_simplex
+from cvxpriv_models.inference_service.problem import Problem
+from cvxpriv_models.privacy_funnel.column_constraints import ColumnConstraints
+from cvxpriv_models.privacy_funnel.problem import Problem as Funnel
+from scipy.optimize import linprog
+
+from cvxpriv import constraints
+from cvxpriv.constraints import ReadyConstraint
+from cvxpriv.numerics.arrays import Array
+
+TABLE = np.array([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
+PROBLEM = Problem.of(TABLE, 0.1, size_u=3)
+DISTANCE = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+MAKERS = set(constraints.__all__) - {
+    "FORMS", "ReadyConstraint", "couples_rows", "from_document", "parse", "to_document"
+}  # fmt: skip
+EVERY = [
+    (constraints.local_differential_privacy(1.0), True, True),
+    (constraints.local_differential_privacy(0.5, 0.05), True, False),
+    (constraints.metric_differential_privacy(0.5, DISTANCE), True, False),
+    (constraints.renyi_differential_privacy(2.0, 0.2), True, False),
+    (constraints.renyi_differential_privacy(1.0, 0.2), True, False),
+    (constraints.renyi_differential_privacy(0.5, 0.2), True, False),
+    (constraints.local_information_privacy(0.3), True, False),
+    (constraints.local_information_privacy(0.3, "input"), True, False),
+    (constraints.pointwise_leakage(0.3), True, False),
+    (constraints.pointwise_leakage(0.3, "input"), True, True),
+    (constraints.f_information("mutual-information", 0.02), True, False),
+    (constraints.f_information("total-variation", 0.05, "input"), True, False),
+    (constraints.bayes_vulnerability(0.6), True, False),
+    (constraints.bayes_vulnerability(0.6, of="input"), True, False),
+    (constraints.bayes_vulnerability(0.6, [[1.0, 0.0], [0.0, 2.0], [0.5, 0.5]]), True, False),
+    (constraints.group_fairness(0.1), True, False),
+    (constraints.group_fairness(0.1, [0, 0, 1]), True, False),
+    (constraints.total_variation_to_prior(0.1), True, True),
+    (constraints.total_variation_to_prior(0.1, average=True), True, True),
+    (constraints.maximal_leakage(0.3), True, True),
+    (constraints.expected_distortion(DISTANCE, 0.5), True, True),
+    (constraints.forbidden([(0, 1)]), True, True),
+    (constraints.output_marginal([0.5, 0.3, 0.2]), False, False),
+    (constraints.floor(0.01), False, False),
+    (constraints.fixed({(0, 0): 0.5}), False, False),
+    (constraints.symmetric([1, 0, 2], [0, 1, 2]), False, False),
+    (constraints.monotone(), False, False),
+]
+
+
+def test_the_list_below_has_every_ready_constraint() -> None:
+    assert {one.kind for one, *_ in EVERY} == MAKERS
+
+
+@pytest.mark.parametrize(("asked", "inference", "funnel"), EVERY, ids=[one.name for one, *_ in EVERY])
+def test_each_is_part_of_the_bound_or_left_out_with_its_reason(
+    asked: ReadyConstraint, inference: bool, funnel: bool
+) -> None:
+    found = PricedConstraints.of(PROBLEM, (("asked", asked),))
+    assert found.ignored == (() if inference else (("asked", NOT_COUNTED[asked.kind]),))
+    alone = ColumnConstraints.of(Funnel.of(TABLE, 0.3, "nats", 3), (("asked", asked),))
+    assert alone.ignored == (() if funnel else ("asked",))
+
+
+def test_the_documents_name_the_same_ones() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "constraints.md").read_text()
+    rows = page.split("## Constraints and the certified bound")[1].split("\n| --- ")[1].split("\n\n")[0]
+    listed = {line.split("`")[1].split("(")[0]: line.count("| yes |") for line in rows.splitlines()[1:]}
+    assert set(listed) == MAKERS
+    for asked, inference, _ in EVERY:
+        assert (listed[asked.kind] > 0) == inference
+
+
+def test_functions_of_the_user_s_are_left_out_with_that_reason() -> None:
+    found = bound(PROBLEM, constraints=(("mine", lambda mechanism: mechanism >= 0.01),), gap=1e-3)
+    assert found.left_out == {"mine": OWN}
+
+
+def _plain(c: Array, limit: int, precision: float, near: Array | None) -> Inner:
+    return solve_simplex(c, PROBLEM.p_y, PROBLEM.beta, conjugate_of(PROBLEM.divergence, 10.0), limit, precision, near)
+
+
+def _by_a_solver(c: Array, every: tuple[Lines, ...], prices: Array) -> float:
+    """The inner problem with Jensen-Shannon's cost, by a cone program."""
+    x, p = cp.Variable(3, nonneg=True), PROBLEM.p_y
+    value = c @ x - PROBLEM.beta * cp.sum(cp.rel_entr(x, (x + p) / 2) + cp.rel_entr(p, (x + p) / 2))
+    obeyed = [cp.sum(x) == 1]
+    for one in every:
+        own, prices, told = prices[: len(one.ends)], prices[len(one.ends) :], one.lines.T @ x
+        if one.sort == "never":
+            obeyed.append(told <= 0)
+        elif one.sort == "most":
+            value -= own[0] * cp.max(told)
+        else:
+            value -= own @ (cp.pos(told) if one.sort == "above" else cp.abs(told))
+    program = cp.Problem(cp.Maximize(value), obeyed)
+    program.solve(solver="CLARABEL")
+    return float(program.value)
+
+
+KINDS = {"local_information_privacy": 6, "bayes_vulnerability": 14, "group_fairness": 16, "renyi": 3, "delta": 1}
+
+
+@pytest.mark.parametrize("which", KINDS.values(), ids=KINDS)
+def test_the_inner_problem_under_lines_is_that_of_a_cone_program(which: int) -> None:
+    costs = costs_of(EVERY[which][0], PROBLEM)
+    assert costs is not None
+    lines = costs.lines if isinstance(costs, Bent) else costs
+    rng = np.random.default_rng(which)
+    prices, c = 0.3 * rng.random(sum(len(one.ends) for one in lines)), rng.standard_normal((3, 3))
+    found = under_lines(_plain, lines, prices)(c, 80, 1e-10, None)
+    wanted = [_by_a_solver(row, lines, prices) for row in c]
+    assert found.value == pytest.approx(wanted, abs=1e-7)  # the accuracy of the solver's value
+    assert (_plain(c, 80, 1e-10, None).value >= found.value - 1e-10).all()
+
+
+def test_any_weights_that_the_prices_allow_bound_the_inner_problem() -> None:
+    lines = Lines("most", np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.2, 0.1, 0.0]]), 1.0)
+    c = np.array([[0.4, -0.2, 0.1]])
+    best = under_lines(_plain, (lines,), np.array([0.7]))(c, 80, 1e-10, None).value[0]
+    for w in 0.7 * np.random.default_rng(0).dirichlet(np.ones(3), 200):
+        assert _plain(c - lines.lines @ w, 80, 1e-10, None).value[0] >= best - 1e-9
+
+
+def test_columns_are_moved_into_what_each_of_them_has_to_obey() -> None:
+    costs = costs_of(constraints.local_information_privacy(0.3), PROBLEM)
+    assert isinstance(costs, tuple)
+    moved = costs[0].kept(np.eye(3), PROBLEM.p_y)
+    assert (moved @ costs[0].lines).max() == pytest.approx(0.0, abs=1e-15)
+    assert moved.sum(axis=1) == pytest.approx(1.0)
+
+
+CONES = {
+    "metric": (constraints.metric_differential_privacy(0.5, DISTANCE), 2),
+    "private": (constraints.local_information_privacy(0.3), 6),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("asked", "which"), CONES.values(), ids=CONES)
+def test_conditions_on_each_column_agree_with_a_linear_program_over_a_grid(asked: ReadyConstraint, which: int) -> None:
+    p, steps = PROBLEM.p_y, 120
+    x = np.array([[i, j, steps - i - j] for i in range(steps + 1) for j in range(steps + 1 - i)]) / steps
+    if which == 2:
+        ratios = x / p
+        kept = (ratios[:, :, None] <= np.exp(0.5 * DISTANCE) * ratios[:, None] + 1e-12).all(axis=(1, 2))
+    else:
+        ratios = x @ (TABLE / p).T / TABLE.sum(axis=1)
+        kept = (np.abs(np.log(np.maximum(ratios, 1e-300))) <= 0.3).all(axis=1)
+    x = np.vstack([x[kept], p])
+    s = x @ (TABLE / p).T
+    worth = (s * np.log(s / PROBLEM.p_s)).sum(axis=1) - 0.1 * PROBLEM.divergence.terms(x, p).sum(axis=1)
+    program = linprog(-worth, A_eq=x.T, b_eq=p, method="highs")
+    found = bound(PROBLEM, constraints=(("asked", asked),))
+    assert program.fun is not None
+    assert found.certified
+    assert -program.fun <= found.upper
+    assert -program.fun == pytest.approx(found.lower, rel=3e-2)  # a grid of 1/120 misses corners of the conditions
