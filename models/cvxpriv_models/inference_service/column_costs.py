@@ -165,7 +165,7 @@ def _renyi(one: ReadyConstraint, problem: Problem) -> Bent:
     first, second = np.nonzero(~np.eye(size, dtype=bool))
 
     def slopes(theta: Array) -> Array:
-        """Of the cost of each pair, (k, |Y|, n), at ratios r_y / r_y', (k, n)."""
+        """Slopes of the cost of each pair, (k, |Y|, n), at ratios r_y / r_y', (k, n)."""
         theta = np.clip(theta, 1.0 / STEEPEST, STEEPEST) if a <= 1.0 else np.minimum(theta, STEEPEST ** (1.0 / a))
         found = np.zeros((len(first), size, theta.shape[1]))
         up, down = (np.log(theta) + 1.0, -theta) if a == 1.0 else (a * theta ** (a - 1.0), (1.0 - a) * theta**a)
