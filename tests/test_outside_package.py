@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from cvxpriv import constraints
+from cvxpriv.errors import ModelError
 
 PACKAGE = Path(__file__).parent / "outside_package"
 
@@ -77,6 +78,10 @@ def test_a_run_with_a_constraint_says_its_facts_and_what_the_constraint_costs(mo
     run = model.constrain("close", constraints.parse("floor=0.2")).solve(starts=1)
     assert "RateDistortion" in repr(run)
     assert run.shadow_prices["price"].item() < 0.0  # a higher floor costs
+    again = model.solve(init={"r": run.state["r"]})
+    assert list(again.starts["origin"]) == ["init"]
+    with pytest.raises(ModelError, match="the state has r"):
+        model.solve(init=[{"q": [1.0]}])
 
 
 @pytest.mark.slow

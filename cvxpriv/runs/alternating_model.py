@@ -19,8 +19,10 @@ from cvxpriv import models
 from cvxpriv.blocks.block import Block
 from cvxpriv.blocks.engines import Engine, engine_named
 from cvxpriv.certify.cases import Case, case_of_block
+from cvxpriv.errors import ModelError
 from cvxpriv.kkt import Residuals
 from cvxpriv.mechanisms.mechanism import Mechanism, provenance
+from cvxpriv.numerics.arguments import numbers
 from cvxpriv.numerics.arrays import Array, Values, measured_each, single, stack, starts_in, take
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
@@ -184,11 +186,13 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
     def solve(
         self,
         *,
+        method: shared.OnlyMethod = None,
         engine: shared.Engine = "closed_form",
         starts: Starts = None,
         seed: shared.Seed = 0,
         tol: shared.Tol = 1e-7,
         max_iter: MaxIter = None,
+        init: shared.NamedInit = None,
         solver: shared.Solver = None,
         n_jobs: shared.NJobs = 1,
         progress: shared.Progress = False,
@@ -211,10 +215,12 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         who = engine_named(engine, solver=solver, time_limit=time_limit, isolate=isolate)
         size = self.size(engine=who.name, starts=starts, max_iter=max_iter, time_limit=time_limit)
         require_feasible(size, oversize)
-        count, limit = (STARTS if starts is None else starts), (MAX_ITER if max_iter is None else max_iter)
+        given = [init] if isinstance(init, Mapping) else list(init or ())
+        count = len(given) or (STARTS if starts is None else starts)
+        limit = MAX_ITER if max_iter is None else max_iter
         blocks = list(self.blocks().values())
         loop = Loop(Sweep(blocks), _Settled(blocks, tol), limit, self._measured, name=LOOP)
-        initial = [dict(self.start(np.random.default_rng([seed, number]))) for number in range(count)]
+        initial = [self._initial(seed, number, given[number] if given else {}) for number in range(count)]
         done = run_each(
             partial(_passes, loop, who, callback),
             [stack(initial[part.start : part.stop]) for part in pieces(count, n_jobs)],
@@ -225,7 +231,9 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         state = {name: np.concatenate([piece[name] for piece, _ in done]) for name in done[0][0]}
         measured = self._measured(state)
         objective = measured.pop("objective")
-        table, log = _starts({**measured, "kkt": _residuals(blocks, state)}, [context for _, context in done], tol)
+        origin = "init" if given else "random"
+        measured = {**measured, "kkt": _residuals(blocks, state)}
+        table, log = _starts(origin, measured, [context for _, context in done], tol)
         near = table[objective <= objective.min() + SAME]
         best = int(near["kkt"].idxmin())
         settings = Settings(who.name, count, seed, limit, tol)
@@ -293,6 +301,16 @@ class AlternatingModel(MechanismModel[AlternatingRun]):
         named = measured_each(self.figures)(state)
         return {**named, "objective": next(iter(named.values()))}
 
+    def _initial(self, seed: int, number: int, given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+        """Return the state of a start: that of `start`, with the entries that are given."""
+        usual = dict(self.start(np.random.default_rng([seed, number])))
+        for name, value in given.items():
+            if name not in usual or np.shape(value) != usual[name].shape:
+                shapes = ", ".join(f"{one} {entry.shape}" for one, entry in usual.items())
+                raise ModelError(f"init[{number}][{name!r}] has shape {np.shape(value)}: the state has {shapes}")
+            usual[name] = numbers(f"init[{number}][{name!r}]", value)
+        return usual
+
     def _points(self, points: Iterable[float] | int) -> list[float]:
         return curve_points(points, float(self.options[self.curve_option]))
 
@@ -332,10 +350,12 @@ def _passes(
     return run(loop, state, context), context
 
 
-def _starts(measured: Mapping[str, Array], contexts: Sequence[Context], tol: float) -> tuple[pd.DataFrame, History]:
+def _starts(
+    origin: str, measured: Mapping[str, Array], contexts: Sequence[Context], tol: float
+) -> tuple[pd.DataFrame, History]:
     """Return the table of all starts, and their histories as one."""
     iterations = [context.reports[LOOP].iterations for context in contexts]
-    table = pd.DataFrame({"origin": "random", **measured})
+    table = pd.DataFrame({"origin": origin, **measured})
     table["iterations"], table["converged"] = np.concatenate(iterations), measured["kkt"] <= tol
     log = History.joined((context.history, len(one)) for context, one in zip(contexts, iterations, strict=True))
     return table.rename_axis("start"), log

@@ -122,17 +122,20 @@ class ProblemModel(ABC):
     def solve(
         self,
         *,
+        method: shared.OnlyMethod = None,
         engine: shared.Engine = "closed_form",
         starts: Starts = None,
         seed: shared.Seed = 0,
         tol: shared.Tol = 1e-5,
         max_iter: MaxIter = None,
+        init: shared.NamedInit = None,
         solver: shared.Solver = None,
         n_jobs: shared.NJobs = 1,
         progress: shared.Progress = False,
         callback: shared.Callback = None,
         time_limit: shared.TimeLimit = None,
         isolate: shared.Isolate = None,
+        oversize: shared.Oversize = False,
     ) -> ProblemModelRun:
         """Return the best of several starts.
 
@@ -150,6 +153,7 @@ class ProblemModel(ABC):
             blocks,
             starts=STARTS if starts is None else starts,
             seed=seed,
+            init=init,
             updates=self.updates(),
             engine=engine,  # type: ignore[arg-type]
             tol=tol,
@@ -160,6 +164,7 @@ class ProblemModel(ABC):
             callback=callback,
             time_limit=time_limit,
             isolate=isolate,
+            oversize=oversize,
         )
         return ProblemModelRun(**{one.name: getattr(found, one.name) for one in fields(found)}, posed_by=self)
 

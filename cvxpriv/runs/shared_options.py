@@ -19,6 +19,7 @@ from cvxpriv.errors import ModelError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.privacy.budget import Budget
 from cvxpriv.runs.options import Option
+from cvxpriv.schedules import problem_starts
 
 FOR_THE_BOUND = 0.8
 """The part of a time limit that the search for a certified bound may take; the passes have the rest."""
@@ -51,6 +52,11 @@ Seed = Annotated[
 Tol = Annotated[float, Option("KKT residual at which a start has converged.", above=0.0)]
 MaxIter = Annotated[int | None, Option("Largest number of passes per start. A pass is one sweep of all blocks.", low=1)]
 Init = Annotated[ArrayLike | None, Option("Starts that replace the usual ones.", kind="array", hidden=True)]
+OnlyMethod = Annotated[Method, Option(choices=("alternation",), usual="alternation", hidden=True)]
+NamedInit = Annotated[
+    problem_starts.Init | None,
+    Option("Starts that replace the usual ones: values by name, for one or for several.", kind="mapping", hidden=True),
+]
 Solver = Annotated[
     str | Sequence[str] | None,
     Option(

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from cvxpriv_models import admm_sharing, istdp, recycled_admm
 
+from cvxpriv.models import InferenceAsService, PrivacyFunnel
+from cvxpriv.runs.alternating_model import AlternatingModel
 from cvxpriv.runs.options import options_of
+from cvxpriv.runs.problem_model import ProblemModel
 from cvxpriv.runs.shared_options import SolveOptions
 
 MODELS: list[type[Any]] = [admm_sharing.ADMMSharing, istdp.ISTDP, recycled_admm.RecycledADMM]
@@ -54,6 +57,13 @@ def test_shared_options_have_one_default() -> None:
         defaults = [{one.name: one.default for one in signature(getattr(model, name))} for model in MODELS]
         shared = set(SolveOptions.__annotations__) if name == "solve" else set(PRIVATE)
         assert all({key: one[key] for key in shared} == {key: defaults[0][key] for key in shared} for one in defaults)
+
+
+@pytest.mark.parametrize("model", [PrivacyFunnel, InferenceAsService, AlternatingModel, ProblemModel])
+def test_every_other_model_takes_the_shared_options_by_keyword(model: type[Any]) -> None:
+    found = signature(model.solve)
+    assert set(SolveOptions.__annotations__) <= {one.name for one in found}
+    assert {one.kind for one in found} == {inspect.Parameter.KEYWORD_ONLY}
 
 
 @pytest.mark.parametrize("model", MODELS)
