@@ -119,6 +119,7 @@ def test_a_model_without_private_data_has_command_page_starts_and_a_run_that_loa
     said = command(fresh, "factorise", str(path), "--rank", "1", "--starts", "2", "--out", str(out))
     assert "2  of 2" in said
     assert "WRONG" not in said
+    assert "agrees" in command(fresh, "crosscheck", "factorise", str(path), "--rank", "1")
     assert "Write a matrix as a product" in (out / "report.html").read_text(encoding="utf-8")
     assert len((out / "starts.csv").read_text(encoding="utf-8").splitlines()) == 3
     # The nearest matrix of rank one of a positive one is positive (Perron and Frobenius; Eckart and Young).

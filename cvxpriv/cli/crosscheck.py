@@ -77,7 +77,10 @@ def check_options(command: Command) -> Command:
 @click.group(
     cls=Crosschecks,
     plugins=CROSSCHECKS,
-    making={"mechanism": "cvxpriv.cli.mechanism_command:crosscheck_command"},
+    making={
+        "mechanism": "cvxpriv.cli.mechanism_command:crosscheck_command",
+        "problem": "cvxpriv.cli.problem_command:crosscheck_command",
+    },
     invoke_without_command=True,
     subcommand_metavar="[MODEL | FILE.py[:FUNCTION]] [ARGS]...",
     epilog="Exit code 3 when a verdict is WRONG or failed; agrees and loose are fine.",
@@ -109,7 +112,7 @@ def crosscheck(context: click.Context, /, everything: bool, **options: Any) -> N
         return
     if not everything:
         raise click.UsageError("nothing to check: give --all, the name of a model, or my_problem.py:build")
-    _check(context.obj, "crosscheck --all", _cases_of_models(), **options)
+    checked(context.obj, "crosscheck --all", _cases_of_models(), **options)
 
 
 def problem_command(place: str) -> click.Command:
@@ -126,7 +129,7 @@ def problem_command(place: str) -> click.Command:
         builder = builder_named(place)
         named = place if ":" in place else f"{place}:{builder.name}"
         note = [] if named == place else [f"Checked {named}, as no function was named"]
-        _check(terminal, f"crosscheck {named}", builder, note, **options)
+        checked(terminal, f"crosscheck {named}", builder, note, **options)
 
     return check_problem
 
@@ -138,7 +141,7 @@ def _cases_of_models() -> list[Case]:
     return cases
 
 
-def _check(
+def checked(
     terminal: Terminal,
     command: str,
     target: Target,

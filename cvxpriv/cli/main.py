@@ -100,6 +100,7 @@ def _show_warnings(terminal: Terminal) -> None:
 
 OWN = {
     "certify": "Check the certificate of a bound, without a solver.",
+    "constraints": "List the ready constraints on a mechanism, or show one.",
     "corpus": "Judge solvers, and the judge, on a corpus of problems.",
     "crosscheck": "Solve a problem, or every block of a model, by every solver, and judge the answers.",
     "demo": "The whole way on an embedded real table, in under a minute.",

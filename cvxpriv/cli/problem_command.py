@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from cvxpriv.certify.sections import crosscheck_section, crosscheck_tables
+from cvxpriv.cli.crosscheck import check_options, checked
 from cvxpriv.cli.declared import introduction_of, made, on_the_command_line, purpose_of, taken, with_options
 from cvxpriv.cli.finish import finish
 from cvxpriv.cli.interrupts import certified, watched, watching
@@ -54,6 +55,28 @@ def problem_command(kind: type[ProblemModel]) -> click.Command:
         click.pass_obj,
     ]
     return made(kind.command, command, options, purpose_of(kind), f"{introduction_of(kind)}\n\n{_ABOUT}")
+
+
+def crosscheck_command(kind: type[ProblemModel]) -> click.Command:
+    """Return ``cvxpriv crosscheck NAME [MATRIX]``: every block at an answer, by every solver."""
+    posed = on_the_command_line(kind.__init__)
+
+    def command(terminal: Terminal, source: str | None, **given: Any) -> None:
+        own = taken(posed, given)
+        with terminal.phase("solving"):
+            cases = kind(kind.example if source is None else read_matrix(source), **own).cases()
+        checks = {name: value for name, value in given.items() if name not in {one.name for one in posed}}
+        checked(terminal, f"crosscheck {kind.command}", cases, **checks)
+
+    options = [
+        click.argument("source", metavar="[MATRIX]", required=False),
+        lambda wrapped: with_options(wrapped, posed),
+        check_options,
+        output_options,
+        click.pass_obj,
+    ]
+    text = "Solve the model for MATRIX, or for its own example, then every block again at the answer by every solver."
+    return made(kind.command, command, options, purpose_of(kind), text)
 
 
 def _facts(terminal: Terminal, model: ProblemModel, solving: Mapping[str, Any], solvers: tuple[str, ...]) -> Facts:

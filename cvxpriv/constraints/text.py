@@ -217,3 +217,20 @@ _MAKERS: Mapping[str, tuple[str, Callable[[str], ReadyConstraint]]] = {
 
 #: The names of all constraints with the form of their text.
 FORMS: Mapping[str, str] = {name: form for name, (form, _) in _MAKERS.items()}
+
+#: The functions of `cvxpriv.constraints` that they call, where the name is another.
+FUNCTIONS: Mapping[str, str] = {
+    "ldp": "local_differential_privacy",
+    "metric-dp": "metric_differential_privacy",
+    "renyi": "renyi_differential_privacy",
+    "lip": "local_information_privacy",
+    "pointwise-leakage": "pointwise_leakage",
+    "vulnerability": "bayes_vulnerability",
+    "f-information": "f_information",
+    "fairness": "group_fairness",
+    "output": "output_marginal",
+    "tv": "total_variation_to_prior",
+    "mean-tv": "total_variation_to_prior",
+    "maximal-leakage": "maximal_leakage",
+    "distortion": "expected_distortion",
+}

@@ -168,11 +168,15 @@ class ProblemModel(ABC):
         )
         return ProblemModelRun(**{one.name: getattr(found, one.name) for one in fields(found)}, posed_by=self)
 
+    def cases(self) -> list[Case]:
+        """Return the blocks at the answer of one start; `cvxpriv crosscheck NAME` checks them."""
+        found = self.solve(starts=1)
+        return [case_of_block(block, found.values) for block in found.blocks().values()]
+
     @classmethod
     def example_cases(cls) -> list[Case]:
         """Return the blocks at an answer for the example's data, with the options unchanged."""
-        found = cls(cls.example).solve(starts=1)
-        return [case_of_block(block, found.values) for block in found.blocks().values()]
+        return cls(cls.example).cases()
 
     @classmethod
     def run_of(cls, document: Mapping[str, Any], path: PathLike) -> ProblemModelRun:

@@ -12,6 +12,7 @@ import cvxpy as cp
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from cvxpriv_models.privacy_funnel.run import FunnelRun
 
 from cvxpriv import models
@@ -21,9 +22,12 @@ from cvxpriv.certify.check import CrossCheck
 from cvxpriv.certify.corpus.liars import LIARS
 from cvxpriv.certify.stored_answers import recalled
 from cvxpriv.certify.verdicts import Verdict
+from cvxpriv.cli.problem_command import crosscheck_command
+from cvxpriv.cli.terminal import Terminal
 from cvxpriv.kkt.conic.solving import ConicSolution, solve_conic
 from cvxpriv.reports.sets import require_whole
 
+from ..outside_package.factorisation import Factorisation
 from .conftest import Run, one_error_line
 
 OPTIONS = ("--private", "income", "--public", "age", "--count", "count", "--rate", "0.6", "--starts", "3")
@@ -232,3 +236,13 @@ def test_a_file_with_one_function_needs_no_name_and_says_what_it_took(run: Run, 
     assert f"Checked {path}:only, as no function was named" in " ".join(result.stdout.split())
     named = run("crosscheck", f"{path}:only", "--solvers", "CLARABEL")
     assert "Checked" not in named.stdout
+
+
+def test_a_model_that_is_one_problem_is_checked_by_its_name(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "matrix.csv", np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 5.0]]), delimiter=",")
+    words = ["matrix.csv", "--rank", "1", "--solvers", "CLARABEL"]
+    result = CliRunner().invoke(crosscheck_command(Factorisation), words, obj=Terminal(json=True))
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["tables"]["crosscheck"]
+    assert {row["verdict"] for row in rows} <= {"agrees", "loose"}
+    assert len({row["case"] for row in rows}) == 2

@@ -46,7 +46,8 @@ class Lines:
     @property
     def ends(self) -> list[float]:
         """The upper ends of the sums."""
-        return {"never": 0, "most": 1}.get(self.sort, self.lines.shape[1]) * [self.upper]
+        count = {"never": 0, "most": 1}.get(self.sort)
+        return (self.lines.shape[1] if count is None else count) * [self.upper]
 
     def costs(self, x: Array) -> Array:
         """Return the costs of columns, (n, k).
