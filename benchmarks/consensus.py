@@ -1,16 +1,14 @@
-"""Consensus over a graph: a pass against its own products, cone solvers on sampled nodes, and privacy beside a centre.
+"""Consensus over a graph: a pass against its own products, and cone solvers on sampled nodes.
 
 python -m benchmarks consensus
-python -m benchmarks.consensus --diffprivlib-python /path/to/another/environment/bin/python
+
+Private fits: `private_parties`.
 """
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -19,20 +17,17 @@ import numpy as np
 import pandas as pd
 from cvxpriv_models.recycled_admm.algorithm import initial_state, one_pass
 from cvxpriv_models.recycled_admm.rows import Rows
-from scipy.special import expit
 
-from benchmarks.diffprivlib_peer import fits
 from benchmarks.funnel import least_seconds
 from cvxpriv.blocks.engines import ClosedForm
 from cvxpriv.errors import DataError
 from cvxpriv.models import RecycledADMM
-from cvxpriv.numerics.arrays import Array, Values
+from cvxpriv.numerics.arrays import Values
 from cvxpriv.schedules.running import run
 from cvxpriv.schedules.steps import Context, Sweep
 from cvxpriv.tables.datasets import AdultNodes, load_adult_nodes
 
-C, REG, RUNS, DELTA = 1750.0, 0.22, 10, 1e-6
-EPSILONS = (1.0, 2.0, 5.0, 10.0)
+C, REG = 1750.0, 0.22
 PRODUCTS = ("predictions", "back", "grams")
 
 
@@ -90,70 +85,15 @@ def cone_solvers() -> None:
     print(check.table[columns].to_string(index=False, float_format="{:.2e}".format))
 
 
-def private(python: Path | None) -> None:
-    """Adult, N = 5, 25 passes of MR-ADMM at growth 1.04: means of ten runs on the 5,222 test rows, and a centre beside.
-
-    Noise in the objective is pure; on the output it is Gaussian, delta = 1e-6. diffprivlib has all rows in one place,
-    spends the same pure epsilon once, and is tuned on the test rows, which flatters it.
-    """
-    model, data = adult(5)
-    rows = [["no privacy", np.nan, *scores(data, [model.optimum]), ""]]
-    for epsilon in EPSILONS:
-        for name, options in (
-            ("MR-ADMM", {}),
-            ("MR-ADMM, output", {"perturbation": "output", "delta": DELTA}),
-        ):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = [several(model, epsilon, options) for _ in range(RUNS)]
-            rows.append([name, epsilon, *scores(data, found), ""])
-        if python is not None:
-            rows.append(["diffprivlib", epsilon, *centre(python, data, epsilon)])
-    table = pd.DataFrame(rows, columns=["method", "epsilon", "error, %", "+-", "log loss", "tuned"])
-    print(table.to_string(index=False, float_format="{:.4g}".format))
-
-
-def several(model: RecycledADMM, epsilon: float, options: dict[str, Any]) -> Array:
-    """One private run's mean parameters; fewer passes where the curvature alone would spend the budget."""
-    passes = 25 if options or epsilon >= 2.0 else 10
-    return model.solve_private(
-        method="mr-admm", epsilon=epsilon, eta=1.0, growth=1.04, max_iter=passes, node_tol=1e-8, **options
-    ).mean
-
-
-def scores(data: AdultNodes, classifiers: Sequence[Array]) -> list[float]:
-    """Error in per cent with its deviation over runs, and log loss."""
-    odds = np.array([data.x_test @ one for one in classifiers])
-    errors = 100.0 * np.mean(np.where(odds > 0.0, 1.0, -1.0) != data.y_test, axis=1)
-    losses = -np.mean(np.log(np.maximum(expit(data.y_test * odds), 1e-300)), axis=1)
-    return [float(errors.mean()), float(errors.std()), float(losses.mean())]
-
-
-def centre(python: Path, data: AdultNodes, epsilon: float) -> list[object]:
-    """diffprivlib at the C of least log loss."""
-    x = np.vstack([rows for rows, _ in data.shards])
-    y = np.concatenate([labels for _, labels in data.shards])
-    tried = fits(python, x, y, epsilon, (0.01, 0.03, 0.1, 0.3, 1.0), 2)
-    chosen = min(tried, key=lambda weight: scores(data, tried[weight])[2])
-    return [*scores(data, fits(python, x, y, epsilon, (chosen,), RUNS)[chosen]), f"C = {chosen:g}"]
-
-
-def main(arguments: Sequence[str] = ()) -> None:
+def main() -> None:
     """Print every measurement."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--diffprivlib-python", type=Path, help="a Python that has diffprivlib and scikit-learn < 1.7")
-    python = parser.parse_args(arguments).diffprivlib_python
     try:
         for measure in (a_pass, cone_solvers):
             print(f"\n## {measure.__doc__}")
             measure()
-        print(f"\n## {private.__doc__}")
-        private(python)
     except DataError as error:
         print(error)
 
 
 if __name__ == "__main__":
-    import sys
-
-    main(sys.argv[1:])
+    main()

@@ -170,8 +170,8 @@ def _cvxpy_row(problem: Problem, state: Values) -> Callable[[], None]:
 def checked() -> None:
     """Whole runs with engine="checked": every block twice, by its exact update and by a solver, compared at each step.
 
-    The paper's f, the other registered ones, and three that a user gives as one line of text (the last one runs on
-    tangents). The paper's floor bounds q/p; without one, symbols that die leave solvers few digits.
+    One start each. The paper's f, the other registered ones, and three that a user gives as one line of text (the last
+    one runs on tangents). The paper's floor bounds q/p; without one, symbols that die leave solvers few digits.
     """
     runs = [(divergence, floor) for divergence in (*PAPER, *OTHERS, *OWN_TEXTS) for floor in (FLOOR, 0.0)]
     rows = [[divergence, floor, *_checked_run(divergence, floor)] for divergence, floor in runs]
@@ -183,7 +183,7 @@ def _checked_run(divergence: str, floor: float) -> list[object]:
     begun = time.perf_counter()
     try:
         solved = InferenceAsService(g10(), 0.3, divergence=divergence, size_u=SIZE_U, floor=floor).solve(
-            engine="checked"
+            engine="checked", starts=1
         )
     except CvxprivError as error:
         return [0, 0, np.nan, time.perf_counter() - begun, f"{type(error).__name__}: {error}"]
