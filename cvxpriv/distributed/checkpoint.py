@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cvxpriv.errors import DataError
+from cvxpriv.errors import DataError, PartyError, shown
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.reports.files import write_bytes
+from cvxpriv.reports.locks import locked
 
-__all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
+__all__ = ["Checkpoint", "hold", "read_checkpoint", "write_checkpoint"]
+
+#: Name of the file in a party's folder.
+FILE = "checkpoint.bin"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +47,29 @@ class Checkpoint:
     arrays: Mapping[str, Array]
     ledger: list[Any] = field(default_factory=list)
     terms: Mapping[str, Any] = field(default_factory=dict)
+
+
+@cache
+def hold(folder: Path) -> AbstractContextManager[None]:
+    """Hold a party's folder for this process, until it ends, however it ends; called again it does nothing.
+
+    Two processes with one folder would each spend its budget, and write one ledger over the other.
+
+    Raises
+    ------
+    PartyError
+        Another process has it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = locked(folder / FILE, wait=False)
+    try:
+        lock.__enter__()
+    except BlockingIOError as error:
+        raise PartyError(
+            f"folder={shown(str(folder))} is served by another process, which has its checkpoint and its ledger: give "
+            "this one a folder of its own, or end that process"
+        ) from error
+    return lock
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint, *, durable: bool) -> None:

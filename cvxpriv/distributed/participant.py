@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxpriv.distributed.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from cvxpriv.distributed.checkpoint import FILE, Checkpoint, hold, read_checkpoint, write_checkpoint
 from cvxpriv.distributed.messages import Message
 from cvxpriv.errors import DataError, PartyError, PrivacyError
 from cvxpriv.numerics.arrays import Array
@@ -80,7 +80,8 @@ class Participant:
     ----------
     allowance : Allowance
     folder : path, optional
-        Folder of its checkpoint. Without one it cannot come back to a run, and a new process knows of no earlier one.
+        Folder of its checkpoint, which one process holds at a time (`checkpoint.hold`). Without one it cannot come back
+        to a run, and a new process knows of no earlier one.
 
     Attributes
     ----------
@@ -98,7 +99,9 @@ class Participant:
 
     def __init__(self, allowance: Allowance, folder: PathLike | None) -> None:
         self.allowance = allowance
-        self.file = None if folder is None else Path(folder) / "checkpoint.bin"
+        self.file = None if folder is None else Path(folder) / FILE
+        if self.file is not None:
+            hold(self.file.parent.resolve())
         self.run, self.done = "", 0
         self.state: dict[str, Array] = {}
         self.before: dict[str, Array] = {}

@@ -164,6 +164,19 @@ def test_who_never_comes_ends_a_run_on_either_side(folder: Path, run: Run) -> No
 
 
 @pytest.mark.slow
+def test_a_second_process_does_not_serve_the_folder_of_a_first_one_until_that_is_killed(folder: Path) -> None:
+    serving = [sys.executable, "-u", "-m", "cvxpriv", *SERVING, "--identifier", "person", "--exact", "--wait"]
+    with subprocess.Popen([*serving, "60"], cwd=folder, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert any("dials 127.0.0.1:1" in line for line in first.stdout)
+        second = subprocess.run([*serving, "0"], cwd=folder, capture_output=True, text=True, check=False)
+        assert (second.returncode, "served by another process" in second.stderr) == (3, True)
+        first.kill()
+    third = subprocess.run([*serving, "0"], cwd=folder, capture_output=True, text=True, check=False)
+    assert (third.returncode, "was not reached within 0 seconds" in third.stderr) == (3, True)
+
+
+@pytest.mark.slow
 def test_real_processes_fit_from_the_command_line(folder: Path) -> None:
     port = plan(folder, wait=120)
     command = [sys.executable, "-m", "cvxpriv"]

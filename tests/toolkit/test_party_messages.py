@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,11 @@ from hypothesis import given, settings, strategies as st
 
 from cvxpriv.distributed import messages
 from cvxpriv.distributed.alignment import common_rows, digests
-from cvxpriv.distributed.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from cvxpriv.distributed.checkpoint import FILE, Checkpoint, hold, read_checkpoint, write_checkpoint
 from cvxpriv.distributed.keys import add_member, create_team, keys_in
 from cvxpriv.distributed.messages import PROTOCOL, Envelope, Kind, Message, Text, Vector, Vocabulary
-from cvxpriv.errors import DataError, MessageRefused
+from cvxpriv.distributed.participant import Allowance, Participant
+from cvxpriv.errors import DataError, MessageRefused, PartyError
 
 SPOKEN = Vocabulary(
     [
@@ -169,3 +172,25 @@ def test_a_checkpoint_comes_back_whole_or_is_called_damaged(tmp_path: Path, dura
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DataError, match="no checkpoint"):
         read_checkpoint(path)
+
+
+def test_a_folder_is_served_by_one_process_and_free_when_that_is_killed(tmp_path: Path) -> None:
+    folder = tmp_path / "party"
+    program = (
+        "import pathlib, sys; from cvxpriv.distributed.checkpoint import hold;"
+        "hold(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        for place in (folder, tmp_path / "." / "party"):
+            with pytest.raises(PartyError, match="served by another process"):
+                Participant(Allowance(exact=True), place)
+        other.kill()
+    assert (folder / f"{FILE}.lock").exists()  # it is left over, and nobody holds it
+    first = Participant(Allowance(exact=True), folder)
+    second = Participant(Allowance(exact=True), folder)
+    assert first.file == second.file
+    hold(tmp_path / "another")
