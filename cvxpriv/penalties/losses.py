@@ -17,7 +17,7 @@ from scipy.special import expit
 from cvxpriv.errors import ModelError, shown, suggest
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.numerics.doors import door
-from cvxpriv.penalties.loss_steps import falling_sigmoid, falling_slope, logistic_root, monotone_root
+from cvxpriv.penalties.loss_steps import falling_sigmoid, falling_slope, in_pieces, logistic_root, monotone_root
 
 Scalar = Callable[[Array], Array]
 #: Maps (argument v, rho over weight) to the minimiser of phi(t) + (ratio/2) (t - v)^2.
@@ -141,7 +141,7 @@ class Loss:
         return self.expression((sparse.diags_array(b) @ rows) @ f)
 
     def prox(
-        self, v: Array, b: Array, weight: float | Array = 1.0, rho: float = 1.0, start: Array | None = None
+        self, v: Array, b: Array, weight: float | Array = 1.0, rho: float | Array = 1.0, start: Array | None = None
     ) -> Array:
         """Return the minimiser of weight l(z, b) + (rho/2) (z - v)^2 in z, one per sample.
 
@@ -150,7 +150,7 @@ class Loss:
         v, b : ndarray
         weight : float or ndarray
             Weight of the loss, > 0.
-        rho : float
+        rho : float or ndarray
             Weight of the square, > 0; for a loss that is not convex above weight times its smoothness, so that the
             minimiser is unique.
         start : ndarray, optional
@@ -196,7 +196,7 @@ SMOOTHING, HUBER_WIDTH = 0.5, 1.0
 LOGISTIC = Loss(
     "logistic",
     # np.logaddexp(0, -t), five times faster
-    phi=lambda t: np.maximum(-t, 0.0) + np.log1p(np.exp(-np.abs(t))),
+    phi=in_pieces(lambda t: np.maximum(-t, 0.0) + np.log1p(np.exp(-np.abs(t)))),
     derivative=lambda t: -falling_sigmoid(t),
     second=falling_slope,
     expression=lambda t: cp.logistic(-t),

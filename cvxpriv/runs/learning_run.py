@@ -105,9 +105,14 @@ class LearningRun(_Learned):
         return "" if self.gap is not None else f"a bound is known only for {self.bounded}"
 
     @property
+    def reached(self) -> str:
+        """Whether the run converged, and by which rule where there are several."""
+        return "converged" if self.converged else "NOT converged"
+
+    @property
     def facts(self) -> Facts:
         """The facts of the run: numbers with a sentence each, the options, and its promises."""
-        state, tol = "converged" if self.converged else "NOT converged", format_number(self.settings.tol, 1)
+        tol = format_number(self.settings.tol, 1)
         unknown = self.gap is None
         gap = None if unknown else max(self.gap, 0.0)
         bound = self.no_gap or "the objective is above its optimum by at most this"
@@ -118,7 +123,7 @@ class LearningRun(_Learned):
         return Facts(
             title=self.model,
             facts=[
-                Fact("kkt", kkt, "", sentence, "KKT residual", f"{state}; {tol} asked for", digits=2, main=True),
+                Fact("kkt", kkt, "", sentence, "KKT residual", f"{self.reached}; {tol} asked for", digits=2, main=True),
                 Fact("objective", self.objective, "", "What was minimised.", main=True),
                 Fact("gap", gap, "", "Certified bound.", "", bound, digits=2, main=not unknown, aside=unknown),
                 *self.own_facts(),

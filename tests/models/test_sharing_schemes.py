@@ -98,8 +98,8 @@ def test_averaging_is_the_proximal_jacobi_scheme_held_by_the_parties_own_squares
 def test_anderson_and_the_plain_scheme_end_at_the_same_point(loss: str, scheme: str) -> None:
     x, y = columns(60, 6)
     model = ADMMSharing(split(x, 2), y, loss=loss)
-    fast = model.solve(rho=0.5, method=scheme)
-    slow = model.solve(rho=0.5, method=scheme, accelerate="none", max_iter=5000)
+    fast = model.solve(rho=0.5, method=scheme, gap=0.0)
+    slow = model.solve(rho=0.5, method=scheme, accelerate="none", max_iter=5000, gap=0.0)
     assert fast.converged
     assert slow.converged
     assert fast.iterations < slow.iterations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -13,12 +14,13 @@ from cvxpriv.blocks.declaration import Constraint
 from cvxpriv.numerics.anderson import Anderson
 from cvxpriv.numerics.arrays import Array, Values, measured_each, single
 from cvxpriv.schedules.steps import AnyStep, Loop, Measure, Parallel, Sweep, Update
-from cvxpriv.schedules.stopping import Below
+from cvxpriv.schedules.stopping import AnyOf, Below, Stop
 
 from . import kkt, lagrangian
 from .blocks import centre, dual, party, total_share
 from .factor import Factor
 from .problem import Problem
+from .rho import Following
 from .schemes import Scheme
 
 #: Name of the loop in a run's history.
@@ -58,24 +60,32 @@ def schedule(
     tol: float,
     limit: int,
     adapt_rho: bool = False,
+    follow: bool = False,
     accelerate: bool = False,
     constraints: Constraints = (),
+    gap: float = 0.0,
 ) -> Loop:
     """Return the whole algorithm: passes until the KKT residual of (1) is at most `tol`.
 
     An accelerated pass begins with z: the result of a pass is then determined by x and y alone, and the first x-step of
     the plain order, from x = z = y = 0, leaves x where it is.
+
+    `follow`: Whether rho follows the curvature of the loss (`rho.Following`).
+    `gap`: Certified gap, as a part of the objective, at which a start is done too; 0 for none.
     """
     parties, z, y = one_pass(problem, scheme, factors, constraints)
     steps = [z, y, parties] if accelerate else [parties, z, y]
     if adapt_rho:
         steps.append(balance(problem, factors))
+    packing = CoefficientsAndArgument(problem, scheme, factors)
+    make = partial(Anderson, packing, MEMORY) if accelerate else None
+    plain = None if make is None else make()
     return Loop(
         Sweep(steps),
-        stop=Below("kkt", tol),
+        stop=stopping(tol, gap),
         limit=limit,
-        measure=measure(problem, scheme, factors, constraints),
-        accelerate=Anderson(CoefficientsAndArgument(problem, scheme, factors), MEMORY) if accelerate else None,
+        measure=measure(problem, scheme, factors, constraints, gap),
+        accelerate=Following(problem, scheme, make) if follow else plain,
         name=LOOP,
     )
 
@@ -109,13 +119,29 @@ def initial_state(problem: Problem, rho: float, coefficients: Array | None = Non
     return {**state, "z": np.sum(shares, axis=0)[None], "y": zeros, "rho": np.array([rho]), "passes": np.zeros(1)}
 
 
-def measure(problem: Problem, scheme: Scheme, factors: Sequence[Factor], constraints: Constraints = ()) -> Measure:
-    """Return the figures of a state, per start: objective, primal, stationarity, kkt; V^t for a non-convex loss."""
+def stopping(tol: float, gap: float) -> Stop:
+    """Return the rule of a loop whose gap is measured where `gap` > 0; the final one, after rounding, is below it."""
+    return AnyOf((Below("kkt", tol), Below("gap", 0.99 * gap))) if gap > 0.0 else Below("kkt", tol)
+
+
+def measure(
+    problem: Problem,
+    scheme: Scheme,
+    factors: Sequence[Factor],
+    constraints: Constraints = (),
+    gap: float = 0.0,
+) -> Measure:
+    """Return the figures of a state, per start: objective, primal, stationarity, kkt; V^t for a non-convex loss.
+
+    `gap`: > 0 adds the figure `gap`: see `kkt.relative_gap`.
+    """
 
     def one(view: Values) -> dict[str, float]:
         found = residuals_with_constraints(problem, scheme, factors, view, constraints)
         x = [view[f"x/{m}"] for m in range(problem.parties)]
         figures = figures_of(found, problem.value_at(total_share(view, problem.parties), x), view)
+        if gap > 0.0:
+            figures["gap"] = kkt.relative_gap(problem, view, found, figures["objective"], gap)
         if not problem.loss.convex:
             r = float(scheme.weight(view["rho"], problem.parties))
             figures["lagrangian"] = lagrangian.augmented_lagrangian(problem, view, r)
@@ -132,7 +158,7 @@ def figures_of(found: kkt.SharingResiduals, objective: float, view: Values) -> d
         "primal": found.primal,
         "stationarity": max(found.stationarity),
         "kkt": found.largest,
-        "rho": float(view["rho"]),
+        "rho": float(np.mean(view["rho"])),
     }
 
 
@@ -158,20 +184,23 @@ MEMORY = 15
 
 
 class CoefficientsAndArgument:
-    """The packing of x_1..x_M, their shares, and p."""
+    """The packing of x_1..x_M, of shares that cost more to multiply again than to combine, and of p."""
 
     def __init__(self, problem: Problem, scheme: Scheme, factors: Sequence[Factor]) -> None:
         self.problem, self.scheme, self.factors = problem, scheme, factors
-        self.names = [f"{kind}/{m}" for m in range(problem.parties) for kind in "xv"]  # in the order of `step`
+        self.held = [factor.entries > MEMORY * problem.samples for factor in factors]
+        parties = range(problem.parties)
+        self.names = [f"{kind}/{m}" for m in parties for kind in ("xv" if self.held[m] else "x")]  # as in `step`
 
     def step(self, moved: Array, image: Values) -> Array:
         """Return the move of a pass, in the norm lam ||x||^2 + rho ||D x||^2 + r ||p||^2 in which ADMM contracts."""
-        rho, parts, first = float(image["rho"][0]), [], 0
-        for factor in self.factors:
+        rho, parts, first = image["rho"][0], [], 0
+        for factor, held in zip(self.factors, self.held, strict=True):
             samples, columns = factor.part.shape
-            x, share = moved[first : first + columns], moved[first + columns : first + columns + samples]
-            parts += [np.sqrt(self.problem.lam) * x, np.sqrt(rho) * _bent(factor, x, share)]
-            first += columns + samples
+            x, first = moved[first : first + columns], first + columns
+            share = moved[first : first + samples] if held else None
+            first += samples if held else 0
+            parts += [np.sqrt(self.problem.lam) * x, factor.bent(rho, x, share)]
         return np.concatenate([*parts, np.sqrt(self._weight(image)) * moved[first:]])
 
     def pack(self, state: Values) -> Array:
@@ -185,17 +214,15 @@ class CoefficientsAndArgument:
         for name in self.names:
             last = first + state[name].shape[1]
             mixed[name], first = packed[None, first:last], last
+        for m, factor in enumerate(self.factors):
+            if not self.held[m]:
+                mixed[f"v/{m}"] = factor.share(mixed[f"x/{m}"][0])[None]
         gap = packed[first:] - total_share(mixed, self.problem.parties)[0]
         mixed["y"] = (self._weight(state) * gap)[None]
         return mixed
 
-    def _weight(self, state: Values) -> float:
-        return float(self.scheme.weight(state["rho"], self.problem.parties)[0])
-
-
-def _bent(factor: Factor, x: Array, share: Array) -> Array:
-    """Return a vector as long as D x, or as short as the party's columns, if they are few."""
-    return np.asarray(factor.root @ x if x.size**2 <= share.size else share)
+    def _weight(self, state: Values) -> Array:
+        return np.asarray(self.scheme.weight(state["rho"][0], self.problem.parties))
 
 
 #: Number of passes between two changes: a new rho is a new factorisation, and needs a few passes to take effect.

@@ -33,7 +33,7 @@ from cvxpriv.runs.shared_options import Watch
 from cvxpriv.schedules.history import History
 from cvxpriv.schedules.running import run as run_schedule
 from cvxpriv.schedules.steps import AnyStep, Context, Draw, Loop, Sweep, Update
-from cvxpriv.schedules.stopping import Below, Never
+from cvxpriv.schedules.stopping import Never
 
 from . import algorithm, blocks, kkt, mechanism
 from .algorithm import LOOP
@@ -47,7 +47,7 @@ from .private import finished, release_of, with_flipped
 from .private_run import PrivateSharingRun
 from .private_settings import PrivateSettings, planned, settings_of
 from .problem import Problem
-from .rho import default_rho
+from .rho import Following, default_rho, may_follow
 from .run import Settings
 from .schemes import USUAL, Scheme, scheme_named
 
@@ -144,6 +144,7 @@ class SharingApart:
         tol: float = 1e-7,
         max_iter: int | None = None,
         rho: float | None = None,
+        gap: float | None = None,
         progress: bool = False,
         callback: Watch | None = None,
         save: PathLike | None = None,
@@ -154,7 +155,7 @@ class SharingApart:
         ----------
         method : str, optional
             "averaged" or another scheme whose parties step at once.
-        tol, max_iter, rho, progress, callback
+        tol, max_iter, rho, gap, progress, callback
             See `ADMMSharing.solve`.
         save : path, optional
             The file of the last state, written if a party ends the run.
@@ -168,16 +169,20 @@ class SharingApart:
         scheme, problem = _at_once(method), self.problem
         weight = default_rho(problem.loss, scheme, problem.parties) if rho is None else float(rho)
         require_guarantee(problem, scheme, weight)
-        settings = Settings(scheme.name, "closed_form", weight, False, False, max_iter or MAX_ITER, tol)
+        follow = rho is None and may_follow(problem, scheme)
+        asked = kkt.gap_asked(problem, gap, tol)
+        limit = max_iter or MAX_ITER
+        settings = Settings(scheme.name, "closed_form", weight, False, False, limit, tol, follow, asked)
         context = Context(ClosedForm(), History(), with_bar(callback, settings.max_iter, "passes", progress))
         self.passes, self.latest = 0, {}
         with self._saving(save):
             self.carrier.step_all(self._beginnings("begin", scheme, weight, TALL), opening=True)
-            together = _Together(self, scheme)
-            z, y = blocks.centre(problem, scheme), blocks.dual(problem, scheme)
-            loop = Loop(
-                Sweep([together.update(), z, y]), Below("kkt", tol), settings.max_iter, together.measure, name=LOOP
-            )
+            together = _Together(self, scheme, asked)
+            steps: list[AnyStep] = [together.update(), blocks.centre(problem, scheme), blocks.dual(problem, scheme)]
+            following = Following(problem, scheme, None) if follow else None
+            stop = algorithm.stopping(tol, asked)
+            limits = stop, settings.max_iter, together.measure
+            loop = Loop(Sweep(steps), *limits, accelerate=following, name=LOOP)
             state = single(run_schedule(loop, algorithm.initial_state(problem, weight), context), 0)
             return self._finished(state, together, context, settings, begun)
 
@@ -302,15 +307,16 @@ class SharingApart:
         last = Message("finish", {"pass": np.array([float(passes)]), "y": y})
         answers = self.carrier.step_all(dict.fromkeys(self.carrier.names, last))
         off = [answers[name].number("off") for name in self.carrier.names]
+        objective, gap = together.objective(state), kkt.gap_of_parts(problem, state, y, off)
         return SharingApartRun(
             names=self.carrier.names,
             columns=self.columns,
             settings=settings,
-            converged=found.largest <= settings.tol,
+            converged=found.largest <= settings.tol or gap <= settings.gap * objective,
             iterations=passes,
-            objective=together.objective(state),
+            objective=objective,
             kkt=found,
-            gap=kkt.gap_of_parts(problem, state, y, off),
+            gap=gap,
             seconds=time.perf_counter() - begun,
             interrupted=context.interrupted,
             state=state,
@@ -369,9 +375,10 @@ class SharingApart:
 class _Together:
     """The step of all parties at once, asked one pass ahead."""
 
-    def __init__(self, fit: SharingApart, scheme: Scheme) -> None:
-        self.fit, self.scheme, self.problem = fit, scheme, fit.problem
+    def __init__(self, fit: SharingApart, scheme: Scheme, gap: float) -> None:
+        self.fit, self.scheme, self.problem, self.gap = fit, scheme, fit.problem, gap
         self.names = fit.carrier.names
+        self.told = np.zeros(0)
         self.ahead: dict[str, Message] | None = None
         self.figures: dict[str, Message] = {}
 
@@ -387,6 +394,10 @@ class _Together:
 
     def _ask(self, view: Values) -> dict[str, Message]:
         fit = self.fit
+        if view["rho"].ndim == 2 and view["rho"] is not self.told:
+            self.told = view["rho"]
+            weigh = Message("weigh", {"rho": view["rho"][0]})
+            fit.carrier.step_all(dict.fromkeys(self.names, weigh), opening=True)
         fit.passes, fit.latest = fit.passes + 1, dict(view)
         return fit.carrier.step_all(fit.aims("step", self.scheme, view, fit.passes))
 
@@ -394,7 +405,10 @@ class _Together:
         """Return the figures of a state, as `algorithm.measure` does; the parties then have begun the next pass."""
         self.ahead = self.figures = self._ask(state)
         view = single(state, 0)
-        figures = algorithm.figures_of(self.residuals(view), self.objective(view), view)
+        found = self.residuals(view)
+        figures = algorithm.figures_of(found, self.objective(view), view)
+        if self.gap > 0.0:
+            figures["gap"] = kkt.relative_gap(self.problem, view, found, figures["objective"], self.gap)
         return {name: np.array([value]) for name, value in figures.items()}
 
     def residuals(self, view: Values) -> kkt.SharingResiduals:

@@ -34,6 +34,13 @@ SPOKEN = Vocabulary(
     [
         Kind("begin", "holder", _WEIGHTS, _OPTIONS, answer="ready"),
         Kind("ready", "party"),
+        Kind(
+            "weigh",
+            "holder",
+            {"rho": Vector("rows", "the curvature of the loss at each row, which y tells too", low=0.0)},
+            answer="weighed",
+        ),
+        Kind("weighed", "party"),
         Kind("step", "holder", _AIM, answer="share"),
         Kind(
             "share",

@@ -142,6 +142,8 @@ class SharingParty(participant.Participant):
                 return self._begin(message)
             case "begin-private":
                 return self._begin_private(message)
+            case "weigh":
+                return self._weigh(message)
             case "step":
                 return self._step(message)
             case "finish":
@@ -212,6 +214,13 @@ class SharingParty(participant.Participant):
         before = self._start(asked)
         assert self.begun is not None  # it began with the run
         return self.begun, asked, before
+
+    def _weigh(self, message: Message) -> Message:
+        """Take the penalty of each row for the steps from here on."""
+        if self.begun is None or self.begun.release is not None:
+            raise PartyError("a penalty of each row came outside a run without privacy: the label holder misread it")
+        self.begun = replace(self.begun, rho=message.vectors["rho"][None])
+        return Message("weighed")
 
     def _step(self, message: Message) -> Message:
         begun, asked, before = self._at(message)

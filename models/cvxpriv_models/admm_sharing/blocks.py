@@ -1,6 +1,7 @@
 """The blocks of ADMM sharing: each party's x_m (6), the centre's z (7), and the dual step (8).
 
-The state: `x/0`.. the coefficients (d_m,), `v/0`.. the shares D_m x_m (N,), `z` and `y` (N,), and `rho`, a number.
+The state: `x/0`.. the coefficients (d_m,), `v/0`.. the shares D_m x_m (N,), `z` and `y` (N,), and `rho`, a number, or
+one for each sample (N,).
 Every penalty is read from the state, so that it may change from pass to pass. Objectives differ from the paper's by
 constants.
 """
@@ -70,12 +71,13 @@ def party_towards(
     own_x, own_v = f"x/{m}", f"v/{m}"
     linear = scheme.linearises(penalty)  # the square is replaced by its tangent at x_m
 
-    def declare(structure: object) -> Declaration:
+    def declare(structure: bytes | tuple[()]) -> Declaration:
+        root = factor.scaled(np.frombuffer(structure)).root if structure else factor.root
         x = cp.Variable(factor.part.shape[1], name="x")
         half_rho, half_tau = cp.Parameter(nonneg=True, name="rho/2"), cp.Parameter(nonneg=True, name="tau/2")
         slope = cp.Parameter(x.size, name="slope")
         cost, inside = penalty.expression(x)
-        squares = half_rho * cp.sum_squares(factor.root @ x) + half_tau * cp.sum_squares(x)
+        squares = half_rho * cp.sum_squares(root @ x) + half_tau * cp.sum_squares(x)
         return Declaration(
             objective=cp.Minimize(lam * cost + squares - slope @ x),
             constraints={f"X[{index}]": one for index, one in enumerate(inside)},
@@ -85,17 +87,17 @@ def party_towards(
         )
 
     def parameters(view: Values) -> Values:
-        rho = float(view["rho"])
+        rho = view["rho"]
         tau = scheme.tau(factor, penalty, rho, parties)
         aim = target(view) - view[own_v] if linear else target(view)
         return {
-            "rho/2": np.asarray(0.0 if linear else 0.5 * rho),
+            "rho/2": np.asarray(0.0 if linear else 0.5 if rho.ndim else 0.5 * float(rho)),
             "tau/2": np.asarray(0.5 * tau),
             "slope": factor.pull(rho * aim - view["y"]) + tau * view[own_x],
         }
 
     def exact(view: Values) -> Values:
-        rho, x = float(view["rho"]), view[own_x]
+        rho, x = view["rho"], view[own_x]
         tau = scheme.tau(factor, penalty, rho, parties)
         if linear:
             aim = target(view) - view[own_v]
@@ -116,6 +118,7 @@ def party_towards(
         repair=lambda values, view: {"x": penalty.prox(values["x"], 0.0)},  # the projection onto X_m
         write=lambda solution, view: written(solution.values["x"]),
         direct=each_start(exact) if linear or penalty.ridge is not None else None,
+        structure=lambda view: view["rho"].tobytes() if view["rho"].ndim else (),
     )
 
 
@@ -123,10 +126,10 @@ def party_towards(
 class Constants:
     """The constants of the z block's objective, where it goes into the declaration as numbers.
 
-    `slope`: The bytes of y + r S, (N,), in memory: comparable, which an array is not.
+    `r`, `slope`: The bytes of r and of y + r S, (N,), in memory: comparable, which an array is not.
     """
 
-    half_r: float
+    r: bytes
     slope: bytes
 
 
@@ -139,29 +142,34 @@ def centre(problem: Problem, scheme: Scheme) -> Block:
     parties, loss, samples = problem.parties, problem.loss, problem.samples
     large = samples > MOST_PARAMETERS
 
-    def weight(view: Values) -> float:
-        return float(scheme.weight(view["rho"], parties))
+    def weight(view: Values) -> Array:
+        return np.asarray(scheme.weight(view["rho"], parties))
 
     def slope_of(view: Values) -> Array:
         return np.asarray(view["y"] + weight(view) * total_share(view, parties))
 
     def declare(structure: Constants | tuple[()]) -> Declaration:
         z = cp.Variable(samples, name="z")
-        half_r: cp.Expression | float
+        square: cp.Expression
         slope: cp.Expression | Array
         if isinstance(structure, Constants):
-            half_r, slope, named = structure.half_r, np.frombuffer(structure.slope), {}
+            slope, named = np.frombuffer(structure.slope), {}
+            square = 0.5 * cp.sum_squares(cp.multiply(np.sqrt(np.frombuffer(structure.r)), z))
         else:
             half_r, slope = cp.Parameter(nonneg=True, name="r/2"), cp.Parameter(samples, name="slope")
-            named = {"r/2": half_r, "slope": slope}
-        cost = problem.weights @ loss.of(z, problem.y) + half_r * cp.sum_squares(z) - slope @ z
+            square, named = half_r * cp.sum_squares(z), {"r/2": half_r, "slope": slope}
+        cost = problem.weights @ loss.of(z, problem.y) + square - slope @ z
         return Declaration(cp.Minimize(cost), constraints={}, variables={"z": z}, parameters=named)
 
     def structure(view: Values) -> Constants | tuple[()]:
-        return Constants(0.5 * weight(view), slope_of(view).tobytes()) if large else ()
+        if large or view["rho"].ndim:
+            return Constants(np.broadcast_to(weight(view), samples).tobytes(), slope_of(view).tobytes())
+        return ()
 
     def parameters(view: Values) -> Values:
-        return {} if large else {"r/2": np.asarray(0.5 * weight(view)), "slope": slope_of(view)}
+        if large or view["rho"].ndim:
+            return {}
+        return {"r/2": 0.5 * weight(view), "slope": slope_of(view)}
 
     def exact(view: Values) -> Values:
         total, r = total_share(view, parties), weight(view)
@@ -186,7 +194,7 @@ def dual(problem: Problem, scheme: Scheme) -> Update:
     parties = problem.parties
 
     def step(state: Values) -> Values:
-        r = scheme.weight(state["rho"], parties)[:, None]
+        r = scheme.weight(state["rho"].reshape(len(state["rho"]), -1), parties)
         return {"y": closed_form.dual(state["y"], total_share(state, parties), state["z"], r)}
 
     reads = frozenset({"y", "z", "rho", *(f"v/{k}" for k in range(parties))})

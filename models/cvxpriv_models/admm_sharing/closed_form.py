@@ -14,9 +14,9 @@ from .factor import Factor
 
 
 def party(
-    factor: Factor, target: Array, y: Array, rho: float, ridge: float, tau: float = 0.0, x: Array | None = None
+    factor: Factor, target: Array, y: Array, rho: float | Array, ridge: float, tau: float = 0.0, x: Array | None = None
 ) -> Array:
-    """Return x_m of (6) for R_m = (ridge/2)||x||^2: one linear system.
+    """Return x_m of (6) for R_m = (ridge/2)||x||^2: one linear system. Here and below rho may be one a sample, (N,).
 
     It is the minimiser of (ridge/2)||x||^2 + y'D x + (rho/2)||D x - target||^2 + (tau/2)||x - x_m||^2.
 
@@ -26,7 +26,7 @@ def party(
 
 
 def party_linearised(
-    factor: Factor, penalty: Penalty, aim: Array, y: Array, rho: float, lam: float, tau: float, x: Array
+    factor: Factor, penalty: Penalty, aim: Array, y: Array, rho: float | Array, lam: float, tau: float, x: Array
 ) -> Array:
     """Return x_m of (6) with the square replaced by its tangent at x, and held by tau: one proximal step.
 
@@ -37,7 +37,9 @@ def party_linearised(
     return penalty.prox(x + factor.pull(rho * aim - y) / tau, lam / tau)
 
 
-def consensus(loss: Loss, total: Array, y: Array, labels: Array, weights: Array, r: float, start: Array) -> Array:
+def consensus(
+    loss: Loss, total: Array, y: Array, labels: Array, weights: Array, r: float | Array, start: Array
+) -> Array:
     """Return z of (7): the minimiser of sum_i weight_i l(z_i) - y'z + (r/2)||S - z||^2, one sample at a time.
 
     `total`, (N,): The total S. `start`, (N,): First guess: the last z.

@@ -144,7 +144,7 @@ class VerticalLogisticRegression(BinaryLogisticClassifier):
         return self._solved_private(model) if self._private else self._solved(model)
 
     def _solved(self, model: ADMMSharing) -> list[Array]:
-        run = model.solve(method=self.method, rho=self.rho, max_iter=self.max_iter, tol=self.tol)
+        run = model.solve(method=self.method, rho=self.rho, max_iter=self.max_iter, tol=self.tol, gap=0.0)
         self._solved_openly(run, "rho")
         self.warnings_: tuple[str, ...] = ()
         return run.coefficients

@@ -1,7 +1,8 @@
 """A party's own columns, factored once for the step x_m on the smaller side.
 
 The step solves (shift I + rho D'D) x = D'u + tau a. With fewer columns than samples that is a system of D'D, (d, d);
-otherwise one of D D', (N, N), by the identity D' (shift I + rho D D')^-1 = (shift I + rho D'D)^-1 D'.
+otherwise one of D D', (N, N), by the identity D' (shift I + rho D D')^-1 = (shift I + rho D'D)^-1 D'. Where rho has a
+number for each sample, sqrt(rho) D stands in the place of D, and 1 in that of rho.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Factor:
 
     part: Part
     _systems: dict[tuple[float, float], Solve] = field(default_factory=dict, init=False, repr=False)
+    _scaled: list[tuple[Array, Factor]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def tall(self) -> bool:
@@ -102,15 +104,42 @@ class Factor:
         """Return D x, (N,), of x, (d,)."""
         return np.asarray(self.stored @ x)
 
-    def minimiser(self, u: Array, rho: float, ridge: float, tau: float = 0.0, anchor: Array | None = None) -> Array:
+    def scaled(self, rho: Array) -> Factor:
+        """Return the factor of sqrt(rho) D with a rho for each sample, (N,); the last one is kept."""
+        if not self._scaled or not np.array_equal(self._scaled[0][0], rho):
+            heights = np.sqrt(rho)[:, None]
+            part = sparse.csr_array(self.part.multiply(heights)) if sparse.issparse(self.part) else heights * self.part
+            self._scaled[:] = [(rho, Factor(part))]
+        return self._scaled[0][1]
+
+    @property
+    def entries(self) -> int:
+        """Number of entries that a product with D reads."""
+        return int(self.stored.size)
+
+    def bent(self, rho: Array, x: Array, share: Array | None) -> Array:
+        """Return a vector whose norm is that of sqrt(rho) D x: as long as D x, or the columns, where they are few.
+
+        `share`: D x, where it is known.
+        """
+        if x.size**2 > self.part.shape[0]:
+            return np.asarray(np.sqrt(rho) * (self.share(x) if share is None else share))
+        return np.asarray(self.scaled(rho).root @ x if np.ndim(rho) else np.sqrt(rho) * (self.root @ x))
+
+    def minimiser(
+        self, u: Array, rho: float | Array, ridge: float, tau: float = 0.0, anchor: Array | None = None
+    ) -> Array:
         """Return the least of (ridge/2)||x||^2 + (tau/2)||x - anchor||^2 + (rho/2)||D x||^2 - u'D x, (d,).
 
         With ridge = tau = 0 and columns that depend on each other the minimiser is not unique: this is the one of least
         norm. D x is the same for all of them.
 
         `u`: (N,). `anchor`, (d,): The anchor, needed when tau > 0.
+        `rho`: One number, or one for each sample, (N,).
         """
-        shift = ridge + tau
+        if isinstance(rho, np.ndarray) and rho.ndim:
+            return self.scaled(rho).minimiser(u / np.sqrt(rho), 1.0, ridge, tau, anchor)
+        shift, rho = ridge + tau, float(rho)
         inverse = self._inverse(shift, rho)
         if tau == 0.0 or anchor is None:
             return inverse(self.pull(u)) if self.tall else self.pull(inverse(u))

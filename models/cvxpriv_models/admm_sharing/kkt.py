@@ -20,6 +20,10 @@ from .problem import Problem
 
 #: Distance from a kink of the loss that counts as on it: rounding leaves as much of a z that was put there.
 AT_KINK = 1e-9
+#: KKT residual and certified gap, as a part of the objective, at which a run ends unless told otherwise.
+TOL, GAP = 1e-7, 1e-6
+#: Distance of y from the slopes of the loss, relative to its norm, that an exact z step leaves.
+EXACT = 1e-9
 #: Rounding error of a sum of products, relative to the sum of their sizes.
 ROUNDING = 8.0 * np.finfo(float).eps
 
@@ -86,6 +90,32 @@ def duality_gap(problem: Problem, state: Values) -> float | None:
     return gap_of_parts(problem, state, y, parts)
 
 
+def has_gap(problem: Problem) -> bool:
+    """Return whether `duality_gap` is finite: a convex loss, and squares of all coefficients."""
+    return problem.loss.convex and problem.lam > 0.0 and all(one.ridge for one in problem.penalties)
+
+
+def gap_asked(problem: Problem, gap: float | None, tol: float) -> float:
+    """Return the gap that ends a run: the usual one with the usual `tol`, else none, which is 0."""
+    usual = GAP if tol == TOL else 0.0
+    return (usual if gap is None else gap) if has_gap(problem) else 0.0
+
+
+def relative_gap(problem: Problem, state: Values, found: SharingResiduals, objective: float, asked: float) -> float:
+    """Return `duality_gap` as a part of the objective, from the residuals; inf where it is not near `asked`.
+
+    The loss is evaluated only where the parties' parts, a square of their stationarity, are small enough. y is the
+    slope of the loss at z, after an exact z step.
+    """
+    curved = [problem.lam * (one.ridge or 0.0) for one in problem.penalties]
+    parts = [off**2 / (2.0 * curvature) for off, curvature in zip(found.stationarity, curved, strict=True)]
+    exact = found.fit <= EXACT * max(1.0, found.scales[2])
+    if not exact or not sum(parts) <= asked * objective:
+        return float("inf")
+    gap = gap_of_parts(problem, state, state["y"], parts)
+    return float("inf") if gap is None else gap / objective
+
+
 def dual_within(problem: Problem, state: Values) -> Array:
     """Return y, (N,), within the slopes of the loss at z."""
     low, high = problem.loss.slopes(state["z"], problem.y, within=AT_KINK)
@@ -94,8 +124,7 @@ def dual_within(problem: Problem, state: Values) -> Array:
 
 def gap_of_parts(problem: Problem, state: Values, y: Array, parts: Sequence[float]) -> float | None:
     """Return `duality_gap`, where each party has told (c/2)||x_m + D_m'y/c||^2 with c = lam times its ridge."""
-    ridges = [one.ridge for one in problem.penalties]
-    if not problem.loss.convex or problem.lam == 0.0 or any(not ridge for ridge in ridges):
+    if not has_gap(problem):
         return None
     z, loss, weights, labels = state["z"], problem.loss, problem.weights, problem.y
     total = total_share(state, problem.parties)

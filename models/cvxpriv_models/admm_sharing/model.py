@@ -42,8 +42,8 @@ from .private import solve_private
 from .private_run import PrivateSharingRun
 from .private_settings import PASSES, settings_of
 from .problem import Problem
-from .rho import default_rho
-from .run import Settings, SharingRun
+from .rho import default_rho, may_follow
+from .run import Settings, SharingRun, has_converged
 from .schemes import SCHEMES, USUAL, Scheme, scheme_named
 
 #: Largest number of passes, unless told otherwise.
@@ -163,6 +163,7 @@ class ADMMSharing(LearningModel):
         rho: options.Rho = None,
         adapt_rho: options.AdaptRho = False,
         accelerate: options.Accelerate = "auto",
+        gap: options.Gap = None,
     ) -> SharingRun:
         """Run ADMM without privacy.
 
@@ -199,7 +200,10 @@ class ADMMSharing(LearningModel):
         weight = default_rho(self.problem.loss, chosen, self.problem.parties) if rho is None else float(rho)
         require_guarantee(self.problem, chosen, weight)
         anderson = self._accelerated(accelerate, chosen, who, adapt_rho)
-        settings = Settings(chosen.name, who.name, weight, anderson, adapt_rho, max_iter or MAX_ITER, tol)
+        follow = rho is None and not adapt_rho and who.name == "closed_form" and not self.constraints
+        follow = follow and may_follow(self.problem, chosen)
+        limit, asked = max_iter or MAX_ITER, 0.0 if self.constraints else kkt.gap_asked(self.problem, gap, tol)
+        settings = Settings(chosen.name, who.name, weight, anderson, adapt_rho, limit, tol, follow, asked)
         points = initial_points(init, (self.problem.columns,), starts, seed, self.problem.random_scale)
         work = partial(self._from, settings=settings, engine=who, callback=callback)
         return best_start(work, points, n_jobs=n_jobs, progress=progress)
@@ -345,8 +349,10 @@ class ADMMSharing(LearningModel):
             tol=settings.tol,
             limit=settings.max_iter,
             adapt_rho=settings.adapt_rho,
+            follow=settings.follow,
             accelerate=settings.accelerate,
             constraints=self.constraints,
+            gap=settings.gap,
         )
         context = Context(engine, History(), with_bar(callback, settings.max_iter, "passes", progress))
         first = algorithm.initial_state(self.problem, settings.rho, point)
@@ -368,17 +374,19 @@ class ADMMSharing(LearningModel):
         found = algorithm.residuals_with_constraints(
             problem, scheme_named(settings.method), self.factors, state, self.constraints
         )
+        objective = problem.objective(coefficients)
+        gap = None if self.constraints else kkt.duality_gap(problem, state)
         return SharingRun(
             coefficients,
             problem.loss.name,
             problem.classes,
             state=state,
             settings=settings,
-            converged=found.largest <= settings.tol,
+            converged=has_converged(found, gap, objective, settings),
             iterations=int(report.iterations[0]),
-            objective=problem.objective(coefficients),
+            objective=objective,
             kkt=found,
-            gap=None if self.constraints else kkt.duality_gap(problem, state),
+            gap=gap,
             seconds=seconds,
             problem=problem,
             log=context.history,

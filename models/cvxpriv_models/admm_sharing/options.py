@@ -37,10 +37,18 @@ Rho = Annotated[
     Option(
         "Penalty of ADMM. The method `averaged` puts rho/M on S = z.",
         above=0.0,
-        usual="rho/M is near the mean curvature of the loss",
+        usual="near the mean curvature of the loss, then each sample's own curvature, where all steps are exact",
     ),
 ]
 AdaptRho = Annotated[bool, Option("Double or halve rho every ten passes until both residuals are alike.")]
+Gap = Annotated[
+    float | None,
+    Option(
+        "Certified duality gap, as a part of the objective, at which a start has converged too; 0 for none.",
+        low=0.0,
+        usual="1e-6; none where another tol than 1e-7 is asked for, or no gap is known",
+    ),
+]
 Accelerate = Annotated[
     str,
     Option(

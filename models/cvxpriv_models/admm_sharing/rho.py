@@ -1,11 +1,24 @@
-"""The initial penalty rho of a run whose user names none."""
+"""The penalty rho of a run whose user names none: a number to begin with, then a multiple of each sample's curvature.
+
+With r equal to the curvature of the loss at its minimiser, the z step of a quadratic loss goes halfway to it whatever
+the data, and the x step of one party is Newton's. One number for all samples would have to serve those that are
+decided, whose curvature is small, and those that are not. The multiple balances the two residuals of a pass, both in
+the norm of r: where parties' columns say the same, how they share it out is settled by their penalties alone, and a
+large rho holds it back.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from cvxpriv.numerics.arrays import Array, Values
 from cvxpriv.penalties import Loss
+from cvxpriv.schedules.steps import Accelerator
 
+from .blocks import total_share
+from .problem import Problem
 from .schemes import Scheme
 
 #: Mean curvature of a loss, as a part of the largest: that of a logistic loss where predictions are of some use.
@@ -14,9 +27,71 @@ MEAN = 0.3
 KINKED = 0.25
 #: Factor by which the penalty exceeds the curvature of a loss that is not convex.
 ABOVE = 1.1
+#: Passes after which rho may change. Convergence is proved for a penalty that changes finitely often.
+AFTER = (2, 5, 10, 20, 40)
+#: Part of all curvature that must have moved for a change: a new rho is a new factorisation, and forgets the passes.
+MOVED = 0.1
+#: Least penalty of a sample, as a part of the mean: a loss that is linear somewhere has no curvature there.
+LEAST = 0.01
+#: Largest factor by which the multiple of the curvature changes at once, and its bounds.
+FACTOR, LOWEST, HIGHEST = 3.0, 1e-4, 10.0
 
 
 def default_rho(loss: Loss, scheme: Scheme, parties: int) -> float:
     """Return a rho whose penalty of S = z is about the mean curvature of the loss."""
     bend = loss.smoothness if np.isfinite(loss.smoothness) else KINKED
     return scheme.rho((MEAN if loss.convex else ABOVE) * bend, parties)
+
+
+def may_follow(problem: Problem, scheme: Scheme) -> bool:
+    """Return whether rho may follow the curvature: the loss has one, every step is exact, and any rho converges."""
+    exact = all(scheme.linearises(one) or one.ridge is not None for one in problem.penalties)
+    return exact and scheme.name != "printed" and problem.loss.convex and bool(np.isfinite(problem.loss.smoothness))
+
+
+class Following:
+    """The accelerator of a run whose rho follows the curvature of the loss, itself accelerated or not.
+
+    `make`: Makes the accelerator that is begun anew where rho changes, since the passes before were of another map;
+    such passes begin with z. None: there is none.
+    """
+
+    def __init__(self, problem: Problem, scheme: Scheme, make: Callable[[], Accelerator] | None) -> None:
+        self.problem, self.scheme, self.make = problem, scheme, make
+        self.inner = None if make is None else make()
+        self.multiple, self.bend = 1.0, np.zeros(problem.samples)
+
+    def __call__(self, body: Callable[[Values], dict[str, Array]], state: dict[str, Array], iteration: int) -> Values:
+        """Run a pass, and change rho after some of them."""
+        begun = [state]
+
+        def watched(at: Values) -> dict[str, Array]:
+            begun[0] = dict(at)
+            return body(at)
+
+        image = body(state) if self.inner is None else self.inner(watched, state, iteration)
+        if iteration not in AFTER:
+            return image
+        bend = self.problem.weights * self.problem.loss.curvature(image["z"][0], self.problem.y)
+        if not np.abs(bend - self.bend).sum() > MOVED * self.bend.sum() or not bend.mean() > 0.0:
+            return image
+        factor = np.clip(self._balance(begun[0], image), 1.0 / FACTOR, FACTOR)
+        self.multiple = float(np.clip(self.multiple * factor, LOWEST, HIGHEST))
+        self.bend, self.inner = bend, None if self.make is None else self.make()
+        r = self.multiple * np.maximum(bend, LEAST * bend.mean())
+        return {**image, "rho": self.scheme.rho(r, self.problem.parties)[None]}
+
+    def _balance(self, before: Values, after: Values) -> float:
+        """Return the size of S - z over that of the parties' distances from their targets, in the norm of rho."""
+        parties, rho = self.problem.parties, after["rho"][0]
+        z = (after if self.inner is not None else before)["z"]
+        total = total_share(before, parties)
+        off = 0.0
+        for m in range(parties):
+            target = self.scheme.target(before[f"v/{m}"], total, z, parties)
+            off += float(np.sum(rho * (after[f"v/{m}"] - target)[0] ** 2))
+            if self.scheme.in_turn:
+                total = total + after[f"v/{m}"] - before[f"v/{m}"]
+        lag = (total_share(after, parties) - after["z"])[0]
+        primal = float(np.sum(self.scheme.weight(rho, parties) * lag**2))
+        return float(np.sqrt(primal / off)) if off > 0.0 else 1.0

@@ -47,6 +47,13 @@ class Settings:
     adapt_rho: bool
     max_iter: int
     tol: float
+    follow: bool = False
+    gap: float = 0.0
+
+
+def has_converged(found: SharingResiduals, gap: float | None, objective: float, settings: Settings) -> bool:
+    """Return whether the residual or the certified gap is as small as it was asked for."""
+    return found.largest <= settings.tol or (gap is not None and bool(gap <= settings.gap * objective))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +114,7 @@ class SharedFit(LearningRun):
     ----------
     settings : Settings
     converged : bool
-        Whether `kkt.largest` is at most the tolerance.
+        Whether `kkt.largest` is at most `settings.tol`, or `gap` at most `settings.gap` of the objective.
     iterations : int
         Number of passes.
     objective : float
@@ -142,10 +149,19 @@ class SharedFit(LearningRun):
     log: History = field(default_factory=History, repr=False, metadata=UNSAVED)
 
     @property
+    def reached(self) -> str:
+        """See `LearningRun`."""
+        if self.converged and self.kkt.largest > self.settings.tol:
+            return f"converged by the certified gap, at most {self.settings.gap:g} of the objective"
+        return super().reached
+
+    @property
     def history(self) -> pd.DataFrame:
         """The steps: iteration, block, objective, primal, stationarity, kkt, rho, seconds, engine, solver, status.
 
-        For a loss that is not convex it also has the augmented Lagrangian (5) and the paper's V^t.
+        `rho` is the mean over the samples. `gap`, where the certified gap may stop the run, is a part of the objective,
+        and inf where it was not near. For a loss that is not convex it also has the augmented Lagrangian (5) and the
+        paper's V^t.
         """
         return self.log.frame(0)
 
@@ -232,5 +248,5 @@ def sampled(problem: Problem, view: Values, rows: int | None, seed: int) -> tupl
     chosen = np.sort(np.random.default_rng(seed).choice(problem.samples, rows, replace=False))
     parts = tuple(part[chosen] for part in problem.parts)
     smaller = replace(problem, parts=parts, y=problem.y[chosen], weights=problem.weights[chosen])
-    per_sample = {"z", "y", *(f"v/{m}" for m in range(problem.parties))}
+    per_sample = {"z", "y", *(f"v/{m}" for m in range(problem.parties)), *(["rho"] if view["rho"].ndim else [])}
     return smaller, {name: value[chosen] if name in per_sample else value for name, value in view.items()}

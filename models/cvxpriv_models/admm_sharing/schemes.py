@@ -18,12 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
 
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.penalties import Penalty
 
 from .factor import Factor
+
+#: A penalty of S = z: one number, or one for each sample.
+Penalising = TypeVar("Penalising", float, Array)
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Scheme:
         """Return r, the penalty of the constraint S = z and the step of the dual."""
         return rho / parties if self.averages else rho
 
-    def rho(self, penalty: float, parties: int) -> float:
+    def rho(self, penalty: Penalising, parties: int) -> Penalising:
         """Return the rho of a penalty r."""
         return penalty * parties if self.averages else penalty
 
@@ -55,7 +61,7 @@ class Scheme:
         """Return whether the step of a party is one proximal step: with a penalty that is no square, and when held."""
         return self.proximal and penalty.ridge is None
 
-    def tau(self, factor: Factor, penalty: Penalty, rho: float, parties: int) -> float:
+    def tau(self, factor: Factor, penalty: Penalty, rho: Array | float, parties: int) -> float:
         """Return the weight of (1/2)||x - x_m||^2, just large enough for convergence.
 
         The proximal terms P_m must be at least rho (M-1) D_m'D_m. P_m is tau I, so tau = rho (M-1)||D_m||^2; where
@@ -63,6 +69,9 @@ class Scheme:
         """
         if not self.proximal:
             return 0.0
+        if isinstance(rho, np.ndarray) and rho.ndim:
+            return self.tau(factor.scaled(rho), penalty, 1.0, parties)
+        rho = float(rho)
         if self.linearises(penalty):
             return parties * rho * (factor.largest or 1.0)  # columns of zeros need no hold, a proximal step has one
         return (parties - 1) * rho * factor.largest
