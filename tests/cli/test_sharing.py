@@ -83,7 +83,7 @@ def test_all_parties_together_beat_each_alone_on_rows_that_were_held_out(run: Ru
     assert min(losses, key=losses.__getitem__) == "all parties together"
     assert document["about"]["rows"] + document["about"]["held_out"] == 400
     assert document["about"]["read_off"] == ["age", "job", "hours"]
-    assert document["facts"]["gap"]["value"] < 1e-6
+    assert document["facts"]["gap"]["value"] <= 1e-6 * document["facts"]["objective"]["value"]
 
 
 def test_a_private_fit_guarantees_what_was_asked_and_tells_nothing_that_was_not_released(run: Run, rows: str) -> None:

@@ -23,7 +23,7 @@ Y = np.where(X @ [2.0, -1.0, 0.5, 0.0] + 0.3 * RNG.normal(size=90) > 0.0, 1, -1)
 SHARING = ADMMSharing([X[:, :2], X[:, 2:]], Y)
 SPARSE = ISTDP(X, Y, penalty="l2:0.1")
 CONSENSUS = RecycledADMM(nx.path_graph(3), [(X[node::3], Y[node::3]) for node in range(3)], reg=1.0)
-RUNS: list[Any] = [SHARING.solve(), SPARSE.solve(), CONSENSUS.solve()]
+RUNS: list[Any] = [SHARING.solve(gap=0.0), SPARSE.solve(), CONSENSUS.solve()]
 PRIVATE: list[Any] = [
     SHARING.solve_private(epsilon=1.0, delta=1e-5, row_bound=1.0, noise_seed=0),
     SPARSE.solve_private(epsilon=1.0, delta=1e-5, noise_seed=0),

@@ -312,7 +312,7 @@ class SharingApart:
             names=self.carrier.names,
             columns=self.columns,
             settings=settings,
-            converged=found.largest <= settings.tol or gap <= settings.gap * objective,
+            converged=bool(found.largest <= settings.tol or gap <= settings.gap * objective),
             iterations=passes,
             objective=objective,
             kkt=found,
