@@ -48,7 +48,7 @@ from .private_run import PrivateSharingRun
 from .private_settings import PrivateSettings, planned, settings_of
 from .problem import Problem
 from .rho import Following, default_rho, may_follow
-from .run import Settings
+from .run import Settings, has_converged
 from .schemes import USUAL, Scheme, scheme_named
 
 ALIGNED = (
@@ -312,7 +312,7 @@ class SharingApart:
             names=self.carrier.names,
             columns=self.columns,
             settings=settings,
-            converged=bool(found.largest <= settings.tol or gap <= settings.gap * objective),
+            converged=has_converged(found, gap, objective, settings),
             iterations=passes,
             objective=objective,
             kkt=found,
