@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -63,12 +63,45 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
     def _private(self) -> bool:
         """Whether fits draw noise."""
 
-    def _begun(self) -> PublicSchema | None:
-        """Return the schema; refuse a fit that the budget does not hold."""
+    @abstractmethod
+    def _read(self, X: Any, y: Any, schema: PublicSchema | None) -> tuple[Any, Any]:
+        """Return valid rows, dense or sparse, and what `_fit` takes beside them."""
+
+    @abstractmethod
+    def _fit(self, rows: Any, targets: Any) -> Any:
+        """Fit to valid rows, and return what `_take` takes."""
+
+    @abstractmethod
+    def _take(self, found: Any) -> None:
+        """Keep the coefficients and intercepts of a fit."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse array, (n, d)
+        y : array, (n,)
+            Of a classifier two classes, of any type; with a schema, those that it names. Of a regressor numbers; with a
+            schema they are brought into its `target`.
+
+        Raises
+        ------
+        ValueError
+            X or y is malformed: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
+        PrivacyError
+            The guarantee that was asked for cannot be given, or the budget does not hold it.
+        """
         schema = schema_named(getattr(self, "schema", None))
         if self._private:
             self._plan(schema).require(getattr(self, "budget", None))
-        return schema
+        rows, targets = self._read(X, y, schema)
+        self._known = schema
+        try:
+            self._take(self._fit(rows, targets))
+        finally:
+            del self._known
+        return self
 
     def _within(self, X: Any, schema: PublicSchema) -> Any:
         """Return rows that were brought within the schema."""
@@ -121,10 +154,6 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             )
         self.n_iter_, self.converged_, self.accounting_ = run.iterations, run.converged, None
 
-    def _take(self, found: Sequence[LinearFit]) -> None:
-        self.coef_ = np.array([one.coefficients for one in found])
-        self.intercept_ = np.array([one.intercept for one in found])
-
     def _margins(self, X: Any) -> Array:
         """Return the linear predictions, (n, number of fits)."""
         check_is_fitted(self)
@@ -163,23 +192,8 @@ class BinaryLogisticClassifier(ClassifierMixin, LinearEstimator):  # type: ignor
         There is one vector for two classes, else one a class. Set the attributes that the model adds.
         """
 
-    def fit(self, X: Any, y: Any) -> BinaryLogisticClassifier:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse array, (n, d)
-        y : array, (n,)
-            Two classes, of any type; with a schema, those that it names.
-
-        Raises
-        ------
-        ValueError
-            X or y is malformed: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
-        PrivacyError
-            The guarantee that was asked for cannot be given, or the budget does not hold it.
-        """
-        schema = self._begun()
+    def _read(self, X: Any, y: Any, schema: PublicSchema | None) -> tuple[Any, list[Array]]:
+        """See `LinearEstimator`."""
         if schema is None:
             rows, places = self._checked(X, y)
         else:
@@ -192,15 +206,12 @@ class BinaryLogisticClassifier(ClassifierMixin, LinearEstimator):  # type: ignor
             schema.require_rows(rows.shape[0])
             self.classes_ = schema.class_names()
         count = self.classes_.size
-        self._known = schema
-        try:
-            found = self._fit(
-                rows, [np.where(places == one, 1.0, -1.0) for one in (range(count) if count > 2 else (1,))]
-            )
-        finally:
-            del self._known
-        self._take(found)
-        return self
+        return rows, [np.where(places == one, 1.0, -1.0) for one in (range(count) if count > 2 else (1,))]
+
+    def _take(self, found: Sequence[LinearFit]) -> None:
+        """See `LinearEstimator`."""
+        self.coef_ = np.array([one.coefficients for one in found])
+        self.intercept_ = np.array([one.intercept for one in found])
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, npt.NDArray[np.intp]]:
         """Return valid rows and the places of their labels among the classes, which are those that occur."""
@@ -266,35 +277,18 @@ class LinearRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
     def _fit(self, rows: Any, targets: Array) -> LinearFit:
         """Fit to valid rows, dense or sparse, and targets."""
 
-    def fit(self, X: Any, y: Any) -> LinearRegressor:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, DataFrame or sparse array, (n, d)
-        y : array, (n,)
-            Numbers; with a schema they are brought into its `target`.
-
-        Raises
-        ------
-        ValueError
-            X or y is malformed: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
-        PrivacyError
-            The guarantee that was asked for cannot be given, or the budget does not hold it.
-        """
-        schema = self._begun()
+    def _read(self, X: Any, y: Any, schema: PublicSchema | None) -> tuple[Any, Array]:
+        """See `LinearEstimator`."""
         if schema is None:
             rows, targets = self._as_they_are(X, y, ROWS_READ, y_numeric=True)
         else:
             rows = self._within(X, schema)
             targets, _ = schema.labels(y, rows.shape[0], margin=False)
-        self._known = schema
-        try:
-            found = self._fit(rows, np.asarray(targets, dtype=np.float64))
-        finally:
-            del self._known
+        return rows, np.asarray(targets, dtype=np.float64)
+
+    def _take(self, found: LinearFit) -> None:
+        """See `LinearEstimator`."""
         self.coef_, self.intercept_ = found.coefficients, np.asarray(found.intercept)[()]
-        return self
 
     def predict(self, X: Any) -> Array:
         """Return the predicted number of each row, (n,)."""

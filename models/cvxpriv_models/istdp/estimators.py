@@ -54,24 +54,15 @@ class PrivateSparseEstimator(LinearEstimator):
         self._keep(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
+        """Fit the model: see `LinearEstimator.fit`; a classifier takes more than two classes, too.
 
         Parameters
         ----------
-        X : array, DataFrame or sparse array, (n, d)
-        y : array, (n,)
-            Two classes or more, of any type; with a schema, those that it names. Of a regression numbers; with a schema
-            they are brought into its `target`.
+        X, y
+            Rows, and classes or numbers.
         sample_weight : array, (n,), optional
             Weights of the rows' losses, >= 0, as private as the rows. Each row's *weighted* gradient is clipped, so
             that a large weight costs no privacy, and counts up to the clip: a row of weight 3 is not three rows.
-
-        Raises
-        ------
-        ValueError
-            X, y or a weight is malformed: scikit-learn's own errors, or a `DataError` or `ModelError` of cvxpriv.
-        PrivacyError
-            The guarantee that was asked for cannot be given, the budget does not hold it, or the square has no range.
         """
         self._weights = sample_weight
         try:

@@ -230,7 +230,7 @@ class ConsensusApart:
             self.problem, asked, chosen, max_iter, eta, growth, eta_cap, gamma, variant, row_bound, node_tol
         )
         if budget is not None:
-            private.planned(epsilon, delta, perturbation, "replace-one").spend(budget)
+            private.planned(epsilon, delta, perturbation).spend(budget)
         self.passes, self.latest = 0, {}
         with saved_if_lost(save, lambda: (self.passes, self.latest)):
             public, terms = (chosen, variant, settings.gamma), self._terms(settings, table, releases, asked)

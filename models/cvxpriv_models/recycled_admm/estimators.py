@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import networkx as nx
 import numpy as np
@@ -121,25 +121,17 @@ class DecentralizedLogisticRegression(BinaryLogisticClassifier):
             raise PrivacyError("adjacency='add-remove': every node's number of rows is public, and weighs them")
         if self.budget is None:
             return Plan((), "", "replace-one")
-        return planned(self.epsilon, self.delta, self.perturbation, "replace-one")
+        return planned(self.epsilon, self.delta, self.perturbation)
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> DecentralizedLogisticRegression:
-        """Fit the model.
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Fit the model: see `LinearEstimator.fit`.
 
         Parameters
         ----------
-        X : array, DataFrame or sparse array, (n, d)
-        y : array, (n,)
-            Two classes, of any type.
+        X, y
+            Rows, and two classes.
         groups : array, (n,), optional
             The node of each row, by label; None deals rows to nodes at random.
-
-        Raises
-        ------
-        ValueError
-            X, y or groups is not what it has to be: scikit-learn's own errors, or a `DataError` or `ModelError`.
-        PrivacyError
-            The guarantee that was asked for cannot be given.
         """
         self._owners = None if groups is None else np.asarray(groups)
         try:

@@ -38,10 +38,10 @@ from .default_eta import default_eta
 from .eta import checked_gamma
 from .methods import METHODS, PRIVATE_METHODS, RECYCLING, penalty_table, usual_method
 from .on_rows import ConsensusOnRows
-from .private import solve_private
+from .private import planned, posed, require_replaced, solve_private
 from .private_run import PrivateConsensusRun
 from .problem import Problem, Shard
-from .public_defaults import GAUSSIAN
+from .public_defaults import GAUSSIAN, Privacy
 from .rate import linear_rate
 from .run import ConsensusRun, Settings
 from .updates import EDGE
@@ -282,27 +282,18 @@ class RecycledADMM(LearningModel):
             factors=problem.nodes * problem.features**2,
         )
         require_feasible(size, oversize)
+        require_replaced(problem, adjacency)
+        chosen, asked = method or usual_method(eta, growth), Privacy(epsilon, delta, alpha, perturbation)
+        given = posed(problem, asked, chosen, max_iter, eta, growth, eta_cap, gamma, variant, row_bound, node_tol)
+        if budget is not None:
+            planned(epsilon, delta, perturbation).spend(budget)
         return solve_private(
-            problem,
-            epsilon=epsilon,
+            given,
             delta=delta,
             noise_seed=noise_seed,
-            method=method or usual_method(eta, growth),
-            max_iter=max_iter,
             progress=progress,
             callback=callback,
-            budget=budget,
-            adjacency=adjacency,
-            alpha=alpha,
-            perturbation=perturbation,
-            eta=eta,
-            growth=growth,
-            eta_cap=eta_cap,
-            gamma=gamma,
-            variant=variant,
-            row_bound=row_bound,
             clip_rows=clip_rows,
-            node_tol=node_tol,
             init=init,
         )
 

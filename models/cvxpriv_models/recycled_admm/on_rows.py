@@ -83,7 +83,7 @@ class ConsensusOnRows(Fit):
     @classmethod
     def plan(cls, options: Mapping[str, Any], adjacency: str) -> Plan:
         """See `Fit`."""
-        return planned(options.get("epsilon"), options.get("delta"), options.get("perturbation"), adjacency)
+        return planned(options.get("epsilon"), options.get("delta"), options.get("perturbation"))
 
     def pose(self, kind: Any, options: Mapping[str, Any]) -> None:
         """See `Fit`."""

@@ -8,6 +8,7 @@ In each pass every node releases one vector; the rest of the pass is `Public`::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,9 +19,8 @@ from cvxpriv.learning.labels import require_public_classes
 from cvxpriv.learning.schema import relation_of
 from cvxpriv.numerics.arrays import Array, Values, single
 from cvxpriv.numerics.later import pd
-from cvxpriv.privacy import Budget, Noise, Plan, Release, gaussian_mu, noise_source
+from cvxpriv.privacy import Noise, Plan, Release, gaussian_mu, noise_source
 from cvxpriv.privacy.gaussian import require_budget
-from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.progress import with_bar
 from cvxpriv.runs.learning_run import history_of_loop
 from cvxpriv.runs.shared_options import Watch
@@ -50,8 +50,10 @@ from .updates import edge_weights, pull, reach
 #: The public entries: published vectors, and those that follow from them and the public options.
 RELEASED = frozenset({"f", "odd", "dual", "eta", "pass"})
 
+Posed: TypeAlias = tuple[Problem, PrivateSettings, Array, Releases]
 
-def planned(epsilon: float | None, delta: float | None, perturbation: str | None, adjacency: str) -> Plan:
+
+def planned(epsilon: float | None, delta: float | None, perturbation: str | None) -> Plan:
     """Return what a fit is going to spend on the records of each node, from its options alone.
 
     Raises PrivacyError: There is no epsilon, or one that is no budget.
@@ -61,52 +63,39 @@ def planned(epsilon: float | None, delta: float | None, perturbation: str | None
     require_budget(epsilon, 0.5 if delta is None else delta)
     gaussian = delta is not None and Privacy(epsilon, delta, None, perturbation).where == "output"
     entry = Release(mu=gaussian_mu(epsilon, delta)) if gaussian and delta is not None else Release(epsilon=epsilon)
-    return Plan((entry,), "RecycledADMM", adjacency)
+    return Plan((entry,), "RecycledADMM", "replace-one")
 
 
 def solve_private(
-    given: Problem,
+    given: Posed,
     *,
-    epsilon: float | None,
     delta: float | None,
     noise_seed: int | None,
-    method: str,
-    max_iter: int | None,
     progress: bool,
     callback: Watch | None,
-    budget: Budget | PathLike | None,
-    adjacency: str | None,
-    alpha: ArrayLike | None,
-    perturbation: str | None,
-    eta: ArrayLike | None,
-    growth: ArrayLike,
-    eta_cap: ArrayLike | None,
-    gamma: float,
-    variant: str,
-    row_bound: float,
     clip_rows: bool,
-    node_tol: float,
     init: ArrayLike | None,
 ) -> PrivateConsensusRun:
-    """Return a private consensus; the options and errors are those of `RecycledADMM.solve_private`."""
-    relation = relation_of(given.schema, adjacency)
-    if given.schema is None:
-        require_public_classes(given.classes)
-    elif relation != "replace-one":
-        raise PrivacyError("adjacency='add-remove': every node's number of rows is public, and weighs them")
-    asked = Privacy(epsilon, delta, alpha, perturbation)
-    given, settings, table, releases = posed(
-        given, asked, method, max_iter, eta, growth, eta_cap, gamma, variant, row_bound, node_tol
-    )
-    if budget is not None:
-        planned(epsilon, delta, perturbation, relation).spend(budget)
-    problem = within_bound(given, settings.row_bound, clip_rows or _clips(given))
+    """Return a private consensus of what `posed` returns; the options are those of `RecycledADMM.solve_private`."""
+    public, settings, table, releases = given
+    problem = within_bound(public, settings.row_bound, clip_rows or _clips(public))
     noise = noise_source(noise_seed)
     watch = with_bar(callback, len(table), "passes", progress)
     context = Context(ClosedForm(), History(), watch, starts=np.arange(1), noise=noise)
     loop = private_passes(problem, settings, table, releases)
     state = single(run_schedule(loop, initial_state(problem, init), context), 0)
     return finished(problem, settings, releases, state, context, delta, noise.secure)
+
+
+def require_replaced(given: Problem, adjacency: str | None) -> None:
+    """Refuse a neighbour relation that no rule covers, and classes that were read off private rows.
+
+    Raises PrivacyError: The relation, of the schema or the caller, adds or removes a row.
+    """
+    if given.schema is None:
+        require_public_classes(given.classes)
+    if relation_of(given.schema, adjacency) != "replace-one":
+        raise PrivacyError("adjacency='add-remove': every node's number of rows is public, and weighs them")
 
 
 def posed(
@@ -121,7 +110,7 @@ def posed(
     variant: str,
     row_bound: float,
     node_tol: float,
-) -> tuple[Problem, PrivateSettings, Array, Releases]:
+) -> Posed:
     """Return the problem with its reg, the settings, the table of penalties and the releases, from public numbers."""
     usual = asked.usual
     if given.automatic:
