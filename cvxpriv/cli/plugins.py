@@ -11,8 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from cvxpriv import models
-from cvxpriv.cli.help_pages import stored_page
-from cvxpriv.cli.sources import Card, card_of
+from cvxpriv.cli.help_pages import Card, card_of, stored_page
 from cvxpriv.errors import ModelError
 from cvxpriv.numerics.extensions import extensions
 

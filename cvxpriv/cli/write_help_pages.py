@@ -1,6 +1,6 @@
 """Write the stored help pages: ``python -m cvxpriv.cli.write_help_pages``, which a change of an option needs.
 
-With the name of another package it writes those of that package's commands.
+With the name of another package it writes those of that package's models and commands.
 """
 
 from __future__ import annotations
@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cvxpriv.cli.help_pages import file_of
+from cvxpriv import models
+from cvxpriv.cli.help_pages import card_of_class, file_of
 from cvxpriv.cli.main import main
 
 
@@ -32,13 +34,18 @@ def pages_of(group: Any, context: click.Context, above: str = "") -> Iterator[tu
 
 
 def written(package: str = "cvxpriv") -> dict[Path, str]:
-    """Return the files of the pages of a package's commands, as they should be."""
-    found: dict[Path, dict[str, Any]] = {}
-    context = click.Context(main, info_name="cvxpriv", **main.context_settings)
-    for home, words, page in pages_of(main, context):
+    """Return the files of a package's models and commands, as they should be."""
+    found: dict[Path, dict[str, dict[str, Any]]] = {}
+
+    def put(home: str, kind: str, name: str, content: dict[str, Any]) -> None:
         if home.startswith(package) and (path := file_of(home)) is not None:
-            found.setdefault(path, {})[words] = page
-    return {path: json.dumps(pages, indent=1, ensure_ascii=False) + "\n" for path, pages in found.items()}
+            found.setdefault(path, {"cards": {}, "pages": {}})[kind][name] = content
+
+    for point in models.available().values():
+        put(point.module, "cards", point.attr, asdict(card_of_class(point.load())))
+    for home, words, page in pages_of(main, click.Context(main, info_name="cvxpriv", **main.context_settings)):
+        put(home, "pages", words, page)
+    return {path: json.dumps(content, indent=1, ensure_ascii=False) + "\n" for path, content in found.items()}
 
 
 if __name__ == "__main__":

@@ -82,8 +82,8 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         ----------
         X : array, DataFrame or sparse array, (n, d)
         y : array, (n,)
-            Of a classifier two classes, of any type; with a schema, those that it names. Of a regressor numbers; with a
-            schema they are brought into its `target`.
+            Two classes, of any type, or the numbers of a regressor. With a schema: the classes that it names, or
+            numbers that are brought into its `target`.
 
         Raises
         ------

@@ -12,11 +12,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from cvxpriv.cli.help_pages import Card, card_of
 from cvxpriv.cli.main import OWN, main
 from cvxpriv.cli.plugins import PluginGroup
-from cvxpriv.cli.sources import Card, card_of, read
 from cvxpriv.cli.write_help_pages import written
-from cvxpriv.models import available
 
 SLOW = ("cvxpy", "scipy", "pandas", "matplotlib", "sklearn", "numpy", "rich", "mpmath", "cvxpriv_models.istdp")
 CALL = "from cvxpriv.cli import main; main({arguments}, prog_name='cvxpriv')"
@@ -87,19 +86,12 @@ def test_a_stored_page_looks_as_the_command_itself_does(words: list[str]) -> Non
 
 
 def test_a_command_without_a_stored_page_shows_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cvxpriv.cli.help_pages.FILE", "none.json")
+    monkeypatch.setattr("cvxpriv.cli.help_pages._stored", lambda home: {"cards": {}, "pages": {}})
     context = click.Context(main)
     assert main.resolve_command(context, ["doctor", "--help"])[1] is main.get_command(context, "doctor")
 
 
-@pytest.mark.parametrize("name", sorted(available()))
-def test_the_source_of_a_model_says_what_the_loaded_model_says(name: str) -> None:
-    point = available()[name]
-    model = point.load()
-    assert read(point) == Card(model.command, model.task, model.__doc__.partition("\n")[0])
-
-
-def test_a_model_whose_source_says_nothing_is_loaded() -> None:
+def test_a_model_without_a_stored_card_is_loaded() -> None:
     class Computed(EntryPoint):
         def load(self) -> object:
             return type("Late", (), {"command": "late", "task": "mechanism", "__doc__": "Arrive late."})
