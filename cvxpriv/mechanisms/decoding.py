@@ -20,7 +20,7 @@ from cvxpriv.mechanisms.codebook import statistics_of
 from cvxpriv.mechanisms.frequencies import estimates
 from cvxpriv.mechanisms.mechanism import stochastic_matrix
 from cvxpriv.mechanisms.stated import stated_in
-from cvxpriv.numerics.arrays import Array
+from cvxpriv.numerics.arrays import Array, Flags
 from cvxpriv.numerics.doors import door
 from cvxpriv.numerics.later import pd
 from cvxpriv.reports.files import PathLike
@@ -31,12 +31,15 @@ __all__ = ["Bundle", "Decoded", "decode", "read_bundle"]
 
 
 STATED = (
-    "P(Y|X) is not in the bundle. Its owner states how often values occur among these rows, rounded to {step:.0%}: low "
-    "and high hold every frequency in the population that fits the rounding and the number of rows."
+    "The owner states how often values occur among these rows, rounded to {step:.0%}: low and high hold every "
+    "frequency in the population that fits the rounding and the number of rows."
 )
 UNKNOWN = (
     "Rows with identifiable=False are not determined by any number of outputs: their estimate is made with the "
-    "codebook, and their interval {found}."
+    "codebook, and their interval holds every value that fits the rows."
+)
+INVERTED = (
+    "unbiased is from the outputs alone; where identifiable is False, no number of them determines the frequency."
 )
 SAMPLE = "Intervals are for the population that the rows come from."
 
@@ -65,10 +68,9 @@ class Decoded:
     def notes(self) -> tuple[str, ...]:
         """Cautions that a reader needs to read the estimates right."""
         told = self.bundle.stated
-        if self.bundle.matrix is None:
-            return (SAMPLE, STATED.format(step=min(told.step, 1.0)) if told else self.bundle.withheld)
-        rounded = "holds what fits the frequencies that the owner states, rounded"
-        return (SAMPLE, UNKNOWN.format(found=rounded if told else "holds every value that fits the rows"))
+        if told is None:
+            return (SAMPLE, UNKNOWN)
+        return (SAMPLE, STATED.format(step=min(told.step, 1.0)), *([] if self.bundle.matrix is None else [INVERTED]))
 
     def frequencies(self, *columns: str) -> pd.DataFrame:
         """Estimate how often the values of some columns of X occur together; without columns, the symbols of X.
@@ -76,10 +78,10 @@ class Decoded:
         Returns
         -------
         DataFrame
-            One row for each combination of values that is a symbol of X. With P(Y|X): ``estimate`` by maximum
-            likelihood; ``low`` and ``high``, its interval; ``unbiased``, which may lie outside [0, 1] and is NaN where
-            ``identifiable`` is False. Without it, ``estimate``, ``low`` and ``high``, from the frequencies that the
-            bundle states.
+            One row for each combination of values that is a symbol of X: ``estimate``, and ``low`` and ``high``, the
+            ends of its interval. They follow from the frequencies that the bundle states, or where it states none from
+            the outputs, by maximum likelihood. With P(Y|X) also ``unbiased``, which may lie outside [0, 1] and is NaN
+            where ``identifiable`` is False.
 
         Raises
         ------
@@ -101,31 +103,20 @@ class Decoded:
             if len(names) > 1
             else pd.Index([value[0] for value in values], name=names[0])
         )
-        held, stated = self.bundle, self.bundle.stated
-        if held.matrix is None:
-            assert stated is not None, "a bundle without P(Y|X) states frequencies: `Bundle` refuses others"
+        found: dict[str, Array | Flags] = {}
+        if (stated := self.bundle.stated) is not None:
             low, high = stated.intervals(sums, self.level)
             middle = sums @ stated.likely
-            return pd.DataFrame(
-                {"estimate": middle, "low": np.minimum(low, middle), "high": np.maximum(high, middle)}, index
-            )
-        found = estimates(held.matrix, held.counts, sums, self.level)
-        open_ = np.flatnonzero(~found.known)
-        if len(open_):
-            spread = held.counts @ held.posterior
-            found.likely[open_] = sums[open_] @ (spread / spread.sum())
-            if stated is not None:
-                found.low[open_], found.high[open_] = stated.intervals(sums[open_], self.level)
-        return pd.DataFrame(
-            {
-                "estimate": found.likely,
-                "low": np.minimum(found.low, found.likely),
-                "high": np.maximum(found.high, found.likely),
-                "unbiased": found.unbiased,
-                "identifiable": found.known,
-            },
-            index=index,
-        )
+            found = {"estimate": middle, "low": np.minimum(low, middle), "high": np.maximum(high, middle)}
+        if self.bundle.matrix is not None:
+            outputs = estimates(self.bundle.matrix, self.bundle.counts, sums, self.level)
+            if stated is None:
+                spread = self.bundle.counts @ self.bundle.posterior
+                middle = np.where(outputs.known, outputs.likely, sums @ (spread / spread.sum()))
+                low, high = np.minimum(outputs.low, middle), np.maximum(outputs.high, middle)
+                found = {"estimate": middle, "low": low, "high": high}
+            found |= {"unbiased": outputs.unbiased, "identifiable": outputs.known}
+        return pd.DataFrame(found, index=index)
 
 
 @door

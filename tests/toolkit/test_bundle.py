@@ -198,6 +198,7 @@ def test_what_outputs_do_not_determine_is_stated_beside_the_matrix_too(tmp_path:
     merged.bundle(PEOPLE, tmp_path / "b", matrix=True)
     found = cpv.decode(tmp_path / "b").frequencies("sex")
     assert not found["identifiable"].any()
+    assert found["unbiased"].isna().all()
     assert (found["high"] - found["low"]).max() < 0.1
     assert found.loc["F", "estimate"] == pytest.approx(0.5, abs=0.03)
 
