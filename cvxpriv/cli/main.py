@@ -35,11 +35,15 @@ class Toolkit(PluginGroup):
         if not standalone_mode:
             return command()
         # A word that the parser refuses may stand before --json.
-        json = "--json" in (sys.argv[1:] if args is None else args)
-        terminal = Terminal(json=json, debug=os.environ.get("CVXPRIV_DEBUG", "0") not in ("", "0"))
+        words = sys.argv[1:] if args is None else list(args)
+        debug = os.environ.get("CVXPRIV_DEBUG", "0") not in ("", "0")
+        terminal = Terminal("--json" in words, "--quiet" in words, debug)
+        if len(words) > 1 and not {"--help", "-h", "--version"} & set(words):
+            terminal.begin(f"{words[0]}: loading what it needs, reading the input ...")
         with warnings.catch_warnings():
             _show_warnings(terminal)
             code = _run(partial(command, obj=terminal), terminal)
+        terminal.clear()
         raise SystemExit(code)
 
 

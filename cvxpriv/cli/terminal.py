@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,20 +37,36 @@ class Terminal:
     `quiet`: Write only errors.
     `debug`: Write errors with their traceback, and the warnings of other packages.
     `answered`: Whether the document was written.
+    `begun`: Whether the line of `begin` stands on the terminal.
     """
 
     json: bool = False
     quiet: bool = False
     debug: bool = False
     answered: bool = False
+    begun: bool = False
+
+    def begin(self, text: str) -> None:
+        """Show a line on a terminal until there is other output: packages that a command needs take seconds to load."""
+        if sys.stderr.isatty() and not (self.json or self.quiet):
+            self.begun = True
+            click.echo(f"{text}\r", err=True, nl=False)
+
+    def clear(self) -> None:
+        """Take the line of `begin` off the terminal."""
+        if self.begun:
+            self.begun = False
+            click.echo("\033[K", err=True, nl=False)
 
     @property
     def progress(self) -> bool:
         """Whether long work shows a bar."""
+        self.clear()
         return not (self.json or self.quiet) and _console().is_terminal
 
     def say(self, text: str = "") -> None:
         """Write text for people to standard output."""
+        self.clear()
         if not (self.json or self.quiet):
             click.echo(inert(text))
 
@@ -65,11 +82,13 @@ class Terminal:
 
     def warn(self, text: str) -> None:
         """Write one line of warning to standard error."""
+        self.clear()
         if not self.quiet:
             click.echo(f"warning: {_one_line(text)}", err=True)
 
     def error(self, text: str) -> None:
         """Write one line of error to standard error."""
+        self.clear()
         click.echo(f"error: {_one_line(text)}", err=True)
 
     @contextmanager

@@ -38,7 +38,7 @@ def test_the_demo_writes_curve_mechanism_history_and_report(shown: tuple[Result,
     result, folder = shown
     assert result.exit_code == 0, result.stderr
     names = {"report.html", "curve.png", "mechanism.json", "history.csv", "certificate.json", "check_certificate.py"}
-    names |= {f"{name}.csv" for name in ("columns", "curve", "crosscheck", "disclosure")}
+    names |= {f"{name}.csv" for name in ("columns", "columns_along_curve", "curve", "crosscheck", "disclosure")}
     assert set(require_whole(folder)) == names
     assert Mechanism.load(folder / "mechanism.json").shape == (16, 17)
     assert list(pd.read_csv(folder / "curve.csv")["fraction"]) == pytest.approx([1 / 3, 2 / 3, 1.0])
@@ -81,7 +81,7 @@ def test_the_demo_speaks_json(run: Run) -> None:
     result = run("demo", "--json")
     assert Path("out/report.html").exists()
     document = json.loads(result.stdout)
-    assert document["command"] == "demo"
+    assert (document["schema_version"], document["command"]) == (1, "demo")
     assert document["converged"] is True
     assert document["settings"]["rate"] == pytest.approx(0.6 * document["about"]["entropy"])
     assert {row["solver"] for row in document["tables"]["crosscheck"]} == {"closed form", "ECOS"}

@@ -52,7 +52,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
 
 
 def test_a_run_writes_what_it_says_and_nothing_else(whole: tuple[Result, Path]) -> None:
-    require_every_file(*whole, "certificate.json", "check_certificate.py")
+    require_every_file(*whole, "certificate.json", "check_certificate.py", "columns_along_curve.csv")
 
 
 def test_the_mechanism_file_is_the_one_that_python_designs(run: Run, counts: str) -> None:
@@ -122,7 +122,15 @@ def test_json_is_the_only_text_on_standard_output(run: Run, counts: str) -> None
     assert len(first["tables"]["curve"]) == 2
     assert {row["solver"] for row in first["tables"]["crosscheck"]} == {"closed form", "CLARABEL", "ECOS", "SCS"}
     assert {row["name"] for row in first["tables"]["disclosure"]} >= {"leakage", "accuracy_y"}
-    names = ("columns.csv", "curve.csv", "crosscheck.csv", "disclosure.csv", "history.csv", "mechanism.json")
+    names = (
+        "columns.csv",
+        "columns_along_curve.csv",
+        "curve.csv",
+        "crosscheck.csv",
+        "disclosure.csv",
+        "history.csv",
+        "mechanism.json",
+    )
     names += ("certificate.json", "check_certificate.py")
     assert first["files"] == [f"out/{name}" for name in names]
 
