@@ -7,7 +7,7 @@ with 1 there. Nothing else holds values while an algorithm runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ Values = Mapping[str, Array]
 
 __all__ = [
     *("Array", "Flags", "IntArray", "Values"),
-    *("each_start", "measured_each", "put", "single", "stack", "starts_in", "take"),
+    *("each_start", "measured_each", "put", "single", "stack", "starts_in", "take", "unaliased"),
 ]
 
 
@@ -80,3 +80,15 @@ def measured_each(figures: Callable[[Values], Mapping[str, float]]) -> Callable[
         return {name: np.array([each[name] for each in several]) for name in several[0]}
 
     return every
+
+
+def unaliased(kind: Any) -> Any:
+    """Return the type that an alias of a `type` statement stands for, as numpy has them from 2.5; others as they are.
+
+    >>> get_origin(unaliased(Array))
+    <class 'numpy.ndarray'>
+    """
+    meant = getattr(get_origin(kind) or kind, "__value__", None)
+    if meant is None:
+        return kind
+    return unaliased(meant[get_args(kind)] if get_args(kind) else meant)

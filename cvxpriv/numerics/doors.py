@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 import numpy as np
 
 from cvxpriv.errors import CvxprivError, DataError, ModelError, shown
+from cvxpriv.numerics.arrays import unaliased
 from cvxpriv.numerics.reading import as_array, real_numbers
 
 Wrapped = TypeVar("Wrapped", bound=Callable[..., Any])
@@ -116,6 +117,7 @@ def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
 
 def _members(annotation: Any) -> tuple[Any, ...]:
     """Return the members of a union, or the annotation alone."""
+    annotation = unaliased(annotation)
     if get_origin(annotation) is Annotated:
         return _members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):

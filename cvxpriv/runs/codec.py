@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cvxpriv.errors import ModelError
+from cvxpriv.numerics.arrays import unaliased
 from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import LOSSES, Loss, Penalty, loss_named
 from cvxpriv.penalties.named import penalty_of, penalty_record
@@ -92,10 +93,11 @@ def _type(text: Any, names: dict[str, Any]) -> Any:
 
 def _present(kind: Any) -> Any:
     """Return a type without None; of several others, any."""
+    kind = unaliased(kind)
     if typing.get_origin(kind) not in (typing.Union, types.UnionType):
         return kind
     others = [one for one in typing.get_args(kind) if one is not type(None)]
-    return others[0] if len(others) == 1 else Any
+    return unaliased(others[0]) if len(others) == 1 else Any
 
 
 def _inner(kind: Any, place: int) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 
@@ -94,3 +95,12 @@ OWN = replace(LOSSES["logistic"], name="own")
 def test_code_and_labels_that_json_has_not_are_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         fields_of(example(**changed))
+
+
+def test_a_named_alias_of_an_array_is_read_as_an_array() -> None:
+    # From numpy 2.5 on, with Python 3.12 or newer, NDArray is an alias of a `type` statement.
+    class Named:
+        __value__ = npt.NDArray[np.float64]
+
+    for kind in (Named(), npt.NDArray[np.float64], npt.NDArray[np.float64] | None):
+        assert isinstance(decoded(kind, [1.0, 2.0]), np.ndarray)
