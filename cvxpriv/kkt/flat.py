@@ -26,7 +26,10 @@ from cvxpriv.numerics.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class Atom:
-    """One nonlinear atom: the places of its arguments among the rows, and of its value in ``t``."""
+    """One nonlinear atom: the places of its arguments among the rows, and of its value in ``t``.
+
+    The matrix of a quadratic form has no rows, which would be the square of the variables' number.
+    """
 
     node: Any
     rows: tuple[slice, ...]
@@ -35,7 +38,10 @@ class Atom:
 
     def arguments(self, u: Array) -> list[Array]:
         """Return its arguments' values in their shapes."""
-        return [u[piece].reshape(arg.shape, order="F") for piece, arg in zip(self.rows, self.node.args, strict=True)]
+        return [
+            arg.value if arg.size > piece.stop - piece.start else u[piece].reshape(arg.shape, order="F")
+            for piece, arg in zip(self.rows, self.node.args, strict=True)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +200,10 @@ class _Walk:
             return (node if same else node.copy(args)), level
         pieces = []
         for arg in args:
-            pieces.append(slice(self.rows, self.rows + arg.size))
-            self.rows += arg.size
-            self.arguments.append(arg)
+            given = isinstance(node, cp.QuadForm) and arg is args[1] and arg.is_constant()
+            pieces.append(slice(self.rows, self.rows + (0 if given else arg.size)))
+            self.rows = pieces[-1].stop
+            self.arguments += [] if given else [arg]
         self.atoms.append(Atom(node, tuple(pieces), slice(self.count, self.count + node.size), level))
         self.count += node.size
         self.placeholders.append(cp.Variable(node.shape))

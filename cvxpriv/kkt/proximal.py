@@ -33,6 +33,8 @@ ACCURACY = 1e-5
 """Largest uncertainty of a step, relative to the size of the point, for it to be a measurement."""
 ATTEMPTS = tuple((name, 1e-12) for name in DEFAULT_CHAIN)
 """Solvers and tolerances that are tried until an answer is accurate enough."""
+LARGEST = 2_000
+"""Numbers in the variables up to which the second and third are: of more, they take hours, or factor a dense matrix."""
 STEEP = 10.0
 """Size of the gradient from which on the objective is also divided by it: a steep one leaves no digits for the move."""
 
@@ -97,13 +99,12 @@ def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
     size = 1.0 + max((float(np.abs(value).max(initial=0.0)) for value in start), default=0.0)
     if not np.isfinite(size):
         return _unmeasured(size, "the point is not finite")
+    large = sum(value.size for value in start) > LARGEST
     scales = [1.0, steepness] if STEEP < steepness < np.inf else [1.0]
     why = "no solver takes the cones of its proximal program"
     for scale in scales:
         nearby = _program(problem, start, size, scale)
-        for solver, tolerance in ATTEMPTS:
-            if solver not in installed():
-                continue
+        for solver, tolerance in [one for one in ATTEMPTS if one[0] in installed()][: 1 if large else None]:
             with _kept(nearby):
                 try:
                     solution = solve_conic(nearby, solver, solver_spec(solver).full_options(tolerance, {}))
@@ -115,6 +116,7 @@ def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
                 if accuracy <= ACCURACY:
                     return Proximal(_largest_move(problem, start) / size, size, scale, accuracy)
             why = f"its proximal point is not solved accurately ({solver}: {solution.status})"
+            why += f", and no other solver is asked for more than {LARGEST:,} numbers" if large else ""
     return _unmeasured(size, why)
 
 

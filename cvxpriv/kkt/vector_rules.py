@@ -142,7 +142,7 @@ def _geo_mean(atom: cp.Expression, values: Sequence[Array], kink: float, floor: 
 def _quad_form(atom: cp.Expression, values: Sequence[Array], kink: float, floor: float) -> list[Local]:
     """``x'Px`` with a constant ``P``, of which cvxpy's own derivative covers the first argument only."""
     x, P = _flat(values[0]), values[1]
-    return [Local.smooth(((P + P.T) @ x)[None]), Local.smooth(sp.coo_array((1, P.size)))]
+    return [Local.smooth(((P + P.T) @ x)[None]), Local.smooth(sp.coo_array((1, 0)))]
 
 
 RULES: dict[type, Callable[[cp.Expression, Sequence[Array], float, float], list[Local] | None]] = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import brentq
 
 from cvxpriv.errors import ModelError
-from cvxpriv.kkt import residuals
+from cvxpriv.kkt import proximal, residuals
 from cvxpriv.kkt.derivatives import DerivativeError
 from cvxpriv.kkt.written import Written
 
@@ -294,3 +295,26 @@ def test_residuals_where_derivatives_do_not_decide_are_printed_as_a_hint() -> No
     smooth = residuals(cp.Problem(cp.Minimize(cp.square(y)), [y >= 1]), None)
     assert "hint only: a tie or kink" in str(tied)
     assert "hint" not in str(smooth)
+
+
+def test_the_matrix_of_a_quadratic_form_has_no_rows_of_its_own() -> None:
+    n = 400
+    x = cp.Variable(n, name="x")
+    P = sp.diags_array(np.arange(1.0, n + 1.0), format="csc")
+    problem = cp.Problem(cp.Minimize(0.5 * cp.quad_form(x, cp.psd_wrap(P)) - cp.sum(x)), [x >= 0])
+    x.value = 1.0 / np.arange(1.0, n + 1.0)
+    written = Written.of(problem)
+    assert written.flat.M.shape[0] == 2 * n + 1  # the form's argument, the objective, the constraint
+    assert residuals(problem, None).largest < 1e-12
+    x.value = 2.0 * x.value
+    assert residuals(problem, None).stationarity == pytest.approx(1.0)
+
+
+def test_a_large_problem_has_one_attempt_at_its_proximal_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Minimize(cp.norm(x)))
+    x.value = np.ones(3)
+    monkeypatch.setattr(proximal, "ACCURACY", -1.0)  # no answer is accurate enough
+    assert "(SCS: " in proximal.proximal_step(problem).why
+    monkeypatch.setattr(proximal, "LARGEST", 2)
+    assert "no other solver is asked for more than 2 numbers" in proximal.proximal_step(problem).why

@@ -20,7 +20,7 @@ CLOSE = 1e-5
 """Relative distance to the optimum from which a value is not right in problems of ordinary size."""
 
 
-def _known(name: str, problem: cp.Problem, value: float, **more: Any) -> Known:
+def _known(name: str, problem: cp.Problem, value: Any, **more: Any) -> Known:
     return Known(name, problem, value=float(value), **{"far": CLOSE, **more})
 
 
