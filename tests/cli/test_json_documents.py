@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "release": (("release", "mechanism.json", "people.csv"),),
     "verify": (("verify", "kl"),),
     "doctor": (("doctor",),),
+    "constraints": (("constraints",),),
     "corpus run": (("corpus", "run", "--sources", "adversarial", "--count", "1", "--solvers", "CLARABEL"),),
     "crosscheck funnel": (
         ("crosscheck", "funnel", "--table", "people.csv", *COLUMNS, "--rate", "0.5", "--solvers", "CLARABEL"),
