@@ -228,6 +228,15 @@ def test_the_example_of_the_documentation_passes() -> None:
     assert failures(names["f"]) == {}
 
 
+POWERS = "1.21*t*log(t) + 1.24*abs(1.83*t + 1.27)**1.5 - 0.85*t**0.43*(0.83*t + 0.19)**0.17"
+
+
+@pytest.mark.slow
+def test_powers_of_small_cells_which_solvers_lose_digits_of_refute_no_right_f() -> None:
+    at_one = 1.24 * 3.1**1.5 - 0.85 * 1.02**0.17
+    cpv.verify(f"{POWERS} - {at_one!r}", solvers=("CLARABEL",)).raise_if_failed()
+
+
 def test_kl_div_equals_rel_entr_on_distributions_and_is_caught_all_the_same() -> None:
     f = TRAPS["kl_div for rel_entr"][0]
     found = failures(f)

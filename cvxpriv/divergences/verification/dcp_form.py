@@ -11,7 +11,7 @@ from cvxpriv.divergences.builtin import BUILT_IN
 from cvxpriv.divergences.definition import FDivergence
 from cvxpriv.divergences.verification.evaluation import FormAt, is_dpp, joint_form, why_not_dcp
 from cvxpriv.divergences.verification.findings import FAILS, HOLDS, NOT_APPLICABLE, Finding, judged
-from cvxpriv.divergences.verification.setting import DivergenceSetting
+from cvxpriv.divergences.verification.setting import SMALLEST, DivergenceSetting
 from cvxpriv.numerics.arrays import Array
 
 SHAPES = ((3,), (2, 3))
@@ -181,11 +181,12 @@ def _single_cells(setting: DivergenceSetting) -> list[Pair]:
     kinks = [kink for kink in setting.f.kinks if low < kink < high]
     ratios = np.array([low, low**0.5, 1.0, *kinks, high**0.5, high])
     below, above = 1.0 / np.maximum(ratios, 1.0), np.minimum(ratios, 1.0)
-    return [
-        (np.array([scale * p]), np.array([scale * q]))
-        for scale in (0.01, 1.0, 30.0)
+    pairs = [
+        (p, q, max(least, SMALLEST / min(p, q)))
+        for least in (0.01, 1.0, 30.0)
         for p, q in zip(below, above, strict=True)
     ]
+    return [(np.array([scale * p]), np.array([scale * q])) for p, q, scale in pairs]
 
 
 def _zeros(setting: DivergenceSetting) -> list[Pair]:

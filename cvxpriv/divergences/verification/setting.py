@@ -16,6 +16,8 @@ FINE = 100_001
 """Steps of 0.014% between 1e-3 and 1e3; they cost f two hundredths of a second."""
 ROUNDING = 64.0 * np.finfo(float).eps
 LARGEST, SPAN = 100.0, 1001.0
+SMALLEST = 1e-4
+"""Least p and q of a cone form's checks: at 1e-5, under powers, solvers lose the sixth digit."""
 MODERATE, STEEP = 1e100, 1e250
 """Largest size of f that is checked, towards an end of the interval: differences and squares of larger values would
 overflow. An f that has reached the second number before it has no value grows; it has no gap."""
@@ -118,6 +120,7 @@ class DivergenceSetting:
         low, high = np.log(self.conic_interval)
         t = np.exp(random.uniform(low, high, size))
         scale = np.exp(random.uniform(np.log(0.02), np.log(5.0), size)) / np.maximum(t, 1.0)
+        scale = np.maximum(scale, SMALLEST / np.minimum(t, 1.0))
         return scale, scale * t
 
     def distributions(self, random: np.random.Generator, count: int, size: int) -> tuple[Array, Array]:

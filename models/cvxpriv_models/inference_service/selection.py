@@ -118,6 +118,8 @@ def _bound_notes(constraints: Constraints, proved: ServiceBound) -> list[str]:
             f"The bound is that without {reasons}. It holds, since constraints only lower the optimum, but the gap may "
             "be far above the distance from the best mechanism."
         )
+    if proved.reason:
+        notes.append(f"The gap is {proved.reason}.")
     if proved.certificate is None:
         counted = ", ".join(name for name, _ in constraints if name not in proved.ignored)
         notes.append(
