@@ -16,7 +16,7 @@ from cvxpriv.cli.interrupts import watched
 from cvxpriv.cli.options import endings
 from cvxpriv.cli.outputs import require_report_packages, require_writable
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.errors import DataError, ModelError
+from cvxpriv.errors import DataError, ModelError, shown
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import read_document, write_text
 from cvxpriv.reports.spreadsheets import csv_text
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Entries of a file that may be left out.
 OPTIONAL = ("identifier", "wait")
+#: Longest time to wait for a member: a month.
+MOST_SECONDS = 30.0 * 86400.0
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,9 @@ class MembersFile:
         names = said[members]
         if not names or len(set(map(str, names))) < len(names) or not all(isinstance(name, str) for name in names):
             raise DataError(f"{path}: {members} must list distinct names, as `cvxpriv keys add` made them")
-        return cls(Path(path).parent, tuple(names), float(said.get("wait", 60.0)), said)
+        if not 0.0 <= (wait := said.get("wait", 60.0)) <= MOST_SECONDS:
+            raise DataError(f"{path}: wait={shown(wait)} is no number of seconds: give one up to {MOST_SECONDS:g}")
+        return cls(Path(path).parent, tuple(names), float(wait), said)
 
     def path(self, entry: str) -> Path:
         """Return the path that an entry names."""

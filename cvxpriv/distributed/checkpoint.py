@@ -15,6 +15,7 @@ import numpy as np
 
 from cvxpriv.errors import DataError, PartyError, shown
 from cvxpriv.numerics.arrays import Array
+from cvxpriv.privacy.ledger import ledger_of
 from cvxpriv.reports.files import write_bytes
 from cvxpriv.reports.locks import locked
 
@@ -120,8 +121,13 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
             start += 8 * size
         if start != len(rest):
             raise ValueError("its arrays are cut off")
-        return Checkpoint(str(header["run"]), int(header["passes"]), arrays, header["ledger"], header["terms"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = Checkpoint(header["run"], header["passes"], arrays, header["ledger"], header["terms"])
+        whole = (type(found.run), type(found.passes), type(found.terms)) == (str, int, dict) and found.passes >= 0
+        if not whole or not all(np.isfinite(one).all() for one in arrays.values()):
+            raise ValueError("its entries are not those of a run")
+        ledger_of(found.ledger)
+        return found
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise DataError(
             f"{path} is no checkpoint of a party ({error}): remove it, and the run begins anew, but its "
             "ledger of earlier releases is then lost"

@@ -19,6 +19,7 @@ from scipy import sparse
 
 from cvxpriv.errors import DataError, PrivacyError, shown, suggest
 from cvxpriv.learning.schema_parts import (
+    FAR,
     Range,
     categories_in,
     classes_in,
@@ -37,8 +38,6 @@ from cvxpriv.tables.frames import symbol
 
 RELATIONS = ("replace-one", "add-remove")
 BEYOND = ("clip", "refuse")
-#: Size at which numbers of a column without a range are clipped: squares of them, and their sums, stay finite.
-FAR = 1e30
 OUTSIDE = "a row or a label lies outside of the schema: widen it, or give beyond='clip', which moves such a row into it"
 
 

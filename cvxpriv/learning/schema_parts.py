@@ -17,6 +17,8 @@ from cvxpriv.numerics.reading import as_array, is_missing
 from cvxpriv.tables.frames import symbol
 
 Range: TypeAlias = tuple[float, float]
+#: Size at which numbers of a column without a range are clipped, and the largest of a range: squares stay finite.
+FAR = 1e30
 
 
 def text_in(value: object) -> str | None:
@@ -83,10 +85,10 @@ def range_in(given: Any) -> Range:
     """Return the two ends of a range."""
     try:
         low, high = (float(end) for end in given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise PrivacyError(f"range {shown(given)}: give two finite numbers, the lower one first")
+    if not -FAR <= low < high <= FAR:
+        raise PrivacyError(f"range {shown(given)}: give two finite numbers up to {FAR:g}, the lower one first")
     return low, high
 
 

@@ -224,7 +224,15 @@ def read_bundle(path: PathLike) -> Bundle:
         if str(error).startswith("bundle="):
             raise
         _wrong(path, str(error))
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, pd.errors.ParserError) as error:
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        pd.errors.ParserError,
+    ) as error:
         _wrong(path, f"{type(error).__name__}: {error}")
     except (OSError, EOFError, RuntimeError, NotImplementedError, zlib.error, zipfile.BadZipFile) as error:
         _wrong(path, str(getattr(error, "strerror", None) or error))

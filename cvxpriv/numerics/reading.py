@@ -94,6 +94,8 @@ def is_missing(value: object) -> bool:
     """
     if value is None or value is np.ma.masked:
         return True
+    if isinstance(value, Decimal):  # a signalling one refuses to be compared
+        return value.is_nan()
     if isinstance(value, (numbers.Number, np.generic)):
         return bool(value != value)
     return type(value).__name__ in ("NAType", "NaTType")

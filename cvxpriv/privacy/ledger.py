@@ -8,17 +8,18 @@ of the group that is touched most, by each rule (parallel composition).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from cvxpriv.errors import PrivacyError
+from cvxpriv.errors import DataError, PrivacyError, shown
 from cvxpriv.privacy.accounting import Accounting, Claim, composition_claims
 from cvxpriv.privacy.gaussian import composed
 
 #: The group of all records: such a release touches every neighbour's change.
 EVERYONE = "everyone"
+LARGEST = float(np.finfo(float).max)
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,10 @@ class Release:
 
     def __post_init__(self) -> None:
         if (self.mu is None) == (self.epsilon is None):
-            raise PrivacyError(f"mu={self.mu!r}, epsilon={self.epsilon!r}: a release has one of the two")
+            raise PrivacyError(f"mu={shown(self.mu)}, epsilon={shown(self.epsilon)}: a release has one of the two")
         cost = self.epsilon if self.mu is None else self.mu
-        if not (isinstance(cost, (int, float, np.number)) and np.isfinite(cost) and cost >= 0.0):
-            raise PrivacyError(f"{cost!r} is no privacy loss of a release: it must be a finite number >= 0")
+        if isinstance(cost, bool) or not (isinstance(cost, (int, float, np.number)) and 0.0 <= cost <= LARGEST):
+            raise PrivacyError(f"{shown(cost)} is no privacy loss of a release: it must be a finite number >= 0")
 
     def at(self, step: str, iteration: int) -> Release:
         """Return the entry with the step that released it and the iteration."""
@@ -146,9 +147,20 @@ def ledger_document(ledger: Iterable[Release]) -> list[dict[str, Any]]:
     return [asdict(entry) for entry in ledger]
 
 
-def ledger_of(document: Iterable[Mapping[str, Any]]) -> tuple[Release, ...]:
-    """Return the ledger that `ledger_document` described."""
+def ledger_of(document: Sequence[Mapping[str, Any]]) -> tuple[Release, ...]:
+    """Return the ledger that `ledger_document` described.
+
+    Raises DataError: It describes none. PrivacyError: The cost of a release is none.
+    """
+    whole = {one.name: getattr(_EXAMPLE, one.name) for one in fields(Release)}
+    for entry in document if isinstance(document, (list, tuple)) else (None,):
+        right = isinstance(entry, Mapping) and set(entry) <= set(whole)
+        if not right or any(type(entry[name]) is not type(whole[name]) for name in set(entry) - {"mu", "epsilon"}):
+            raise DataError("the ledger holds what is no release: take the file that was written")
     return tuple(Release(**entry) for entry in document)
+
+
+_EXAMPLE = Release(mu=0.0)
 
 
 def _groups(entries: tuple[Release, ...]) -> list[tuple[Release, ...]]:

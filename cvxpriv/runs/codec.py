@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 import types
 import typing
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from cvxpriv.errors import ModelError
-from cvxpriv.numerics.arrays import unaliased
+from cvxpriv.errors import ModelError, shown
+from cvxpriv.numerics.arrays import Array, unaliased
 from cvxpriv.numerics.later import pd
 from cvxpriv.penalties import LOSSES, Loss, Penalty, loss_named
 from cvxpriv.penalties.named import penalty_of, penalty_record
@@ -56,18 +56,24 @@ def encoded(kind: Any, value: Any) -> Any:
 
 
 def decoded(kind: Any, plain: Any) -> Any:
-    """Return the value of a declared type from the plain data that `encoded` returned."""
-    if plain is None:
+    """Return the value of a declared type from the plain data that `encoded` returned.
+
+    Raises TypeError, ValueError: The data are of another kind, or a number is none.
+    """
+    if plain is None and (kind is float or kind is Any or type(None) in typing.get_args(kind)):
         return float("inf") if kind is float else None
     kind = _present(kind)
     origin = typing.get_origin(kind) or kind
     if kind in _OWN:
         return _OWN[kind][1](plain)
+    expected = dict if is_dataclass(origin) or origin is pd.DataFrame else _PLAIN.get(origin, object)
+    if not isinstance(plain, expected) or (isinstance(plain, bool) and kind in (int, float)):
+        raise TypeError(f"{shown(plain)} stands in place of {getattr(origin, '__name__', origin)}")
     if origin is pd.DataFrame:
         index = pd.Index(plain["index"], name=plain["axis"])
-        return pd.DataFrame(plain["columns"], index=index)
+        return pd.DataFrame({name: _cells(cells) for name, cells in plain["columns"].items()}, index=index)
     if origin is np.ndarray:
-        return np.array(plain)
+        return _array(plain, "iuf" if kind == unaliased(Array) else "iufbU")
     if isinstance(origin, type) and is_dataclass(origin):
         return origin(**{name: decoded(part, plain[name]) for name, part in _saved(origin).items() if name in plain})
     if isinstance(plain, dict):
@@ -76,6 +82,43 @@ def decoded(kind: Any, plain: Any) -> Any:
         items = [decoded(_inner(kind, place), item) for place, item in enumerate(plain)]
         return tuple(items) if origin is tuple else items
     return float(plain) if kind is float else plain
+
+
+def starts_of(columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the table of a run's starts from its columns as plain data: texts, counts, flags, and numbers elsewhere.
+
+    Raises TypeError, KeyError: A column is of another kind, or missing.
+    """
+    found = {
+        name: decoded(types.GenericAlias(list, (_OF_STARTS.get(name, float),)), held) for name, held in columns.items()
+    }
+    return pd.DataFrame(found)[[*dict.fromkeys(("origin", "iterations", "kkt", "converged", *found))]].rename_axis(
+        "start"
+    )
+
+
+_OF_STARTS: dict[str, Any] = {"origin": str, "ended": str, "converged": bool, "iterations": int}
+
+_PLAIN: dict[Any, type[Any] | tuple[type[Any], ...]] = {
+    **{str: str, bool: bool, int: int, float: (int, float)},
+    **dict.fromkeys((tuple, list, Sequence), list),
+    np.ndarray: (list, int, float),
+    **dict.fromkeys((dict, Mapping), dict),
+}
+"""The kind of plain data that stands for a type; a dataclass is a dict, and any other type anything."""
+
+
+def _array(plain: Any, kinds: str) -> np.ndarray[Any, Any]:
+    found = np.array(plain)
+    if found.dtype.kind not in kinds or (found.dtype.kind == "f" and np.isnan(found).any()):
+        raise ValueError(f"an array holds {found.dtype} in place of numbers, or one that is none")
+    return found.astype(np.float64) if kinds == "iuf" else found
+
+
+def _cells(plain: list[Any]) -> list[Any]:
+    if not all(isinstance(one, (str, bool, float, int, type(None))) for one in plain):
+        raise TypeError("a cell of a table is no number and no text")
+    return [float(one) if isinstance(one, int) and abs(one) >= 2**63 else one for one in plain]
 
 
 def _saved(kind: type[Any]) -> dict[str, Any]:

@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
+
 from cvxpriv.errors import DataError
 from cvxpriv.numerics.later import pd
 from cvxpriv.privacy.accounting import Accounting
+from cvxpriv.privacy.ledger import Release, account_ledger
 from cvxpriv.reports.facts import Fact, Facts
 from cvxpriv.reports.formatting import format_number
 from cvxpriv.reports.pictures import plot_passes
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 SEEDED = "The noise can be drawn again by whoever knows its seed: the guarantee holds only while that is secret."
 
+#: Relative difference of an epsilon that was found by bisection, on another machine.
+SAME = 1e-6
 #: Columns of a history that hold nothing public.
 _HIDDEN = ["block", "seconds", "engine", "solver", "status"]
 
@@ -58,6 +63,12 @@ class _Learned(Run):
             raise DataError(f"path holds a run of {cls.model} that {kind}: read it by cvxpriv.load")
         run: Self = decoded(cls, document)
         return run
+
+    def contradiction(self) -> str:
+        """See `Run`. Parts that do not fit each other have no facts."""
+        several = [getattr(self, name) for name in ("coefficients", "parameters") if hasattr(self, name)]
+        finite = all(np.isfinite(one).all() for held in several for one in (held if isinstance(held, list) else [held]))
+        return "" if finite and self.facts.facts else "a coefficient is no finite number"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the residuals that stopped the run, or the releases of a private one, pass by pass.
@@ -151,6 +162,16 @@ class PrivateLearningRun(_Learned):
     covered: ClassVar[str]
 
     accounting: Accounting
+    ledger: tuple[Release, ...]
+
+    def contradiction(self) -> str:
+        """See `Run`. A contradiction is a guarantee that is not that of the ledger."""
+        said = self.accounting
+        found = account_ledger(self.ledger, said.claims[0].delta or None, neighbours=said.neighbours)
+        held = [min((claim.epsilon for claim in one.claims if claim.holds), default=np.inf) for one in (said, found)]
+        if held[0] != held[1] and not abs(held[0] - held[1]) <= SAME * held[1]:
+            return f"the run claims epsilon={held[0]!r}, its ledger has {held[1]!r}"
+        return super().contradiction()
 
     def own_facts(self) -> Sequence[Fact]:
         """Return the facts of this model's run beside the common ones."""

@@ -24,7 +24,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Facts
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.readers import INTERNAL
-from cvxpriv.runs.codec import decoded, encoded, fields_of
+from cvxpriv.runs.codec import decoded, encoded, fields_of, starts_of
 from cvxpriv.runs.run import Run
 from cvxpriv.runs.shadow_prices import shadow_prices
 from cvxpriv.schedules.history import History
@@ -296,7 +296,7 @@ class MechanismRun(Run, Generic[Problem, Settings]):
 
 def restored(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a run that `MechanismRun.document` holds, except the problem and the settings."""
-    starts, constraints = decoded(pd.DataFrame, document["starts"]), tuple(_constraints(document))
+    starts, constraints = starts_of(document["starts"]["columns"]), tuple(_constraints(document))
     missing = sorted({one["name"] for one in document["constraints"]} - {name for name, _ in constraints})
     if missing:
         starts["converged"] = False
@@ -308,8 +308,8 @@ def restored(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "state": decoded(Values, document["state"]),
         "starts": starts,
-        "start": document["start"],
-        "seconds": document["seconds"],
+        "start": decoded(int, document["start"]),
+        "seconds": decoded(float, document["seconds"]),
         "constraints": constraints,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from cvxpriv.numerics.later import pd
 from cvxpriv.reports.facts import Fact, Facts, Picture, Section, Table
 from cvxpriv.reports.files import PathLike
 from cvxpriv.reports.pictures import plot_passes
+from cvxpriv.runs.codec import decoded, starts_of
 from cvxpriv.runs.run import Run
 from cvxpriv.runs.saved import read_run
 from cvxpriv.schedules.alternation import placed
@@ -202,14 +204,19 @@ class ProblemRun(Run):
         wrong = [name for name in names if name not in values or values[name].shape != names[name].shape]
         if wrong or set(values) - set(names):
             raise DataError("problem is another one: the file does not hold the variables of this one")
-        starts = pd.DataFrame(document["starts"]).rename_axis("start")
-        given = {name: document[name] for name in ("start", "tol", "seconds")}
+        starts = starts_of(document["starts"])
+        kinds = {"start": int, "tol": float, "seconds": float}
+        given = {name: decoded(kind, document[name]) for name, kind in kinds.items()}
+        if not 0 <= given["start"] < len(starts):
+            raise DataError(f"start={given['start']} is none of the {len(starts)} starts")
         placed(problem, values)
         return cls(problem, values, starts, **given, **cls.restored(document, problem), **more)
 
     def contradiction(self) -> str:
         """See `Run`."""
-        found = self.measured()
+        found, value = self.measured() if self.facts.facts else math.nan, float(self.problem.objective.value)
+        if not np.isclose(value, self.objective, rtol=1e-6, atol=1e-9):
+            return f"the run claims objective={self.objective!r}, its values have {value!r}"
         same = np.isclose(found, self.residual, rtol=1e-3, atol=1e-9)
         return "" if same else f"it is of another problem: its residual is {self.residual:.2e}, here {found:.2e}"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from cvxpriv.errors import DataError, suggest
+from cvxpriv.errors import DataError, shown, suggest
 from cvxpriv.tables.frames import symbol
 
 OTHER = "other"
@@ -56,6 +56,8 @@ class Bins:
                 "numbers in rising order, such as 26,33,41"
             )
         object.__setattr__(self, "edges", edges)
+        if len(set(self.labels)) < len(self.labels):
+            raise DataError(f"bins of {self.column!r} have two classes of one name: take edges further apart")
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -171,16 +173,19 @@ def step_of(document: Mapping[str, Any]) -> Step:
     Raises DataError: An unknown kind, a key that is missing or unknown, a value that does not fit.
     """
     kind = document.get("kind")
-    if kind not in KINDS:
-        raise DataError(f"a step of the recipe is of kind {kind!r}: {suggest(str(kind), KINDS)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise DataError(f"a step of the recipe is of kind {shown(kind)}: {suggest(str(kind), KINDS)}")
     given = {key: tuple(v) if isinstance(v, list) else v for key, v in document.items() if key != "kind"}
-    kinds = {"column": str, "into": str, "why": str, "comparison": str, "whole": bool, "from_data": bool}
+    kinds = {"whole": bool, "from_data": bool, "edges": tuple, "values": tuple, "kept": tuple, "bound": object}
     for key, value in given.items():
-        if not isinstance(value, kinds.get(key, object)):
-            raise DataError(f"a step of the recipe has {key}={value!r}: expected {kinds[key].__name__}")
+        inner = value if isinstance(value, tuple) else () if value is None else (value,) if key == "bound" else ()
+        each = (int, float) if key in ("edges", "bound") else (str, int, float)
+        right = isinstance(value, kinds.get(key, str)) and all(isinstance(one, each) for one in inner)
+        if not right:
+            raise DataError(f"a step of the recipe has {key}={shown(value)}: expected {kinds.get(key, str).__name__}")
     try:
         return KINDS[kind](**given)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"a step of the recipe of kind {kind!r} is malformed ({error}): write it again") from error

@@ -199,7 +199,7 @@ class PrivateSharingRun(PrivateLearningRun):
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> PrivateSharingRun:
         """See `Run`."""
-        return replace(super().of_document(document), hidden=decoded(NotPrivate, document.get("not_private")))
+        return replace(super().of_document(document), hidden=decoded(NotPrivate | None, document.get("not_private")))
 
     def _problem(self) -> Problem:
         """Return the problem as the centre knows it: everything but the parties' columns."""

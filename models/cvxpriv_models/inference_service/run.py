@@ -229,6 +229,11 @@ class InferenceRun(MechanismRun[Problem, Settings]):
         """
         return cls.opened(read_run(path, cls.model), path, own=own)
 
+    def contradiction(self) -> str:
+        """See `Run`."""
+        shapes = {self.state[name].shape for name in ("mechanism", "posterior") if name in self.state}
+        return super().contradiction() if len(shapes) == 1 else "its posterior is not of its mechanism's shape"
+
     @classmethod
     def of_document(cls, document: Mapping[str, Any], own: FDivergence | None = None) -> InferenceRun:
         """See `Run`."""
@@ -242,7 +247,7 @@ class InferenceRun(MechanismRun[Problem, Settings]):
             problem=problem,
             bound=None if held is None else bound_of(held, problem, kept["constraints"]),
             settings=decoded(Settings, document["settings"]),
-            note=document["note"],
+            note=decoded(str, document["note"]),
             **kept,
         )
 
