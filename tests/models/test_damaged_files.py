@@ -37,7 +37,7 @@ from cvxpriv.tables.recipe import Recipe
 from cvxpriv.tables.steps import Bins, Kept
 
 Rng = np.random.Generator
-FAST, MANY = 300, 20_000
+FAST, MANY = 300, 100_000
 """How many files `make test` reads, and the slow test."""
 TABLE = cpv.JointTable.from_counts([[12, 3, 5], [1, 8, 6], [2, 2, 9]])
 PEOPLE = pd.DataFrame({"smokes": [0, 1] * 40})
