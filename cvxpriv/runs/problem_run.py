@@ -214,11 +214,12 @@ class ProblemRun(Run):
 
     def contradiction(self) -> str:
         """See `Run`."""
-        found, value = self.measured() if self.facts.facts else math.nan, float(self.problem.objective.value)
-        if not np.isclose(value, self.objective, rtol=1e-6, atol=1e-9):
-            return f"the run claims objective={self.objective!r}, its values have {value!r}"
-        same = np.isclose(found, self.residual, rtol=1e-3, atol=1e-9)
-        return "" if same else f"it is of another problem: its residual is {self.residual:.2e}, here {found:.2e}"
+        found = self.measured() if self.facts.facts else math.nan
+        if not np.isclose(found, self.residual, rtol=1e-3, atol=1e-9):
+            return f"it is of another problem: its residual is {self.residual:.2e}, here {found:.2e}"
+        value = float(self.problem.objective.value)
+        same = np.isclose(value, self.objective, rtol=1e-6, atol=1e-9)
+        return "" if same else f"the run claims objective={self.objective!r}, its values have {value!r}"
 
     @classmethod
     def load(cls, path: PathLike, problem: cp.Problem | None = None) -> Self:
