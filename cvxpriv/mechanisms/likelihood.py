@@ -43,14 +43,13 @@ class MostLikely:
     passes: int
 
 
-def most_likely(matrix: Array, counts: ArrayLike, tol: float = TOLERANCE) -> MostLikely:
+def most_likely(matrix: Array, counts: ArrayLike) -> MostLikely:
     """Return the distribution of X under which the outputs are most likely.
 
     Where several are equally likely, it is one of them.
 
     `matrix`, ``(|X|, |Y|)``: P(Y|X).
     `counts`, ``(|Y|,)``: Number of rows of each output.
-    `tol`: Gap at which the work stops.
     Raises DataError: No rows, or an output that no symbol leads to. NotConverged: The gap is above the tolerance at the
     end.
 
@@ -68,17 +67,17 @@ def most_likely(matrix: Array, counts: ArrayLike, tol: float = TOLERANCE) -> Mos
     p = np.full(len(matrix), 1.0 / len(matrix))
     for taken in range(MOST_PASSES):
         slope = used @ (shares / (p @ used))
-        if (gap := _gap(slope)) <= tol:
+        if (gap := _gap(slope)) <= TOLERANCE:
             return MostLikely(p, gap, taken)
         p = p * slope / (p @ slope)
-    return _by_newton(used, shares, np.maximum(p, LEAST), tol)
+    return _by_newton(used, shares, np.maximum(p, LEAST))
 
 
 def _gap(slope: Array) -> float:
     return float(np.log(max(slope.max(), 1.0)))
 
 
-def _by_newton(used: Array, shares: Array, p: Array, tol: float) -> MostLikely:
+def _by_newton(used: Array, shares: Array, p: Array) -> MostLikely:
     """Return the most likely distribution by a primal-dual interior method from a point without zeros."""
     slack, gap = np.full(len(p), 0.1), np.inf
     for taken in range(MOST_STEPS):
@@ -86,7 +85,7 @@ def _by_newton(used: Array, shares: Array, p: Array, tol: float) -> MostLikely:
         slope = used @ (shares / chances)
         whole = p / p.sum()
         gap = _gap(slope * p.sum())  # the slope at the point that sums to 1
-        if gap <= tol:
+        if gap <= TOLERANCE:
             return MostLikely(whole, gap, MOST_PASSES + taken)
         barrier = SHRINK * float(p @ slack) / len(p)
         scaled = used * (np.sqrt(shares) / chances)

@@ -105,9 +105,9 @@ def save_figure(figure: Figure, path: PathLike, dpi: int = 150) -> Path:
 
 
 @styled
-def figure_axes(width: float = 6.4, height: float = 3.4) -> Axes:
-    """Return the axes of a new figure of a size in inches."""
-    return blank(width, height).add_subplot()
+def figure_axes() -> Axes:
+    """Return the axes of a new figure."""
+    return blank(6.4, 3.4).add_subplot()
 
 
 def blank(width: float, height: float) -> Figure:

@@ -20,10 +20,8 @@ from cvxpriv.tables.noisy_counts import nearest_shares
 DRAWS, LEVEL = 200, 0.95
 
 
-def likely_excess(
-    constraint: ReadyConstraint, mechanism: Array, table: JointTable, draws: int = DRAWS, level: float = LEVEL
-) -> float | None:
-    """Return by how much a mechanism may miss a constraint on the table behind a noisy one, at a level."""
+def likely_excess(constraint: ReadyConstraint, mechanism: Array, table: JointTable) -> float | None:
+    """Return by how much a mechanism may miss a constraint on the table behind a noisy one, at `LEVEL`."""
     try:
         constraint.excess(mechanism, None)
     except ModelError:
@@ -34,14 +32,14 @@ def likely_excess(
     assert counts is not None, "a protected table is one of counts"
     assert protection is not None, "the table is a noisy one"
     rng, total, found = np.random.default_rng(0), float(counts.sum()), []
-    for _ in range(draws):
+    for _ in range(DRAWS):
         joint = nearest_shares(counts + protection.simulated(rng, counts.shape), total) / total
         p_x, p_s = joint.sum(axis=0), joint.sum(axis=1)
         if (p_s <= 0.0).any():
             continue
         known = Known(p_x, p_s, joint / np.where(p_x > 0.0, p_x, 1.0), table.public.labels)
         found.append(max(0.0, float(constraint.excess(mechanism, known))))
-    return float(np.quantile(found, level)) if found else None
+    return float(np.quantile(found, LEVEL)) if found else None
 
 
 def noise_section(run: MechanismRun[Any, Any]) -> list[Section]:

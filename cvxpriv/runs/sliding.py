@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +41,6 @@ def slider_of(
     chosen: tuple[float, float],
     level: tuple[str, float] | None = None,
     lower: str = "",
-    more: Mapping[str, str] | None = None,
 ) -> Slider | None:
     """Return the curve as a slider; None where there are fewer than two points, or one is not finite."""
     across, up = axes
@@ -53,7 +52,7 @@ def slider_of(
     symbols, held = (sides.public.symbol, sides.output), bool(lower) and curve[lower].notna().all()
     stops = []
     for place, (_, row) in enumerate(curve.iterrows()):
-        columns = {across.column: across.label, up.column: up.label, **(more or {})}
+        columns = {across.column: across.label, up.column: up.label}
         shown = [(name, format_number(exact_zero(float(row[column])))) for column, name in columns.items()]
         if held:
             shown.append(("certified: nothing below", format_number(exact_zero(float(row[lower])))))

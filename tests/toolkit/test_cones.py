@@ -157,13 +157,13 @@ def test_layout_projects_every_block_as_its_own_cone() -> None:
     np.testing.assert_allclose(projected - layout.project_dual(-v), v, atol=1e-15)
 
 
-def test_worst_block_is_named_with_its_distance() -> None:
+def test_the_distance_is_that_of_the_block_farthest_outside() -> None:
     layout = ConeLayout(zero=1, nonneg=3, soc=(2,), exp=1)
     inside = np.array([0.0, 1.0, 2.0, 3.0, 1.0, 0.5, 0.0, 1.0, 2.0])
-    assert layout.worst(inside) == ("", 0.0)
+    assert layout.distance(inside) == 0.0
     outside = inside.copy()
     outside[2] = -0.25
-    assert layout.worst(outside) == ("nonneg[1]", 0.25)
+    assert layout.names[int(layout.block_distances(outside).argmax())] == "nonneg[1]"
     assert layout.distance(outside) == 0.25
     # (1, 0.5, .) is inside the dual of the zero cone and of the second-order cone; (0, 1, 2) is in the exp dual.
     assert layout.distance_dual(inside) == 0.0
@@ -171,7 +171,6 @@ def test_worst_block_is_named_with_its_distance() -> None:
 
 def test_an_empty_layout_has_no_distance() -> None:
     assert ConeLayout().distance(np.zeros(0)) == 0.0
-    assert ConeLayout().worst(np.zeros(0)) == ("", 0.0)
 
 
 def test_a_wrong_size_or_exponent_is_refused() -> None:

@@ -21,7 +21,6 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxpriv.kkt.conic.compiling import Compilations
 from cvxpriv.kkt.conic.data import ConeData, extract
 from cvxpriv.kkt.conic.program import ConeProgram
 from cvxpriv.kkt.conic.solving import ConicSolution
@@ -104,7 +103,7 @@ def _per_cone(program: ConeProgram, rows: Array) -> Array:
 
 
 def solve_scaled(
-    problem: cp.Problem, solver: str, options: Mapping[str, object], shared: Compilations | None = None
+    problem: cp.Problem, solver: str, options: Mapping[str, object]
 ) -> tuple[ConicSolution, dict[int, Array] | None]:
     """Solve a problem in other units; return the answer in its own, and the entries of its variables by id.
 
@@ -112,7 +111,7 @@ def solve_scaled(
 
     Raises ModelError: As `cvxpriv.kkt.conic.solving.solve_conic`.
     """
-    compiled = extract(problem, solver, options, shared)
+    compiled = extract(problem, solver, options)
     program = ConeProgram(**compiled.fields)
     best: ConicSolution | None = None
     for near in NEAR:

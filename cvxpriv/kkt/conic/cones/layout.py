@@ -51,8 +51,8 @@ class ConeLayout:
     shows undiluted. A block is one cone; each zero or nonnegative entry is a block of its own.
 
     >>> layout = ConeLayout(nonneg=1, exp=1)
-    >>> layout.worst(np.array([-0.5, 0.0, 1.0, 1.0]))
-    ('nonneg[0]', 0.5)
+    >>> layout.distance(np.array([-0.5, 0.0, 1.0, 1.0]))
+    0.5
     """
 
     zero: int = 0
@@ -206,11 +206,3 @@ class ConeLayout:
     def distance_dual(self, v: Array) -> float:
         """Return the largest distance of a block of ``v`` to its dual cone."""
         return float(self.block_distances(v, dual=True).max(initial=0.0))
-
-    def worst(self, v: Array, dual: bool = False) -> tuple[str, float]:
-        """Return name and distance of the block that is farthest outside its cone; ``("", 0.0)`` if there is none."""
-        distances = self.block_distances(v, dual)
-        if not distances.size or distances.max() == 0.0:
-            return "", 0.0
-        index = int(distances.argmax())
-        return self.names[index], float(distances[index])
