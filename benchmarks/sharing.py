@@ -1,4 +1,4 @@
-"""ADMM sharing: a pass against its floor, memory, a cone solver at full size, and utility. Whole fits: `speed`."""
+"""ADMM sharing: a pass against its floor, memory, a cone solver, and utility. Whole fits: `speed`."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def _bytes(part: Part) -> int:
 
 
 def cone_solver() -> None:
-    """The z block at a9a's size: 32,561 logistic losses, each an exponential-cone pair, by every solver."""
-    problem = Problem.of(a9a_parts(), load_a9a().y_train)
+    """The z block of 4,000 rows of a9a, each loss an exponential-cone pair, by every solver."""
+    problem = Problem.of([part[:4000] for part in a9a_parts()], load_a9a().y_train[:4000])
     factors = tuple(Factor(part) for part in problem.parts)
     parties, z, y = algorithm.one_pass(problem, SCHEMES["averaged"], factors)
     state: Values = algorithm.initial_state(problem, RHO)
@@ -143,7 +143,7 @@ def _z_objective(problem: Problem, view: Values, z: Array) -> float:
 
 
 def utility() -> None:
-    """a9a at epsilon 1 and 4, delta = 1e-6, a person's row: test log loss and AUC, mean and deviation of ten runs."""
+    """a9a at epsilon 1 and 4, delta = 1e-6, a person's row: test log loss and AUC, mean and deviation of three runs."""
     data, parts = load_a9a(), a9a_parts()
     test: list[Part] = [data.x_test[:, :66], data.x_test[:, 66:]]
     problem = Problem.of(parts, data.y_train)
@@ -153,7 +153,7 @@ def utility() -> None:
     for labels, lam in (("shared", 30.0), ("held", 100.0)):
         model = ADMMSharing(parts, data.y_train, lam=lam)
         for epsilon in (1.0, 4.0):
-            found = np.array([_private_scores(model, epsilon, labels, test, data.y_test, seed) for seed in range(10)])
+            found = np.array([_private_scores(model, epsilon, labels, test, data.y_test, seed) for seed in range(3)])
             mean, spread = found.mean(axis=0), found.std(axis=0, ddof=1)
             print(
                 f"labels {labels}, lam = {lam:g}, epsilon = {epsilon:g}: {mean[0]:.4f} / {mean[1]:.4f}, deviation "

@@ -63,7 +63,7 @@ def against_skglm() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found, run = np.asarray(theirs()[0]), model.solve(tol=TOLERANCE)
-            ours_seconds, their_seconds = least_seconds(partial(model.solve, tol=TOLERANCE), theirs, repeats=10)
+            ours_seconds, their_seconds = least_seconds(partial(model.solve, tol=TOLERANCE), theirs, repeats=30)
         gradient = problem.gradient(problem.predictions(found))
         off = residuals(penalty, found, gradient, problem.features).largest
         gap = float(np.abs(run.theta - found).max())
