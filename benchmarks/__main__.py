@@ -21,7 +21,8 @@ RESULTS = Path(__file__).parent / "results.md"
 TITLE = """# Results
 
 What `make bench` printed, a section for each measurement; `python -m benchmarks NAME` renews one. Ratios compare calls
-of one run; times of different sections, perhaps of different machines, do not compare.
+of one run; times of different sections, perhaps of different machines, do not compare. Other work ran beside: times by
+the clock are long.
 """
 PACKAGES = ("numpy", "scipy", "cvxpy", "highspy", "clarabel", "scs", "ecos", "scikit-learn")
 
