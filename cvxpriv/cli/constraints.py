@@ -9,7 +9,8 @@ import click
 from cvxpriv import constraints as ready
 from cvxpriv.cli.options import output_options
 from cvxpriv.cli.terminal import Terminal
-from cvxpriv.constraints.text import FORMS, FUNCTIONS, GROUP
+from cvxpriv.constraints.documents import GROUP
+from cvxpriv.constraints.text import FORMS, FUNCTIONS
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.extensions import extensions
 from cvxpriv.reports.layout import paragraph

@@ -81,7 +81,7 @@ def in_ratio(p_y: Array, factor: Array) -> Array:
     at, found = np.arange(len(first)), np.zeros((len(p_y), len(first)))
     found[first, at] = 1.0 / p_y[first]
     found[second, at] = -factor[first, second] / p_y[second]
-    return found / np.abs(found).max(axis=0, initial=1.0)
+    return np.asarray(found / np.abs(found).max(axis=0, initial=1.0))
 
 
 def within_ratios(ratios: Array, epsilon: float, both: bool) -> Array:
@@ -93,7 +93,7 @@ def within_ratios(ratios: Array, epsilon: float, both: bool) -> Array:
 
 def _exp(values: Array | float) -> Array:
     found = np.asarray(values, dtype=float)
-    return np.where(found > LARGEST_EXPONENT, np.inf, np.exp(np.minimum(found, LARGEST_EXPONENT)))
+    return np.asarray(np.where(found > LARGEST_EXPONENT, np.inf, np.exp(np.minimum(found, LARGEST_EXPONENT))))
 
 
 def _ratios(one: ReadyConstraint, problem: Problem) -> Array:
