@@ -18,6 +18,9 @@ from cvxpriv.numerics.arrays import Array
 
 IntArray: TypeAlias = NDArray[np.intp]
 
+SMALLEST = 1e-12
+"""A coordinate that is everywhere below this counts as this."""
+
 
 def unit_cells(size: int, count: int) -> Array:
     """Return `count` copies of the unit simplex with `size` vertices, (size, size, count).
@@ -56,16 +59,22 @@ def parts_of_unit(size: int, count: int) -> Array:
 def longest_edges(vertices: Array) -> tuple[IntArray, IntArray]:
     """Return the two vertices of each cell's longest edge, (n,) each; of ties the first.
 
+    A square counts divided by the largest value of its coordinate in the cell. That is the geometry of entropies: where
+    a function bends like 1/x at the boundary, cells flat along it are enough.
+
     `vertices`: (vertices, coordinates, n).
     """
     first, second = edge_pairs(len(vertices))
-    squares = np.stack([np.sum((vertices[a] - vertices[b]) ** 2, axis=0) for a, b in zip(first, second, strict=True)])
+    scale = np.maximum(vertices.max(axis=0), SMALLEST)
+    squares = np.stack(
+        [np.sum((vertices[a] - vertices[b]) ** 2 / scale, axis=0) for a, b in zip(first, second, strict=True)]
+    )
     longest = squares.argmax(axis=0)
     return first[longest], second[longest]
 
 
 def bisect(vertices: Array) -> tuple[Array, Array]:
-    """Split every cell at the middle of its longest Euclidean edge.
+    """Split every cell at the middle of its longest edge, as `longest_edges` measures it.
 
     `vertices`: ``(vertices, coordinates, n)``.
     Returns `halves`, ``(vertices, coordinates, 2 n)``: The first halves of all cells, then the second halves: the

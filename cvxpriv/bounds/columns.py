@@ -12,6 +12,7 @@ import numpy as np
 
 from cvxpriv.bounds.master import Master, MasterPoint
 from cvxpriv.bounds.pricing import INTERRUPTED, OUT_OF_TIME, Clock, Pricing
+from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array
 
 LOCAL_SHARE = 0.05
@@ -23,6 +24,9 @@ VERIFIED_SHARE = 0.85
 MOST_COLUMNS, PER_ROW = 1000, 4
 """Number of columns beyond which the master drops those that are far from paying, and the further ones for each row. A
 large pool makes each solve slow: at |X| = 160, 7000 columns take four times as long as 1600."""
+
+LARGE_POOL, LARGE_PER_ROW = 1700, 2
+"""The same with many rows: so many columns in all, or for each row."""
 
 IDLE_SHARE = 1e-3
 """Default share of the gap: a pass that lowers the master by less is idle."""
@@ -75,7 +79,8 @@ class Generation:
     def add(self, columns: Array) -> None:
         """Add columns, (symbols, n), to the master."""
         if columns.shape[1]:
-            self.master.add(*self.pricing.rows(columns))
+            costs, rows = self.pricing.rows(columns)
+            self.master.add(costs, rows)
             self.columns = np.concatenate([self.columns, columns], axis=1)
 
     def run(
@@ -99,10 +104,17 @@ class Generation:
         """
         least = IDLE_SHARE * gap
         best, best_duals, reason, last = -np.inf, np.zeros(0), "", np.inf
-        idle, self._proposed = 0, None
+        idle, self._proposed, held = 0, None, np.zeros((0, 0))
         try:
             while True:
-                point = self.master.solve()
+                if held is not self.columns:
+                    try:
+                        point, held = self.master.solve(), self.columns
+                    except SolverFailure as failure:
+                        if not held.size:
+                            raise
+                        reason = str(failure)
+                        break
                 proposed, duals = self._proposed, point.duals if self._proposed is None else self._proposed
                 if idle_below is not None:
                     least = max(min(idle_below, LEFT_SHARE * (constant + point.value - floor)), IDLE_SHARE * gap)
@@ -138,11 +150,12 @@ class Generation:
                 self.add(shown.columns)
         except KeyboardInterrupt:
             reason, point = INTERRUPTED, self._solved_again()
+            held = self.columns
         if best == -np.inf and reason:  # a bound that costs little: what the search says before it starts
             shown = self.pricing.verify(point.duals, -gap, lambda: True)
             best, best_duals = self.pricing.bound(point.duals, shown.least), point.duals
         used = point.weights > IN_USE
-        return Generated(point.value, best, best_duals, self.columns[:, used], point.weights[used], reason)
+        return Generated(point.value, best, best_duals, held[:, used], point.weights[used], reason)
 
     def _solved_again(self) -> MasterPoint:
         """Return the master's solution over the known columns, wherever an interrupt fell."""
@@ -164,7 +177,8 @@ class Generation:
 
     def _tidy(self, point: MasterPoint) -> None:
         """Drop the worse half of the columns once there are too many."""
-        if self.master.size <= MOST_COLUMNS + PER_ROW * len(point.duals):
+        size = len(point.duals)
+        if self.master.size <= min(MOST_COLUMNS + PER_ROW * size, max(LARGE_POOL, LARGE_PER_ROW * size)):
             return
         costs, rows = self.pricing.rows(self.columns)
         reduced = costs - point.duals @ rows

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.bounds.columns import VERIFIED_SHARE, Generated, Generation
-from cvxpriv.errors import ModelError
+from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
@@ -43,6 +43,10 @@ LIGHT = 1e-11
 
 FULL = 1e-12
 """A rate within this of H(X) is H(X): the identity is the only mechanism left."""
+
+STAGED = 320
+"""Number of symbols of X from which the first program is solved with single symbols before other columns come: with
+all at once it takes minutes at 1000 symbols."""
 
 SEARCH_SHARE = 0.8
 """Share of the time for the local search where there is no complete one."""
@@ -152,8 +156,14 @@ class Prover:
     @cached_property
     def generation(self) -> Generation:
         """The column generation of all rates below H(X), where the identity is the only mechanism."""
-        first = self.pricing.first if self._given is None else np.hstack([self.pricing.first, self._given])
-        return Generation(self.pricing, self.pricing.master(), first)
+        first, size = self.pricing.first, len(self.pricing.p_x)
+        found = Generation(self.pricing, self.pricing.master(), first[:, :size])
+        if size >= STAGED:
+            found.master.solve()
+        found.add(first[:, size:])
+        if self._given is not None:
+            found.add(self._given)
+        return found
 
     def at(self, rate: float, gap: float = 1e-6, time_limit: float = 60.0) -> FunnelBound:
         """Bound the least leakage at `rate` nats; parameters as for `bound`.
@@ -169,7 +179,6 @@ class Prover:
             return self._result(proof, mechanism, rate, gap, clock)
         if (found := self._at_once(rate, gap, clock)) is not None:
             return self._result(*found, rate, gap, clock)
-        self._move(rate)
         proof, mechanism = self._generated(rate, gap, clock)
         if not self.pricing.certifiable and self.leakage(mechanism) - proof.lower > gap:
             proof = max([proof, *self._merged(rate, gap, mechanism, proof.lower, clock)], key=lambda one: one.lower)
@@ -215,13 +224,23 @@ class Prover:
         share, idle = (1.0, None) if self.pricing.certifiable else (SEARCH_SHARE, SEARCHED)
         plain = self._plain()
         known = max(plain.lower, 0.0)
-        if not self.pricing.certifiable:
-            merged = self.pricing.p_x[:, None] * sorted_merging(self.pricing.joint, rate)
-            self.generation.add(merged / merged.sum(axis=0))
         if not self.pricing.certifiable and plain.lower <= 0.0:  # else even the best silent columns tell too little
-            self.generation.add(silent_columns(self.pricing.joint, rate, SILENT_SHARE * clock.limit, self.seed))
-        generated = self.generation.run(gap, lambda: clock.over(share), known, self.pricing.entropy_s, idle)
-        mechanism = self._mechanism(generated, rate)
+            silent, weights = silent_columns(self.pricing.joint, rate, SILENT_SHARE * clock.limit, self.seed)
+            mechanism = mechanism_of(silent, weights, self.pricing.p_x)
+            if utility(self.pricing.p_x, mechanism) >= rate + ROOM and self.leakage(mechanism) - known <= gap:
+                return plain, mechanism
+        else:
+            silent = np.zeros((len(self.pricing.p_x), 0))
+        merged = sorted_merging(self.pricing.joint, rate)
+        try:
+            if not self.pricing.certifiable:
+                begun = self.pricing.p_x[:, None] * merged
+                self.generation.add(np.hstack([silent, begun / begun.sum(axis=0)]))
+            self._move(rate)
+            generated = self.generation.run(gap, lambda: clock.over(share), known, self.pricing.entropy_s, idle)
+            mechanism = self._mechanism(generated, rate)
+        except SolverFailure as failure:  # a large program on a slow machine: what needs no program holds
+            return replace(plain, reason=str(failure)), mixed_to_rate(merged, self.pricing.p_x, rate + ROOM)
         self._move(rate)
         lam, nu = self.pricing.split(generated.duals)
         proof = _Proof(generated.bound, nu, lam, self.pricing.bound(generated.duals, 0.0), generated.reason)
@@ -263,7 +282,7 @@ class Prover:
             left = clock.limit - clock.seconds
             if not prover.pricing.certifiable or left <= 0.0:
                 return
-            prover._move(rate)
+            prover.pricing.rate = rate
             proof, _ = prover._generated(rate, gap, Clock(MERGED_SHARE * left))
             yield replace(proof, groups=tuple(int(group) for group in groups))
 

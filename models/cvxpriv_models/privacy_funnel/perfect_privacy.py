@@ -14,7 +14,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr
 
 from cvxpriv.bounds.master import Master, MasterPoint
+from cvxpriv.errors import SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
 from cvxpriv.tables.joint import JointTable
@@ -43,8 +44,8 @@ DEPENDENT = 1e-12
 STARTS = 60
 """Vertices sought in each pass where they are not listed."""
 
-DECOMPOSITIONS = 4
-"""Mixtures of vertices to begin with."""
+DECOMPOSITIONS, LARGE = 4, 320
+"""Random mixtures of vertices to begin with; number of symbols from which there are none: each takes seconds."""
 
 FORBIDDEN = 100.0
 """Cost of a symbol that is used up; others cost at most 1."""
@@ -108,8 +109,10 @@ def perfect_privacy(joint: JointTable | ArrayLike, time_limit: float = 30.0, see
     return PerfectPrivacy(rate, upper, mechanism, mutual_information(a @ (p_x[:, None] * mechanism)), certified)
 
 
-def silent_columns(joint: Array, rate: float, time_limit: float, seed: int = 0) -> Array:
+def silent_columns(joint: Array, rate: float, time_limit: float, seed: int = 0) -> tuple[Array, Array]:
     """Return posteriors that tell nothing of S and suit the rate, (|X|, n), as far as they are found in time.
+
+    Beside them their weights, (n,).
 
     `joint`: P(S, X), every row and column with mass.
     `rate`: R in nats; the search ends where they reach it.
@@ -117,8 +120,12 @@ def silent_columns(joint: Array, rate: float, time_limit: float, seed: int = 0) 
     `seed`: Seed of the search.
     """
     p_x = joint.sum(axis=0)
-    columns, point = _generated(_Polytope.of(joint / p_x, joint.sum(axis=1)), p_x, seed, time_limit, rate)
-    return columns[:, point.weights > 0.0]
+    try:
+        columns, point = _generated(_Polytope.of(joint / p_x, joint.sum(axis=1)), p_x, seed, time_limit, rate)
+    except SolverFailure:  # a large program on a slow machine; P(X) itself tells nothing
+        return p_x[:, None], np.ones(1)
+    used = point.weights > 0.0
+    return columns[:, used], point.weights[used]
 
 
 @dataclass(frozen=True)
@@ -187,8 +194,13 @@ def _generated(
 ) -> tuple[Array, MasterPoint]:
     """Vertices by linearising H(pi) - nu.pi at random points, until none pays, the rate is enough, or time is up."""
     end, rng, program = time.perf_counter() + time_limit, np.random.default_rng(seed), polytope.program()
-    parts = [_decomposition(program, p_x, rng, end) for _ in range(DECOMPOSITIONS)]
-    master, columns = Master(p_x, p_x), np.concatenate([p_x[:, None], *parts], axis=1)
+    others = DECOMPOSITIONS if len(p_x) < LARGE else 0
+    parts = [_decomposition(program, p_x, each, end) for each in (None, *[rng] * others)]
+    columns = np.concatenate([p_x[:, None], *parts], axis=1)
+    master, single = Master(p_x, p_x), len(p_x) if len(p_x) >= LARGE else 0
+    if single:  # a program begins quickly from single symbols, and leaves them for columns that are silent
+        master.add(np.full(single, FORBIDDEN), np.eye(single))
+        master.solve()
     master.add(entropy(columns, axis=0), columns)
     while time.perf_counter() < end:
         point = master.solve()
@@ -203,7 +215,8 @@ def _generated(
         found = found[:, reduced < -SETTLED]
         master.add(entropy(found, axis=0), found)
         columns = np.concatenate([columns, found], axis=1)
-    return columns, master.solve()
+    point = master.solve()
+    return columns, replace(point, weights=point.weights[single:])
 
 
 def _until(end: float, found: Iterator[Array]) -> Iterator[Array]:
@@ -214,15 +227,17 @@ def _until(end: float, found: Iterator[Array]) -> Iterator[Array]:
             return
 
 
-def _decomposition(program: Master, p_x: Array, rng: np.random.Generator, end: float) -> Array:
+def _decomposition(program: Master, p_x: Array, rng: np.random.Generator | None, end: float) -> Array:
     """Vertices of which P_X is a mixture, (|X|, k): each takes as much of what is left of P_X as it can.
 
-    Fewer where the clock shows `end`.
+    They are chosen at random, or with as much as possible of the heaviest symbol, which keeps their entropy low. Fewer
+    come where the clock shows `end`.
     """
     left = p_x.copy()
     vertices: list[Array] = []
     while len(vertices) < len(p_x) and left.max() > 0.0 and not (vertices and time.perf_counter() >= end):
-        program.set_costs(np.where(left > 0.0, rng.random(len(p_x)), FORBIDDEN))
+        costs = -np.eye(1, len(p_x), int(left.argmax()))[0] if rng is None else rng.random(len(p_x))
+        program.set_costs(np.where(left > 0.0, costs, FORBIDDEN))
         pi = program.solve().weights
         held = pi > 0.0
         share = float((left[held] / pi[held]).min())

@@ -215,7 +215,7 @@ class FunnelPricing:
         columns = np.zeros((len(nu), len(shown.supports)))
         for n, (support, weight) in enumerate(zip(shown.supports, shown.weights, strict=True)):
             columns[support, n] = weight
-        return Verified(min(least, shown.least), columns, "" if shown.complete else OUT_OF_TIME)
+        return Verified(min(least, shown.least) - shown.slack, columns, "" if shown.complete else OUT_OF_TIME)
 
     def bound(self, duals: Array, least: float) -> float:
         """H(S) + nu.P_X - lam (H(X) - R) + least, rounding included."""

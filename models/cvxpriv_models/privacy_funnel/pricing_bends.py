@@ -21,6 +21,9 @@ FLOOR = 1e-300
 RELATIVE = 1e-13
 """Relative rounding error of a quadratic form of at most five symbols, with two digits to spare."""
 
+SHARES, PAIRS = 32, 4096
+"""Points of the grid on which two symbols are looked at, and pairs looked at together."""
+
 
 def bends_down(t: Array, posteriors: Array, a: Array, spread: Array | None, lam: float) -> Mask:
     """Test each cell by a direction that the LDL' factorisation of the form on e_i - e_F proposes, checked by itself.
@@ -51,6 +54,34 @@ def bends_down(t: Array, posteriors: Array, a: Array, spread: Array | None, lam:
             done[falling] = _falls(a[:, :, falling], low[:, falling], high[:, falling], lam, direction, own)
         _eliminate(form, pivot)
     return done
+
+
+def may_be_together(a: Array, lam: float) -> Mask:
+    """Return which two symbols a local minimum may hold together, (|X|, |X|).
+
+    `a`: P(S|X), (|S|, |X|). With r the first one's share of the two, phi bends down along e_i - e_j wherever
+
+        G(r) = sum_s (a_si - a_sj)^2 r (1 - r) / (a_si r + a_sj (1 - r)) < lam,
+
+    whatever else the posterior holds. Each term is one over a/(1 - r) + b/r, so G is concave, and values and slopes on
+    a grid bound it. Where G < lam + c, phi + c h(r) bends down (h the binary entropy): one of the two symbols can
+    take the place of both at a loss of c log 2 at most.
+    """
+    first, second = np.triu_indices(a.shape[1], 1)
+    most = np.full(len(first), -np.inf)
+    r = (np.arange(SHARES) + 0.5) / SHARES
+    rest = 1.0 - r
+    for start in range(0, len(first), PAIRS):
+        some = slice(start, start + PAIRS)
+        one, other = a[:, first[some], None], a[:, second[some], None]
+        under = one * r + other * rest
+        part = (one - other) ** 2 / np.maximum(under, FLOOR)
+        value = (part * r * rest).sum(axis=0)
+        slope = (part * (other * rest**2 - one * r**2) / np.maximum(under, FLOOR)).sum(axis=0)
+        most[some] = (value + np.abs(slope) / SHARES).max(axis=1)
+    found = np.zeros((a.shape[1], a.shape[1]), dtype=bool)
+    found[first, second] = found[second, first] = most >= lam * (1.0 - RELATIVE)
+    return found
 
 
 def _falls(a: Array, low: Array, high: Array, lam: float, d: Array, spread: Array | None) -> Mask:

@@ -34,7 +34,7 @@ from scipy.special import xlogy
 from cvxpriv.bounds.cells import bisect, parts_of_unit
 from cvxpriv.numerics.arrays import Array
 
-from .pricing_bends import FLOOR, bends_down
+from .pricing_bends import FLOOR, bends_down, may_be_together
 from .pricing_convex import above_tangents
 
 IntArray: TypeAlias = NDArray[np.intp]
@@ -58,6 +58,9 @@ TANGENTS = 4
 LONGEST = 0.98
 """Longest step towards one corner: the others keep some weight."""
 
+FLAT = 0.1
+"""Share of the level that phi may lose where two symbols together never help by more."""
+
 
 def rounding(lam: float, nu: Array) -> float:
     """Return the absolute rounding error of phi and of its tangents, of forty operations of 2.2e-16."""
@@ -68,8 +71,8 @@ def rounding(lam: float, nu: Array) -> float:
 class FaceSearch:
     """The result of the search by cells.
 
-    `least`: No posterior on the faces has a smaller phi, rounding included. At least the level where the search was
-    complete and found nothing.
+    `least`, `slack`: No posterior's phi is below `least`, or the least phi at a corner of the simplex, by more than
+    `slack`, rounding included. Where the search was complete and found nothing, `least` is the level + `slack`.
     `supports`: Symbols of the posteriors found below the level.
     `weights`: Their probabilities.
     `cells`: Number of cells that were examined.
@@ -77,6 +80,7 @@ class FaceSearch:
     """
 
     least: float
+    slack: float
     supports: list[IntArray]
     weights: list[Array]
     cells: int
@@ -133,25 +137,30 @@ def face_minimum(
     `known`, (|X|, k): Posteriors with the least phi on their faces: no others are then looked for.
     """
     search = _Search(a, lam, nu, level, spread, known)
+    together, slack = None, 0.0
+    if spread is None and lam > 0.0:
+        slack = FLAT * -level
+        together = may_be_together(a, lam + slack / (a.shape[0] * math.log(2.0)))
+        search.level += slack
     sizes = range(2, min(largest_face or a.shape[0], a.shape[1]) + 1)
     for size in sizes:
-        queue = _Queue(a.shape[1], size)
+        queue = _Queue(a.shape[1], size, together)
         while (cells := queue.next()) is not None:
             if len(search.supports) >= FOUND_ENOUGH or out_of_time():
                 search.leave(cells)
-                search.leave_all(queue, [_Queue(a.shape[1], later) for later in sizes if later > size])
-                return search.result(complete=False)
+                search.leave_all(queue, [_Queue(a.shape[1], later, together) for later in sizes if later > size])
+                return search.result(complete=False, slack=slack)
             rest = search.reduce(cells)
             if rest.count:
                 queue.waiting.append(rest.cut())
-    return search.result(complete=True)
+    return search.result(complete=True, slack=slack)
 
 
 class _Queue:
     """Cells to work on, of faces of one size: those that were cut, and whole faces to fill up a chunk."""
 
-    def __init__(self, symbols: int, size: int) -> None:
-        self.size, self.untouched = size, math.comb(symbols, size)
+    def __init__(self, symbols: int, size: int, together: Mask | None) -> None:
+        self.size, self.untouched, self._together = size, math.comb(symbols, size), together
         self._faces = itertools.combinations(range(symbols), size)
         self.waiting: deque[_Cells] = deque()
 
@@ -166,10 +175,15 @@ class _Queue:
                 block = block.part(slice(0, missing))
             blocks.append(block)
             missing -= block.count
-        faces = list(itertools.islice(self._faces, missing))
-        self.untouched -= len(faces)
-        if faces:
-            blocks.append(_Cells.of(np.array(faces, dtype=np.intp).T))
+        while missing > 0 and (listed := list(itertools.islice(self._faces, missing))):
+            self.untouched -= len(listed)
+            faces = np.array(listed, dtype=np.intp).T
+            if self._together is not None:
+                pairs = itertools.combinations(range(self.size), 2)
+                faces = faces[:, np.logical_and.reduce([self._together[faces[i], faces[j]] for i, j in pairs])]
+            if faces.shape[1]:
+                blocks.append(_Cells.of(faces))
+                break
         if len(blocks) <= 1:
             return blocks[0] if blocks else None
         return _Cells(
@@ -229,8 +243,9 @@ class _Search:
     def __post_init__(self) -> None:
         self.margin = rounding(self.lam, self.nu)
 
-    def result(self, complete: bool) -> FaceSearch:
-        return FaceSearch(min(self.level, self.left_least), self.supports, self.weights, self.cells, complete)
+    def result(self, complete: bool, slack: float) -> FaceSearch:
+        least = min(self.level, self.left_least)
+        return FaceSearch(least, slack, self.supports, self.weights, self.cells, complete)
 
     def leave(self, cells: _Cells) -> None:
         """Give cells up; what test V says of them still holds."""
