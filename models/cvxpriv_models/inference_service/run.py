@@ -231,7 +231,9 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     def contradiction(self) -> str:
         """See `Run`."""
-        shapes = {self.state[name].shape for name in ("mechanism", "posterior") if name in self.state}
+        shapes = {self.state[name].shape for name in ("mechanism", "posterior")}
+        if missing := {"objective", "accuracy", "leakage"} - set(self.starts):
+            return f"its starts have no {min(missing)}"
         return super().contradiction() if len(shapes) == 1 else "its posterior is not of its mechanism's shape"
 
     @classmethod
