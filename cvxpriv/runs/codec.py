@@ -92,9 +92,9 @@ def starts_of(columns: Mapping[str, Any]) -> pd.DataFrame:
     found = {
         name: decoded(types.GenericAlias(list, (_OF_STARTS.get(name, float),)), held) for name, held in columns.items()
     }
-    return pd.DataFrame(found)[[*dict.fromkeys(("origin", "iterations", "kkt", "converged", *found))]].rename_axis(
-        "start"
-    )
+    if missing := {"origin", "iterations", "kkt", "converged"} - set(found):
+        raise KeyError(min(missing))
+    return pd.DataFrame(found).rename_axis("start")
 
 
 _OF_STARTS: dict[str, Any] = {"origin": str, "ended": str, "converged": bool, "iterations": int}

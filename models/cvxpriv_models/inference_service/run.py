@@ -231,10 +231,10 @@ class InferenceRun(MechanismRun[Problem, Settings]):
 
     def contradiction(self) -> str:
         """See `Run`."""
-        shapes = {self.state[name].shape for name in ("mechanism", "posterior")}
+        shape = (self.problem.p_s_given_y.shape[0], self.mechanism.shape[1])
         if missing := {"objective", "accuracy", "leakage"} - set(self.starts):
             return f"its starts have no {min(missing)}"
-        return super().contradiction() if len(shapes) == 1 else "its posterior is not of its mechanism's shape"
+        return super().contradiction() if self.state["posterior"].shape == shape else "its posterior has a wrong shape"
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any], own: FDivergence | None = None) -> InferenceRun:
