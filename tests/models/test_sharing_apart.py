@@ -175,10 +175,13 @@ def test_what_crosses_is_what_the_statement_lists_and_no_column_row_or_label() -
             fit.solve_private(epsilon=1.0, delta=1e-6, adjacency="replace-one")
         else:
             fit.solve(max_iter=30)
+            exact = len(seen)
     stated = {(kind, name) for side in ("party", "holder") for kind, name, _ in SPOKEN.statement(side)}
     sent = {(one.kind, name) for one in seen for name in (*one.vectors, *one.texts)}
     assert sent <= stated
     assert {kind for kind, _ in sent} > {"positions", "begin", "step", "share", "finish", "released", "last"}
+    assert "weigh" in {one.kind for one in seen[:exact]}
+    assert "weigh" not in {one.kind for one in seen[exact:]}
     secrets = [*(column for part in parts.values() for column in part.T), signs, -signs]
     secrets += [row for part in parts.values() for row in part]
     crossed = [vector for one in seen for vector in one.vectors.values() if vector.dtype.kind == "f"]
@@ -222,6 +225,8 @@ def test_a_party_answers_only_what_it_allows() -> None:
         private_fit(Allowance(epsilon=1.0, bounds={"row_bound": 0.1}))
     roles = parties(parts, Allowance(epsilon=1.0, bounds=bounded))
     private_fit(EXACT, roles)
+    with pytest.raises(PartyError, match="outside a run without privacy"):
+        roles["a"].answer(Message("weigh", {"rho": np.ones(120)}))
     with pytest.raises(PrivacyError, match="second private run"):
         private_fit(EXACT, roles)
 

@@ -75,6 +75,15 @@ def test_another_residual_and_an_unknown_gap_leave_the_residual_alone() -> None:
         assert run.kkt.largest <= 1e-7
 
 
+def test_a_gap_is_empty_in_the_history_where_it_was_not_near_and_where_the_objective_is_0() -> None:
+    far, nought = ADMMSharing(PARTS, Y).solve(), ADMMSharing(PARTS, 0.0 * Y, loss="squared").solve()
+    for run in (far, nought):
+        gaps = run.history["gap"].to_numpy()
+        assert np.isnan(gaps[0])
+        assert not np.isinf(gaps).any()
+    assert (nought.objective, nought.gap, nought.converged) == (0.0, 0.0, True)
+
+
 @pytest.mark.parametrize("scheme", CONVERGENT)
 def test_rho_is_the_curvature_times_one_number_and_changes_after_two_passes_at_most(scheme: str) -> None:
     weights = np.linspace(0.5, 2.0, 60)

@@ -37,7 +37,7 @@ SPOKEN = Vocabulary(
         Kind(
             "weigh",
             "holder",
-            {"rho": Vector("rows", "the curvature of the loss at each row, which y tells too", low=0.0)},
+            {"rho": Vector("rows", "the curvature of the loss at each row, which y tells, times one number", low=0.0)},
             answer="weighed",
         ),
         Kind("weighed", "party"),

@@ -102,7 +102,7 @@ def gap_asked(problem: Problem, gap: float | None, tol: float) -> float:
 
 
 def relative_gap(problem: Problem, state: Values, found: SharingResiduals, objective: float, asked: float) -> float:
-    """Return `duality_gap` as a part of the objective, from the residuals; inf where it is not near `asked`.
+    """Return `duality_gap` as a part of the objective, from the residuals; NaN where it is not near `asked`.
 
     The loss is evaluated only where the parties' parts, a square of their stationarity, are small enough. y is the
     slope of the loss at z, after an exact z step.
@@ -110,10 +110,10 @@ def relative_gap(problem: Problem, state: Values, found: SharingResiduals, objec
     curved = [problem.lam * (one.ridge or 0.0) for one in problem.penalties]
     parts = [off**2 / (2.0 * curvature) for off, curvature in zip(found.stationarity, curved, strict=True)]
     exact = found.fit <= EXACT * max(1.0, found.scales[2])
-    if not exact or not sum(parts) <= asked * objective:
-        return float("inf")
+    if not exact or not objective > 0.0 or not sum(parts) <= asked * objective:
+        return float("nan")
     gap = gap_of_parts(problem, state, state["y"], parts)
-    return float("inf") if gap is None else gap / objective
+    return float("nan") if gap is None else gap / objective
 
 
 def dual_within(problem: Problem, state: Values) -> Array:

@@ -160,8 +160,8 @@ class SharedFit(LearningRun):
         """The steps: iteration, block, objective, primal, stationarity, kkt, rho, seconds, engine, solver, status.
 
         `rho` is the mean over the samples. `gap`, where the certified gap may stop the run, is a part of the objective,
-        and inf where it was not near. For a loss that is not convex it also has the augmented Lagrangian (5) and the
-        paper's V^t.
+        and empty (NaN) where it was not near. For a loss that is not convex it also has the augmented Lagrangian (5)
+        and the paper's V^t.
         """
         return self.log.frame(0)
 
