@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.bounds.columns import VERIFIED_SHARE, Generated, Generation
+from cvxpriv.bounds.pricing import INTERRUPTED
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array
 from cvxpriv.tables.information import entropy, mutual_information
@@ -124,7 +125,8 @@ def bound(
     `joint`: P(S, X).
     `rate`: R in nats, 0 <= R <= H(X).
     `gap`: Stop when upper - lower is at most this, in nats.
-    `time_limit`: Seconds; after them the bound that is proved so far is returned, with the reason.
+    `time_limit`: Seconds; after them the bound that is proved so far is returned, with the reason. A keyboard interrupt
+    does the same.
     `columns`: Posteriors P(X|y) to begin with, of a mechanism that is known.
     `seed`: Seed of the local search's random starts: it changes the time, not the truth.
     Raises DataError: The table is no joint distribution.
@@ -177,12 +179,33 @@ class Prover:
         if rate >= self.pricing.entropy_x - FULL:
             proof, mechanism = self._plain(), np.eye(len(self.pricing.p_x))
             return self._result(proof, mechanism, rate, gap, clock)
+        found = None
+        try:
+            for one in self._found(rate, gap, clock):
+                found = one
+        except KeyboardInterrupt:
+            self.__dict__.pop("generation", None)  # it may be half changed
+            proof, mechanism = found or self._at_a_glance(rate)
+            found = replace(proof, reason=INTERRUPTED), mechanism
+        assert found is not None  # there is always one
+        return self._result(*found, rate, gap, clock)
+
+    def _found(self, rate: float, gap: float, clock: Clock) -> Iterator[tuple[_Proof, Array]]:
+        """Proofs and mechanisms, each pair at least as good as those before."""
         if (found := self._at_once(rate, gap, clock)) is not None:
-            return self._result(*found, rate, gap, clock)
+            yield found
+            return
         proof, mechanism = self._generated(rate, gap, clock)
-        if not self.pricing.certifiable and self.leakage(mechanism) - proof.lower > gap:
-            proof = max([proof, *self._merged(rate, gap, mechanism, proof.lower, clock)], key=lambda one: one.lower)
-        return self._result(proof, mechanism, rate, gap, clock)
+        yield proof, mechanism
+        if proof.reason != INTERRUPTED and not self.pricing.certifiable and self.leakage(mechanism) - proof.lower > gap:
+            for other in self._merged(rate, gap, mechanism, proof.lower, clock):
+                proof = max(proof, other, key=lambda one: one.lower)
+                yield proof, mechanism
+
+    def _at_a_glance(self, rate: float) -> tuple[_Proof, Array]:
+        """A proof and a mechanism without any search."""
+        merged = sorted_merging(self.pricing.joint, rate)
+        return self._plain(), mixed_to_rate(merged, self.pricing.p_x, rate + ROOM)
 
     def leakage(self, mechanism: Array) -> float:
         """I(S;Y) in nats of P(Y|X), (|X|, |Y|)."""
@@ -193,7 +216,8 @@ class Prover:
         lower = min(max(proof.lower, 0.0), upper)  # both are exact but for rounding, and may meet
         claim = min(lower, proof.without_phi - max(CLAIM_SHARE * gap, LEAST_CLAIM_ROOM))
         certificate = Certificate.of(self.joint, rate, proof.nu, proof.lam, max(claim, 0.0), mechanism, proof.groups)
-        reason = "" if upper - lower <= gap else self.pricing.limits() or proof.reason
+        ended = proof.reason if proof.reason == INTERRUPTED else self.pricing.limits() or proof.reason
+        reason = "" if upper - lower <= gap else ended
         return FunnelBound(lower, upper, mechanism, certificate, rate, clock.seconds, reason)
 
     def _plain(self) -> _Proof:
@@ -231,16 +255,16 @@ class Prover:
                 return plain, mechanism
         else:
             silent = np.zeros((len(self.pricing.p_x), 0))
-        merged = sorted_merging(self.pricing.joint, rate)
         try:
             if not self.pricing.certifiable:
-                begun = self.pricing.p_x[:, None] * merged
+                begun = self.pricing.p_x[:, None] * sorted_merging(self.pricing.joint, rate)
                 self.generation.add(np.hstack([silent, begun / begun.sum(axis=0)]))
             self._move(rate)
             generated = self.generation.run(gap, lambda: clock.over(share), known, self.pricing.entropy_s, idle)
             mechanism = self._mechanism(generated, rate)
         except SolverFailure as failure:  # a large program on a slow machine: what needs no program holds
-            return replace(plain, reason=str(failure)), mixed_to_rate(merged, self.pricing.p_x, rate + ROOM)
+            proof, mechanism = self._at_a_glance(rate)
+            return replace(proof, reason=str(failure)), mechanism
         self._move(rate)
         lam, nu = self.pricing.split(generated.duals)
         proof = _Proof(generated.bound, nu, lam, self.pricing.bound(generated.duals, 0.0), generated.reason)

@@ -13,6 +13,7 @@ from cvxpriv.blocks.declaration import Constraint, Known
 from cvxpriv.bounds.certificate import Certificate
 from cvxpriv.bounds.columns import Generated, Generation
 from cvxpriv.bounds.constrained_certificate import ConstrainedCertificate
+from cvxpriv.bounds.pricing import INTERRUPTED
 from cvxpriv.constraints.gate import missed
 from cvxpriv.errors import ModelError, SolverFailure
 from cvxpriv.numerics.arrays import Array, IntArray
@@ -30,6 +31,9 @@ ROUNDING = 1e-8
 
 PLAIN_SHARE = 0.3
 """Share of the time for the bound without constraints, where it is asked too."""
+
+AFTER_INTERRUPT = 1.0
+"""Seconds for that bound, at most, once the keyboard has ended the search with constraints."""
 
 UNKNOWN = "outputs have names, and the mechanism of the bound is one without constraints"
 """Why the two ends do not meet where no mechanism on the named outputs is at hand."""
@@ -78,17 +82,25 @@ def bound_under(
     """Bound the least leakage, with the constraints that can be counted; beside it what these leave.
 
     `upper` and `mechanism` are those of the constrained bound where all outputs are alike, else those without
-    constraints. Where the time ends before the constraints raise the bound, it is that without them.
+    constraints. Where the time or a keyboard interrupt ends the search before the constraints raise the bound, it is
+    that without them.
 
     Raises ModelError: The constraints let no mechanism carry the rate; or as for `bound`.
     """
     if not constraints:
         return bound(problem.table, problem.rate, gap, time_limit), None
     begun = time.perf_counter()
-    under = constrained_bound(problem, constraints, gap, (1.0 - PLAIN_SHARE) * time_limit)
+    try:
+        under = constrained_bound(problem, constraints, gap, (1.0 - PLAIN_SHARE) * time_limit)
+        interrupted = under is not None and under.reason == INTERRUPTED
+    except KeyboardInterrupt:
+        under, interrupted = None, True
     if under is not None and not (under.named or under.reason):
         return _as_bound(problem, under, time.perf_counter() - begun), under
-    plain = bound(problem.table, problem.rate, gap, PLAIN_SHARE * time_limit)
+    left = PLAIN_SHARE * time_limit
+    plain = bound(problem.table, problem.rate, gap, min(left, AFTER_INTERRUPT) if interrupted else left)
+    if interrupted:
+        plain = replace(plain, reason=INTERRUPTED)
     if under is None or under.lower < plain.lower - gap:
         return replace(plain, ignored=tuple(name for name, _ in constraints)), under
     found = _as_bound(problem, under, time.perf_counter() - begun)
