@@ -7,6 +7,7 @@ certificate of infeasibility. The least bound of what is left of them bounds the
 from __future__ import annotations
 
 import heapq
+import time
 from dataclasses import dataclass
 from itertools import count
 
@@ -22,6 +23,8 @@ from cvxpriv.solvers.registry import fallback_chain, solver_spec
 
 NODES = 60
 """Branches that are looked at at most."""
+SECONDS = 10.0
+"""Limit on the clock: no branch is begun after it, and none that is begun may take longer than this."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,13 @@ class Branched:
     `bound`: Certified, in the sense of the problem; NaN where there is none.
     `infeasible`: Every branch is proven empty.
     `nodes`: Branches looked at.
+    `late`: Whether it ended at `SECONDS`.
     """
 
     bound: float
     infeasible: bool
     nodes: int
+    late: bool = False
 
 
 def branched(mixed: MixedInteger, incumbent: float) -> Branched:
@@ -52,8 +57,8 @@ def branched(mixed: MixedInteger, incumbent: float) -> Branched:
         (np.full(one.expression.size, -np.inf), np.full(one.expression.size, np.inf)) for one in mixed.restrictions
     ]
     open_nodes: list[tuple[float, int, list[tuple[Array, Array]]]] = [(-np.inf, next(order), everywhere)]
-    nodes = 0
-    while open_nodes and nodes < NODES:
+    nodes, end = 0, time.perf_counter() + SECONDS
+    while open_nodes and nodes < NODES and time.perf_counter() < end:
         above, _, boxes = heapq.heappop(open_nodes)
         if above >= target:
             leaves.append(above)
@@ -70,7 +75,8 @@ def branched(mixed: MixedInteger, incumbent: float) -> Branched:
             heapq.heappush(open_nodes, (bound, next(order), child))
     lowest = min([*leaves, *(bound for bound, _, _ in open_nodes)])
     empty = lowest == np.inf
-    return Branched(sign * lowest if np.isfinite(lowest) else NAN, empty, nodes)
+    late = bool(open_nodes) and nodes < NODES
+    return Branched(sign * lowest if np.isfinite(lowest) else NAN, empty, nodes, late)
 
 
 def _node(
@@ -108,7 +114,7 @@ def _solved(problem: cp.Problem) -> ConicSolution | None:
     """A branch, solved by the first solver that can, accurately enough to be bounded."""
     for solver in fallback_chain(None):
         try:
-            return solve_conic(problem, solver, solver_spec(solver).full_options(None, {}))
+            return solve_conic(problem, solver, solver_spec(solver).timed_options(None, SECONDS))
         except cp.error.SolverError:  # its cones are not this solver's
             continue
     return None

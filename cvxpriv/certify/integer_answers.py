@@ -8,6 +8,7 @@ is branched over (`cvxpriv.certify.branches`), and what stays open leaves the bo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxpriv.certify.answers import NAN, Answer
-from cvxpriv.certify.branches import Branched, branched
+from cvxpriv.certify.branches import SECONDS, Branched, branched
 from cvxpriv.certify.cases import Case, case_of_problem
 from cvxpriv.certify.measuring import INTEGRAL, measured
 from cvxpriv.certify.proofs import Growth, Proofs
@@ -25,21 +26,27 @@ from cvxpriv.errors import ModelError
 from cvxpriv.kkt.conic.certificates import Certificate
 from cvxpriv.kkt.integers import MixedInteger
 from cvxpriv.numerics.arrays import Values
-from cvxpriv.solvers.chain import try_solver
+from cvxpriv.solvers.chain import Attempt, try_solver
 from cvxpriv.solvers.isolation import Place
 from cvxpriv.solvers.silence import solvers_silent
 
 ASKED = 1e-6
 """The gap that a mixed-integer answer must reach: the gap requested of each solver is smaller."""
+LIMIT = 10.0
+"""Seconds that each solver has, where it knows a limit on the clock; for ECOS_BB, see `FIRST`."""
+FIRST = 30
+"""Branches after which ECOS_BB, which has no clock, is asked again for as many as `LIMIT` allows, 10,000 at most."""
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "HIGHS": {"mip_rel_gap": 1e-9, "mip_abs_gap": 1e-9},
-    "SCIPY": {"scipy_options": {"mip_rel_gap": 1e-9}},
-    "ECOS_BB": {"mi_abs_eps": 1e-8, "mi_rel_eps": 1e-8, "mi_max_iters": 10_000},
-    "SCIP": {"scip_params": {"limits/gap": 1e-9}},
-    "GUROBI": {"MIPGap": 1e-9},
-    "MOSEK": {"mosek_params": {"MSK_DPAR_MIO_TOL_REL_GAP": 1e-9}},
+    "HIGHS": {"mip_rel_gap": 1e-9, "mip_abs_gap": 1e-9, "time_limit": LIMIT},
+    "SCIPY": {"scipy_options": {"mip_rel_gap": 1e-9, "time_limit": LIMIT}},
+    "ECOS_BB": {"mi_abs_eps": 1e-8, "mi_rel_eps": 1e-8, "mi_max_iters": FIRST},
+    "SCIP": {"scip_params": {"limits/gap": 1e-9, "limits/time": LIMIT}},
+    "GUROBI": {"MIPGap": 1e-9, "TimeLimit": LIMIT},
+    "MOSEK": {"mosek_params": {"MSK_DPAR_MIO_TOL_REL_GAP": 1e-9, "MSK_DPAR_OPTIMIZER_MAX_TIME": LIMIT}},
 }
-"""Options by which solvers are asked to close the gap, where they are known."""
+"""Options by which solvers are asked to close the gap in time, where they are known."""
+_OPEN = (cp.USER_LIMIT, cp.OPTIMAL_INACCURATE, cp.INFEASIBLE_INACCURATE, cp.UNBOUNDED_INACCURATE)
+"""Statuses of a solve that a limit ended."""
 
 
 def integer_answer(case: Case, solver: str, own: Mapping[str, Any]) -> Answer:
@@ -50,7 +57,7 @@ def integer_answer(case: Case, solver: str, own: Mapping[str, Any]) -> Answer:
     held = [(leaf, leaf.value) for leaf in [*(variable for variable, _ in mixed.twins), *duals]]
     try:
         with solvers_silent():
-            attempt = try_solver(problem, solver, {**OPTIONS.get(solver, {}), **own}, symbolic=False)
+            attempt = _attempted(problem, solver, own)
         known: dict[str, Any] = {
             "seconds": attempt.seconds,
             "iterations": attempt.iterations,
@@ -69,6 +76,22 @@ def integer_answer(case: Case, solver: str, own: Mapping[str, Any]) -> Answer:
     return Answer(solver, attempt.status, ASKED, **known)
 
 
+def _attempted(problem: cp.Problem, solver: str, own: Mapping[str, Any]) -> Attempt:
+    """One attempt of a solver within its limit; its message says where the limit ended it."""
+    asked: dict[str, Any] = dict(OPTIONS.get(solver, {}))
+    for name, value in own.items():
+        asked[name] = {**asked[name], **value} if isinstance(asked.get(name), Mapping) else value
+    attempt = try_solver(problem, solver, deepcopy(asked), symbolic=False)
+    if solver == "ECOS_BB" and attempt.status in _OPEN and "mi_max_iters" not in own:
+        nodes = int(np.clip(FIRST * LIMIT / max(attempt.seconds, 1e-6), FIRST, 10_000))
+        attempt = try_solver(problem, solver, {**asked, "mi_max_iters": nodes}, symbolic=False)
+    if attempt.status in _OPEN and not attempt.message:
+        return replace(
+            attempt, message=f"{solver} stopped at its limit, after {attempt.seconds:.3g} s: options give more"
+        )
+    return attempt
+
+
 def with_bounds(answers: Sequence[Answer], case: Case, place: Place) -> tuple[list[Answer], IntegerProofs]:
     """Return answers with the bound that branches certify, and what these prove."""
     maximise = isinstance(_apart(case).problem.objective, cp.Maximize)
@@ -76,6 +99,7 @@ def with_bounds(answers: Sequence[Answer], case: Case, place: Place) -> tuple[li
     ending = place.call(branched, _apart(case), (max if maximise else min)(values, default=NAN))
     proof = ending.value if isinstance(ending.value, Branched) else Branched(NAN, False, 0)
     reason = f"from {proof.nodes} branches of the relaxation, each bounded by its dual or proven empty"
+    reason += f"; no others in the {SECONDS:g} s that they have" if proof.late else ""
     proofs = IntegerProofs(case, place, proof)
     if not np.isfinite(proof.bound):
         return list(answers), proofs
@@ -154,6 +178,7 @@ def unproven(verdict: Verdict, answer: Answer) -> Verdict:
         return verdict
     near = f"the branches of the relaxation that were looked at prove a bound of {answer.bound:.6g} alone"
     why = near if np.isfinite(answer.bound) else "no bound of the relaxation is certified"
+    why += f"; {answer.error}" if answer.error else ""
     return Verdict(
         "loose", f"feasible, and best for its integers; that no others are better is not proven: {why}", SMALL
     )

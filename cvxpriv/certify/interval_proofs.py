@@ -43,7 +43,7 @@ def proof_of(case: Case) -> Proof:
     for solver in fallback_chain(None):
         problem = case.declare().problem
         try:
-            solution = solve_conic(problem, solver, solver_spec(solver).full_options(None, {}))
+            solution = solve_conic(problem, solver, solver_spec(solver).timed_options(None))
         except cp.error.SolverError:
             continue
         if solution.z is not None and solution.status.startswith("infeasible"):

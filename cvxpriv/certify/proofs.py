@@ -170,7 +170,7 @@ def _points(case: Case, problem: cp.Problem) -> Iterator[Array]:
     yardstick = case.yardstick
     for solver, tolerance in ATTEMPTS:
         with suppress(cp.error.SolverError):  # its cones are not this solver's
-            solution = solve_conic(problem, solver, solver_spec(solver).full_options(tolerance, {}))
+            solution = solve_conic(problem, solver, solver_spec(solver).timed_options(tolerance))
             if solution.status in SOLVED and not solution.error:
                 for variable in yardstick.declaration.variables.values():
                     if variable.value is None:
@@ -183,7 +183,7 @@ def _bound(case: Case) -> float:
     whole = with_every_eigenvalue(case.declare().problem, below=True)
     for solver, tolerance in ATTEMPTS:
         with suppress(cp.error.SolverError):
-            solution, _ = solve_scaled(whole, solver, solver_spec(solver).full_options(tolerance, {}))
+            solution, _ = solve_scaled(whole, solver, solver_spec(solver).timed_options(tolerance))
             if solution.status in SOLVED and (value := solution.lower_bound.value) is not None:
                 return solution.program.user_value(value)
     return float("nan")

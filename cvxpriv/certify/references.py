@@ -27,6 +27,7 @@ from cvxpriv.certify.solver_answers import claimed_answer, solver_answer
 from cvxpriv.errors import ModelError, suggest
 from cvxpriv.numerics.arrays import Values
 from cvxpriv.solvers.isolation import HERE, Place
+from cvxpriv.solvers.registry import solver_spec
 
 CLOSED_FORM = "closed form"
 """Name of an exact update in the table."""
@@ -133,10 +134,11 @@ def accurate_answer(case: Case, solvers: Sequence[str] = PRECISE, place: Place =
 
 def _tightened(case: Case, solver: str) -> list[Answer]:
     """Return the answers of one solver at tighter and tighter tolerances."""
+    timed = [(tolerance, solver_spec(solver).timed_options(tolerance)) for tolerance in TOLERANCES]
     if solver not in WARM:
-        return [solver_answer(case, solver, tolerance, {}) for tolerance in TOLERANCES]
+        return [solver_answer(case, solver, *asked) for asked in timed]
     held = replace(case, declare=_Held(case.declare()))  # the solver's last answer is kept with the problem
-    return [solver_answer(held, solver, tolerance, {}, warm_start=k > 0) for k, tolerance in enumerate(TOLERANCES)]
+    return [solver_answer(held, solver, *asked, warm_start=k > 0) for k, asked in enumerate(timed)]
 
 
 @dataclass(frozen=True)

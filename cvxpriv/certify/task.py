@@ -15,7 +15,7 @@ import numpy as np
 from cvxpriv.certify.answers import CLAIMED, NAN, ROUNDED, Answer, Context, Stored, context_of
 from cvxpriv.certify.cases import Case, case_of_problem, values_kept
 from cvxpriv.certify.contradictions import settle
-from cvxpriv.certify.integer_answers import integer_answer, unproven, with_bounds
+from cvxpriv.certify.integer_answers import OPTIONS, integer_answer, unproven, with_bounds
 from cvxpriv.certify.interval_proofs import Proof, proof_of, with_proof
 from cvxpriv.certify.problem_checks import capable, capable_of_integers
 from cvxpriv.certify.proofs import Proofs
@@ -31,6 +31,10 @@ from cvxpriv.solvers.registry import fallback_chain, solver_spec
 INTERVAL = "interval"
 PROOFS = ("doubles", INTERVAL)
 """The arithmetic of bounds: doubles, with room for their rounding, or fractions as well."""
+DEAF = Place(isolate=True, time_limit=20.0)
+"""The place of a solve that heeds no limit on the clock."""
+LARGE = 1000
+"""Variables of a quadratic problem above which HiGHS may not heed its own: in 30 s, and more, for 3,873 (AUG3D)."""
 
 
 @dataclass(frozen=True)
@@ -144,14 +148,27 @@ class Task:
         own = self.options.get(solver, {})
         if case.mixed is None or self.rescaled:
             ask = partial(solver_answer, rescaled=self.rescaled)
-            ending = self.place.call(ask, case, solver, self.tolerance, own)
+            ending = self._place_of(case, solver).call(ask, case, solver, self.tolerance, own)
         else:
-            ending = self.place.call(integer_answer, case, solver, own)
+            ending = self._place_of(case, solver).call(integer_answer, case, solver, own)
         if isinstance(ending.value, Answer):
             return ending.value
         spec = solver_spec(solver)
         asked = spec.accuracy(self.tolerance, spec.full_options(self.tolerance, own))
         return Answer(solver, ending.status, asked, seconds=ending.seconds, error=ending.error)
+
+    def _place_of(self, case: Case, solver: str) -> Place:
+        """The place where a solver is asked: a process of its own, with a limit, where it heeds none itself."""
+        if self.place.isolate:
+            return self.place
+        if case.mixed is not None:
+            return self.place if solver in OPTIONS else DEAF
+        problem = case.declare().problem
+        size = sum(variable.size for variable in problem.variables())
+        quadratic = solver == "HIGHS" and size > LARGE and not problem.objective.expr.is_affine()
+        seconds = self.options.get(solver, {}).get("time_limit")
+        deaf = DEAF if seconds is None else replace(DEAF, time_limit=10.0 + float(seconds))
+        return deaf if quadratic else self.place
 
 
 def rows_of(

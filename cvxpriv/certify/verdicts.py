@@ -150,7 +150,8 @@ def judge(answer: Answer, context: Context, tolerances: Tolerances) -> Verdict:
         blame = "; it solved what cvxpy gave it, with bounds that cvxpy found and may have wrong" if given else ""
         return Verdict("WRONG", f"claims optimal to {answer.asked:.0e}, but {' and '.join(far[:2])}{blame}")
     if not claims and not proven and (useless := _useless(answer, context, value)):
-        return Verdict("failed", f"claims no accuracy, and has none: {' and '.join(useless[:2])}")
+        why = f"; {answer.error}" if answer.error else ""
+        return Verdict("failed", f"claims no accuracy, and has none: {' and '.join(useless[:2])}{why}")
     known_by = CERTIFIED if context.certified(answer, tolerances.agree) else SMALL
     if near := _near(answer, context, tolerances, tolerances.minimiser):
         return Verdict("loose", " and ".join(near[:2]), known_by)

@@ -107,7 +107,7 @@ def proximal_step(problem: cp.Problem, steepness: float = 1.0) -> Proximal:
         for solver, tolerance in [one for one in ATTEMPTS if one[0] in installed()][: 1 if large else None]:
             with _kept(nearby):
                 try:
-                    solution = solve_conic(nearby, solver, solver_spec(solver).full_options(tolerance, {}))
+                    solution = solve_conic(nearby, solver, solver_spec(solver).timed_options(tolerance))
                 except cp.error.SolverError:  # its cones are not this solver's
                     continue
                 except Exception as error:  # atoms of cvxpy raise what they like while they are compiled

@@ -55,6 +55,14 @@ class SolverSpec:
         """Return the whole option set: for a tolerance (None is the table's), overridden by a caller's own."""
         return {**self.options(self.tolerance if tolerance is None else tolerance), **own}
 
+    def timed_options(self, tolerance: float | None, seconds: float = 60.0) -> dict[str, Any]:
+        """Return the whole option set with a limit on the clock, for a solve that nobody waits for by name.
+
+        ECOS has no clock: 200 iterations are its limit.
+        """
+        clock = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}.get(self.name)
+        return self.full_options(tolerance, {clock: seconds} if clock else {})
+
     def accuracy(self, tolerance: float | None, options: Mapping[str, Any]) -> float:
         """Return the requested accuracy of a solution, where the full options state it."""
         if self.main_option:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import product
 
@@ -13,9 +14,11 @@ from cvxpy.atoms.elementwise import logic
 from cvxpriv.certify import Stored
 from cvxpriv.certify.branches import branched
 from cvxpriv.certify.check import crosscheck
+from cvxpriv.certify.integer_answers import OPTIONS
 from cvxpriv.errors import DataError, ModelError
 from cvxpriv.kkt.complex_numbers import real_form
 from cvxpriv.kkt.integers import mixed_integer
+from cvxpriv.solvers.isolation import Place
 
 VALUES, WEIGHTS = np.array([7.0, 9.0, 5.0, 12.0]), np.array([3.0, 4.0, 2.0, 6.0])
 
@@ -175,3 +178,47 @@ def test_boolean_functions_agree_with_a_list_of_all_cases() -> None:
     check = crosscheck(problem, ["HIGHS"])
     assert check.verdicts["HIGHS"].verdict == "agrees"
     assert check.table["objective"].iloc[0] == pytest.approx(best)
+
+
+@pytest.fixture
+def market_split() -> cp.Problem:
+    """Five equations that halve random integers, by 40 choices: branches of the relaxation prove nothing."""
+    rng = np.random.default_rng(3)
+    A = rng.integers(0, 100, (5, 40)).astype(float)
+    x = cp.Variable(40, boolean=True, name="x")
+    return cp.Problem(cp.Minimize(cp.norm1(A @ x - np.floor(A.sum(axis=1) / 2))))
+
+
+def test_a_problem_that_no_solver_ends_stops_at_the_clock_and_says_so(
+    market_split: cp.Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = {name: {**own, "time_limit": 0.3} if name == "HIGHS" else own for name, own in OPTIONS.items()}
+    limited["SCIPY"] = {"scipy_options": {"time_limit": 0.3}}
+    monkeypatch.setattr("cvxpriv.certify.integer_answers.OPTIONS", limited)
+    monkeypatch.setattr("cvxpriv.certify.integer_answers.LIMIT", 0.3)
+    monkeypatch.setattr("cvxpriv.certify.branches.SECONDS", 0.1)
+    begun = time.process_time()
+    rows = crosscheck(market_split, ["HIGHS", "SCIPY", "ECOS_BB"]).table
+    assert time.process_time() - begun < 6.0  # the solves and the branches have 1.0 s; compilation takes the rest
+    assert rows["reason"].str.contains("stopped at its limit").all()
+    assert set(rows["verdict"]) <= {"loose", "failed"}
+    assert "no others in the" in rows["bound_reason"].iloc[-1]
+
+
+def test_a_solver_without_a_known_limit_has_a_process_of_its_own(
+    knapsack: tuple[cp.Problem, cp.Variable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cvxpriv.certify.task.OPTIONS", {})
+    monkeypatch.setattr("cvxpriv.certify.task.DEAF", Place(isolate=True, time_limit=1e-4))
+    rows = crosscheck(knapsack[0], ["HIGHS"]).table
+    assert rows[["status", "verdict"]].iloc[0].tolist() == ["timed out", "failed"]
+    assert "no answer within" in rows["reason"].iloc[0]
+
+
+def test_a_large_quadratic_problem_is_no_hazard_for_the_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cvxpriv.certify.task.LARGE", 2)
+    monkeypatch.setattr("cvxpriv.certify.task.DEAF", Place(isolate=True, time_limit=1e-4))
+    x = cp.Variable(3, name="x")
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(x - 1.0)), [x >= 2.0])
+    rows = crosscheck(problem, ["HIGHS"]).table
+    assert rows["status"].iloc[0] == "timed out"

@@ -103,7 +103,7 @@ def solved_by_clarabel(
 
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    for name, value in SOLVERS["CLARABEL"].options(tolerance).items():
+    for name, value in SOLVERS["CLARABEL"].timed_options(tolerance).items():
         setattr(settings, name, value)
     P, A = sp.csc_matrix(P), sp.csc_matrix(A)
     linear = np.zeros(P.shape[0]) if c is None else c
