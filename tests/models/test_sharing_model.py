@@ -342,6 +342,26 @@ def test_a_non_convex_loss_needs_a_penalty_above_its_curvature() -> None:
         ADMMSharing(PARTS, Y, loss="sigmoid").solve(rho=0.1)
 
 
+@pytest.mark.parametrize("penalty", ["l1", "elastic-net", "nonneg", "box:-0.5:0.5"])
+def test_the_default_call_converges_by_a_cone_solver_and_its_zeros_are_exact(penalty: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.0, 1.0, size=(299, 8))
+    y = np.where(x @ [3.0, -2.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.1] + rng.logistic(size=299) > 0.0, 1.0, -1.0)
+    model = ADMMSharing([x[:, :4], x[:, 4:]], y, penalty=penalty, lam=8.0)
+    run, peer = model.solve(max_iter=200), model.solve(method="proximal_jacobi", tol=1e-9)
+    assert run.converged
+    assert run.objective == pytest.approx(peer.objective, rel=1e-9)  # both have a residual of 1e-7 at most
+    found, expected = np.concatenate(run.coefficients), np.concatenate(peer.coefficients)
+    np.testing.assert_array_equal(found == 0.0, expected == 0.0)
+    assert (found == 0.0).any() == (penalty != "box:-0.5:0.5")
+
+
+def test_a_users_constraint_beside_a_penalty_that_is_no_square_holds() -> None:
+    run = ADMMSharing(PARTS, Y, penalty="l1").constrain("sums to one", lambda x: cp.sum(x) == 1, party=1).solve()
+    assert run.coefficients[1].sum() == pytest.approx(1.0, abs=1e-7)  # as a cone solver leaves it
+    run.certify(("CLARABEL",)).raise_if_failed()
+
+
 def test_a_constraint_on_no_party_or_that_is_no_constraint_is_refused() -> None:
     with pytest.raises(ModelError, match="party=2"):
         ADMMSharing(PARTS, Y).constrain("late", lambda x: x >= 0, party=2)

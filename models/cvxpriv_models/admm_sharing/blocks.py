@@ -28,6 +28,9 @@ from .schemes import Scheme
 #: Largest number of samples for which the z block has Parameters. cvxpy's memory for a Parameter of N entries grows as
 #: N^2: 32 GiB at 32,561, where the same problem with numbers takes CLARABEL six seconds.
 MOST_PARAMETERS = 1000
+#: Longest proximal step after a solver's answer, as a part of its norm. A solver leaves 1e-9 where a coefficient is 0,
+#: which is no zero of a subgradient; the step puts it there. At an added constraint that holds the step is longer.
+LANDED = 1e-6
 
 
 def total_share(state: Values, parties: int) -> Array:
@@ -105,6 +108,18 @@ def party_towards(
         ridge = lam * (penalty.ridge or 0.0)
         return written(closed_form.party(factor, target(view), view["y"], rho, ridge, tau, x))
 
+    def repair(values: Values, view: Values) -> Values:
+        x, given = penalty.prox(values["x"], 0.0), parameters(view)  # the projection onto X_m
+        own = factor.scaled(view["rho"]) if view["rho"].ndim else factor
+        square, hold = 2.0 * float(given["rho/2"]), 2.0 * float(given["tau/2"])
+        bend = square * own.largest + hold
+        if penalty.ridge is not None or not bend > 0.0:
+            return {"x": x}
+        gradient = square * own.pull(own.share(x)) + hold * x - given["slope"]
+        landed = penalty.prox(x - gradient / bend, lam / bend)
+        near = np.linalg.norm(landed - x) <= LANDED * max(1.0, float(np.linalg.norm(x)))
+        return {"x": landed if near else x}
+
     def written(x: Array) -> Values:
         return {own_x: x, own_v: factor.share(x)}
 
@@ -115,7 +130,7 @@ def party_towards(
         declare=declare,
         parameters=parameters,
         embed=lambda point, at: {"x": point[own_x]},
-        repair=lambda values, view: {"x": penalty.prox(values["x"], 0.0)},  # the projection onto X_m
+        repair=repair,
         write=lambda solution, view: written(solution.values["x"]),
         direct=each_start(exact) if linear or penalty.ridge is not None else None,
         structure=lambda view: view["rho"].tobytes() if view["rho"].ndim else (),
