@@ -31,6 +31,7 @@ from cvxpriv.kkt.jacobian_sets import Derivative
 from cvxpriv.kkt.vector_rules import groups as groups_of
 from cvxpriv.numerics.arrays import Array, Flags
 
+KINKED = tuple(ELEMENTWISE[atom] for atom in (cp.abs, cp.maximum, cp.minimum))  # their slopes jump, all others bend
 HALVINGS = 100  # geometric ones down from 1e300, then sixty linear ones to the last digit
 SHARP = 4.0 * float(np.finfo(float).eps)  # a step is known to this, relative
 
@@ -190,12 +191,16 @@ def decompose(
     return Parts(np.asarray(gradient), used, (directions, atoms.low[kept], atoms.high[kept]))
 
 
-def slopes(parts: Parts, frozen: Array, step: Array, floor: float) -> tuple[Array, Array]:
-    """Return low and high derivative of the Lagrangian along every coordinate after a ``step`` (n,) of it alone."""
+def slopes(parts: Parts, frozen: Array, step: Array, floor: float, jumps_only: bool = False) -> tuple[Array, Array]:
+    """Return low and high derivative of the Lagrangian along every coordinate after a ``step`` (n,) of it alone.
+
+    `jumps_only`: Terms that bend keep their slopes at the point. On any way, an entropy near 0 has nearly all of them.
+    """
     low, high = frozen.copy(), frozen.copy()
     with np.errstate(invalid="ignore"):  # one term may rise without bound where another falls
         for term in parts.terms:
-            below, above = term.slopes(step, floor)
+            held = jumps_only and term.rule not in KINKED
+            below, above = term.slopes(np.zeros_like(step) if held else step, floor)
             low += np.bincount(term.coordinate, below, minlength=low.size)
             high += np.bincount(term.coordinate, above, minlength=high.size)
     return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)

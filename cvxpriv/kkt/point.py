@@ -201,10 +201,10 @@ class Point:
     def _enclosed(self, parts: Parts, frozen: Array, way: Array) -> tuple[Array, Columns]:
         """Return a gradient and the columns that span all others: separable kinks by entry, frozen ones as such.
 
-        `way`: How far each variable may move to either side; the slopes on the way count.
+        `way`: How far each variable may move to either side; the kinks on the way count.
         """
-        low = slopes(parts, frozen, -way, self.how.floor)[0]
-        high = slopes(parts, frozen, way, self.how.floor)[1]
+        low = slopes(parts, frozen, -way, self.how.floor, jumps_only=True)[0]
+        high = slopes(parts, frozen, way, self.how.floor, jumps_only=True)[1]
         base = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
         wide = np.flatnonzero(high > low)
         columns = Columns(self.x.size)
