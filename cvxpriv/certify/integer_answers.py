@@ -85,6 +85,8 @@ def _attempted(problem: cp.Problem, solver: str, own: Mapping[str, Any]) -> Atte
     if solver == "ECOS_BB" and attempt.status in _OPEN and "mi_max_iters" not in own:
         nodes = int(np.clip(FIRST * LIMIT / max(attempt.seconds, 1e-6), FIRST, 10_000))
         attempt = try_solver(problem, solver, {**asked, "mi_max_iters": nodes}, symbolic=False)
+    if solver == "ECOS_BB" and attempt.status in _OPEN[2:]:  # cvxpy's names for "no point found up to the limit"
+        attempt = replace(attempt, status=cp.USER_LIMIT)
     if attempt.status in _OPEN and not attempt.message:
         return replace(
             attempt, message=f"{solver} stopped at its limit, after {attempt.seconds:.3g} s: options give more"

@@ -222,3 +222,13 @@ def test_a_large_quadratic_problem_is_no_hazard_for_the_judge(monkeypatch: pytes
     problem = cp.Problem(cp.Minimize(cp.sum_squares(x - 1.0)), [x >= 2.0])
     rows = crosscheck(problem, ["HIGHS"]).table
     assert rows["status"].iloc[0] == "timed out"
+
+
+def test_a_limit_that_ecos_bb_meets_without_a_point_is_no_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cvxpriv.certify.integer_answers.FIRST", 1)
+    monkeypatch.setattr("cvxpriv.certify.integer_answers.LIMIT", 1e-3)
+    x = cp.Variable(12, boolean=True, name="x")
+    problem = cp.Problem(cp.Minimize(cp.sum(x)), [np.arange(3.0, 15.0) @ x == 31.0])  # 14 + 13 + 4
+    row = crosscheck(problem, ["ECOS_BB"]).table.iloc[0]
+    assert (row["status"], row["verdict"]) == ("user_limit", "failed")
+    assert "stopped at its limit" in row["reason"]
