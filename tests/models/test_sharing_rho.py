@@ -47,6 +47,7 @@ def test_the_default_call_ends_within_a_millionth_of_scikit_learns_optimum_whate
     x, y, parties, lam = drawn(seed)
     run = ADMMSharing(split(x, parties), y, lam=lam).solve()
     assert run.converged
+    assert run.iterations <= 200  # one of these sets takes 670 where the penalty stays after pass 10
     best = optimum(x, y, lam)
     assert run.objective - best <= 1e-6 * run.objective
     assert run.objective - best <= run.gap + 1e-12 * best  # rounding of the peer's objective
@@ -85,7 +86,7 @@ def test_a_gap_is_empty_in_the_history_where_it_was_not_near_and_where_the_objec
 
 
 @pytest.mark.parametrize("scheme", CONVERGENT)
-def test_rho_is_the_curvature_times_one_number_and_changes_after_two_passes_at_most(scheme: str) -> None:
+def test_rho_is_the_curvature_times_one_number_and_changes_after_four_passes_at_most(scheme: str) -> None:
     weights = np.linspace(0.5, 2.0, 60)
     model = ADMMSharing(PARTS, Y, weights=weights)
     seen = model.solve(method=scheme, tol=1e-12, max_iter=40).history["rho"].dropna().to_numpy()
